@@ -1,0 +1,89 @@
+//! A worker host as the coordinator knows it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CapabilitySet, FactoryId, ProductId, Timestamp};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FactoryState {
+    #[default]
+    Active,
+    /// Finishes what it holds and is given nothing new.
+    Draining,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    #[default]
+    Ok,
+    Degraded,
+    Down,
+}
+
+/// What its token allows. Empty products mean every product; `None` capabilities mean every capability.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FactoryScope {
+    pub products: Vec<ProductId>,
+    pub capabilities: Option<CapabilitySet>,
+}
+
+impl FactoryScope {
+    pub fn allows_product(&self, product: &ProductId) -> bool {
+        self.products.is_empty() || self.products.contains(product)
+    }
+
+    /// What it may use of what it says it has.
+    pub fn cut(&self, advertised: &CapabilitySet) -> CapabilitySet {
+        match &self.capabilities {
+            Some(allowed) => advertised.intersection(allowed),
+            None => advertised.clone(),
+        }
+    }
+}
+
+/// A repository that the factory has at hand, and when it last worked on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FactoryRepo {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// What a heartbeat says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Advertised {
+    /// As detected by the factory; cut to the token's scope wherever it is used.
+    pub capabilities: CapabilitySet,
+    pub repos: Vec<FactoryRepo>,
+    /// It can clone what it lacks.
+    pub can_clone: bool,
+    pub seat_limit: u32,
+    /// Its own measure of how busy it is, 0 for idle; seats in use are counted apart from it.
+    pub load: f64,
+    pub health: Health,
+    /// Dollars per hour in millionths, where its owner says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd_micros_per_hour: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Factory {
+    pub id: FactoryId,
+    pub state: FactoryState,
+    pub scope: FactoryScope,
+    pub advertised: Advertised,
+    pub enrolled_at: Timestamp,
+    pub last_seen_at: Option<Timestamp>,
+}
+
+impl Factory {
+    /// What it may be given: advertised and within its token's scope.
+    pub fn usable_capabilities(&self) -> CapabilitySet {
+        self.scope.cut(&self.advertised.capabilities)
+    }
+}

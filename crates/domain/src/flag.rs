@@ -1,0 +1,122 @@
+//! Feature flags: typed, persisted, audited. A flag that is not in this table does not exist.
+
+use serde_json::Value;
+use thiserror::Error;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlagType {
+    Bool,
+    /// One of the words.
+    Choice(&'static [&'static str]),
+    /// A whole number in the range.
+    Integer {
+        min: i64,
+        max: i64,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct FlagDef {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub kind: FlagType,
+    default: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FlagError {
+    #[error("there is no flag `{name}`{}", suggestion.map(|s| format!("; did you mean `{s}`?")).unwrap_or_default())]
+    Unknown { name: String, suggestion: Option<&'static str> },
+    #[error("flag `{name}` cannot be {given}: it takes {wanted}")]
+    BadValue { name: &'static str, given: String, wanted: String },
+}
+
+pub const FLAGS: &[FlagDef] = &[
+    FlagDef {
+        name: "strict",
+        about: "Refuse a job that no factory could ever run, instead of accepting it with a warning",
+        kind: FlagType::Bool,
+        default: "false",
+    },
+    FlagDef {
+        name: "delivery",
+        about: "How factories get their jobs",
+        kind: FlagType::Choice(&["poll", "self_select"]),
+        default: "\"poll\"",
+    },
+    FlagDef {
+        name: "lease_ms",
+        about: "How long a lease lasts without a renewal",
+        kind: FlagType::Integer { min: 1_000, max: 3_600_000 },
+        default: "60000",
+    },
+    FlagDef {
+        name: "heartbeat_interval_ms",
+        about: "How often factories are told to send a heartbeat; three missed ones make a factory stale",
+        kind: FlagType::Integer { min: 250, max: 600_000 },
+        default: "10000",
+    },
+    FlagDef {
+        name: "retention_hours",
+        about: "How long shipped, cancelled and dead-lettered jobs are kept",
+        kind: FlagType::Integer { min: 1, max: 87_600 },
+        default: "720",
+    },
+];
+
+impl FlagDef {
+    pub fn named(name: &str) -> Result<&'static Self, FlagError> {
+        FLAGS.iter().find(|f| f.name == name).ok_or_else(|| FlagError::Unknown {
+            name: name.chars().take(80).flat_map(char::escape_default).collect(),
+            suggestion: crate::manifest::suggest(name, FLAGS.iter().map(|f| f.name)),
+        })
+    }
+
+    pub fn default_value(&self) -> Value {
+        serde_json::from_str(self.default).expect("the defaults in FLAGS are JSON; a test parses each")
+    }
+
+    pub fn check(&self, value: &Value) -> Result<(), FlagError> {
+        let (fits, wanted) = match self.kind {
+            FlagType::Bool => (value.is_boolean(), "true or false".to_owned()),
+            FlagType::Choice(words) => {
+                (value.as_str().is_some_and(|w| words.contains(&w)), format!("one of {}", words.join(", ")))
+            }
+            FlagType::Integer { min, max } => (
+                value.as_i64().is_some_and(|n| (min..=max).contains(&n)),
+                format!("a whole number from {min} to {max}"),
+            ),
+        };
+        if fits {
+            Ok(())
+        } else {
+            let given: String = value.to_string().chars().take(80).collect();
+            Err(FlagError::BadValue { name: self.name, given, wanted })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_fits_its_own_type() {
+        for flag in FLAGS {
+            assert_eq!(flag.check(&flag.default_value()), Ok(()), "{}", flag.name);
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_or_value_says_what_would_be_right() {
+        assert_eq!(
+            FlagDef::named("stict").unwrap_err().to_string(),
+            "there is no flag `stict`; did you mean `strict`?"
+        );
+        let flag = FlagDef::named("lease_ms").unwrap();
+        assert_eq!(
+            flag.check(&Value::from("soon")).unwrap_err().to_string(),
+            "flag `lease_ms` cannot be \"soon\": it takes a whole number from 1000 to 3600000"
+        );
+    }
+}

@@ -1,0 +1,373 @@
+//! A job as everything but the cold storage sees it: an immutable [`JobSpec`] and a [`State`] with its payload.
+//!
+//! The verbatim body and the manifest snapshot stand apart (see `manifest`), so that what claims touch stays small.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Stage,
+    Timestamp,
+};
+
+/// Ordered: `Critical` sorts first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    Critical,
+    High,
+    #[default]
+    Normal,
+    Low,
+}
+
+impl Priority {
+    pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Normal, Self::Low];
+
+    /// 0 for critical up to 3 for low.
+    pub const fn rank(self) -> u8 {
+        self as u8
+    }
+
+    pub fn from_rank(rank: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(rank)).copied()
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::High => "high",
+            Self::Normal => "normal",
+            Self::Low => "low",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobKind {
+    /// Runs an engine on a factory.
+    #[default]
+    Agent,
+    /// Stands for its children.
+    Composite,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DepsMode {
+    #[default]
+    All,
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShipMode {
+    #[default]
+    Manual,
+    Auto,
+}
+
+/// What one run of the job may use up. Money is in millionths of a dollar, so that sums are exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BudgetCaps {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+}
+
+/// `max` retries after the first attempt; the wait doubles each time, from `backoff_ms` up to an hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryPolicy {
+    pub max: u32,
+    pub backoff_ms: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { max: 3, backoff_ms: 30_000 }
+    }
+}
+
+impl RetryPolicy {
+    const LONGEST: Duration = Duration::from_secs(3600);
+
+    /// The wait after `attempts` used-up attempts.
+    pub fn backoff(&self, attempts: u32) -> Duration {
+        let doublings = attempts.saturating_sub(1).min(20);
+        Duration::from_millis(self.backoff_ms.saturating_mul(1 << doublings)).min(Self::LONGEST)
+    }
+
+    pub fn exhausted(&self, attempts: u32) -> bool {
+        attempts > self.max
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewGate {
+    pub quorum: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviewers: Vec<String>,
+}
+
+/// At most `limit` jobs of the product with this key are held at once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Concurrency {
+    pub key: String,
+    pub limit: u32,
+}
+
+/// What the job asks for; never changes after submit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobSpec {
+    pub name: String,
+    #[serde(default)]
+    pub kind: JobKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    #[serde(default)]
+    pub priority: Priority,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// `None` means any engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// All that a factory must have, `engine:<engine>` included. The repo is matched apart from these,
+    /// because a factory that lacks it may be able to clone it.
+    #[serde(default)]
+    pub capabilities: CapabilitySet,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deps: Vec<JobId>,
+    #[serde(default)]
+    pub deps_mode: DepsMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<JobId>,
+    #[serde(default)]
+    pub budget: BudgetCaps,
+    #[serde(default)]
+    pub retry: RetryPolicy,
+    #[serde(default)]
+    pub review: ReviewGate,
+    #[serde(default)]
+    pub ship: ShipMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// The single right to write to a job until `expires_at`, judged by the store's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lease {
+    pub factory: FactoryId,
+    pub request: RequestId,
+    pub granted_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// The factory that the scheduler chose for a queued job; others leave the job alone until the deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    pub factory: FactoryId,
+    pub pickup_deadline: Timestamp,
+}
+
+/// Where interrupted work can be resumed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Checkpoint {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wip_ref: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The host that has the ref when it was not pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factory: Option<FactoryId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailReason {
+    VerifyFailed,
+    BudgetExceeded,
+    Timeout,
+    Crash,
+    CapabilityMismatch,
+    NoEngine,
+    Infrastructure,
+    LeaseExpired,
+    Rejected,
+}
+
+impl FailReason {
+    pub const ALL: [Self; 9] = [
+        Self::VerifyFailed,
+        Self::BudgetExceeded,
+        Self::Timeout,
+        Self::Crash,
+        Self::CapabilityMismatch,
+        Self::NoEngine,
+        Self::Infrastructure,
+        Self::LeaseExpired,
+        Self::Rejected,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::VerifyFailed => "verify_failed",
+            Self::BudgetExceeded => "budget_exceeded",
+            Self::Timeout => "timeout",
+            Self::Crash => "crash",
+            Self::CapabilityMismatch => "capability_mismatch",
+            Self::NoEngine => "no_engine",
+            Self::Infrastructure => "infrastructure",
+            Self::LeaseExpired => "lease_expired",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    pub reason: FailReason,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A stage together with what only that stage has: a lease exists exactly while the job is held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum State {
+    /// `ready_at` lies ahead for scheduled jobs and during a back-off.
+    Queued {
+        since: Timestamp,
+        ready_at: Timestamp,
+        #[serde(default)]
+        target: Option<Target>,
+    },
+    Blocked,
+    Assigned {
+        lease: Lease,
+    },
+    Building {
+        lease: Lease,
+    },
+    Review {
+        approvals: Vec<String>,
+    },
+    Testing,
+    Shipped,
+    Failed {
+        failure: Failure,
+    },
+    DeadLetter {
+        failure: Failure,
+    },
+    Cancelled {
+        #[serde(default)]
+        reason: Option<String>,
+    },
+}
+
+impl State {
+    pub const fn stage(&self) -> Stage {
+        match self {
+            Self::Queued { .. } => Stage::Queued,
+            Self::Blocked => Stage::Blocked,
+            Self::Assigned { .. } => Stage::Assigned,
+            Self::Building { .. } => Stage::Building,
+            Self::Review { .. } => Stage::Review,
+            Self::Testing => Stage::Testing,
+            Self::Shipped => Stage::Shipped,
+            Self::Failed { .. } => Stage::Failed,
+            Self::DeadLetter { .. } => Stage::DeadLetter,
+            Self::Cancelled { .. } => Stage::Cancelled,
+        }
+    }
+}
+
+/// How the last holder's lease ended. A repeated call of that holder is recognised by it and answered the
+/// same way again, so that a lost reply is never mistaken for a lost lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settled {
+    pub epoch: Epoch,
+    pub how: SettledHow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SettledHow {
+    Reported,
+    Failed,
+    Released,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub id: JobId,
+    pub product: ProductId,
+    pub spec: JobSpec,
+    pub state: State,
+    pub rev: Rev,
+    pub epoch: Epoch,
+    pub last_event: EventSeq,
+    /// Attempts used up. Releases and preemptions do not count.
+    pub attempts: u32,
+    pub dispatch_seq: DispatchSeq,
+    pub checkpoint: Option<Checkpoint>,
+    pub settled: Option<Settled>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Since when the job competes for a place. A requeue keeps it, so that interrupted work keeps its turn.
+    pub enqueued_at: Timestamp,
+    /// Where it last ran: warmth for the scheduler.
+    pub last_factory: Option<FactoryId>,
+}
+
+impl Job {
+    pub const fn stage(&self) -> Stage {
+        self.state.stage()
+    }
+
+    pub const fn lease(&self) -> Option<&Lease> {
+        match &self.state {
+            State::Assigned { lease } | State::Building { lease } => Some(lease),
+            _ => None,
+        }
+    }
+
+    pub const fn failure(&self) -> Option<&Failure> {
+        match &self.state {
+            State::Failed { failure } | State::DeadLetter { failure } => Some(failure),
+            _ => None,
+        }
+    }
+
+    pub const fn target(&self) -> Option<&Target> {
+        match &self.state {
+            State::Queued { target, .. } => target.as_ref(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The words of Gigafactory as pure values: ids, stages, jobs, manifests, events, limits.
+//!
+//! This crate never reads a clock, draws a random number, touches a file or awaits. Whatever it decides
+//! follows from its arguments alone, so every store, route, simulation and test can share it.
+
+pub mod capability;
+pub mod event;
+pub mod factory;
+pub mod flag;
+pub mod id;
+pub mod job;
+pub mod limits;
+pub mod manifest;
+pub mod run;
+pub mod stage;
+pub mod time;
+pub mod token;
+pub mod transition;
+
+pub use capability::{Capability, CapabilitySet};
+pub use event::{Actor, Event, EventKind, NewEvent};
+pub use factory::{Factory, FactoryState, Health};
+pub use id::{DispatchSeq, Epoch, EventSeq, FactoryId, FeedPos, JobId, ProductId, RequestId, Rev, TokenId};
+pub use job::{
+    Checkpoint, FailReason, Failure, Job, JobKind, JobSpec, Lease, Priority, Settled, SettledHow, State,
+    Target,
+};
+pub use run::{Run, RunOutcome, RunReport};
+pub use stage::Stage;
+pub use time::Timestamp;
+pub use transition::{
+    Command, Holder, HolderAction, OperatorAction, Refusal, Transition, Verdict, transition,
+};

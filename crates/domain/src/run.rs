@@ -1,0 +1,53 @@
+//! One execution attempt of a job. A run is named by its job and epoch: a grant is a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Epoch, FactoryId, Failure, JobId, ProductId, Timestamp};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum RunOutcome {
+    Running,
+    Succeeded,
+    Failed { failure: Failure },
+    Expired,
+    Released,
+    Preempted,
+    Cancelled,
+}
+
+/// What the holder tells of a finished run. Everything is optional: an engine may not know.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunReport {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd_micros: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_changed: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines_added: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines_removed: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    pub job: JobId,
+    pub product: ProductId,
+    pub epoch: Epoch,
+    pub factory: FactoryId,
+    pub engine: Option<String>,
+    pub assigned_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub outcome: RunOutcome,
+    pub report: RunReport,
+}

@@ -1,0 +1,193 @@
+//! Tokens: `giga_<kind>_<43 random><6 checksum>`. Shown once; only the hash is kept.
+//!
+//! The checksum lets a mangled paste be told from a revoked token without asking the store. Randomness is an
+//! argument.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::factory::FactoryScope;
+use crate::{FactoryId, ProductId, Timestamp, TokenId};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Reads, nothing else.
+    Viewer,
+    /// Submits jobs and reads.
+    Submitter,
+    /// Steers jobs and factories, submits and reads.
+    Operator,
+    /// Everything, tokens and flags included.
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Submitter, Self::Operator, Self::Admin];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Submitter => "submitter",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// What a token may do. Empty products mean every product.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Grant {
+    User { role: Role, products: Vec<ProductId> },
+    Factory { factory: FactoryId, scope: FactoryScope },
+}
+
+/// A token as it is kept: everything but the token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    pub id: TokenId,
+    pub hash: TokenHash,
+    pub grant: Grant,
+    pub label: String,
+    pub created_at: Timestamp,
+    /// Set by a rotation on the old token: both work until then.
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl TokenRecord {
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
+    }
+}
+
+/// SHA-256 of the whole token text. Equality takes the same time whatever differs.
+#[derive(Clone, Copy, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let mut bytes = [0u8; 32];
+        if hex.len() != 64 || !hex.is_ascii() {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl PartialEq for TokenHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex()[..8])
+    }
+}
+
+/// The token itself. `Debug` hides it, so that it cannot slip into a log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a token of this system: it should look like giga_user_… or giga_factory_… and its checksum must match; was it cut off when pasted?"
+)]
+pub struct MalformedToken;
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_CHARS: usize = 43;
+const CHECK_CHARS: usize = 6;
+
+impl Secret {
+    /// 256 random bits as 43 characters of base 62.
+    pub fn from_random(kind: &str, random: [u8; 32]) -> Self {
+        let mut digits = Vec::with_capacity(RANDOM_CHARS);
+        let mut number = random;
+        for _ in 0..RANDOM_CHARS {
+            let mut remainder = 0u32;
+            for byte in &mut number {
+                let value = remainder * 256 + u32::from(*byte);
+                *byte = (value / 62) as u8;
+                remainder = value % 62;
+            }
+            digits.push(ALPHABET[remainder as usize]);
+        }
+        let body = String::from_utf8(digits).expect("the alphabet is ASCII");
+        let head = format!("giga_{kind}_{body}");
+        let check = checksum(&head);
+        Self(head + &check)
+    }
+
+    /// Checks form and checksum only; whether it is live, the store knows.
+    pub fn parse(text: &str) -> Result<Self, MalformedToken> {
+        let tail = text.strip_prefix("giga_").and_then(|rest| rest.split_once('_')).ok_or(MalformedToken)?.1;
+        if tail.len() != RANDOM_CHARS + CHECK_CHARS || !text.is_ascii() {
+            return Err(MalformedToken);
+        }
+        let (head, check) = text.split_at(text.len() - CHECK_CHARS);
+        if checksum(head) == check { Ok(Self(text.to_owned())) } else { Err(MalformedToken) }
+    }
+
+    pub fn hash(&self) -> TokenHash {
+        TokenHash(Sha256::digest(self.0.as_bytes()).into())
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+fn checksum(head: &str) -> String {
+    let digest = Sha256::digest(head.as_bytes());
+    digest.iter().take(CHECK_CHARS).map(|b| char::from(ALPHABET[usize::from(*b) % 62])).collect()
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_survives_its_text_form_and_nothing_else_does() {
+        let secret = Secret::from_random("user", [7; 32]);
+        let text = secret.reveal().to_owned();
+        assert_eq!(Secret::parse(&text), Ok(secret.clone()));
+        assert_eq!(Secret::parse(&text[..text.len() - 1]), Err(MalformedToken));
+        let mut flipped = text.clone().into_bytes();
+        flipped[20] ^= 1;
+        assert_eq!(Secret::parse(&String::from_utf8(flipped).unwrap()), Err(MalformedToken));
+        assert_eq!(TokenHash::from_hex(&secret.hash().to_hex()), Some(secret.hash()));
+        assert!(!format!("{secret:?}").contains(&text[12..20]));
+    }
+
+    #[test]
+    fn every_random_bit_counts() {
+        let mut bytes = [0u8; 32];
+        let zero = Secret::from_random("user", bytes);
+        bytes[31] = 1;
+        let one = Secret::from_random("user", bytes);
+        bytes[31] = 0;
+        bytes[0] = 0x80;
+        let high = Secret::from_random("user", bytes);
+        assert!(zero != one && one != high && zero != high);
+    }
+}

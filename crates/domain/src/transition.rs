@@ -1,0 +1,544 @@
+//! The one function that changes a job's stage. Every store, route, reconciler and test goes through it.
+//!
+//! It never looks anything up: the job, the command and the time decide alone. A command is safe to repeat:
+//! the same one after a lost reply finds its own effect and is answered again without another change.
+//! The drawing of the stages stands in [`crate::stage`].
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::{
+    Checkpoint, DispatchSeq, Epoch, EventKind, FactoryId, FailReason, Failure, Job, Lease, NewEvent,
+    RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Stage, State, Target, Timestamp,
+    job::ShipMode,
+};
+
+/// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
+/// stolen epoch from being of use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    pub factory: FactoryId,
+    pub epoch: Epoch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HolderAction {
+    Start,
+    Renew {
+        lease: Duration,
+    },
+    Checkpoint(Checkpoint),
+    /// The work is done and verified; the gates decide where it goes.
+    Report(RunReport),
+    Fail {
+        failure: Failure,
+        retryable: bool,
+    },
+    Release {
+        checkpoint: Option<Checkpoint>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperatorAction {
+    Ship,
+    Requeue,
+    Reject,
+    Cancel,
+}
+
+impl OperatorAction {
+    pub const ALL: [Self; 4] = [Self::Ship, Self::Requeue, Self::Reject, Self::Cancel];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ship => "ship",
+            Self::Requeue => "requeue",
+            Self::Reject => "reject",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Approve,
+    RequestChanges,
+    Reject,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// `rev` is what the claimer saw; another revision means that somebody was faster.
+    /// `dispatch_seq` is set by an accept: the offer must still be the current one.
+    Claim {
+        factory: FactoryId,
+        request: RequestId,
+        rev: Option<Rev>,
+        dispatch_seq: Option<DispatchSeq>,
+        lease: Duration,
+    },
+    Holder {
+        holder: Holder,
+        actions: Vec<HolderAction>,
+    },
+    /// The reaper found the lease expired.
+    Expire,
+    /// A more urgent job takes the seat.
+    Preempt {
+        cause: String,
+    },
+    /// The deps are satisfied.
+    Unblock,
+    /// The dispatcher chose a factory.
+    Target {
+        rev: Rev,
+        factory: FactoryId,
+        pickup_deadline: Timestamp,
+    },
+    Operator {
+        action: OperatorAction,
+        reason: Option<String>,
+    },
+    Review {
+        verdict: Verdict,
+        reviewer: String,
+        comment: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The writer does not hold the job (any more).
+    #[error("fenced: epoch {given} does not hold the job, which is {stage} at epoch {current}")]
+    Fenced { given: Epoch, current: Epoch, stage: Stage },
+    #[error("a job that is {from} cannot {action}; {remedy}")]
+    Illegal { from: Stage, action: &'static str, remedy: &'static str },
+    /// Nothing the claimer must understand: it takes the next best job.
+    #[error("the job is not there to be claimed: {0}")]
+    NotClaimable(&'static str),
+    #[error("{0} may not review this job; its reviewers are {1}")]
+    NotAReviewer(String, String),
+}
+
+/// What becomes of the run that belongs to the current epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunChange {
+    Open { factory: FactoryId },
+    Start,
+    Close { outcome: RunOutcome, report: Option<RunReport> },
+}
+
+/// The job after the command, and what is to be recorded with it in the same transaction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transition {
+    pub job: Job,
+    /// In order; the first has the seq after the old job's `last_event`.
+    pub events: Vec<NewEvent>,
+    pub run: Vec<RunChange>,
+}
+
+impl Transition {
+    fn of(job: &Job) -> Self {
+        Self { job: job.clone(), events: Vec::new(), run: Vec::new() }
+    }
+
+    /// A repeated command or a renewal leaves the revision as it was.
+    pub fn is_silent(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    fn enter(&mut self, state: State, event: NewEvent) {
+        let (from, to) = (self.job.stage(), state.stage());
+        assert!(from.may_become(to), "transition() left its own table: {from} -> {to}");
+        self.job.state = state;
+        self.note(NewEvent { from: Some(from), to: Some(to), ..event });
+    }
+
+    fn note(&mut self, event: NewEvent) {
+        self.job.last_event = self.job.last_event.next();
+        self.events.push(event);
+    }
+
+    /// Back to the queue at once, or after a back-off. The epoch rises so that the old holder is fenced.
+    fn requeue(&mut self, now: Timestamp, ready_at: Timestamp, event: NewEvent) {
+        if self.job.stage().is_held() {
+            self.job.epoch = self.job.epoch.next();
+        }
+        self.enter(State::Queued { since: now, ready_at, target: None }, event);
+    }
+
+    /// One more attempt is used up: try again after a back-off, or give the job up.
+    fn use_up_attempt(&mut self, failure: Failure, kind: EventKind, now: Timestamp) {
+        self.job.attempts += 1;
+        let attempts = self.job.attempts;
+        let reason = failure.reason.as_str();
+        if self.job.spec.retry.exhausted(attempts) {
+            let cause = format!("{reason} on attempt {attempts}");
+            self.enter(State::Failed { failure: failure.clone() }, failed_event(kind, &failure, cause));
+            let cause = format!("retries exhausted after {attempts} attempts");
+            self.enter(State::DeadLetter { failure }, NewEvent::new(EventKind::DeadLettered, cause));
+        } else {
+            let ready_at = now.plus(self.job.spec.retry.backoff(attempts));
+            let cause = format!("{reason} on attempt {attempts}; next attempt from {ready_at}");
+            let event = failed_event(kind, &failure, cause).with("readyAt", ready_at.to_string());
+            self.requeue(now, ready_at, event);
+        }
+    }
+
+    fn close_run(&mut self, outcome: RunOutcome, report: Option<RunReport>) {
+        self.run.push(RunChange::Close { outcome, report });
+    }
+}
+
+fn failed_event(kind: EventKind, failure: &Failure, cause: String) -> NewEvent {
+    let event = NewEvent::new(kind, cause).with("reason", failure.reason.as_str());
+    match &failure.detail {
+        Some(detail) => event.with("detail", detail.as_str()),
+        None => event,
+    }
+}
+
+/// What the job becomes, or why not. Nothing changes on a refusal.
+pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut next = Transition::of(job);
+    match command {
+        Command::Claim { factory, request, rev, dispatch_seq, lease } => {
+            claim(&mut next, factory, request, *rev, *dispatch_seq, *lease, now)?;
+        }
+        Command::Holder { holder, actions } => {
+            for action in actions {
+                hold(&mut next, holder, action, now)?;
+            }
+        }
+        Command::Expire => expire(&mut next, now),
+        Command::Preempt { cause } => {
+            if next.job.stage().is_held() {
+                next.close_run(RunOutcome::Preempted, None);
+                next.requeue(now, now, NewEvent::new(EventKind::Preempted, cause.clone()));
+            }
+        }
+        Command::Unblock => {
+            if next.job.stage() == Stage::Blocked {
+                let ready_at = job.spec.run_at.unwrap_or(now).max(now);
+                next.job.enqueued_at = ready_at;
+                next.requeue(now, ready_at, NewEvent::new(EventKind::Unblocked, "dependencies satisfied"));
+            }
+        }
+        Command::Target { rev, factory, pickup_deadline } => {
+            target(&mut next, *rev, factory, *pickup_deadline)?
+        }
+        Command::Operator { action, reason } => operate(&mut next, *action, reason.as_deref(), now)?,
+        Command::Review { verdict, reviewer, comment } => {
+            review(&mut next, *verdict, reviewer, comment.as_deref(), now)?;
+        }
+    }
+    if !next.is_silent() {
+        next.job.rev = job.rev.next();
+        next.job.updated_at = now;
+    }
+    Ok(next)
+}
+
+fn claim(
+    next: &mut Transition,
+    factory: &FactoryId,
+    request: &RequestId,
+    rev: Option<Rev>,
+    dispatch_seq: Option<DispatchSeq>,
+    lease: Duration,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    if next.job.lease().is_some_and(|held| held.factory == *factory && held.request == *request) {
+        return Ok(());
+    }
+    let State::Queued { ready_at, target, .. } = &next.job.state else {
+        return Err(Refusal::NotClaimable("it is not queued"));
+    };
+    if rev.is_some_and(|seen| seen != next.job.rev) {
+        return Err(Refusal::NotClaimable("it changed since it was looked at"));
+    }
+    if *ready_at > now {
+        return Err(Refusal::NotClaimable("its time has not come"));
+    }
+    if target.as_ref().is_some_and(|t| t.factory != *factory && t.pickup_deadline > now) {
+        return Err(Refusal::NotClaimable("it is offered to another factory"));
+    }
+    if dispatch_seq.is_some_and(|offered| offered != next.job.dispatch_seq) {
+        return Err(Refusal::NotClaimable("the offer is no longer current"));
+    }
+    next.job.epoch = next.job.epoch.next();
+    next.job.settled = None;
+    next.job.last_factory = Some(factory.clone());
+    let lease = Lease {
+        factory: factory.clone(),
+        request: request.clone(),
+        granted_at: now,
+        expires_at: now.plus(lease),
+    };
+    let event = NewEvent::new(EventKind::Assigned, format!("claimed by {factory}"))
+        .with("factoryId", factory.as_str())
+        .with("leaseEpoch", next.job.epoch.0);
+    next.enter(State::Assigned { lease }, event);
+    next.run.push(RunChange::Open { factory: factory.clone() });
+    Ok(())
+}
+
+fn fenced(job: &Job, holder: &Holder) -> Refusal {
+    Refusal::Fenced { given: holder.epoch, current: job.epoch, stage: job.stage() }
+}
+
+fn hold(
+    next: &mut Transition,
+    holder: &Holder,
+    action: &HolderAction,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let job = &next.job;
+    let holds = holder.epoch == job.epoch && job.lease().is_some_and(|lease| lease.factory == holder.factory);
+    if !holds {
+        // The lease is over. A repeated last word of the same holder is answered again, everything else is fenced.
+        let repeated = job.last_factory.as_ref() == Some(&holder.factory)
+            && match (action, job.settled) {
+                (HolderAction::Report(_), Some(s)) => {
+                    s == Settled { epoch: holder.epoch, how: SettledHow::Reported }
+                }
+                (HolderAction::Fail { .. }, Some(s)) => {
+                    s == Settled { epoch: holder.epoch, how: SettledHow::Failed }
+                }
+                (HolderAction::Release { .. }, Some(s)) => {
+                    s == Settled { epoch: holder.epoch, how: SettledHow::Released }
+                }
+                // Not a write: the holder learns that an operator cancelled the job (see `was_cancelled`).
+                (HolderAction::Renew { .. }, Some(s)) => {
+                    s == Settled { epoch: holder.epoch, how: SettledHow::Cancelled }
+                }
+                _ => false,
+            };
+        return if repeated { Ok(()) } else { Err(fenced(job, holder)) };
+    }
+    match action {
+        HolderAction::Start => {
+            if let State::Assigned { lease } = &job.state {
+                let lease = lease.clone();
+                let event = NewEvent::new(EventKind::Started, format!("{} started", holder.factory));
+                next.enter(State::Building { lease }, event);
+                next.run.push(RunChange::Start);
+            }
+        }
+        HolderAction::Renew { lease: ttl } => {
+            if let State::Assigned { lease } | State::Building { lease } = &mut next.job.state {
+                // Never shorter than before: a delayed renewal cannot take time away from a newer one.
+                lease.expires_at = lease.expires_at.max(now.plus(*ttl));
+            }
+        }
+        HolderAction::Checkpoint(checkpoint) => {
+            if job.checkpoint.as_ref() != Some(checkpoint) {
+                next.job.checkpoint = Some(checkpoint.clone());
+                next.note(NewEvent::new(EventKind::Checkpointed, "checkpoint saved"));
+            }
+        }
+        HolderAction::Report(report) => {
+            if job.stage() != Stage::Building {
+                return Err(Refusal::Illegal {
+                    from: job.stage(),
+                    action: "report success",
+                    remedy: "start it first: PATCH with stage building",
+                });
+            }
+            let state = if job.spec.review.quorum > 0 {
+                State::Review { approvals: Vec::new() }
+            } else {
+                after_review(job)
+            };
+            settle(next, holder, SettledHow::Reported);
+            let kind = if state.stage() == Stage::Shipped { EventKind::Shipped } else { EventKind::Reported };
+            let cause = match state.stage() {
+                Stage::Review => "succeeded; waits for review",
+                Stage::Testing => "succeeded; waits to be shipped",
+                _ => "succeeded; ships by itself",
+            };
+            next.enter(state, NewEvent::new(kind, cause));
+            next.close_run(RunOutcome::Succeeded, Some(report.clone()));
+        }
+        HolderAction::Fail { failure, retryable } => {
+            settle(next, holder, SettledHow::Failed);
+            next.close_run(RunOutcome::Failed { failure: failure.clone() }, None);
+            if *retryable {
+                next.use_up_attempt(failure.clone(), EventKind::Retried, now);
+            } else {
+                next.job.attempts += 1;
+                let cause = format!("{} on attempt {}", failure.reason.as_str(), next.job.attempts);
+                let event = failed_event(EventKind::Failed, failure, cause);
+                next.enter(State::Failed { failure: failure.clone() }, event);
+            }
+        }
+        HolderAction::Release { checkpoint } => {
+            if checkpoint.is_some() {
+                next.job.checkpoint.clone_from(checkpoint);
+            }
+            settle(next, holder, SettledHow::Released);
+            next.close_run(RunOutcome::Released, None);
+            let event = NewEvent::new(EventKind::Released, format!("released by {}", holder.factory));
+            next.requeue(now, now, event);
+        }
+    }
+    Ok(())
+}
+
+fn settle(next: &mut Transition, holder: &Holder, how: SettledHow) {
+    next.job.settled = Some(Settled { epoch: holder.epoch, how });
+}
+
+/// The renewal of a cancelled job's last holder changes nothing; the answer tells it to stop.
+pub fn was_cancelled(job: &Job, epoch: Epoch) -> bool {
+    job.settled == Some(Settled { epoch, how: SettledHow::Cancelled })
+}
+
+fn after_review(job: &Job) -> State {
+    match job.spec.ship {
+        ShipMode::Manual => State::Testing,
+        ShipMode::Auto => State::Shipped,
+    }
+}
+
+fn expire(next: &mut Transition, now: Timestamp) {
+    let Some(lease) = next.job.lease().filter(|lease| lease.expires_at <= now) else {
+        return;
+    };
+    let detail = format!("{} did not renew its lease in time", lease.factory);
+    next.close_run(RunOutcome::Expired, None);
+    next.use_up_attempt(
+        Failure { reason: FailReason::LeaseExpired, detail: Some(detail) },
+        EventKind::LeaseExpired,
+        now,
+    );
+}
+
+fn target(next: &mut Transition, rev: Rev, factory: &FactoryId, deadline: Timestamp) -> Result<(), Refusal> {
+    let (State::Queued { target, .. }, true) = (&mut next.job.state, next.job.rev == rev) else {
+        return Err(Refusal::NotClaimable("it changed since it was looked at"));
+    };
+    *target = Some(Target { factory: factory.clone(), pickup_deadline: deadline });
+    next.job.dispatch_seq = next.job.dispatch_seq.next();
+    let event = NewEvent::new(EventKind::Targeted, format!("offered to {factory}"))
+        .with("factoryId", factory.as_str())
+        .with("dispatchSeq", next.job.dispatch_seq.0);
+    next.note(event);
+    Ok(())
+}
+
+fn operate(
+    next: &mut Transition,
+    action: OperatorAction,
+    reason: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let from = next.job.stage();
+    let cause = |what: &str| reason.map_or_else(|| what.to_owned(), |r| format!("{what}: {r}"));
+    match (action, from) {
+        // Already so: a repeated action is answered again.
+        (OperatorAction::Ship, Stage::Shipped)
+        | (OperatorAction::Requeue, Stage::Queued)
+        | (OperatorAction::Cancel, Stage::Cancelled) => {}
+        (OperatorAction::Reject, Stage::Failed)
+            if next.job.failure().is_some_and(|f| f.reason == FailReason::Rejected) => {}
+        (OperatorAction::Ship, Stage::Testing) => {
+            next.enter(State::Shipped, NewEvent::new(EventKind::Shipped, cause("shipped by an operator")));
+        }
+        (OperatorAction::Requeue, Stage::Failed | Stage::Review) => {
+            // The operator gives the job its attempts back.
+            next.job.attempts = 0;
+            next.job.enqueued_at = now;
+            next.requeue(now, now, NewEvent::new(EventKind::Requeued, cause("requeued by an operator")));
+        }
+        (OperatorAction::Reject, Stage::Review) => {
+            let failure = Failure { reason: FailReason::Rejected, detail: reason.map(str::to_owned) };
+            next.enter(
+                State::Failed { failure },
+                NewEvent::new(EventKind::Rejected, cause("rejected by an operator")),
+            );
+        }
+        (OperatorAction::Cancel, _) if !from.is_terminal() => {
+            if from.is_held() {
+                next.job.settled = Some(Settled { epoch: next.job.epoch, how: SettledHow::Cancelled });
+                next.close_run(RunOutcome::Cancelled, None);
+            }
+            let state = State::Cancelled { reason: reason.map(str::to_owned) };
+            next.enter(state, NewEvent::new(EventKind::Cancelled, cause("cancelled by an operator")));
+        }
+        (action, from) => return Err(illegal(from, action)),
+    }
+    Ok(())
+}
+
+fn illegal(from: Stage, action: OperatorAction) -> Refusal {
+    let remedy = match (action, from) {
+        (_, Stage::Shipped | Stage::DeadLetter | Stage::Cancelled) => {
+            "this stage is final; submit a new job instead"
+        }
+        (OperatorAction::Ship, Stage::Review) => "a review has to approve it first",
+        (OperatorAction::Ship, _) => "only a job in testing can be shipped",
+        (OperatorAction::Requeue, Stage::Assigned | Stage::Building) => {
+            "it is being worked on; cancel it, or drain its factory"
+        }
+        (OperatorAction::Requeue, _) => "only a failed job or one in review can be requeued",
+        (OperatorAction::Reject, _) => "only a job in review can be rejected; cancel it instead",
+        (OperatorAction::Cancel, _) => "it is already final",
+    };
+    Refusal::Illegal { from, action: action.as_str(), remedy }
+}
+
+fn review(
+    next: &mut Transition,
+    verdict: Verdict,
+    reviewer: &str,
+    comment: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let State::Review { approvals } = &next.job.state else {
+        return Err(Refusal::Illegal {
+            from: next.job.stage(),
+            action: "be reviewed",
+            remedy: "only a job in review takes a verdict",
+        });
+    };
+    let named = &next.job.spec.review.reviewers;
+    if !named.is_empty() && !named.iter().any(|name| name == reviewer) {
+        return Err(Refusal::NotAReviewer(reviewer.to_owned(), named.join(", ")));
+    }
+    let cause = |what: &str| match comment {
+        Some(comment) => format!("{reviewer} {what}: {comment}"),
+        None => format!("{reviewer} {what}"),
+    };
+    match verdict {
+        Verdict::Approve => {
+            let mut approvals = approvals.clone();
+            if approvals.iter().any(|name| name == reviewer) {
+                return Ok(());
+            }
+            approvals.push(reviewer.to_owned());
+            let event = NewEvent::new(EventKind::Approved, cause("approved")).with("reviewer", reviewer);
+            if approvals.len() as u64 >= u64::from(next.job.spec.review.quorum) {
+                let state = after_review(&next.job);
+                next.enter(state, event);
+            } else {
+                next.job.state = State::Review { approvals };
+                next.note(event);
+            }
+        }
+        Verdict::RequestChanges => {
+            next.job.enqueued_at = now;
+            let event = NewEvent::new(EventKind::ChangesRequested, cause("asked for changes"))
+                .with("reviewer", reviewer);
+            next.requeue(now, now, event);
+        }
+        Verdict::Reject => {
+            let failure = Failure { reason: FailReason::Rejected, detail: comment.map(str::to_owned) };
+            let event = NewEvent::new(EventKind::Rejected, cause("rejected it")).with("reviewer", reviewer);
+            next.enter(State::Failed { failure }, event);
+        }
+    }
+    Ok(())
+}
