@@ -1,1 +1,25 @@
-//! scheduler
+//! Which factory runs which job, and why.
+//!
+//! Pure: this crate never does I/O, reads a clock or draws randomness; the same input gives the same plan.
+//! `plan` is feasible → score → rank → select; `explain` runs the same filters and terms for one job and keeps
+//! every answer. It decides, it never applies: whoever applies a placement does so by compare-and-set.
+
+pub mod explain;
+mod feasible;
+mod fleet;
+mod order;
+pub mod plan;
+pub mod preempt;
+pub mod queue;
+pub mod routable;
+pub mod score;
+pub mod snapshot;
+
+pub use explain::{Blocker, Explanation, FactoryVerdict, Remedy, explain};
+pub use feasible::{Filter, Rejection};
+pub use plan::{Placement, Plan, Unplaced, plan};
+pub use preempt::preemption_victim;
+pub use queue::ReadyQueue;
+pub use routable::{MissingCapability, Unroutable, routable};
+pub use score::{Score, Terms};
+pub use snapshot::{FactoryView, JobView, Policy, ProductPolicy, RunningJob, Snapshot, Weights};

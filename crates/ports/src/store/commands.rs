@@ -1,0 +1,99 @@
+//! What the store is asked to do, and what it answers.
+
+use std::time::Duration;
+
+use giga_domain::factory::FactoryScope;
+use giga_domain::token::TokenRecord;
+use giga_domain::{
+    Actor, Command, DispatchSeq, FactoryId, Holder, HolderAction, Job, JobId, JobSpec, ProductId, RequestId,
+    Rev, Timestamp,
+};
+use serde_json::Value;
+
+/// A job to be made. Its stage follows from its deps, its times from the store's clock.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub id: JobId,
+    pub product: ProductId,
+    pub spec: JobSpec,
+    /// The manifest with its defaults filled in: what is shown, never what is decided by.
+    pub manifest: Value,
+    pub body: String,
+    /// Tells a repetition from another job under the same idempotency key.
+    pub fingerprint: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    Created(Job),
+    /// The key was seen before; this is the job it made.
+    Existing(Job),
+}
+
+impl Submitted {
+    pub fn job(&self) -> &Job {
+        match self {
+            Self::Created(job) | Self::Existing(job) => job,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub job: JobId,
+    /// What the claimer saw; `None` takes any revision (an accept is guarded by its `dispatch_seq`).
+    pub rev: Option<Rev>,
+    pub dispatch_seq: Option<DispatchSeq>,
+    pub factory: FactoryId,
+    pub request: RequestId,
+    pub lease: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Claimed {
+    /// The job, held. Also for a repeated request that had won before.
+    Granted(Job),
+    Lost(Lost),
+}
+
+/// Why a claim got nothing. None of these is an error that a claimer must understand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    /// Somebody was faster, or the job is not to be had; the text says which.
+    Gone(&'static str),
+    NoSeat,
+    KeyBusy,
+    /// Deregistered, draining, or its token does not cover the job.
+    NotAllowed(&'static str),
+}
+
+#[derive(Debug, Clone)]
+pub struct HolderWrite {
+    pub job: JobId,
+    pub holder: Holder,
+    pub actions: Vec<HolderAction>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SteerWrite {
+    pub job: JobId,
+    /// `Command::Operator`, `Command::Review` or `Command::Preempt`.
+    pub command: Command,
+    /// From `If-Match`: another revision is refused with [`super::StoreError::RevMismatch`].
+    pub if_rev: Option<Rev>,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reaped {
+    pub jobs: Vec<JobId>,
+    /// When the next lease ends, where one is held: nothing has to be looked at before.
+    pub next_expiry: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewFactory {
+    pub id: FactoryId,
+    pub scope: FactoryScope,
+    pub token: TokenRecord,
+}

@@ -1,0 +1,56 @@
+//! Errors in the store's own words. Which HTTP status each gets is decided elsewhere, last.
+
+use giga_domain::{FactoryId, JobId, Refusal, Rev, TokenId};
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum StoreError {
+    #[error("there is no job {0}")]
+    NoSuchJob(JobId),
+    #[error("there is no factory {0}")]
+    NoSuchFactory(FactoryId),
+    #[error("there is no token {0}")]
+    NoSuchToken(TokenId),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("the job is at revision {current}, not {given}")]
+    RevMismatch { given: Rev, current: Rev },
+    #[error("idempotency key `{key}` already made job {job} from another manifest or body")]
+    KeyReused { key: String, job: JobId },
+    #[error("deps: there is no job {0} in this product")]
+    UnknownDep(JobId),
+    #[error("factory {0} is already enrolled")]
+    FactoryExists(FactoryId),
+    /// Passing: the same call may go through later. Whether it took effect is not known.
+    #[error("the store cannot be reached: {reason}")]
+    Unavailable {
+        reason: String,
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// Not passing: a row that cannot be read, a constraint that should hold. A bug or a damaged file.
+    #[error("the store is broken: {reason}")]
+    Broken {
+        reason: String,
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+impl StoreError {
+    pub fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable { reason: source.to_string(), source: Some(Box::new(source)) }
+    }
+
+    pub fn broken(source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Broken { reason: source.to_string(), source: Some(Box::new(source)) }
+    }
+
+    pub fn broken_because(reason: impl Into<String>) -> Self {
+        Self::Broken { reason: reason.into(), source: None }
+    }
+
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
+}

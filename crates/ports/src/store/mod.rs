@@ -1,0 +1,98 @@
+//! The store: the only truth. It speaks in use cases, not in rows.
+//!
+//! Every write is one atomic step that is durable when it is answered, is judged by the store's own clock, and is
+//! safe to repeat: the same command after a lost reply finds its own effect and is answered the same way.
+//! Implementations share transactions between callers where nobody can tell.
+
+mod commands;
+mod error;
+mod reads;
+
+pub use commands::*;
+pub use error::StoreError;
+pub use reads::*;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use giga_domain::factory::Advertised;
+use giga_domain::token::TokenRecord;
+use giga_domain::{Actor, Factory, FactoryId, FactoryState, FeedPos, Job, Timestamp, TokenId};
+use serde_json::Value;
+use tokio::sync::watch;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Everything that only looks.
+    fn read(&self) -> &dyn StoreReads;
+
+    /// The newest feed position that this process committed. A hint to look, never the truth: other processes
+    /// write too.
+    fn head(&self) -> watch::Receiver<FeedPos>;
+
+    fn stats(&self) -> StoreStats;
+
+    /// All or none of the jobs. A job whose product and idempotency key are known is not made again.
+    async fn submit(&self, jobs: Vec<NewJob>, actor: Actor) -> Result<Vec<Submitted>>;
+
+    /// One compare-and-set: lease, epoch and run in the same transaction. Losing is not an error.
+    async fn claim(&self, claim: Claim) -> Result<Claimed>;
+
+    /// Every write by the holder of a lease: fenced by its epoch, all of its actions or none.
+    async fn hold(&self, write: HolderWrite) -> Result<Job>;
+
+    /// An operator's or a reviewer's word.
+    async fn steer(&self, write: SteerWrite) -> Result<Job>;
+
+    /// Requeues jobs whose lease has ended, longest expired first.
+    async fn expire_leases(&self, limit: usize) -> Result<Reaped>;
+
+    /// Queues blocked jobs whose deps are satisfied by now. Says which, and whether there may be more.
+    async fn unblock(&self, limit: usize) -> Result<Vec<giga_domain::JobId>>;
+
+    /// Removes terminal jobs that ended before `before`, with all that belongs to them.
+    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize>;
+
+    /// A new factory with its first token. A known id is refused, except for a repetition of the same call.
+    async fn enroll(&self, factory: NewFactory, actor: Actor) -> Result<Factory>;
+
+    /// What the factory says it has. Appends an event only when something changed.
+    async fn advertise(&self, factory: FactoryId, advertised: Advertised) -> Result<Factory>;
+
+    /// Signs of life of many factories in one write. Unknown ones are passed over.
+    async fn touch(&self, seen: Vec<(FactoryId, Timestamp)>) -> Result<()>;
+
+    async fn set_factory_state(
+        &self,
+        factory: FactoryId,
+        state: FactoryState,
+        actor: Actor,
+    ) -> Result<Factory>;
+
+    /// Forgets the factory and revokes its tokens. What it holds comes back when its leases end.
+    async fn deregister(&self, factory: FactoryId, actor: Actor) -> Result<()>;
+
+    /// Deregisters every factory that was not seen since `before` and holds nothing.
+    async fn prune(&self, before: Timestamp, actor: Actor) -> Result<Vec<FactoryId>>;
+
+    /// Adds a token for the factory and lets its older ones end after `grace`.
+    async fn rotate_token(
+        &self,
+        factory: FactoryId,
+        token: TokenRecord,
+        grace: Duration,
+        actor: Actor,
+    ) -> Result<()>;
+
+    /// Ends every token of the factory at once.
+    async fn revoke_factory_tokens(&self, factory: FactoryId, actor: Actor) -> Result<()>;
+
+    async fn issue_token(&self, token: TokenRecord, actor: Actor) -> Result<()>;
+
+    async fn revoke_token(&self, token: TokenId, actor: Actor) -> Result<()>;
+
+    /// The caller has checked name and value against the flag's type.
+    async fn set_flag(&self, name: &'static str, value: Value, actor: Actor) -> Result<()>;
+}

@@ -1,0 +1,201 @@
+//! Which factories may run a job at all: the filters, in the order in which they are asked.
+//!
+//! This module never scores and never remembers: it judges one job against one factory as the snapshot has them.
+//! A plan asks the same questions of thousands of pairs through the interned form in `fleet`; the property tests
+//! hold the two to the same answers.
+
+use giga_domain::{Capability, FactoryState, Health, Timestamp};
+use serde::Serialize;
+
+use crate::{FactoryView, JobView, Policy, ProductPolicy, Snapshot};
+
+/// In the order in which they are asked; the first that fails is the rejection. Up to `Seats` they are about a
+/// factory, from `NotReady` to `Concurrency` about the job alone, the last two about the pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Filter {
+    Draining,
+    Stale,
+    Down,
+    Product,
+    Capabilities,
+    Repo,
+    Seats,
+    NotReady,
+    Paused,
+    Budget,
+    Concurrency,
+    Offered,
+    Excluded,
+}
+
+impl Filter {
+    /// Stable: outside clients match on it.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Draining => "draining",
+            Self::Stale => "stale",
+            Self::Down => "down",
+            Self::Product => "product",
+            Self::Capabilities => "capabilities",
+            Self::Repo => "repo",
+            Self::Seats => "seats",
+            Self::NotReady => "not_ready",
+            Self::Paused => "paused",
+            Self::Budget => "budget",
+            Self::Concurrency => "concurrency",
+            Self::Offered => "offered",
+            Self::Excluded => "excluded",
+        }
+    }
+}
+
+/// Why a factory cannot take the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rejection {
+    /// A [`Filter::code`].
+    pub filter: &'static str,
+    pub detail: String,
+}
+
+/// Whether the factory takes anything new at all.
+pub(crate) fn standing(factory: &FactoryView) -> Option<Filter> {
+    if factory.state == FactoryState::Draining {
+        Some(Filter::Draining)
+    } else if !factory.live {
+        Some(Filter::Stale)
+    } else if factory.health == Health::Down {
+        Some(Filter::Down)
+    } else {
+        None
+    }
+}
+
+pub(crate) fn admits_product(job: &JobView, factory: &FactoryView) -> bool {
+    factory.products.is_empty() || factory.products.contains(&job.product)
+}
+
+pub(crate) fn reaches_repo(job: &JobView, factory: &FactoryView) -> bool {
+    let Some(repo) = &job.repo else { return true };
+    factory.can_clone || factory.repos.iter().any(|r| r.name == repo_name(repo))
+}
+
+/// The name that a repository goes by: of a git URL the last segment of the path without `.git`, else the text itself.
+pub(crate) fn repo_name(repo: &str) -> &str {
+    let is_url = repo.contains("://") || repo.contains(':');
+    if !is_url {
+        return repo;
+    }
+    let path = repo.trim_end_matches('/');
+    let last = path.rsplit(['/', ':']).next().unwrap_or(path);
+    last.strip_suffix(".git").unwrap_or(last)
+}
+
+/// Every filter about the factory that fails, in order. Empty: it could take the job now, as far as it is concerned.
+pub(crate) fn factory_failures(job: &JobView, factory: &FactoryView) -> Vec<Filter> {
+    let mut failures = Vec::new();
+    if factory.state == FactoryState::Draining {
+        failures.push(Filter::Draining);
+    }
+    if !factory.live {
+        failures.push(Filter::Stale);
+    }
+    if factory.health == Health::Down {
+        failures.push(Filter::Down);
+    }
+    if !admits_product(job, factory) {
+        failures.push(Filter::Product);
+    }
+    if !job.capabilities.is_subset(&factory.capabilities) {
+        failures.push(Filter::Capabilities);
+    }
+    if !reaches_repo(job, factory) {
+        failures.push(Filter::Repo);
+    }
+    if factory.free_seats() == 0 {
+        failures.push(Filter::Seats);
+    }
+    failures
+}
+
+/// Every filter about the job alone that fails, in order.
+pub(crate) fn job_failures(job: &JobView, snapshot: &Snapshot, now: Timestamp, policy: &Policy) -> Vec<Filter> {
+    let mut failures = Vec::new();
+    if job.ready_at > now {
+        failures.push(Filter::NotReady);
+    }
+    if let Some(product) = policy.products.get(&job.product) {
+        if product.paused {
+            failures.push(Filter::Paused);
+        }
+        if !affordable(job, product.budget_left_usd_micros) {
+            failures.push(Filter::Budget);
+        }
+    }
+    if let Some(concurrency) = &job.concurrency
+        && running_with_key(job, snapshot) >= concurrency.limit
+    {
+        failures.push(Filter::Concurrency);
+    }
+    failures
+}
+
+/// The filters about this pair that fail, in order.
+pub(crate) fn pair_failures(job: &JobView, factory: &FactoryView, now: Timestamp) -> Vec<Filter> {
+    let mut failures = Vec::new();
+    if live_offer(job, now).is_some_and(|to| *to != factory.id) {
+        failures.push(Filter::Offered);
+    }
+    if is_excluded(job, factory, now) {
+        failures.push(Filter::Excluded);
+    }
+    failures
+}
+
+pub(crate) fn live_offer(job: &JobView, now: Timestamp) -> Option<&giga_domain::FactoryId> {
+    job.offered_to.as_ref().filter(|(_, deadline)| *deadline > now).map(|(to, _)| to)
+}
+
+pub(crate) fn is_excluded(job: &JobView, factory: &FactoryView, now: Timestamp) -> bool {
+    job.excluded.iter().any(|(id, until)| *id == factory.id && *until > now)
+}
+
+/// An open budget covers the job's cap; a job without a cap needs only that something is left.
+pub(crate) fn affordable(job: &JobView, budget_left: Option<u64>) -> bool {
+    budget_left.is_none_or(|left| left > 0 && job.cost_cap_usd_micros.is_none_or(|cap| cap <= left))
+}
+
+pub(crate) fn running_with_key(job: &JobView, snapshot: &Snapshot) -> u32 {
+    let Some(concurrency) = &job.concurrency else { return 0 };
+    let key = (job.product.clone(), concurrency.key.clone());
+    snapshot.running_by_key.get(&key).copied().unwrap_or(0)
+}
+
+pub(crate) fn product_policy(job: &JobView, policy: &Policy) -> ProductPolicy {
+    policy.products.get(&job.product).cloned().unwrap_or_default()
+}
+
+/// What the job asks for and the factory has not.
+pub(crate) fn lacking<'a>(job: &'a JobView, factory: &'a FactoryView) -> Vec<&'a Capability> {
+    job.capabilities.missing_from(&factory.capabilities).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_git_url_goes_by_the_name_of_its_last_segment() {
+        for url in [
+            "https://example.org/team/notes.git",
+            "https://example.org/team/notes",
+            "https://example.org/team/notes/",
+            "git@example.org:team/notes.git",
+            "git@example.org:notes.git",
+            "ssh://git@example.org:22/notes.git",
+            "notes",
+        ] {
+            assert_eq!(repo_name(url), "notes", "{url}");
+        }
+        assert_eq!(repo_name("team/notes"), "team/notes", "a plain name is taken as it is");
+    }
+}

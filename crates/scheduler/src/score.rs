@@ -1,0 +1,155 @@
+//! What makes one factory better than another for a job, term by term.
+//!
+//! `total = w1·capabilityFit + w2·affinity + w3/(1+load) + w4·costFit + w5·health − w6·starvation(age)`
+//!
+//! This module never decides feasibility and knows neither queue nor order. Every formula uses only operations that
+//! IEEE 754 defines to the bit (no `ln`, no `exp`), so a plan is the same on every machine.
+
+use std::time::Duration;
+
+use giga_domain::{Health, Timestamp};
+use serde::Serialize;
+
+use crate::Weights;
+
+/// Each the weighted contribution to the total; `starvation` is zero or negative.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Terms {
+    pub capability_fit: f64,
+    pub affinity: f64,
+    pub load: f64,
+    pub cost_fit: f64,
+    pub health: f64,
+    pub starvation: f64,
+}
+
+impl Terms {
+    /// All that does not change while seats fill.
+    pub(crate) fn fixed(&self) -> f64 {
+        self.capability_fit + self.affinity + self.cost_fit + self.health
+    }
+
+    /// What factories are ranked by: starvation is the same on each of them.
+    pub(crate) fn rank(&self) -> f64 {
+        self.fixed() + self.load
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Score {
+    pub total: f64,
+    pub terms: Terms,
+}
+
+impl From<Terms> for Score {
+    fn from(terms: Terms) -> Self {
+        Self { total: terms.rank() + terms.starvation, terms }
+    }
+}
+
+/// Affinity is the sum of these three: 1 where the job itself last ran in a repository that was just used.
+const REPO_PRESENT: f64 = 0.3;
+const REPO_RECENTLY_USED: f64 = 0.3;
+pub(crate) const RAN_HERE: f64 = 0.4;
+const WARM_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// The warmth of a repository that is at hand; recent use fades linearly over a day.
+pub(crate) fn repo_warmth(last_used_at: Option<Timestamp>, now: Timestamp) -> f64 {
+    let recent = last_used_at.map_or(0.0, |used| faded(now.since(used), WARM_FOR));
+    REPO_PRESENT + REPO_RECENTLY_USED * recent
+}
+
+/// 1 for a job that just arrived, 0 from an age of `after` on.
+pub(crate) fn starvation(age: Duration, after: Duration) -> f64 {
+    faded(age, after)
+}
+
+/// How much a capability weighs: 1 where every factory has it, 10 where one of a hundred does. The root keeps one
+/// odd tool from outweighing everything else.
+pub(crate) fn rarity(factories: usize, holders: usize) -> f64 {
+    (factories as f64 / holders.max(1) as f64).sqrt()
+}
+
+/// 1 where the factory offers nothing beyond what is needed; the rarer what would lie idle, the lower.
+pub(crate) fn capability_fit(needed: f64, offered: f64) -> f64 {
+    (1.0 + needed) / (1.0 + offered)
+}
+
+/// `1/(1+load)`, where load is the share of seats in use plus what the factory says of itself.
+pub(crate) fn idleness(seats_used: u32, seat_limit: u32, own_load: f64) -> f64 {
+    let seats = f64::from(seats_used) / f64::from(seat_limit.max(1));
+    let own_load = if own_load.is_finite() { own_load.max(0.0) } else { 0.0 };
+    1.0 / (1.0 + seats + own_load)
+}
+
+/// 1 where no cost is declared or it is free, 0 at the dearest factory of the fleet.
+pub(crate) fn cost_fit(cost: Option<u64>, dearest: u64) -> f64 {
+    match cost {
+        Some(cost) if dearest > 0 => 1.0 - cost as f64 / dearest as f64,
+        _ => 1.0,
+    }
+}
+
+pub(crate) fn health(health: Health) -> f64 {
+    match health {
+        Health::Ok => 1.0,
+        Health::Degraded => 0.5,
+        Health::Down => 0.0,
+    }
+}
+
+/// Weights below zero, and nonsense, count as nothing: a plan relies on scores that never rise while seats fill.
+pub(crate) fn sane(weights: Weights) -> Weights {
+    let sane = |w: f64| if w.is_finite() { w.max(0.0) } else { 0.0 };
+    Weights {
+        capability_fit: sane(weights.capability_fit),
+        affinity: sane(weights.affinity),
+        load: sane(weights.load),
+        cost_fit: sane(weights.cost_fit),
+        health: sane(weights.health),
+        starvation: sane(weights.starvation),
+    }
+}
+
+fn faded(age: Duration, over: Duration) -> f64 {
+    (1.0 - age.as_millis() as f64 / over.as_millis().max(1) as f64).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starvation_is_gone_at_its_age() {
+        let after = Duration::from_secs(1800);
+        let at = |seconds| starvation(Duration::from_secs(seconds), after);
+        assert!((at(0) - 1.0).abs() < 1e-12 && (at(900) - 0.5).abs() < 1e-12);
+        assert!(at(1800) <= 0.0 && at(9999) <= 0.0);
+        assert!(starvation(Duration::ZERO, Duration::ZERO).is_finite());
+    }
+
+    #[test]
+    fn the_tightest_fit_is_best_and_a_rare_extra_costs_more_than_a_common_one() {
+        let (common, rare) = (rarity(100, 100), rarity(100, 1));
+        assert!((capability_fit(common, common) - 1.0).abs() < 1e-12);
+        assert!(capability_fit(common, common + rare) < capability_fit(common, common + common));
+    }
+
+    #[test]
+    fn warmth_fades_over_a_day_but_a_checkout_stays_a_checkout() {
+        let now = Timestamp::from_millis(10 * 86_400_000);
+        let used = |hours: u64| repo_warmth(Some(now.minus(Duration::from_secs(hours * 3600))), now);
+        assert!(used(0) > used(12) && used(12) > used(24));
+        assert!((used(48) - repo_warmth(None, now)).abs() < 1e-12 && repo_warmth(None, now) > 0.0);
+        assert!(used(0) + RAN_HERE <= 1.0);
+    }
+
+    #[test]
+    fn busier_and_dearer_is_worse() {
+        assert!(idleness(0, 4, 0.0) > idleness(1, 4, 0.0) && idleness(1, 4, 0.0) > idleness(1, 4, 0.5));
+        assert!(idleness(1, 4, f64::NAN).is_finite());
+        assert!(cost_fit(None, 9) > cost_fit(Some(3), 9) && cost_fit(Some(3), 9) > cost_fit(Some(9), 9));
+    }
+}

@@ -1,0 +1,130 @@
+//! What a plan is made from. The caller gathers it; nothing here is looked up later.
+//!
+//! These are views: they hold what placing a job needs and never a lease, a body or anything that is written back.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use giga_domain::factory::FactoryRepo;
+use giga_domain::job::Concurrency;
+use giga_domain::{CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp};
+
+/// A queued job, as far as placing it goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobView {
+    pub id: JobId,
+    pub rev: Rev,
+    pub product: ProductId,
+    pub priority: Priority,
+    /// Since when it competes for a place: its age is measured from here.
+    pub enqueued_at: Timestamp,
+    /// Not before this (a schedule, a back-off).
+    pub ready_at: Timestamp,
+    pub capabilities: CapabilitySet,
+    pub repo: Option<String>,
+    pub concurrency: Option<Concurrency>,
+    /// The most it may cost, in millionths of a dollar.
+    pub cost_cap_usd_micros: Option<u64>,
+    /// Where it, or its parent, last ran.
+    pub last_factory: Option<FactoryId>,
+    /// A live offer: until the deadline only this factory may take it.
+    pub offered_to: Option<(FactoryId, Timestamp)>,
+    /// Factories that recently failed to pick it up, each until when it is left out.
+    pub excluded: Vec<(FactoryId, Timestamp)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct FactoryView {
+    pub id: FactoryId,
+    pub state: FactoryState,
+    pub health: Health,
+    /// Within its heartbeat deadline.
+    pub live: bool,
+    /// Cut to its token's scope already.
+    pub capabilities: CapabilitySet,
+    /// Empty: every product.
+    pub products: Vec<ProductId>,
+    pub repos: Vec<FactoryRepo>,
+    pub can_clone: bool,
+    pub seat_limit: u32,
+    pub seats_used: u32,
+    /// Its own measure of how busy it is, 0 for idle.
+    pub load: f64,
+    pub cost_usd_micros_per_hour: Option<u64>,
+}
+
+impl FactoryView {
+    pub fn free_seats(&self) -> u32 {
+        self.seat_limit.saturating_sub(self.seats_used)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    pub capability_fit: f64,
+    pub affinity: f64,
+    pub load: f64,
+    pub cost_fit: f64,
+    pub health: f64,
+    pub starvation: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { capability_fit: 1.0, affinity: 0.5, load: 1.0, cost_fit: 0.75, health: 1.0, starvation: 1.5 }
+    }
+}
+
+/// What a product may do and how much it counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProductPolicy {
+    /// Its share against the other products'.
+    pub share: f64,
+    pub weights: Weights,
+    /// A paused or exhausted budget closes it. `None`: there is no ceiling.
+    pub budget_left_usd_micros: Option<u64>,
+    pub paused: bool,
+}
+
+impl Default for ProductPolicy {
+    fn default() -> Self {
+        Self { share: 1.0, weights: Weights::default(), budget_left_usd_micros: None, paused: false }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    pub products: BTreeMap<ProductId, ProductPolicy>,
+    /// At this age the starvation penalty is gone, and each further span lifts a job by one priority.
+    pub starvation_after: Duration,
+    /// A job that was preempted this often is left alone, so that it gets done some day.
+    pub max_evictions: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { products: BTreeMap::new(), starvation_after: Duration::from_secs(30 * 60), max_evictions: 3 }
+    }
+}
+
+/// A held job, as far as preempting it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningJob {
+    pub id: JobId,
+    pub product: ProductId,
+    pub priority: Priority,
+    pub factory: FactoryId,
+    pub started_at: Timestamp,
+    /// How often it was preempted before.
+    pub evictions: u32,
+}
+
+/// Everything but the queue: the fleet, and what it is doing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    pub factories: Vec<FactoryView>,
+    /// Held jobs per product: where its fair share stands.
+    pub running_by_product: HashMap<ProductId, u32>,
+    /// Held jobs per product and concurrency key.
+    pub running_by_key: HashMap<(ProductId, String), u32>,
+}

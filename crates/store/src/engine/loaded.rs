@@ -1,0 +1,61 @@
+//! What a batch asks a backend to load, and what it gets.
+
+use std::collections::{BTreeSet, HashMap};
+
+use giga_domain::token::TokenRecord;
+use giga_domain::{Factory, FactoryId, Job, JobId, ProductId, RequestId, Timestamp, TokenId};
+use serde_json::Value;
+
+/// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.
+/// The order between kinds is jobs, concurrency keys, factories, tokens, flags, queue states, the feed.
+#[derive(Debug, Default)]
+pub struct Needs {
+    pub jobs: BTreeSet<JobId>,
+    /// Jobs by product and idempotency key.
+    pub keys: BTreeSet<(ProductId, String)>,
+    /// Held jobs by the request that won them.
+    pub grants: BTreeSet<(FactoryId, RequestId)>,
+    /// Jobs about to be claimed: what their concurrency keys count is needed too, and must not change until commit.
+    pub claims: BTreeSet<JobId>,
+    pub factories: BTreeSet<FactoryId>,
+    /// Factories whose seats in use are needed.
+    pub seats: BTreeSet<FactoryId>,
+    pub tokens: BTreeSet<TokenId>,
+    /// Every token of these factories.
+    pub tokens_of: BTreeSet<FactoryId>,
+    pub flags: BTreeSet<&'static str>,
+    /// The jobs with the longest-expired leases, at most so many, and when the next lease ends after these.
+    pub expired: usize,
+    /// Blocked jobs whose deps are satisfied, at most so many. Deps count as satisfied when they are shipped.
+    pub unblockable: usize,
+    /// Terminal jobs last changed before this time that no blocked job depends on, at most so many.
+    pub retirable: Option<(Timestamp, usize)>,
+    /// Factories last seen (or enrolled, when never seen) before this time that hold no lease.
+    pub prunable: Option<Timestamp>,
+}
+
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The store's clock, read inside the transaction.
+    pub now: Timestamp,
+    /// Every job named by `jobs`, `claims`, `keys`, `grants`, `expired`, `unblockable`, `retirable` that exists,
+    /// locked.
+    pub jobs: HashMap<JobId, Job>,
+    /// With the fingerprint of what made it.
+    pub keys: HashMap<(ProductId, String), (JobId, String)>,
+    pub grants: HashMap<(FactoryId, RequestId), JobId>,
+    /// Held jobs by product and concurrency key, for the keys of `claims`.
+    pub key_in_use: HashMap<(ProductId, String), u32>,
+    /// Those of `prunable` included.
+    pub factories: HashMap<FactoryId, Factory>,
+    pub seats_in_use: HashMap<FactoryId, u32>,
+    /// Those of `tokens_of` and of the `prunable` factories included.
+    pub tokens: HashMap<TokenId, TokenRecord>,
+    pub flags: HashMap<String, Value>,
+    pub expired: Vec<JobId>,
+    /// The earliest expiry among the leases that are not in `expired`.
+    pub next_expiry: Option<Timestamp>,
+    pub unblockable: Vec<JobId>,
+    pub retirable: Vec<JobId>,
+    pub prunable: Vec<FactoryId>,
+}

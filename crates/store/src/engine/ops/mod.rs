@@ -1,0 +1,11 @@
+//! One command per type: what it looks at, and what it does to what it finds.
+
+mod factories;
+mod jobs;
+mod sweeps;
+mod tokens;
+
+pub(super) use factories::{Advertise, Deregister, Enroll, Prune, SetFactoryState, Touch};
+pub(super) use jobs::{ClaimJob, Hold, Steer, Submit};
+pub(super) use sweeps::{ExpireLeases, Retire, Unblock};
+pub(super) use tokens::{IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken, SetFlag};

@@ -1,0 +1,274 @@
+//! The rows of a batch while its commands are decided: loaded, changed in memory, turned into writes at the end.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use giga_domain::token::TokenRecord;
+use giga_domain::transition::RunChange;
+use giga_domain::{
+    Actor, Command, EventSeq, Factory, FactoryId, Job, JobId, NewEvent, ProductId, RequestId, Run,
+    RunOutcome, RunReport, Timestamp, TokenId, Transition, transition,
+};
+use giga_ports::StoreError;
+use serde_json::Value;
+
+use super::writes::{JobInsert, LeaseRow, PendingEvent, RunWrite, Writes};
+use super::{Loaded, Needs};
+
+#[derive(Debug)]
+pub struct Working {
+    loaded: Loaded,
+    /// Jobs whose row has to be written.
+    dirty: BTreeSet<JobId>,
+    /// Jobs whose lease has to be written or deleted.
+    leases: BTreeSet<JobId>,
+    inserted: BTreeMap<JobId, (Value, String, String)>,
+    retired: BTreeSet<JobId>,
+    dirty_factories: BTreeSet<FactoryId>,
+    deleted_factories: BTreeSet<FactoryId>,
+    dirty_tokens: BTreeSet<TokenId>,
+    writes: Writes,
+}
+
+impl Working {
+    pub(super) fn new(loaded: Loaded) -> Self {
+        Self {
+            loaded,
+            dirty: BTreeSet::new(),
+            leases: BTreeSet::new(),
+            inserted: BTreeMap::new(),
+            retired: BTreeSet::new(),
+            dirty_factories: BTreeSet::new(),
+            deleted_factories: BTreeSet::new(),
+            dirty_tokens: BTreeSet::new(),
+            writes: Writes::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.loaded.now
+    }
+
+    pub(super) fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    pub(super) fn job(&self, id: JobId) -> Result<&Job, StoreError> {
+        self.loaded.jobs.get(&id).ok_or(StoreError::NoSuchJob(id))
+    }
+
+    pub(super) fn job_by_key(&self, product: &ProductId, key: &str) -> Option<(&Job, &str)> {
+        let (id, fingerprint) = self.loaded.keys.get(&(product.clone(), key.to_owned()))?;
+        Some((self.loaded.jobs.get(id)?, fingerprint))
+    }
+
+    pub(super) fn granted(&self, factory: &FactoryId, request: &RequestId) -> Option<&Job> {
+        let id = self.loaded.grants.get(&(factory.clone(), request.clone()))?;
+        let job = self.loaded.jobs.get(id)?;
+        job.lease().filter(|lease| lease.factory == *factory && lease.request == *request).map(|_| job)
+    }
+
+    pub(super) fn seats_in_use(&self, factory: &FactoryId) -> u32 {
+        self.loaded.seats_in_use.get(factory).copied().unwrap_or(0)
+    }
+
+    pub(super) fn key_in_use(&self, product: &ProductId, key: &str) -> u32 {
+        self.loaded.key_in_use.get(&(product.clone(), key.to_owned())).copied().unwrap_or(0)
+    }
+
+    pub(super) fn insert_job(&mut self, job: Job, manifest: Value, body: String, fingerprint: String) {
+        if let Some(key) = &job.spec.idempotency_key {
+            self.loaded.keys.insert((job.product.clone(), key.clone()), (job.id, fingerprint.clone()));
+        }
+        let delta = self.writes.queue.entry(job.product.clone()).or_default();
+        delta.changes += 1;
+        delta.by_stage[job.stage() as usize] += 1;
+        self.inserted.insert(job.id, (manifest, body, fingerprint));
+        self.loaded.jobs.insert(job.id, job);
+    }
+
+    /// Lets the one transition function decide and keeps what it says.
+    pub(super) fn apply(&mut self, id: JobId, command: &Command, actor: &Actor) -> Result<&Job, StoreError> {
+        let now = self.loaded.now;
+        let before = self.job(id)?.clone();
+        let Transition { job, events, run } = transition(&before, command, now)?;
+        if job == before {
+            return self.job(id);
+        }
+        for change in run {
+            self.change_run(&before, &job, change);
+        }
+        if before.stage() != job.stage() {
+            let delta = self.writes.queue.entry(job.product.clone()).or_default();
+            delta.changes += 1;
+            delta.by_stage[before.stage() as usize] -= 1;
+            delta.by_stage[job.stage() as usize] += 1;
+        }
+        if before.lease() != job.lease() {
+            self.count_lease(&before, -1);
+            self.count_lease(&job, 1);
+            self.leases.insert(id);
+        }
+        let mut seq = before.last_event;
+        for event in events {
+            seq = seq.next();
+            self.append(Some(job.product.clone()), Some((id, seq)), actor.clone(), event);
+        }
+        // A renewal changes the lease alone; the job's row is left in peace.
+        if job.rev != before.rev {
+            self.dirty.insert(id);
+        }
+        self.loaded.jobs.insert(id, job);
+        self.job(id)
+    }
+
+    fn count_lease(&mut self, job: &Job, by: i32) {
+        let Some(lease) = job.lease() else { return };
+        let seats = self.loaded.seats_in_use.entry(lease.factory.clone()).or_default();
+        *seats = seats.saturating_add_signed(by);
+        if let Some(concurrency) = &job.spec.concurrency {
+            let used =
+                self.loaded.key_in_use.entry((job.product.clone(), concurrency.key.clone())).or_default();
+            *used = used.saturating_add_signed(by);
+        }
+        let grant = (lease.factory.clone(), lease.request.clone());
+        if by > 0 {
+            self.loaded.grants.insert(grant, job.id);
+        } else {
+            self.loaded.grants.remove(&grant);
+        }
+    }
+
+    fn change_run(&mut self, before: &Job, after: &Job, change: RunChange) {
+        let at = self.loaded.now;
+        self.writes.runs.push(match change {
+            RunChange::Open { factory } => RunWrite::Open(Run {
+                job: after.id,
+                product: after.product.clone(),
+                epoch: after.epoch,
+                factory,
+                engine: after.spec.engine.clone(),
+                assigned_at: at,
+                started_at: None,
+                ended_at: None,
+                outcome: RunOutcome::Running,
+                report: RunReport::default(),
+            }),
+            // A run is named by the epoch that was granted, which a requeue has raised by now.
+            RunChange::Start => RunWrite::Start { job: before.id, epoch: before.epoch, at },
+            RunChange::Close { outcome, report } => {
+                RunWrite::Close { job: before.id, epoch: before.epoch, at, outcome, report }
+            }
+        });
+    }
+
+    pub(super) fn append(
+        &mut self,
+        product: Option<ProductId>,
+        job: Option<(JobId, EventSeq)>,
+        actor: Actor,
+        event: NewEvent,
+    ) {
+        let at = self.loaded.now;
+        self.writes.events.push(PendingEvent { product, job, at, actor, event });
+    }
+
+    pub(super) fn retire(&mut self, id: JobId) {
+        if let Some(job) = self.loaded.jobs.get(&id)
+            && self.retired.insert(id)
+        {
+            let delta = self.writes.queue.entry(job.product.clone()).or_default();
+            delta.changes += 1;
+            delta.by_stage[job.stage() as usize] -= 1;
+        }
+    }
+
+    pub(super) fn factory(&self, id: &FactoryId) -> Result<&Factory, StoreError> {
+        self.loaded.factories.get(id).ok_or_else(|| StoreError::NoSuchFactory(id.clone()))
+    }
+
+    pub(super) fn put_factory(&mut self, factory: Factory) {
+        self.deleted_factories.remove(&factory.id);
+        self.dirty_factories.insert(factory.id.clone());
+        self.loaded.factories.insert(factory.id.clone(), factory);
+    }
+
+    pub(super) fn delete_factory(&mut self, id: &FactoryId) {
+        self.loaded.factories.remove(id);
+        self.dirty_factories.remove(id);
+        self.deleted_factories.insert(id.clone());
+    }
+
+    pub(super) fn seen(&mut self, id: FactoryId, at: Timestamp) {
+        let newest = self.writes.seen_factories.entry(id).or_insert(at);
+        *newest = (*newest).max(at);
+    }
+
+    pub(super) fn token(&self, id: &TokenId) -> Result<&TokenRecord, StoreError> {
+        self.loaded.tokens.get(id).ok_or_else(|| StoreError::NoSuchToken(id.clone()))
+    }
+
+    pub(super) fn put_token(&mut self, token: TokenRecord) {
+        self.dirty_tokens.insert(token.id.clone());
+        self.loaded.tokens.insert(token.id.clone(), token);
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Option<&Value> {
+        self.loaded.flags.get(name)
+    }
+
+    pub(super) fn put_flag(&mut self, name: &str, value: Value) {
+        self.loaded.flags.insert(name.to_owned(), value.clone());
+        self.writes.put_flags.retain(|(n, _)| n != name);
+        self.writes.put_flags.push((name.to_owned(), value));
+    }
+
+    pub(super) fn into_writes(self) -> Writes {
+        let mut writes = self.writes;
+        let mut jobs: HashMap<JobId, Job> = self.loaded.jobs;
+        for id in &self.leases {
+            let job = &jobs[id];
+            match job.lease() {
+                Some(lease) => writes.put_leases.push(LeaseRow {
+                    job: *id,
+                    product: job.product.clone(),
+                    concurrency_key: job.spec.concurrency.as_ref().map(|c| c.key.clone()),
+                    lease: lease.clone(),
+                }),
+                None => writes.delete_leases.push(*id),
+            }
+        }
+        let new: HashSet<JobId> = self.inserted.keys().copied().collect();
+        for (id, (manifest, body, fingerprint)) in self.inserted {
+            let job = jobs.remove(&id).expect("an inserted job stays among the loaded ones");
+            writes.insert_jobs.push(JobInsert { job, manifest, body, fingerprint });
+        }
+        for id in self.dirty.difference(&self.retired).filter(|id| !new.contains(id)) {
+            writes.update_jobs.push(jobs.remove(id).expect("a changed job stays among the loaded ones"));
+        }
+        writes.retire_jobs = self.retired.into_iter().collect();
+        let mut factories = self.loaded.factories;
+        for id in self.dirty_factories {
+            writes
+                .put_factories
+                .push(factories.remove(&id).expect("a changed factory stays among the loaded ones"));
+        }
+        for id in &self.deleted_factories {
+            writes.seen_factories.remove(id);
+        }
+        writes.delete_factories = self.deleted_factories.into_iter().collect();
+        let mut tokens = self.loaded.tokens;
+        for id in self.dirty_tokens {
+            writes.put_tokens.push(tokens.remove(&id).expect("a changed token stays among the loaded ones"));
+        }
+        writes
+    }
+}
+
+impl Needs {
+    pub(super) fn claim(&mut self, job: JobId, factory: &FactoryId, request: &RequestId) {
+        self.claims.insert(job);
+        self.factories.insert(factory.clone());
+        self.seats.insert(factory.clone());
+        self.grants.insert((factory.clone(), request.clone()));
+    }
+}

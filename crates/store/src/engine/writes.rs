@@ -1,0 +1,94 @@
+//! What a decided batch changes. A backend persists it set-wise, in the order of the fields.
+
+use std::collections::BTreeMap;
+
+use giga_domain::token::TokenRecord;
+use giga_domain::{
+    Actor, Epoch, EventSeq, Factory, FactoryId, Job, JobId, Lease, NewEvent, ProductId, Run, RunOutcome,
+    RunReport, Timestamp,
+};
+use serde_json::Value;
+
+#[derive(Debug, Default)]
+pub struct Writes {
+    pub insert_jobs: Vec<JobInsert>,
+    /// The whole new state of jobs that existed before. Each appears once.
+    pub update_jobs: Vec<Job>,
+    /// Leases as they are after the batch. Each job appears in at most one of these two.
+    pub put_leases: Vec<LeaseRow>,
+    pub delete_leases: Vec<JobId>,
+    /// In order: a run can be opened and closed in one batch.
+    pub runs: Vec<RunWrite>,
+    pub put_factories: Vec<Factory>,
+    pub delete_factories: Vec<FactoryId>,
+    /// Only ever moves `last_seen_at` forward.
+    pub seen_factories: BTreeMap<FactoryId, Timestamp>,
+    pub put_tokens: Vec<TokenRecord>,
+    pub put_flags: Vec<(String, Value)>,
+    /// Gone with their texts, runs, deps and events. Their queue counts fall with them.
+    pub retire_jobs: Vec<JobId>,
+    /// By product, to be added.
+    pub queue: BTreeMap<ProductId, QueueDelta>,
+    /// In order. The backend gives each the next feed position, under a lock that is taken last and kept until
+    /// commit, so that positions become visible in their order.
+    pub events: Vec<PendingEvent>,
+}
+
+impl Writes {
+    pub fn is_empty(&self) -> bool {
+        self.insert_jobs.is_empty()
+            && self.update_jobs.is_empty()
+            && self.put_leases.is_empty()
+            && self.delete_leases.is_empty()
+            && self.runs.is_empty()
+            && self.put_factories.is_empty()
+            && self.delete_factories.is_empty()
+            && self.seen_factories.is_empty()
+            && self.put_tokens.is_empty()
+            && self.put_flags.is_empty()
+            && self.retire_jobs.is_empty()
+            && self.queue.is_empty()
+            && self.events.is_empty()
+    }
+}
+
+/// With `job.spec.deps` as rows of their own, for the way back from a dep to who waits for it.
+#[derive(Debug)]
+pub struct JobInsert {
+    pub job: Job,
+    pub manifest: Value,
+    pub body: String,
+    pub fingerprint: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRow {
+    pub job: JobId,
+    pub product: ProductId,
+    pub concurrency_key: Option<String>,
+    pub lease: Lease,
+}
+
+#[derive(Debug)]
+pub enum RunWrite {
+    Open(Run),
+    Start { job: JobId, epoch: Epoch, at: Timestamp },
+    Close { job: JobId, epoch: Epoch, at: Timestamp, outcome: RunOutcome, report: Option<RunReport> },
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueDelta {
+    /// How often anything changed: added to `version`.
+    pub changes: u64,
+    /// Indexed by `Stage as usize`: added to the counts.
+    pub by_stage: [i64; 10],
+}
+
+#[derive(Debug)]
+pub struct PendingEvent {
+    pub product: Option<ProductId>,
+    pub job: Option<(JobId, EventSeq)>,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub event: NewEvent,
+}

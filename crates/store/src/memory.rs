@@ -1,0 +1,364 @@
+//! The reference model: the same engine on plain maps. It forgets everything when it is dropped.
+//!
+//! Every query is the plainest possible scan; what the SQL stores answer by index is checked against it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use giga_domain::job::DepsMode;
+use giga_domain::token::{Grant, TokenHash, TokenRecord};
+use giga_domain::{
+    Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId, Run, Stage, Timestamp,
+    TokenId,
+};
+use giga_ports::store::{JobFilter, JobText, QueueState};
+use giga_ports::{Clock, StoreError, StoreReads};
+use serde_json::Value;
+
+use crate::engine::{Backend, Batch, Committed, Loaded, Needs, RunWrite, Writes};
+
+pub struct MemoryBackend {
+    clock: Arc<dyn Clock>,
+    tables: Mutex<Tables>,
+}
+
+impl std::fmt::Debug for MemoryBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryBackend").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    jobs: BTreeMap<JobId, Job>,
+    texts: HashMap<JobId, JobText>,
+    keys: HashMap<(ProductId, String), (JobId, String)>,
+    runs: BTreeMap<(JobId, giga_domain::Epoch), Run>,
+    events: Vec<Event>,
+    last_pos: FeedPos,
+    queue: BTreeMap<ProductId, QueueState>,
+    factories: BTreeMap<FactoryId, Factory>,
+    tokens: HashMap<TokenId, TokenRecord>,
+    flags: BTreeMap<String, Value>,
+}
+
+impl MemoryBackend {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, tables: Mutex::default() }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Nothing panics between the first and the last change of a batch, so a poisoned map is still whole.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    async fn transact(&self, mut batch: Batch) -> (Batch, Result<Committed, StoreError>) {
+        let mut tables = self.tables();
+        let loaded = tables.load(&batch.needs(), self.clock.now());
+        let writes = batch.decide(loaded);
+        let head = tables.persist(writes);
+        (batch, Ok(Committed { head }))
+    }
+}
+
+impl Tables {
+    fn held(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values().filter(|job| job.lease().is_some())
+    }
+
+    fn load(&self, needs: &Needs, now: Timestamp) -> Loaded {
+        let mut loaded = Loaded { now, ..Loaded::default() };
+        let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
+
+        let mut leases: Vec<_> =
+            self.held().filter_map(|job| Some((job.lease()?.expires_at, job.id))).collect();
+        leases.sort_unstable();
+        let expired = leases.iter().take_while(|(ends, _)| *ends <= now).take(needs.expired).count();
+        loaded.expired = leases[..expired].iter().map(|(_, id)| *id).collect();
+        loaded.next_expiry = leases.get(expired).map(|(ends, _)| *ends);
+
+        let free = |job: &&Job| job.stage() == Stage::Blocked && self.deps_satisfied(job);
+        loaded.unblockable =
+            self.jobs.values().filter(free).take(needs.unblockable).map(|job| job.id).collect();
+
+        if let Some((before, limit)) = needs.retirable {
+            let needed: BTreeSet<JobId> = self
+                .jobs
+                .values()
+                .filter(|job| job.stage() == Stage::Blocked)
+                .flat_map(|job| job.spec.deps.iter().copied())
+                .collect();
+            let old = |job: &&Job| {
+                job.stage().is_terminal() && job.updated_at < before && !needed.contains(&job.id)
+            };
+            loaded.retirable = self.jobs.values().filter(old).take(limit).map(|job| job.id).collect();
+        }
+
+        for key in &needs.keys {
+            if let Some(found) = self.keys.get(key) {
+                wanted.insert(found.0);
+                loaded.keys.insert(key.clone(), found.clone());
+            }
+        }
+        for (factory, request) in &needs.grants {
+            if let Some(job) = self.grant(factory, request) {
+                wanted.insert(job.id);
+                loaded.grants.insert((factory.clone(), request.clone()), job.id);
+            }
+        }
+        wanted.extend(loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.retirable));
+        loaded.jobs = wanted.iter().filter_map(|id| Some((*id, self.jobs.get(id)?.clone()))).collect();
+
+        for job in needs.claims.iter().filter_map(|id| self.jobs.get(id)) {
+            if let Some(concurrency) = &job.spec.concurrency {
+                let same = |other: &&Job| {
+                    other.product == job.product
+                        && other.spec.concurrency.as_ref().is_some_and(|c| c.key == concurrency.key)
+                };
+                let used = self.held().filter(same).count() as u32;
+                loaded.key_in_use.insert((job.product.clone(), concurrency.key.clone()), used);
+            }
+        }
+        for id in &needs.seats {
+            let used =
+                self.held().filter(|job| job.lease().is_some_and(|lease| lease.factory == *id)).count();
+            loaded.seats_in_use.insert(id.clone(), used as u32);
+        }
+
+        if let Some(before) = needs.prunable {
+            let idle = |factory: &&Factory| {
+                factory.last_seen_at.unwrap_or(factory.enrolled_at) < before
+                    && !self.held().any(|job| job.lease().is_some_and(|lease| lease.factory == factory.id))
+            };
+            loaded.prunable =
+                self.factories.values().filter(idle).map(|factory| factory.id.clone()).collect();
+        }
+        let factories = needs.factories.iter().chain(&loaded.prunable);
+        loaded.factories =
+            factories.filter_map(|id| Some((id.clone(), self.factories.get(id)?.clone()))).collect();
+        let owned = |grant: &Grant| match grant {
+            Grant::Factory { factory, .. } => {
+                needs.tokens_of.contains(factory) || loaded.prunable.contains(factory)
+            }
+            Grant::User { .. } => false,
+        };
+        let wanted = |token: &&TokenRecord| needs.tokens.contains(&token.id) || owned(&token.grant);
+        loaded.tokens = self.tokens.values().filter(wanted).map(|t| (t.id.clone(), t.clone())).collect();
+        loaded.flags = self.flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        loaded
+    }
+
+    fn deps_satisfied(&self, job: &Job) -> bool {
+        let shipped = |dep: &JobId| self.jobs.get(dep).is_some_and(|job| job.stage() == Stage::Shipped);
+        match job.spec.deps_mode {
+            DepsMode::All => job.spec.deps.iter().all(shipped),
+            DepsMode::Any => job.spec.deps.iter().any(shipped),
+        }
+    }
+
+    fn grant(&self, factory: &FactoryId, request: &RequestId) -> Option<&Job> {
+        self.held().find(|job| {
+            job.lease().is_some_and(|lease| lease.factory == *factory && lease.request == *request)
+        })
+    }
+
+    fn persist(&mut self, writes: Writes) -> Option<FeedPos> {
+        for insert in writes.insert_jobs {
+            let job = insert.job;
+            if let Some(key) = &job.spec.idempotency_key {
+                self.keys.insert((job.product.clone(), key.clone()), (job.id, insert.fingerprint));
+            }
+            self.texts.insert(job.id, JobText { manifest: insert.manifest, body: insert.body });
+            self.jobs.insert(job.id, job);
+        }
+        for job in writes.update_jobs {
+            self.jobs.insert(job.id, job);
+        }
+        for row in writes.put_leases {
+            if let Some(Job {
+                state: giga_domain::State::Assigned { lease } | giga_domain::State::Building { lease },
+                ..
+            }) = self.jobs.get_mut(&row.job)
+            {
+                *lease = row.lease;
+            }
+        }
+        for run in writes.runs {
+            self.change_run(run);
+        }
+        for factory in writes.put_factories {
+            self.factories.insert(factory.id.clone(), factory);
+        }
+        for id in writes.delete_factories {
+            self.factories.remove(&id);
+        }
+        for (id, at) in writes.seen_factories {
+            if let Some(factory) = self.factories.get_mut(&id) {
+                factory.last_seen_at = factory.last_seen_at.max(Some(at));
+            }
+        }
+        for token in writes.put_tokens {
+            self.tokens.insert(token.id.clone(), token);
+        }
+        self.flags.extend(writes.put_flags);
+        for id in writes.retire_jobs {
+            self.forget(id);
+        }
+        for (product, delta) in writes.queue {
+            let state = self.queue.entry(product).or_default();
+            state.version += delta.changes;
+            for (count, change) in state.by_stage.iter_mut().zip(delta.by_stage) {
+                *count = count.saturating_add_signed(change);
+            }
+        }
+        let appended = !writes.events.is_empty();
+        for pending in writes.events {
+            self.last_pos = self.last_pos.next();
+            self.events.push(Event {
+                pos: self.last_pos,
+                product: pending.product,
+                job: pending.job,
+                at: pending.at,
+                actor: pending.actor,
+                kind: pending.event.kind,
+                from: pending.event.from,
+                to: pending.event.to,
+                cause: pending.event.cause,
+                data: pending.event.data,
+            });
+        }
+        appended.then_some(self.last_pos)
+    }
+
+    fn change_run(&mut self, write: RunWrite) {
+        match write {
+            RunWrite::Open(run) => {
+                self.runs.insert((run.job, run.epoch), run);
+            }
+            RunWrite::Start { job, epoch, at } => {
+                if let Some(run) = self.runs.get_mut(&(job, epoch)) {
+                    run.started_at = Some(at);
+                }
+            }
+            RunWrite::Close { job, epoch, at, outcome, report } => {
+                if let Some(run) = self.runs.get_mut(&(job, epoch)) {
+                    run.ended_at = Some(at);
+                    run.outcome = outcome;
+                    run.report = report.unwrap_or_default();
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.remove(&id)
+            && let Some(key) = job.spec.idempotency_key
+        {
+            self.keys.remove(&(job.product, key));
+        }
+        self.texts.remove(&id);
+        self.runs.retain(|(job, _), _| *job != id);
+        self.events.retain(|event| event.job.is_none_or(|(job, _)| job != id));
+    }
+}
+
+#[async_trait]
+impl StoreReads for MemoryBackend {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        Ok(self.tables().jobs.get(&id).cloned())
+    }
+
+    async fn jobs_by_id(&self, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
+        let tables = self.tables();
+        Ok(ids.iter().filter_map(|id| tables.jobs.get(id).cloned()).collect())
+    }
+
+    async fn job_text(&self, id: JobId) -> Result<Option<JobText>, StoreError> {
+        Ok(self.tables().texts.get(&id).cloned())
+    }
+
+    async fn list_jobs(
+        &self,
+        filter: &JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<Job>, StoreError> {
+        let tables = self.tables();
+        let older = tables.jobs.values().rev().filter(|job| before.is_none_or(|end| job.id < end));
+        Ok(older.filter(|job| filter.matches(job)).take(limit).cloned().collect())
+    }
+
+    async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let tables = self.tables();
+        let newer = tables.jobs.values().filter(|job| after.is_none_or(|start| job.id > start));
+        let live = newer.filter(|job| job.stage() == Stage::Queued || job.stage().is_held());
+        Ok(live.take(limit).cloned().collect())
+    }
+
+    async fn grant(&self, factory: &FactoryId, request: &RequestId) -> Result<Option<Job>, StoreError> {
+        Ok(self.tables().grant(factory, request).cloned())
+    }
+
+    async fn runs(&self, job: JobId) -> Result<Vec<Run>, StoreError> {
+        Ok(self.tables().runs.values().filter(|run| run.job == job).cloned().collect())
+    }
+
+    async fn job_events(&self, job: JobId, after: EventSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let tables = self.tables();
+        let of_job =
+            tables.events.iter().filter(|event| event.job.is_some_and(|(id, seq)| id == job && seq > after));
+        Ok(of_job.take(limit).cloned().collect())
+    }
+
+    async fn feed(&self, after: FeedPos, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let tables = self.tables();
+        let start = tables.events.partition_point(|event| event.pos <= after);
+        Ok(tables.events[start..].iter().take(limit).cloned().collect())
+    }
+
+    async fn feed_head(&self) -> Result<FeedPos, StoreError> {
+        Ok(self.tables().last_pos)
+    }
+
+    async fn queue_state(&self, product: &ProductId) -> Result<QueueState, StoreError> {
+        Ok(self.tables().queue.get(product).copied().unwrap_or_default())
+    }
+
+    async fn queue_states(&self) -> Result<Vec<(ProductId, QueueState)>, StoreError> {
+        Ok(self.tables().queue.iter().map(|(product, state)| (product.clone(), *state)).collect())
+    }
+
+    async fn factory(&self, id: &FactoryId) -> Result<Option<Factory>, StoreError> {
+        Ok(self.tables().factories.get(id).cloned())
+    }
+
+    async fn factories(&self) -> Result<Vec<Factory>, StoreError> {
+        Ok(self.tables().factories.values().cloned().collect())
+    }
+
+    async fn token_by_hash(&self, hash: &TokenHash) -> Result<Option<TokenRecord>, StoreError> {
+        Ok(self.tables().tokens.values().find(|token| token.hash == *hash).cloned())
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        let mut tokens: Vec<_> = self.tables().tokens.values().cloned().collect();
+        tokens.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        Ok(tokens)
+    }
+
+    async fn flags(&self) -> Result<Vec<(String, Value)>, StoreError> {
+        Ok(self.tables().flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+}
