@@ -1,1 +1,6 @@
-//! api
+//! The wire: what travels between the coordinator and everyone else, and a typed client for it.
+//!
+//! Wire types are not domain types: they are what outsiders rely on, so they change only on purpose. The OpenAPI
+//! document is made from them and golden-tested.
+
+pub mod wire;

@@ -39,12 +39,6 @@ pub const FLAGS: &[FlagDef] = &[
         default: "false",
     },
     FlagDef {
-        name: "delivery",
-        about: "How factories get their jobs",
-        kind: FlagType::Choice(&["poll", "self_select"]),
-        default: "\"poll\"",
-    },
-    FlagDef {
         name: "lease_ms",
         about: "How long a lease lasts without a renewal",
         kind: FlagType::Integer { min: 1_000, max: 3_600_000 },

@@ -1,0 +1,85 @@
+//! The state of the fleet.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueState {
+    /// Rises with every submit and every change of a stage; the ETag is made from it.
+    pub version: u64,
+    /// Queued jobs.
+    pub pending_count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FleetMetrics {
+    pub products: Vec<ProductMetrics>,
+    pub factories: FactoryMetrics,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_queued_ms: Option<u64>,
+    pub feed_head: u64,
+    pub store: StoreMetrics,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProductMetrics {
+    pub product_id: String,
+    pub by_stage: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FactoryMetrics {
+    pub live: u64,
+    pub stale: u64,
+    pub draining: u64,
+    pub seats: u32,
+    pub seats_used: u32,
+    /// 0 to 1; 0 where there are no seats.
+    pub utilisation: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StoreMetrics {
+    /// Write transactions since the start of this coordinator.
+    pub commits: u64,
+    /// Commands that they carried.
+    pub commands: u64,
+    pub retries: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Alert {
+    /// `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `dead_letters`.
+    pub code: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factory_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AlertList {
+    pub alerts: Vec<Alert>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Readiness {
+    pub ready: bool,
+    /// What is wrong, where something is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}

@@ -1,0 +1,70 @@
+//! Tokens and flags.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IssueTokenRequest {
+    /// `admin`, `operator`, `submitter` or `viewer`.
+    pub role: String,
+    /// Empty or absent: every product.
+    #[serde(default)]
+    pub products: Vec<String>,
+    #[serde(default)]
+    pub label: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IssueTokenAnswer {
+    pub id: String,
+    /// Shown once.
+    pub token: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Token {
+    pub id: String,
+    pub label: String,
+    /// `admin`, `operator`, `submitter`, `viewer` or `factory`.
+    pub role: String,
+    pub products: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factory_id: Option<String>,
+    pub created_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenList {
+    pub tokens: Vec<Token>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Flag {
+    pub name: String,
+    pub about: String,
+    pub value: Value,
+    pub default: Value,
+    /// What it takes, for people: `true or false`, `a whole number from …`.
+    pub takes: String,
+    pub is_default: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FlagList {
+    pub flags: Vec<Flag>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetFlagRequest {
+    pub value: Value,
+}

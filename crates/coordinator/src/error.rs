@@ -1,0 +1,45 @@
+//! What a use case can refuse, in words that a caller can act on. The HTTP status is chosen elsewhere.
+
+use giga_domain::flag::FlagError;
+use giga_domain::id::IdError;
+use giga_domain::manifest::ManifestError;
+use giga_ports::StoreError;
+use giga_scheduler::Unroutable;
+use thiserror::Error;
+
+/// A field of a request, what was wrong with it, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{field}: {message}")]
+pub struct FieldProblem {
+    pub field: String,
+    pub message: String,
+}
+
+impl FieldProblem {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+
+    pub fn from_id(field: impl Into<String>, error: &IdError) -> Self {
+        Self::new(field, error.to_string())
+    }
+}
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Invalid(#[from] FieldProblem),
+    #[error(transparent)]
+    Flag(#[from] FlagError),
+    /// Only under the flag `strict`; otherwise it is a warning.
+    #[error("{0}")]
+    Unroutable(Unroutable),
+    #[error("the job is not yours to take: {0}")]
+    NotYours(&'static str),
+    #[error("factory {0} has not said what it has yet; send a heartbeat first")]
+    NoHeartbeat(giga_domain::FactoryId),
+}

@@ -1,0 +1,181 @@
+//! Use cases about worker hosts, and their signs of life.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use giga_domain::factory::{Advertised, FactoryScope};
+use giga_domain::token::{Grant, Secret};
+use giga_domain::{Actor, Factory, FactoryId, FactoryState, Timestamp};
+use giga_ports::StoreError;
+use giga_ports::store::NewFactory;
+
+use crate::{Coordinator, Directive, Error};
+
+/// When each factory was last heard of. Kept in memory and written now and then, all in one write: a heartbeat that
+/// says nothing new costs no transaction.
+#[derive(Default)]
+pub(crate) struct Presence(Mutex<HashMap<FactoryId, Seen>>);
+
+struct Seen {
+    at: Timestamp,
+    written: bool,
+}
+
+impl Presence {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FactoryId, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn touch(&self, factory: &FactoryId, at: Timestamp) {
+        let mut seen = self.lock();
+        match seen.get_mut(factory) {
+            Some(entry) if entry.at < at => *entry = Seen { at, written: false },
+            Some(_) => {}
+            None => {
+                seen.insert(factory.clone(), Seen { at, written: false });
+            }
+        }
+    }
+
+    pub(crate) fn last_seen(&self, factory: &Factory) -> Option<Timestamp> {
+        self.lock().get(&factory.id).map(|seen| seen.at).max(factory.last_seen_at)
+    }
+
+    fn take_unwritten(&self) -> Vec<(FactoryId, Timestamp)> {
+        let mut seen = self.lock();
+        let unwritten = seen.iter_mut().filter(|(_, entry)| !entry.written);
+        unwritten
+            .map(|(id, entry)| {
+                entry.written = true;
+                (id.clone(), entry.at)
+            })
+            .collect()
+    }
+
+    fn forget(&self, factory: &FactoryId) {
+        self.lock().remove(factory);
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct HeartbeatAnswer {
+    pub heartbeat_interval: Duration,
+    pub stale_after: Duration,
+    pub delivery: &'static str,
+    pub directives: Vec<Directive>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Pruned {
+    pub factories: Vec<FactoryId>,
+}
+
+impl Coordinator {
+    pub async fn enroll(
+        &self,
+        id: FactoryId,
+        scope: FactoryScope,
+        actor: Actor,
+    ) -> Result<(Factory, Secret), Error> {
+        let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
+        let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
+        let factory = self.store.enroll(NewFactory { id, scope, token }, actor).await?;
+        self.refresh().await?;
+        Ok((factory, secret))
+    }
+
+    /// What the factory says of itself. Written only when something changed; otherwise it is a sign of life.
+    pub async fn heartbeat(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
+        self.refresh().await?;
+        let known = self.view.lock().factories.get(&id).cloned();
+        let known = known.ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
+        let state = if known.advertised == advertised {
+            self.presence.touch(&id, self.clock.now());
+            known.state
+        } else {
+            let factory = self.store.advertise(id.clone(), advertised).await?;
+            self.presence.touch(&id, self.clock.now());
+            let state = factory.state;
+            self.view.lock().factories.insert(id, factory);
+            state
+        };
+        let directives = if state == FactoryState::Draining { vec![Directive::Drain] } else { Vec::new() };
+        Ok(HeartbeatAnswer {
+            heartbeat_interval: self.flag_millis("heartbeat_interval_ms"),
+            stale_after: self.stale_after(),
+            delivery: "poll",
+            directives,
+        })
+    }
+
+    pub async fn set_factory_state(
+        &self,
+        id: FactoryId,
+        state: FactoryState,
+        actor: Actor,
+    ) -> Result<Factory, Error> {
+        let factory = self.store.set_factory_state(id, state, actor).await?;
+        self.refresh().await?;
+        Ok(factory)
+    }
+
+    pub async fn deregister(&self, id: FactoryId, actor: Actor) -> Result<(), Error> {
+        self.store.deregister(id.clone(), actor).await?;
+        self.tokens.clear();
+        self.presence.forget(&id);
+        Ok(self.refresh().await?)
+    }
+
+    /// Forgets every factory that was not heard of for `idle` and holds nothing.
+    pub async fn prune(&self, idle: Duration, actor: Actor) -> Result<Pruned, Error> {
+        self.write_presence().await?;
+        let before = self.store.read().now().await?.minus(idle);
+        let factories = self.store.prune(before, actor).await?;
+        self.tokens.clear();
+        for id in &factories {
+            self.presence.forget(id);
+        }
+        self.refresh().await?;
+        Ok(Pruned { factories })
+    }
+
+    /// A new token for the factory; the old ones work until the grace ends.
+    pub async fn rotate_factory_token(&self, id: FactoryId, actor: Actor) -> Result<Secret, Error> {
+        let factory =
+            self.store.read().factory(&id).await?.ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
+        let grant = Grant::Factory { factory: id.clone(), scope: factory.scope };
+        let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
+        self.store.rotate_token(id, token, self.options.rotation_grace, actor).await?;
+        self.tokens.clear();
+        Ok(secret)
+    }
+
+    pub async fn revoke_factory_tokens(&self, id: FactoryId, actor: Actor) -> Result<(), Error> {
+        self.store.revoke_factory_tokens(id, actor).await?;
+        self.tokens.clear();
+        Ok(())
+    }
+
+    /// When the factory was last heard of, fresher than what is written.
+    pub fn last_seen(&self, factory: &Factory) -> Option<Timestamp> {
+        self.presence.last_seen(factory)
+    }
+
+    pub fn is_live(&self, factory: &Factory) -> bool {
+        let now = self.clock.now();
+        self.last_seen(factory).is_some_and(|seen| now.since(seen) <= self.stale_after())
+    }
+
+    /// Jobs that the factory holds, as far as this process knows.
+    pub fn held_by(&self, factory: &FactoryId) -> Vec<giga_domain::JobId> {
+        let mut held: Vec<_> = self.view.lock().held_by(factory).collect();
+        held.sort_unstable();
+        held
+    }
+
+    pub(crate) async fn write_presence(&self) -> Result<(), StoreError> {
+        let seen = self.presence.take_unwritten();
+        if seen.is_empty() { Ok(()) } else { self.store.touch(seen).await }
+    }
+}

@@ -1,0 +1,243 @@
+//! The state of the fleet for people: depths, utilisation, alerts, and why a job that is not queued stands still.
+
+use std::time::Duration;
+
+use giga_domain::job::DepsMode;
+use giga_domain::{Event, FeedPos, Health, Job, JobId, ProductId, Stage, Timestamp};
+use giga_ports::store::QueueState;
+use giga_scheduler::{Blocker, Policy, Remedy, routable};
+
+use crate::{Coordinator, Error};
+
+#[derive(Debug, Clone)]
+pub struct ProductDepth {
+    pub product: ProductId,
+    pub state: QueueState,
+}
+
+#[derive(Debug, Clone)]
+pub struct FleetMetrics {
+    pub products: Vec<ProductDepth>,
+    pub factories_live: usize,
+    pub factories_stale: usize,
+    pub factories_draining: usize,
+    pub seats: u32,
+    pub seats_used: u32,
+    /// Of the queued jobs, the one that waits longest.
+    pub oldest_queued: Option<Duration>,
+    pub feed_head: FeedPos,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AlertKind {
+    NoEligibleFactory,
+    Starvation,
+    StaleFactory,
+    FactoryDown,
+    DeadLetters,
+}
+
+impl AlertKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoEligibleFactory => "no_eligible_factory",
+            Self::Starvation => "starvation",
+            Self::StaleFactory => "stale_factory",
+            Self::FactoryDown => "factory_down",
+            Self::DeadLetters => "dead_letters",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Alert {
+    pub kind: AlertKind,
+    pub message: String,
+    pub product: Option<ProductId>,
+    pub job: Option<JobId>,
+    pub factory: Option<giga_domain::FactoryId>,
+    pub since: Option<Timestamp>,
+}
+
+impl Coordinator {
+    pub async fn fleet_metrics(&self) -> Result<FleetMetrics, Error> {
+        self.refresh().await?;
+        let products = self.store.read().queue_states().await?;
+        let feed_head = self.store.read().feed_head().await?;
+        let now = self.clock.now();
+        let state = self.view.lock();
+        let snapshot = self.snapshot(&state, now, None);
+        let draining = |f: &&giga_scheduler::FactoryView| f.state == giga_domain::FactoryState::Draining;
+        let oldest = state.queue.summaries().map(|shape| shape.oldest_enqueued_at).min();
+        Ok(FleetMetrics {
+            products: products.into_iter().map(|(product, state)| ProductDepth { product, state }).collect(),
+            factories_live: snapshot.factories.iter().filter(|f| f.live).count(),
+            factories_stale: snapshot.factories.iter().filter(|f| !f.live).count(),
+            factories_draining: snapshot.factories.iter().filter(draining).count(),
+            seats: snapshot.factories.iter().filter(|f| f.live).map(|f| f.seat_limit).sum(),
+            seats_used: snapshot.factories.iter().map(|f| f.seats_used).sum(),
+            oldest_queued: oldest.map(|at| now.since(at)),
+            feed_head,
+        })
+    }
+
+    /// What somebody should look at, worst first.
+    pub async fn alerts(&self) -> Result<Vec<Alert>, Error> {
+        self.refresh().await?;
+        let now = self.clock.now();
+        let starved_after = Policy::default().starvation_after;
+        let mut alerts = Vec::new();
+        let mut state = self.view.lock();
+        let snapshot = self.snapshot(&state, now, None);
+        for shape in state.queue.summaries() {
+            let job = shape.representative;
+            let about = Alert {
+                kind: AlertKind::NoEligibleFactory,
+                message: String::new(),
+                product: Some(job.product.clone()),
+                job: Some(job.id),
+                factory: None,
+                since: Some(shape.oldest_enqueued_at),
+            };
+            if let Err(unroutable) = routable(job, &snapshot) {
+                let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
+                alerts.push(Alert { message, ..about });
+            } else if now.since(shape.oldest_enqueued_at) >= starved_after {
+                let minutes = now.since(shape.oldest_enqueued_at).as_secs() / 60;
+                let message = format!("job {} has waited for {minutes} minutes", job.id);
+                alerts.push(Alert { kind: AlertKind::Starvation, message, ..about });
+            }
+        }
+        for factory in &snapshot.factories {
+            let about = Alert {
+                kind: AlertKind::StaleFactory,
+                message: format!("factory {} has not been heard of for too long", factory.id),
+                product: None,
+                job: None,
+                factory: Some(factory.id.clone()),
+                since: state.factories.get(&factory.id).and_then(|f| self.last_seen(f)),
+            };
+            if !factory.live {
+                alerts.push(about);
+            } else if factory.health == Health::Down {
+                let message = format!("factory {} says that it is down", factory.id);
+                alerts.push(Alert { kind: AlertKind::FactoryDown, message, since: None, ..about });
+            }
+        }
+        let hour_ago = now.minus(Duration::from_secs(3600));
+        state.dead_letters.retain(|at| *at >= hour_ago);
+        if let Some(since) = state.dead_letters.front().copied() {
+            let message = format!("{} went to dead letters in the last hour", jobs(state.dead_letters.len()));
+            alerts.push(Alert {
+                kind: AlertKind::DeadLetters,
+                message,
+                product: None,
+                job: None,
+                factory: None,
+                since: Some(since),
+            });
+        }
+        alerts
+            .sort_by(|a, b| (a.kind, a.since, &a.factory, a.job).cmp(&(b.kind, b.since, &b.factory, b.job)));
+        Ok(alerts)
+    }
+
+    pub(crate) async fn explain_blocked(
+        &self,
+        job: &Job,
+    ) -> Result<(String, Vec<Blocker>, Vec<Remedy>), Error> {
+        let deps = self.store.read().jobs_by_id(&job.spec.deps).await?;
+        let mut open: Vec<&Job> = deps.iter().filter(|dep| dep.stage() != Stage::Shipped).collect();
+        open.sort_by_key(|dep| dep.id);
+        let mode = match job.spec.deps_mode {
+            DepsMode::All => "all",
+            DepsMode::Any => "one",
+        };
+        let summary = format!(
+            "waits for {mode} of {} to ship: {} not shipped yet",
+            jobs(job.spec.deps.len()),
+            open.len()
+        );
+        let blockers = open
+            .iter()
+            .map(|dep| Blocker {
+                code: "dependency",
+                message: format!("{} ({}) is {}", dep.id, dep.spec.name, dep.stage()),
+            })
+            .collect();
+        let remedies = open.iter().filter_map(|dep| remedy_for_dep(dep)).collect();
+        Ok((summary, blockers, remedies))
+    }
+
+    /// The feed from a cursor on.
+    pub async fn feed(&self, after: FeedPos, limit: usize) -> Result<Vec<Event>, Error> {
+        Ok(self.store.read().feed(after, limit).await?)
+    }
+}
+
+fn jobs(count: usize) -> String {
+    if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") }
+}
+
+fn remedy_for_dep(dep: &Job) -> Option<Remedy> {
+    let (message, command) = match dep.stage() {
+        Stage::Failed => ("requeue the failed dependency", Some(format!("giga job requeue {}", dep.id))),
+        Stage::Testing => ("ship the dependency", Some(format!("giga job ship {}", dep.id))),
+        Stage::Review => ("review the dependency", Some(format!("giga review {} --approve", dep.id))),
+        Stage::DeadLetter | Stage::Cancelled => {
+            ("the dependency will never ship; submit it again and then this job, without it", None)
+        }
+        _ => return None,
+    };
+    Some(Remedy { message: message.to_owned(), command })
+}
+
+/// Why a job that is neither queued nor blocked stands where it is.
+pub(crate) fn standing(job: &Job, stage: Stage) -> (String, Vec<Blocker>, Vec<Remedy>) {
+    let remedy =
+        |message: &str, command: String| Remedy { message: message.to_owned(), command: Some(command) };
+    let id = job.id;
+    match stage {
+        Stage::Assigned | Stage::Building => {
+            let holder = job.lease().map(|l| format!("{} until {} unless renewed", l.factory, l.expires_at));
+            (format!("{stage}: held by {}", holder.unwrap_or_default()), Vec::new(), Vec::new())
+        }
+        Stage::Review => {
+            let gate = &job.spec.review;
+            let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
+            let blocker =
+                Blocker { code: "review", message: format!("needs {} approval(s) from {who}", gate.quorum) };
+            let remedies = vec![remedy("approve it", format!("giga review {id} --approve"))];
+            ("waits for review".to_owned(), vec![blocker], remedies)
+        }
+        Stage::Testing => {
+            let blocker = Blocker { code: "ship", message: "the manifest says `ship: manual`".to_owned() };
+            (
+                "waits to be shipped".to_owned(),
+                vec![blocker],
+                vec![remedy("ship it", format!("giga job ship {id}"))],
+            )
+        }
+        Stage::Failed => {
+            let failure = job.failure();
+            let reason = failure.map_or("unknown", |f| f.reason.as_str());
+            let detail =
+                failure.and_then(|f| f.detail.as_deref()).map(|d| format!(": {d}")).unwrap_or_default();
+            let blocker = Blocker { code: "failed", message: format!("{reason}{detail}") };
+            let remedies = vec![
+                remedy("try it again", format!("giga job requeue {id}")),
+                remedy("give it up", format!("giga job cancel {id}")),
+            ];
+            (format!("failed ({reason}) and waits for an operator"), vec![blocker], remedies)
+        }
+        Stage::DeadLetter => {
+            let reason = job.failure().map_or("unknown", |f| f.reason.as_str());
+            let remedy =
+                Remedy { message: "final: submit it again once the cause is gone".to_owned(), command: None };
+            (format!("given up after {} attempts ({reason})", job.attempts), Vec::new(), vec![remedy])
+        }
+        Stage::Shipped => ("done: it shipped".to_owned(), Vec::new(), Vec::new()),
+        Stage::Cancelled => ("done: it was cancelled".to_owned(), Vec::new(), Vec::new()),
+        Stage::Queued | Stage::Blocked => (format!("it is {stage}"), Vec::new(), Vec::new()),
+    }
+}

@@ -1,0 +1,25 @@
+//! Reconcilers: each takes no arguments, finds its own work, and runs on a hint and on a timer.
+//!
+//! None of them asks the store anything while there is nothing to do: an idle fleet costs nothing.
+
+mod presence;
+mod reaper;
+mod retention;
+mod unblocker;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::Coordinator;
+use crate::claims::ClaimAsk;
+
+impl Coordinator {
+    pub(crate) fn spawn_reconcilers(self: &Arc<Self>, asked: mpsc::Receiver<ClaimAsk>) {
+        self.tasks.spawn(self.clone().serve_claims(asked));
+        self.tasks.spawn(self.clone().reap());
+        self.tasks.spawn(self.clone().unblock());
+        self.tasks.spawn(self.clone().keep_presence());
+        self.tasks.spawn(self.clone().retain());
+    }
+}
