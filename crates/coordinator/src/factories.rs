@@ -20,6 +20,8 @@ pub(crate) struct Presence(Mutex<HashMap<FactoryId, Seen>>);
 struct Seen {
     at: Timestamp,
     written: bool,
+    /// Changes with every heartbeat and is worth nothing a minute later, so it is never written for its own sake.
+    load: Option<f64>,
 }
 
 impl Presence {
@@ -28,14 +30,21 @@ impl Presence {
     }
 
     pub(crate) fn touch(&self, factory: &FactoryId, at: Timestamp) {
+        self.note(factory, at, None);
+    }
+
+    fn note(&self, factory: &FactoryId, at: Timestamp, load: Option<f64>) {
         let mut seen = self.lock();
-        match seen.get_mut(factory) {
-            Some(entry) if entry.at < at => *entry = Seen { at, written: false },
-            Some(_) => {}
-            None => {
-                seen.insert(factory.clone(), Seen { at, written: false });
-            }
+        let entry = seen.entry(factory.clone()).or_insert(Seen { at, written: false, load });
+        entry.load = load.or(entry.load);
+        if entry.at < at {
+            entry.at = at;
+            entry.written = false;
         }
+    }
+
+    pub(crate) fn load(&self, factory: &Factory) -> f64 {
+        self.lock().get(&factory.id).and_then(|seen| seen.load).unwrap_or(factory.advertised.load)
     }
 
     pub(crate) fn last_seen(&self, factory: &Factory) -> Option<Timestamp> {
@@ -87,18 +96,19 @@ impl Coordinator {
 
     /// What the factory says of itself. Written only when something changed; otherwise it is a sign of life.
     pub async fn heartbeat(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
-        self.refresh().await?;
+        self.presence.note(&id, self.clock.now(), Some(advertised.load));
         let known = self.view.lock().factories.get(&id).cloned();
-        let known = known.ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
-        let state = if known.advertised == advertised {
-            self.presence.touch(&id, self.clock.now());
-            known.state
-        } else {
-            let factory = self.store.advertise(id.clone(), advertised).await?;
-            self.presence.touch(&id, self.clock.now());
-            let state = factory.state;
-            self.view.lock().factories.insert(id, factory);
-            state
+        let says_nothing_new = known
+            .as_ref()
+            .is_some_and(|f| Advertised { load: f.advertised.load, ..advertised.clone() } == f.advertised);
+        let state = match known {
+            Some(factory) if says_nothing_new => factory.state,
+            _ => {
+                let factory = self.store.advertise(id.clone(), advertised).await?;
+                let state = factory.state;
+                self.view.lock().factories.insert(id, factory);
+                state
+            }
         };
         let directives = if state == FactoryState::Draining { vec![Directive::Drain] } else { Vec::new() };
         Ok(HeartbeatAnswer {

@@ -124,7 +124,7 @@ impl Coordinator {
                 alerts.push(Alert { kind: AlertKind::FactoryDown, message, since: None, ..about });
             }
         }
-        let hour_ago = now.minus(Duration::from_secs(3600));
+        let hour_ago = now.minus(Duration::from_hours(1));
         state.dead_letters.retain(|at| *at >= hour_ago);
         if let Some(since) = state.dead_letters.front().copied() {
             let message = format!("{} went to dead letters in the last hour", jobs(state.dead_letters.len()));

@@ -80,8 +80,13 @@ impl Coordinator {
     pub async fn submit(&self, request: SubmitRequest) -> Result<SubmitAnswer, Error> {
         let SubmitRequest { product, manifest, body, actor } = request;
         let new = self.new_job(product, &manifest, body)?;
-        self.refresh().await?;
-        let routable = self.routable(&preview(&new, self.clock.now()));
+        let preview = preview(&new, self.clock.now());
+        let mut routable = self.routable(&preview);
+        if routable.is_err() {
+            // Before anyone is warned: the view may be older than a factory that has just joined.
+            self.refresh().await?;
+            routable = self.routable(&preview);
+        }
         if let Err(unroutable) = &routable
             && self.flag("strict") == true
         {

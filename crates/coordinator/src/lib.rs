@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use giga_domain::FeedPos;
 use giga_ports::{Clock, Randomness, Store, StoreError, StoreReads};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -41,6 +41,8 @@ use crate::view::FleetView;
 pub struct Options {
     /// The longest the reaper sleeps while leases are held, so that one that was cut short is noticed.
     pub sweep_every: Duration,
+    /// The same while none is held, as far as this process knows: another one may have granted some and died.
+    pub idle_sweep_every: Duration,
     pub retention_every: Duration,
     /// How many jobs one sweep takes at once.
     pub sweep_limit: usize,
@@ -52,9 +54,10 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             sweep_every: Duration::from_secs(5),
-            retention_every: Duration::from_secs(3600),
+            idle_sweep_every: Duration::from_mins(1),
+            retention_every: Duration::from_hours(1),
             sweep_limit: 500,
-            rotation_grace: Duration::from_secs(15 * 60),
+            rotation_grace: Duration::from_mins(15),
         }
     }
 }
@@ -70,6 +73,8 @@ pub struct Coordinator {
     tokens: TokenCache,
     metrics: Metrics,
     claims: mpsc::Sender<ClaimAsk>,
+    /// Rung when the feed shows that something shipped.
+    shipped: Notify,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -99,6 +104,7 @@ impl Coordinator {
             random,
             options,
             claims,
+            shipped: Notify::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

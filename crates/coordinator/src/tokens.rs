@@ -14,15 +14,24 @@ const REMEMBER: Duration = Duration::from_secs(2);
 const MOST: usize = 10_000;
 
 #[derive(Default)]
-pub(crate) struct TokenCache(Mutex<HashMap<TokenHash, (TokenRecord, Timestamp)>>);
+pub(crate) struct TokenCache(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    tokens: HashMap<TokenHash, (TokenRecord, Timestamp)>,
+    /// Raised by every clearing, so that a look-up that began before it cannot bring a revoked token back.
+    generation: u64,
+}
 
 impl TokenCache {
-    fn lock(&self) -> MutexGuard<'_, HashMap<TokenHash, (TokenRecord, Timestamp)>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        let mut known = self.lock();
+        known.tokens.clear();
+        known.generation += 1;
     }
 }
 
@@ -31,22 +40,27 @@ impl Coordinator {
     pub async fn authenticate(&self, secret: &Secret) -> Result<Option<TokenRecord>, Error> {
         let hash = secret.hash();
         let now = self.clock.now();
-        let known = self.tokens.lock().get(&hash).filter(|(_, at)| now.since(*at) < REMEMBER).cloned();
+        let known = self.tokens.lock().tokens.get(&hash).filter(|(_, at)| now.since(*at) < REMEMBER).cloned();
         let token = match known {
             Some((token, _)) => Some(token),
-            None => {
-                let found = self.store.read().token_by_hash(&hash).await?;
-                if let Some(token) = &found {
-                    let mut cache = self.tokens.lock();
-                    if cache.len() >= MOST {
-                        cache.clear();
-                    }
-                    cache.insert(hash, (token.clone(), now));
-                }
-                found
-            }
+            None => self.look_up(hash, now).await?,
         };
         Ok(token.filter(|token| token.is_live(now)))
+    }
+
+    async fn look_up(&self, hash: TokenHash, now: Timestamp) -> Result<Option<TokenRecord>, Error> {
+        let generation = self.tokens.lock().generation;
+        let found = self.store.read().token_by_hash(&hash).await?;
+        if let Some(token) = &found {
+            let mut known = self.tokens.lock();
+            if known.tokens.len() >= MOST {
+                known.tokens.clear();
+            }
+            if known.generation == generation {
+                known.tokens.insert(hash, (token.clone(), now));
+            }
+        }
+        Ok(found)
     }
 
     pub async fn issue_token(

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use giga_domain::flag::FlagDef;
 use giga_domain::{
-    EventKind, Factory, FactoryId, FeedPos, Job, JobId, Priority, ProductId, RequestId, Stage, State,
-    Timestamp,
+    Event, EventKind, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId, Stage, State, Timestamp,
 };
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
@@ -47,8 +46,6 @@ pub(crate) struct ViewState {
 pub(crate) struct Running {
     pub(crate) factory: FactoryId,
     pub(crate) product: ProductId,
-    pub(crate) priority: Priority,
-    pub(crate) since: Timestamp,
     request: RequestId,
     key: Option<String>,
 }
@@ -60,6 +57,7 @@ struct Changes {
     factories: bool,
     flags: bool,
     tokens: bool,
+    shipped: bool,
 }
 
 impl FleetView {
@@ -87,11 +85,14 @@ impl Coordinator {
             {
                 let mut state = self.view.lock();
                 for event in &events {
-                    changes.note(event.kind, event.job.map(|(id, _)| id));
+                    changes.note(event);
                     if event.kind == EventKind::DeadLettered {
                         state.dead_letters.push_back(event.at);
                     }
                 }
+            }
+            if changes.shipped {
+                self.shipped.notify_one();
             }
             self.look_again(reads, changes).await?;
             self.view.lock().cursor = Some(cursor);
@@ -153,7 +154,7 @@ impl Coordinator {
 
     pub(crate) fn flag(&self, name: &str) -> Value {
         let set = self.view.lock().flags.get(name).cloned();
-        set.unwrap_or_else(|| FlagDef::named(name).map(FlagDef::default_value).unwrap_or(Value::Null))
+        set.unwrap_or_else(|| FlagDef::named(name).map_or(Value::Null, FlagDef::default_value))
     }
 
     pub(crate) fn flag_millis(&self, name: &str) -> Duration {
@@ -185,7 +186,7 @@ impl Coordinator {
             can_clone: factory.advertised.can_clone,
             seat_limit: factory.advertised.seat_limit,
             seats_used: state.seats.get(&factory.id).copied().unwrap_or(0),
-            load: factory.advertised.load,
+            load: self.presence.load(factory),
             cost_usd_micros_per_hour: factory.advertised.cost_usd_micros_per_hour,
         };
         let wanted = |factory: &&Factory| only.is_none_or(|ids| ids.contains(&factory.id));
@@ -198,9 +199,10 @@ impl Coordinator {
 }
 
 impl Changes {
-    fn note(&mut self, kind: EventKind, job: Option<JobId>) {
-        self.jobs.extend(job);
-        match kind {
+    fn note(&mut self, event: &Event) {
+        self.jobs.extend(event.job.map(|(id, _)| id));
+        self.shipped |= event.to == Some(Stage::Shipped);
+        match event.kind {
             EventKind::FactoryEnrolled
             | EventKind::FactoryChanged
             | EventKind::FactoryDraining
@@ -254,8 +256,6 @@ impl ViewState {
             let running = Running {
                 factory: lease.factory.clone(),
                 product: job.product.clone(),
-                priority: job.spec.priority,
-                since: lease.granted_at,
                 request: lease.request.clone(),
                 key: job.spec.concurrency.as_ref().map(|c| c.key.clone()),
             };

@@ -2,6 +2,7 @@
 //!
 //! None of them asks the store anything while there is nothing to do: an idle fleet costs nothing.
 
+mod follower;
 mod presence;
 mod reaper;
 mod retention;
@@ -17,6 +18,7 @@ use crate::claims::ClaimAsk;
 impl Coordinator {
     pub(crate) fn spawn_reconcilers(self: &Arc<Self>, asked: mpsc::Receiver<ClaimAsk>) {
         self.tasks.spawn(self.clone().serve_claims(asked));
+        self.tasks.spawn(self.clone().follow());
         self.tasks.spawn(self.clone().reap());
         self.tasks.spawn(self.clone().unblock());
         self.tasks.spawn(self.clone().keep_presence());

@@ -20,10 +20,11 @@ impl Coordinator {
             let timer = async {
                 match pause {
                     Some(pause) => tokio::time::sleep(pause).await,
-                    // Nothing is held: only a commit can change that.
+                    // Nothing is held: only a commit can change that, here or in another process.
                     None => {
-                        let _ = head.changed().await;
-                        tokio::time::sleep(self.options.sweep_every).await;
+                        if tokio::time::timeout(self.options.idle_sweep_every, head.changed()).await.is_ok() {
+                            tokio::time::sleep(self.options.sweep_every).await;
+                        }
                     }
                 }
             };
@@ -35,7 +36,7 @@ impl Coordinator {
     }
 
     /// One sweep. Returns how long nothing can expire; `None` when nothing is held.
-    pub(crate) async fn reap_once(&self) -> Result<Option<Duration>, giga_ports::StoreError> {
+    pub async fn reap_once(&self) -> Result<Option<Duration>, giga_ports::StoreError> {
         loop {
             let reaped = self.store.expire_leases(self.options.sweep_limit).await?;
             if !reaped.jobs.is_empty() {

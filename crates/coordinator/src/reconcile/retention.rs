@@ -23,7 +23,7 @@ impl Coordinator {
     }
 
     /// Removes everything past its time; returns how many jobs that were.
-    pub(crate) async fn retire_old(&self) -> Result<usize, giga_ports::StoreError> {
+    pub async fn retire_old(&self) -> Result<usize, giga_ports::StoreError> {
         let hours = self.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);
         let before = self.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
         let mut count = 0;

@@ -50,6 +50,7 @@ pub struct Claim {
 }
 
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one short-lived value per claim, and most claims are granted")]
 pub enum Claimed {
     /// The job, held. Also for a repeated request that had won before.
     Granted(Job),
