@@ -1,1 +1,60 @@
-fn main() {}
+//! Repository chores. `cargo xtask` lists them.
+#![expect(clippy::print_stderr, reason = "a chore talks to the person who runs it")]
+
+mod setup;
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "\
+cargo xtask <chore>
+
+  setup    install what the tests need (PostgreSQL, from the system's packages)
+  test     setup, then every test; extra words go to cargo test
+  deny     licences, advisories and duplicate versions, where cargo-deny is installed
+  bench    the scheduler's and the stores' benchmarks
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let result = match words.first().map(String::as_str) {
+        Some("setup") => setup::run(),
+        Some("test") => setup::run().and_then(|()| test(&words[1..])),
+        Some("deny") => run(cargo().args(["deny", "check"])),
+        Some("bench") => bench(),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test(extra: &[String]) -> Result<()> {
+    run(cargo().args(["test", "--workspace", "--locked"]).args(extra))
+}
+
+fn bench() -> Result<()> {
+    setup::run()?;
+    run(cargo().args(["bench", "--locked", "-p", "giga-scheduler", "--bench", "plan"]))?;
+    run(cargo().args(["bench", "--locked", "-p", "giga-store", "--bench", "store"]))
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("{command:?} could not be started"))?;
+    if !status.success() {
+        bail!("{command:?} failed: {status}");
+    }
+    Ok(())
+}
