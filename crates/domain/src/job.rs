@@ -97,7 +97,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    const LONGEST: Duration = Duration::from_secs(3600);
+    const LONGEST: Duration = Duration::from_hours(1);
 
     /// The wait after `attempts` used-up attempts.
     pub fn backoff(&self, attempts: u32) -> Duration {

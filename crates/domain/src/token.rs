@@ -4,6 +4,7 @@
 //! argument.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -65,18 +66,28 @@ impl TokenRecord {
     }
 }
 
+/// Bytes as lower-case hexadecimal text.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for nibble in bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
+        text.push(char::from_digit(nibble.into(), 16).expect("a nibble is one hexadecimal digit"));
+    }
+    text
+}
+
 /// SHA-256 of the whole token text. Equality takes the same time whatever differs.
-#[derive(Clone, Copy, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Eq, PartialOrd, Ord)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
     pub fn to_hex(&self) -> String {
-        self.0.iter().map(|b| format!("{b:02x}")).collect()
+        hex(&self.0)
     }
 
     pub fn from_hex(hex: &str) -> Option<Self> {
         let mut bytes = [0u8; 32];
-        if hex.len() != 64 || !hex.is_ascii() {
+        // Each character is checked, because `from_str_radix` would take a sign for a digit.
+        if hex.len() != 64 || !hex.chars().all(|c| c.is_ascii_hexdigit()) {
             return None;
         }
         for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
@@ -89,6 +100,12 @@ impl TokenHash {
 impl PartialEq for TokenHash {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Hash for TokenHash {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 
@@ -176,6 +193,7 @@ mod tests {
         flipped[20] ^= 1;
         assert_eq!(Secret::parse(&String::from_utf8(flipped).unwrap()), Err(MalformedToken));
         assert_eq!(TokenHash::from_hex(&secret.hash().to_hex()), Some(secret.hash()));
+        assert_eq!(TokenHash::from_hex(&"+f".repeat(32)), None, "a sign is not a digit");
         assert!(!format!("{secret:?}").contains(&text[12..20]));
     }
 

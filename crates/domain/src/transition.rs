@@ -208,6 +208,14 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
             claim(&mut next, factory, request, *rev, *dispatch_seq, *lease, now)?;
         }
         Command::Holder { holder, actions } => {
+            // Asked first, so that a zombie is fenced even when it has nothing to write.
+            if !holds(job, holder) {
+                return if repeats_last_word(job, holder, actions) {
+                    Ok(next)
+                } else {
+                    Err(fenced(job, holder))
+                };
+            }
             for action in actions {
                 hold(&mut next, holder, action, now)?;
             }
@@ -227,7 +235,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
             }
         }
         Command::Target { rev, factory, pickup_deadline } => {
-            target(&mut next, *rev, factory, *pickup_deadline)?
+            target(&mut next, *rev, factory, *pickup_deadline)?;
         }
         Command::Operator { action, reason } => operate(&mut next, *action, reason.as_deref(), now)?,
         Command::Review { verdict, reviewer, comment } => {
@@ -289,6 +297,25 @@ fn fenced(job: &Job, holder: &Holder) -> Refusal {
     Refusal::Fenced { given: holder.epoch, current: job.epoch, stage: job.stage() }
 }
 
+fn holds(job: &Job, holder: &Holder) -> bool {
+    holder.epoch == job.epoch && job.lease().is_some_and(|lease| lease.factory == holder.factory)
+}
+
+/// The lease is over, and the same holder says again what ended it: the whole command was applied then, since
+/// its last action is what closed the lease, and is answered again.
+fn repeats_last_word(job: &Job, holder: &Holder, actions: &[HolderAction]) -> bool {
+    let how = match actions {
+        [.., HolderAction::Report(_)] => SettledHow::Reported,
+        [.., HolderAction::Fail { .. }] => SettledHow::Failed,
+        [.., HolderAction::Release { .. }] => SettledHow::Released,
+        // Not a write: the holder learns that an operator cancelled the job (see `was_cancelled`).
+        [HolderAction::Renew { .. }] => SettledHow::Cancelled,
+        _ => return false,
+    };
+    job.last_factory.as_ref() == Some(&holder.factory)
+        && job.settled == Some(Settled { epoch: holder.epoch, how })
+}
+
 fn hold(
     next: &mut Transition,
     holder: &Holder,
@@ -296,27 +323,9 @@ fn hold(
     now: Timestamp,
 ) -> Result<(), Refusal> {
     let job = &next.job;
-    let holds = holder.epoch == job.epoch && job.lease().is_some_and(|lease| lease.factory == holder.factory);
-    if !holds {
-        // The lease is over. A repeated last word of the same holder is answered again, everything else is fenced.
-        let repeated = job.last_factory.as_ref() == Some(&holder.factory)
-            && match (action, job.settled) {
-                (HolderAction::Report(_), Some(s)) => {
-                    s == Settled { epoch: holder.epoch, how: SettledHow::Reported }
-                }
-                (HolderAction::Fail { .. }, Some(s)) => {
-                    s == Settled { epoch: holder.epoch, how: SettledHow::Failed }
-                }
-                (HolderAction::Release { .. }, Some(s)) => {
-                    s == Settled { epoch: holder.epoch, how: SettledHow::Released }
-                }
-                // Not a write: the holder learns that an operator cancelled the job (see `was_cancelled`).
-                (HolderAction::Renew { .. }, Some(s)) => {
-                    s == Settled { epoch: holder.epoch, how: SettledHow::Cancelled }
-                }
-                _ => false,
-            };
-        return if repeated { Ok(()) } else { Err(fenced(job, holder)) };
+    if !holds(job, holder) {
+        // An earlier action of the same command gave the lease up.
+        return Err(fenced(job, holder));
     }
     match action {
         HolderAction::Start => {

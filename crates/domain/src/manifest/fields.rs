@@ -1,0 +1,241 @@
+//! The keys of a manifest, what each may hold, and what stands in for it when it is left out.
+//!
+//! Never looks outside the manifest: whether a repository, profile or dependency exists is for others to say.
+
+use std::collections::HashSet;
+
+use super::error::{ManifestError, Problem, Problems, quoted};
+use super::reader::{Field, Section};
+use super::tree::Node;
+use super::{Dep, Manifest, grammar};
+use crate::job::{BudgetCaps, Concurrency, DepsMode, JobKind, RetryPolicy, ReviewGate, ShipMode};
+use crate::{Capability, CapabilitySet, JobId, Priority, limits};
+
+const KEYS: &[&str] = &[
+    "name",
+    "product",
+    "repo",
+    "engine",
+    "script",
+    "persona",
+    "capabilities",
+    "priority",
+    "kind",
+    "deps",
+    "depsMode",
+    "budget",
+    "retry",
+    "verify",
+    "review",
+    "ship",
+    "concurrency",
+    "idempotencyKey",
+    "runAt",
+];
+
+const PRIORITIES: &[(&str, Priority)] = &[
+    ("critical", Priority::Critical),
+    ("high", Priority::High),
+    ("normal", Priority::Normal),
+    ("low", Priority::Low),
+];
+const KINDS: &[(&str, JobKind)] = &[("agent", JobKind::Agent), ("composite", JobKind::Composite)];
+const DEPS_MODES: &[(&str, DepsMode)] = &[("all", DepsMode::All), ("any", DepsMode::Any)];
+const SHIP_MODES: &[(&str, ShipMode)] = &[("manual", ShipMode::Manual), ("auto", ShipMode::Auto)];
+
+const MOST_TOKENS: u64 = 1_000_000_000_000;
+const MOST_RETRIES: u64 = 100;
+const MOST_AT_ONCE: u64 = 10_000;
+const SECOND_MS: u64 = 1_000;
+const HOUR_MS: u64 = 3_600_000;
+/// The longest a run may take.
+const MOST_WALL_MS: u64 = 30 * 24 * HOUR_MS;
+
+/// Reads the whole tree; `before` is what was already found wrong with the document.
+pub(super) fn read(root: &Node, before: Option<Problem>) -> Result<Manifest, ManifestError> {
+    let mut problems = Problems::default();
+    if let Some(problem) = before {
+        problems.add(&problem.field, problem.line, problem.message);
+    }
+    let manifest = manifest(root, &mut problems);
+    match problems.into_error() {
+        Some(error) => Err(error),
+        None => Ok(manifest.expect("a manifest that cannot be made is noted as a problem")),
+    }
+}
+
+/// `None` only with a problem noted. A refused optional field leaves its default behind, which nobody will see.
+fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
+    let p = problems;
+    let top = Section::open("", root, KEYS, p)?;
+    let name = top.require("name", "name: fix-greeting", p).and_then(|f| f.printable(limits::NAME_CHARS, p));
+    let engine = top.get("engine").and_then(|f| word(&f, p));
+    let script = top.get("script").and_then(|f| script(&f, engine.as_deref(), p));
+    let persona = top.get("persona").and_then(|f| {
+        let persona = f.text(grammar::PERSONA_RULE, p).map(grammar::parse_persona)?;
+        if persona.is_none() {
+            f.expected(grammar::PERSONA_RULE, p);
+        }
+        persona
+    });
+    let product = top.get("product").and_then(|f| parsed(&f, "a product id", p));
+    let repo = top.get("repo").and_then(|f| {
+        let text = f.text(grammar::REPO_RULE, p)?;
+        if !grammar::is_repo(text) {
+            f.expected(grammar::REPO_RULE, p);
+        }
+        Some(text.to_owned())
+    });
+    let capabilities = top.get("capabilities").map(|f| capabilities(&f, p)).unwrap_or_default();
+    let priority = top.get("priority").and_then(|f| f.word(PRIORITIES, p)).unwrap_or_default();
+    let kind = top.get("kind").and_then(|f| f.word(KINDS, p)).unwrap_or_default();
+    let deps = top.get("deps").map(|f| deps(&f, name.as_deref(), p)).unwrap_or_default();
+    let deps_mode = top.get("depsMode").and_then(|f| f.word(DEPS_MODES, p)).unwrap_or_default();
+    let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
+    let retry = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
+    let verify = top.get("verify").map(|f| verify(&f, p)).unwrap_or_default();
+    let review = top.get("review").and_then(|f| review(&f, p)).unwrap_or_default();
+    let ship = top.get("ship").and_then(|f| f.word(SHIP_MODES, p)).unwrap_or_default();
+    let concurrency = top.get("concurrency").and_then(|f| concurrency(&f, p));
+    let idempotency_key =
+        top.get("idempotencyKey").and_then(|f| f.printable(limits::IDEMPOTENCY_KEY_CHARS, p));
+    let run_at = top.get("runAt").and_then(|f| parsed(&f, "a time", p));
+    Some(Manifest {
+        name: name?,
+        product,
+        repo,
+        engine: engine.filter(|engine| engine != "any"),
+        script,
+        persona,
+        capabilities,
+        priority,
+        kind,
+        deps,
+        deps_mode,
+        budget,
+        retry,
+        verify,
+        review,
+        ship,
+        concurrency,
+        idempotency_key,
+        run_at,
+    })
+}
+
+fn word(field: &Field<'_>, p: &mut Problems) -> Option<String> {
+    let text = field.text(grammar::WORD_RULE, p)?;
+    if !grammar::is_word(text) {
+        field.expected(grammar::WORD_RULE, p);
+    }
+    Some(text.to_owned())
+}
+
+fn script(field: &Field<'_>, engine: Option<&str>, p: &mut Problems) -> Option<String> {
+    if engine != Some("shell") {
+        let engine =
+            engine.map_or("which is not set".to_owned(), |engine| format!("which is {}", quoted(engine)));
+        let message = format!(
+            "belongs to `engine: shell`, not to the engine of this manifest, {engine}; set engine to shell, or say in the body what is to be done"
+        );
+        field.refuse(message, p);
+    }
+    field.command("the command that the shell engine runs, such as ./fix.sh", p)
+}
+
+/// A value with a grammar of its own, whose error says what would be right.
+fn parsed<T>(field: &Field<'_>, what: &str, p: &mut Problems) -> Option<T>
+where
+    T: std::str::FromStr<Err = crate::id::IdError>,
+{
+    match field.text(what, p)?.parse() {
+        Ok(value) => Some(value),
+        Err(error) => {
+            field.refuse(format!("is malformed: {}; it is {}", error.rule, field.node.described()), p);
+            None
+        }
+    }
+}
+
+fn capabilities(field: &Field<'_>, p: &mut Problems) -> CapabilitySet {
+    let items = field.items("capabilities", limits::CAPABILITIES, p);
+    items.iter().filter_map(|item| parsed::<Capability>(item, "a capability", p)).collect()
+}
+
+fn deps(field: &Field<'_>, own_name: Option<&str>, p: &mut Problems) -> Vec<Dep> {
+    let mut deps = Vec::new();
+    let mut seen = HashSet::new();
+    for item in field.items("job ids or names", limits::DEPS, p) {
+        let Some(text) = item.printable(limits::NAME_CHARS, p) else { continue };
+        if own_name == Some(text.as_str()) {
+            item.refuse("is the job itself; a job cannot wait for itself", p);
+        }
+        if !seen.insert(text.clone()) {
+            item.refuse(format!("repeats {}; name each job once", quoted(&text)), p);
+        }
+        deps.push(text.parse::<JobId>().map_or(Dep::Name(text), Dep::Id));
+    }
+    deps
+}
+
+fn budget(field: &Field<'_>, p: &mut Problems) -> Option<BudgetCaps> {
+    let section = Section::open(&field.path, field.node, &["usd", "tokens", "wall"], p)?;
+    Some(BudgetCaps {
+        usd_micros: section.get("usd").and_then(|f| f.dollars(p)),
+        tokens: section.get("tokens").and_then(|f| f.whole_number(0..=MOST_TOKENS, p)),
+        wall_ms: section.get("wall").and_then(|f| f.duration(SECOND_MS..=MOST_WALL_MS, p)),
+    })
+}
+
+fn retry(field: &Field<'_>, p: &mut Problems) -> Option<RetryPolicy> {
+    let section = Section::open(&field.path, field.node, &["max", "backoff"], p)?;
+    let default = RetryPolicy::default();
+    let max = section.get("max").and_then(|f| f.whole_number(0..=MOST_RETRIES, p));
+    // Longer than an hour would be cut by the policy, which doubles the wait only up to there.
+    let backoff = section.get("backoff").and_then(|f| f.duration(0..=HOUR_MS, p));
+    Some(RetryPolicy {
+        max: max.map_or(default.max, |max| max as u32),
+        backoff_ms: backoff.unwrap_or(default.backoff_ms),
+    })
+}
+
+fn verify(field: &Field<'_>, p: &mut Problems) -> Vec<String> {
+    let items = field.items("commands", limits::VERIFY_COMMANDS, p);
+    items.iter().filter_map(|item| item.command("a command, such as cargo test", p)).collect()
+}
+
+fn review(field: &Field<'_>, p: &mut Problems) -> Option<ReviewGate> {
+    let section = Section::open(&field.path, field.node, &["quorum", "reviewers"], p)?;
+    let mut reviewers: Vec<String> = Vec::new();
+    let named = section.get("reviewers").map(|f| f.items("reviewers", limits::REVIEWERS, p));
+    for item in named.unwrap_or_default() {
+        let Some(name) = item.printable(limits::NAME_CHARS, p) else { continue };
+        if reviewers.contains(&name) {
+            item.refuse(format!("repeats {}; name each reviewer once", quoted(&name)), p);
+        } else {
+            reviewers.push(name);
+        }
+    }
+    let quorum = section.get("quorum").and_then(|f| {
+        let quorum = f.whole_number(0..=limits::REVIEWERS as u64, p)?;
+        if !reviewers.is_empty() && quorum > reviewers.len() as u64 {
+            let message = format!(
+                "asks for {quorum} approvals, but reviewers names only {}; lower it or name more",
+                reviewers.len()
+            );
+            f.refuse(message, p);
+        }
+        Some(quorum as u32)
+    });
+    // Whoever names reviewers wants a review.
+    let quorum = quorum.unwrap_or(u32::from(!reviewers.is_empty()));
+    Some(ReviewGate { quorum, reviewers })
+}
+
+fn concurrency(field: &Field<'_>, p: &mut Problems) -> Option<Concurrency> {
+    let section = Section::open(&field.path, field.node, &["key", "limit"], p)?;
+    let key = section.require("key", "key: repo:hello", p);
+    let key = key.and_then(|f| f.printable(limits::CONCURRENCY_KEY_CHARS, p));
+    let limit = section.get("limit").map_or(Some(1), |f| f.whole_number(1..=MOST_AT_ONCE, p));
+    Some(Concurrency { key: key?, limit: limit? as u32 })
+}

@@ -1,0 +1,156 @@
+//! Which text may name a repository, an engine or a persona.
+//!
+//! Never lets through what another program could take for an option, a path outside its folder or a command:
+//! these names become refs, folders, and arguments of git.
+
+use super::Persona;
+
+const WORD_CHARS: usize = 64;
+const REPO_CHARS: usize = 400;
+
+pub(super) const WORD_RULE: &str =
+    "a word of 1 to 64 letters, digits, `.`, `_` and `-` that starts with a letter or digit";
+pub(super) const PERSONA_RULE: &str = "a profile and its version, such as coder@3";
+pub(super) const REPO_RULE: &str = "a repository name such as hello or org/app, or a git URL that starts with https://, ssh://, git@host: or file:///";
+
+/// Letters, digits, `.`, `_` and `-`, starting with a letter or digit, without `..`.
+pub(super) fn is_word(text: &str) -> bool {
+    text.len() <= WORD_CHARS && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_segment(text)
+}
+
+/// A part of a repository name.
+fn is_segment(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+        && !text.contains("..")
+}
+
+pub(super) fn is_repo(text: &str) -> bool {
+    if text.len() > REPO_CHARS {
+        return false;
+    }
+    let is_name = text.split('/').all(is_segment);
+    is_name || is_url(text)
+}
+
+fn is_url(text: &str) -> bool {
+    // Printable ASCII without a blank is all that a URL is made of; the rest is to be percent-encoded.
+    if !text.chars().all(|c| c.is_ascii_graphic()) || text.contains('\\') {
+        return false;
+    }
+    if let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("ssh://")) {
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        return is_host(host) && !authority.starts_with('-') && is_path(path);
+    }
+    if let Some(path) = text.strip_prefix("file:///") {
+        return is_path(path);
+    }
+    text.strip_prefix("git@")
+        .and_then(|rest| rest.split_once(':'))
+        .is_some_and(|(host, path)| is_host(host) && is_path(path))
+}
+
+/// A name or address, perhaps with a port.
+fn is_host(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']'))
+}
+
+fn is_path(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('-') && text.split('/').all(|segment| segment != "..")
+}
+
+pub(super) fn parse_persona(text: &str) -> Option<Persona> {
+    let (name, version) = text.split_once('@')?;
+    let plain = version.starts_with(|c: char| matches!(c, '1'..='9'));
+    let version = version.parse().ok().filter(|_| plain)?;
+    is_word(name).then(|| Persona { name: name.to_owned(), version })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories() {
+        for good in [
+            "hello",
+            "org/app",
+            "my_app-2.0",
+            "a/b/c",
+            "https://github.com/org/app.git",
+            "https://user@host:8443/org/app",
+            "ssh://git@host:22/org/app.git",
+            "git@github.com:org/app.git",
+            "file:///srv/git/app.git",
+        ] {
+            assert!(is_repo(good), "{good}");
+        }
+        for bad in [
+            "",
+            "-rf",
+            ".hidden",
+            "org/.git",
+            "org/-x",
+            "a..b",
+            "../x",
+            "a/../b",
+            "/abs",
+            "a/",
+            "a//b",
+            "a b",
+            "a\nb",
+            "é",
+            "a\\b",
+            "ext::sh -c id",
+            "ext::sh",
+            "http://host/x",
+            "git://host/x",
+            "ftp://host/x",
+            "https://",
+            "https:///x",
+            "https://host",
+            "https://host/",
+            "https://-oProxyCommand=x/y",
+            "ssh://-oProxyCommand=x/y",
+            "ssh://u@-oProxyCommand=x/y",
+            "https://host/a b",
+            "https://host/a\u{7f}",
+            "https://host/../x",
+            "git@host",
+            "git@host:",
+            "git@-x:y",
+            "git@host:-x",
+            "file://host/x",
+            "file:///",
+            "file:///a/../../etc",
+            "HTTPS://host/x",
+        ] {
+            assert!(!is_repo(bad), "{bad:?}");
+        }
+        assert!(!is_repo(&"x".repeat(REPO_CHARS + 1)));
+    }
+
+    #[test]
+    fn words_and_personas() {
+        assert!(is_word("claude-4.5") && !is_word("-x") && !is_word("") && !is_word("a b"));
+        assert!(is_word(&"x".repeat(64)) && !is_word(&"x".repeat(65)));
+        assert_eq!(parse_persona("coder@3"), Some(Persona { name: "coder".to_owned(), version: 3 }));
+        for bad in [
+            "coder",
+            "coder@",
+            "@3",
+            "coder@0",
+            "coder@03",
+            "coder@+3",
+            "coder@-1",
+            "coder@x",
+            "a@b@3",
+            "a b@3",
+            "coder@99999999999",
+        ] {
+            assert_eq!(parse_persona(bad), None, "{bad}");
+        }
+    }
+}

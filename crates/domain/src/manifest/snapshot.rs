@@ -1,0 +1,113 @@
+//! The manifest as JSON: kept with the job, shown by the API, and read back to an equal value.
+//!
+//! Never differs from what `from_json` accepts: same keys, same shapes, defaults written out.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use super::quantity::{format_duration, micros_to_dollars};
+use super::{Dep, Manifest, from_json};
+use crate::job::{Concurrency, DepsMode, JobKind, ReviewGate, ShipMode};
+use crate::token::hex;
+use crate::{CapabilitySet, Priority, ProductId, Timestamp};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Snapshot<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    product: Option<&'a ProductId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repo: Option<&'a str>,
+    engine: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    persona: Option<String>,
+    capabilities: &'a CapabilitySet,
+    priority: Priority,
+    kind: JobKind,
+    deps: &'a [Dep],
+    deps_mode: DepsMode,
+    budget: Budget,
+    retry: Retry,
+    verify: &'a [String],
+    review: &'a ReviewGate,
+    ship: ShipMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<&'a Concurrency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_at: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+struct Budget {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Retry {
+    max: u32,
+    backoff: String,
+}
+
+impl Serialize for Manifest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let snapshot = Snapshot {
+            name: &self.name,
+            product: self.product.as_ref(),
+            repo: self.repo.as_deref(),
+            engine: self.engine.as_deref().unwrap_or("any"),
+            script: self.script.as_deref(),
+            persona: self.persona.as_ref().map(ToString::to_string),
+            capabilities: &self.capabilities,
+            priority: self.priority,
+            kind: self.kind,
+            deps: &self.deps,
+            deps_mode: self.deps_mode,
+            budget: Budget {
+                usd: self.budget.usd_micros.map(micros_to_dollars),
+                tokens: self.budget.tokens,
+                wall: self.budget.wall_ms.map(format_duration),
+            },
+            retry: Retry { max: self.retry.max, backoff: format_duration(self.retry.backoff_ms) },
+            verify: &self.verify,
+            review: &self.review,
+            ship: self.ship,
+            concurrency: self.concurrency.as_ref(),
+            idempotency_key: self.idempotency_key.as_deref(),
+            run_at: self.run_at,
+        };
+        snapshot.serialize(serializer)
+    }
+}
+
+/// Through `from_json`, so that nothing becomes a manifest without passing its rules.
+impl<'de> Deserialize<'de> for Manifest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_json(&serde_json::Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Dep {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+pub(super) fn fingerprint(manifest: &Manifest, body: &str) -> String {
+    let snapshot = serde_json::to_vec(manifest).expect("a manifest has only string keys and finite numbers");
+    let mut hasher = Sha256::new();
+    // The length keeps the border between the two from moving.
+    hasher.update((snapshot.len() as u64).to_be_bytes());
+    hasher.update(&snapshot);
+    hasher.update(body.as_bytes());
+    hex(&hasher.finalize())
+}

@@ -1,0 +1,101 @@
+//! Golden texts of what a person reads who got a manifest wrong.
+//!
+//! Each case is a whole document (or JSON); the snapshot shows input and answer side by side.
+
+use std::fmt::Write as _;
+
+use giga_domain::manifest::{from_json, parse_markdown};
+
+/// Front matter only; the rest of the document is the same for all.
+const FRONT_MATTER: &[(&str, &str)] = &[
+    ("nothing at all", ""),
+    ("name left empty", "name:"),
+    ("name with a line break", "name: \"two\\nlines\""),
+    ("name that hides its direction", "name: \"abc\\u202Edef\""),
+    (
+        "name too long",
+        "name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    ),
+    ("name as a number", "name: 2024"),
+    ("key with a slip of the pen", "name: x\npriorty: high"),
+    ("key in another spelling", "name: x\nidempotency_key: a"),
+    ("key that is like no other", "name: x\nzzzzzzzzzz: 1"),
+    ("nested key with a slip", "name: x\nbudget: {dollars: 2}\nretry:\n  maxx: 3"),
+    ("merge key", "name: x\n<<: {priority: high}"),
+    ("key that is not text", "name: x\n7: seven\n[a, b]: c"),
+    ("key given twice", "name: x\nname: y\npriority: hihg"),
+    ("nested key given twice", "name: x\nbudget: {usd: 1, usd: 2}"),
+    ("a list instead of a map", "- name: x"),
+    ("a text instead of a map", "just text"),
+    ("bad product", "name: x\nproduct: a/b"),
+    ("repos", "name: x\nrepo: \"ext::sh -c id\""),
+    ("repo with an option", "name: x\nrepo: -upload-pack=x"),
+    ("engine with a blank", "name: x\nengine: claude code"),
+    ("script without shell", "name: x\nscript: ./fix.sh"),
+    ("script with another engine", "name: x\nengine: claude\nscript: ./fix.sh"),
+    ("blank script", "name: x\nengine: shell\nscript: \"  \""),
+    ("persona without a version", "name: x\npersona: coder"),
+    ("bad capabilities", "name: x\ncapabilities:\n  - os:linux\n  - has git\n  - 20\n  -"),
+    ("capabilities as a map", "name: x\ncapabilities: {os: linux}"),
+    ("words", "name: x\npriority: urgent\nkind: agnet\ndepsMode: some\nship: true"),
+    ("deps twice and itself", "name: x\ndeps: [a, b, a, x]"),
+    ("budget of wrong types", "name: x\nbudget:\n  usd: lots\n  tokens: -1\n  wall: 20"),
+    ("budget out of range", "name: x\nbudget: {usd: 1000000.01, tokens: 1.5, wall: 400d}"),
+    ("budget without end", "name: x\nbudget: {usd: .inf, wall: 0s}"),
+    ("budget as a number", "name: x\nbudget: 5"),
+    ("retry", "name: x\nretry: {max: 101, backoff: 2 hours}"),
+    ("backoff past the policy", "name: x\nretry: {backoff: 1h1ms}"),
+    ("verify", "name: x\nverify: [cargo test, \"\", \"a\\0b\", [x]]"),
+    ("review", "name: x\nreview: {quorum: 3, reviewers: [ana, bo]}"),
+    ("reviewers twice", "name: x\nreview: {reviewers: [ana, ana]}"),
+    ("concurrency", "name: x\nconcurrency: {limit: 0}"),
+    ("key as a number", "name: x\nidempotencyKey: 812"),
+    ("time without a zone", "name: x\nrunAt: 2026-12-01T09:00:00"),
+    ("many at once", "nam: x\npriority: hi\nbudget: {usd: x}\nruntAt: now"),
+    ("not YAML: unclosed list", "name: x\ndeps: [a, b"),
+    ("not YAML: unclosed quote", "name: \"x"),
+    ("not YAML: bad indentation", "name: x\n  priority: high"),
+    ("not YAML: tab", "budget:\n\tusd: 1"),
+    ("alias that is not defined", "name: x\nverify: [*all]"),
+    ("tag", "name: !secret x"),
+    ("second document", "name: x\n--- \nname: y"),
+    ("nested too deeply", "name: [[[[[[[[[[[[[[[[[[[[[[x]]]]]]]]]]]]]]]]]]]]]]"),
+];
+
+const DOCUMENTS: &[(&str, &[u8])] = &[
+    ("empty", b""),
+    ("no front matter", b"# Fix the greeting\n\nIt says hello twice.\n"),
+    ("opening line with a blank", b"--- \nname: x\n---\n"),
+    ("no closing line", b"---\nname: x\n\nbody\n"),
+    ("not UTF-8", b"---\nname: caf\xe9\n---\n"),
+    ("windows line ends", b"---\r\nname: x\r\npriorty: high\r\n---\r\nbody\r\n"),
+    ("byte order mark", b"\xef\xbb\xbf---\nname: x\nshipp: auto\n---\nbody\n"),
+];
+
+const JSON: &[(&str, &str)] = &[
+    ("a list", "[]"),
+    ("null", "null"),
+    ("empty object", "{}"),
+    ("same rules, no lines", r#"{"name": "x", "prioritty": "high", "budget": {"usd": "lots", "wall": 20}}"#),
+    ("NUL", r#"{"name": "x", "verify": ["a\u0000b"]}"#),
+    ("numbers", r#"{"name": "x", "retry": {"max": 2.5}, "budget": {"tokens": 1e30}}"#),
+];
+
+#[test]
+fn every_refusal_reads_well() {
+    let mut page = String::new();
+    for (title, front) in FRONT_MATTER {
+        let text = format!("---\n{front}\n---\nbody\n");
+        let error = parse_markdown(text.as_bytes()).expect_err(title);
+        writeln!(page, "## {title}\n{front}\n=>\n{error}\n").unwrap();
+    }
+    for (title, bytes) in DOCUMENTS {
+        let error = parse_markdown(bytes).expect_err(title);
+        writeln!(page, "## document: {title}\n{}\n=>\n{error}\n", bytes.escape_ascii()).unwrap();
+    }
+    for (title, json) in JSON {
+        let error = from_json(&serde_json::from_str(json).unwrap()).expect_err(title);
+        writeln!(page, "## json: {title}\n{json}\n=>\n{error}\n").unwrap();
+    }
+    insta::assert_snapshot!(page);
+}

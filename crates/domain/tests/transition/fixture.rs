@@ -1,0 +1,139 @@
+//! Jobs in every stage, and commands as their lawful senders would send them.
+
+use std::time::Duration;
+
+use giga_domain::job::{BudgetCaps, DepsMode, JobKind, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::{
+    CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, EventSeq, FactoryId, FailReason, Failure, Holder,
+    HolderAction, Job, JobId, JobSpec, Lease, OperatorAction, Priority, RequestId, Rev, RunReport, Stage,
+    State, Timestamp, Verdict,
+};
+
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+pub(crate) fn factory(name: &str) -> FactoryId {
+    name.parse().expect("a factory id")
+}
+
+pub(crate) fn request(name: &str) -> RequestId {
+    name.parse().expect("a request id")
+}
+
+pub(crate) fn spec() -> JobSpec {
+    JobSpec {
+        name: "job".to_owned(),
+        kind: JobKind::Agent,
+        topic: None,
+        priority: Priority::Normal,
+        repo: None,
+        engine: None,
+        capabilities: CapabilitySet::new(),
+        deps: Vec::new(),
+        deps_mode: DepsMode::All,
+        parent: None,
+        budget: BudgetCaps::default(),
+        retry: RetryPolicy { max: 3, backoff_ms: 1_000 },
+        review: ReviewGate { quorum: 1, reviewers: Vec::new() },
+        ship: ShipMode::Manual,
+        concurrency: None,
+        run_at: None,
+        idempotency_key: None,
+    }
+}
+
+pub(crate) fn failure(reason: FailReason) -> Failure {
+    Failure { reason, detail: Some("it broke".to_owned()) }
+}
+
+/// Held by factory `a` at epoch 7 where the stage is held.
+pub(crate) fn job_in(stage: Stage) -> Job {
+    let lease = Lease {
+        factory: factory("a"),
+        request: request("first"),
+        granted_at: NOW,
+        expires_at: NOW.plus(LEASE),
+    };
+    let failure = failure(FailReason::VerifyFailed);
+    let state = match stage {
+        Stage::Queued => State::Queued { since: NOW, ready_at: NOW, target: None },
+        Stage::Blocked => State::Blocked,
+        Stage::Assigned => State::Assigned { lease },
+        Stage::Building => State::Building { lease },
+        Stage::Review => State::Review { approvals: Vec::new() },
+        Stage::Testing => State::Testing,
+        Stage::Shipped => State::Shipped,
+        Stage::Failed => State::Failed { failure },
+        Stage::DeadLetter => State::DeadLetter { failure },
+        Stage::Cancelled => State::Cancelled { reason: None },
+    };
+    Job {
+        id: JobId::from_parts(NOW, 1),
+        product: "demo".parse().expect("a product id"),
+        spec: spec(),
+        state,
+        rev: Rev(11),
+        epoch: Epoch(7),
+        last_event: EventSeq(20),
+        attempts: 0,
+        dispatch_seq: DispatchSeq(2),
+        checkpoint: None,
+        settled: None,
+        created_at: NOW,
+        updated_at: NOW,
+        enqueued_at: NOW,
+        last_factory: stage.is_held().then(|| factory("a")),
+    }
+}
+
+pub(crate) fn claim(who: &str, asked: &str) -> Command {
+    Command::Claim {
+        factory: factory(who),
+        request: request(asked),
+        rev: None,
+        dispatch_seq: None,
+        lease: LEASE,
+    }
+}
+
+pub(crate) fn holder(who: &str, epoch: u64, actions: Vec<HolderAction>) -> Command {
+    Command::Holder { holder: Holder { factory: factory(who), epoch: Epoch(epoch) }, actions }
+}
+
+pub(crate) fn operator(action: OperatorAction) -> Command {
+    Command::Operator { action, reason: Some("because".to_owned()) }
+}
+
+pub(crate) fn review(verdict: Verdict, reviewer: &str) -> Command {
+    Command::Review { verdict, reviewer: reviewer.to_owned(), comment: None }
+}
+
+pub(crate) fn preempt() -> Command {
+    Command::Preempt { cause: "a critical job needs the seat".to_owned() }
+}
+
+pub(crate) fn checkpoint() -> Checkpoint {
+    Checkpoint { wip_ref: Some("refs/wip/1".to_owned()), ..Checkpoint::default() }
+}
+
+pub(crate) fn report() -> HolderAction {
+    HolderAction::Report(RunReport { summary: Some("done".to_owned()), ..RunReport::default() })
+}
+
+pub(crate) fn fail(retryable: bool) -> HolderAction {
+    let reason = if retryable { FailReason::Infrastructure } else { FailReason::VerifyFailed };
+    HolderAction::Fail { failure: failure(reason), retryable }
+}
+
+/// One of each.
+pub(crate) fn holder_actions() -> Vec<HolderAction> {
+    vec![
+        HolderAction::Start,
+        HolderAction::Renew { lease: LEASE },
+        HolderAction::Checkpoint(checkpoint()),
+        report(),
+        fail(false),
+        fail(true),
+        HolderAction::Release { checkpoint: None },
+    ]
+}

@@ -1,0 +1,7 @@
+//! `transition()` against the table of the specification: each cell, each gate, each repetition, and random
+//! histories.
+
+mod fixture;
+mod holder;
+mod properties;
+mod table;

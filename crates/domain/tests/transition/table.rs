@@ -1,0 +1,273 @@
+//! Every stage under every command, as a table to be read beside the specification; and the gates.
+
+use giga_domain::job::ShipMode;
+use giga_domain::transition::RunChange;
+use giga_domain::{
+    Command, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, Stage, State, Target,
+    Timestamp, Verdict, transition,
+};
+
+use crate::fixture::*;
+
+/// A stage's name: the job goes there. `.` nothing changes, `+` an event without a step.
+/// Refusals: `fenced`, `illegal`, `taken` (not claimable).
+const TABLE: &str = "
+command           queued    blocked   assigned  building  review    testing   shipped   failed    dead_letter cancelled
+claim             assigned  taken     taken     taken     taken     taken     taken     taken     taken       taken
+start             fenced    fenced    building  .         fenced    fenced    fenced    fenced    fenced      fenced
+renew             fenced    fenced    .         .         fenced    fenced    fenced    fenced    fenced      fenced
+checkpoint        fenced    fenced    +         +         fenced    fenced    fenced    fenced    fenced      fenced
+report            fenced    fenced    illegal   review    fenced    fenced    fenced    fenced    fenced      fenced
+fail              fenced    fenced    failed    failed    fenced    fenced    fenced    fenced    fenced      fenced
+fail_retryable    fenced    fenced    queued    queued    fenced    fenced    fenced    fenced    fenced      fenced
+release           fenced    fenced    queued    queued    fenced    fenced    fenced    fenced    fenced      fenced
+nothing           fenced    fenced    .         .         fenced    fenced    fenced    fenced    fenced      fenced
+expire            .         .         queued    queued    .         .         .         .         .           .
+expire_too_early  .         .         .         .         .         .         .         .         .           .
+preempt           .         .         queued    queued    .         .         .         .         .           .
+unblock           .         queued    .         .         .         .         .         .         .           .
+target            +         taken     taken     taken     taken     taken     taken     taken     taken       taken
+ship              illegal   illegal   illegal   illegal   illegal   shipped   .         illegal   illegal     illegal
+requeue           .         illegal   illegal   illegal   queued    illegal   illegal   queued    illegal     illegal
+reject            illegal   illegal   illegal   illegal   failed    illegal   illegal   illegal   illegal     illegal
+cancel            cancelled cancelled cancelled cancelled cancelled cancelled illegal   cancelled illegal     .
+approve           illegal   illegal   illegal   illegal   testing   illegal   illegal   illegal   illegal     illegal
+request_changes   illegal   illegal   illegal   illegal   queued    illegal   illegal   illegal   illegal     illegal
+reject_in_review  illegal   illegal   illegal   illegal   failed    illegal   illegal   illegal   illegal     illegal
+";
+
+/// The command of a row, and when it is given.
+fn row(name: &str) -> (Command, Timestamp) {
+    let by_holder = |action| holder("a", 7, vec![action]);
+    let command = match name {
+        "claim" => claim("b", "second"),
+        "start" => by_holder(HolderAction::Start),
+        "renew" => by_holder(HolderAction::Renew { lease: LEASE }),
+        "checkpoint" => by_holder(HolderAction::Checkpoint(checkpoint())),
+        "report" => by_holder(report()),
+        "fail" => by_holder(fail(false)),
+        "fail_retryable" => by_holder(fail(true)),
+        "release" => by_holder(HolderAction::Release { checkpoint: None }),
+        "nothing" => holder("a", 7, Vec::new()),
+        "expire" => return (Command::Expire, NOW.plus(LEASE)),
+        "expire_too_early" => return (Command::Expire, NOW),
+        "preempt" => preempt(),
+        "unblock" => Command::Unblock,
+        "target" => Command::Target { rev: Rev(11), factory: factory("b"), pickup_deadline: NOW.plus(LEASE) },
+        "ship" => operator(OperatorAction::Ship),
+        "requeue" => operator(OperatorAction::Requeue),
+        "reject" => operator(OperatorAction::Reject),
+        "cancel" => operator(OperatorAction::Cancel),
+        "approve" => review(Verdict::Approve, "ana"),
+        "request_changes" => review(Verdict::RequestChanges, "ana"),
+        "reject_in_review" => review(Verdict::Reject, "ana"),
+        unknown => panic!("no command for the row {unknown}"),
+    };
+    (command, NOW)
+}
+
+fn outcome(before: &Job, command: &Command, now: Timestamp) -> String {
+    match transition(before, command, now) {
+        Err(Refusal::Fenced { given, current, stage }) => {
+            assert_eq!((given.0, current, stage), (7, before.epoch, before.stage()));
+            "fenced".to_owned()
+        }
+        Err(Refusal::Illegal { from, .. }) => {
+            assert_eq!(from, before.stage());
+            "illegal".to_owned()
+        }
+        Err(Refusal::NotClaimable(_)) => "taken".to_owned(),
+        Err(refusal @ Refusal::NotAReviewer(..)) => panic!("{refusal}"),
+        Ok(after) if after.is_silent() => {
+            assert_eq!((after.job.stage(), after.job.rev), (before.stage(), before.rev));
+            ".".to_owned()
+        }
+        Ok(after) if after.job.stage() == before.stage() => "+".to_owned(),
+        Ok(after) => {
+            let event = after.events.last().expect("a step has an event");
+            assert_eq!((event.from, event.to), (Some(before.stage()), Some(after.job.stage())));
+            assert!(!event.cause.is_empty(), "every step says why");
+            after.job.stage().to_string()
+        }
+    }
+}
+
+#[test]
+fn every_stage_under_every_command() {
+    let mut lines = TABLE.trim().lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let stages: Vec<Stage> =
+        lines.next().expect("a header")[1..].iter().map(|s| s.parse().expect("a stage")).collect();
+    assert_eq!(stages, Stage::ALL);
+    let mut rows = 0;
+    for line in lines {
+        let (name, cells) = (line[0], &line[1..]);
+        assert_eq!(cells.len(), stages.len(), "{name}");
+        let (command, now) = row(name);
+        for (stage, expected) in stages.iter().zip(cells) {
+            assert_eq!(outcome(&job_in(*stage), &command, now), *expected, "{name} when {stage}");
+        }
+        rows += 1;
+    }
+    assert_eq!(rows, 21, "a command without a row");
+}
+
+/// Each step that the table of the specification allows is taken by some command, and no other.
+#[test]
+fn the_table_reaches_all_that_may_become() {
+    let mut reached = Vec::new();
+    for line in TABLE.trim().lines().skip(1) {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        for (from, cell) in Stage::ALL.into_iter().zip(&cells[1..]) {
+            if let Ok(to) = cell.parse::<Stage>() {
+                reached.push((from, to));
+            }
+        }
+    }
+    // These depend on the gates and the retries left, which have tests of their own.
+    reached.extend([
+        (Stage::Building, Stage::Testing),
+        (Stage::Building, Stage::Shipped),
+        (Stage::Review, Stage::Shipped),
+        (Stage::Failed, Stage::DeadLetter),
+    ]);
+    for from in Stage::ALL {
+        for to in Stage::ALL {
+            assert_eq!(reached.contains(&(from, to)), from.may_become(to), "{from} -> {to}");
+        }
+    }
+}
+
+fn gated(stage: Stage, quorum: u32, reviewers: &[&str], ship: ShipMode) -> Job {
+    let mut job = job_in(stage);
+    job.spec.review.quorum = quorum;
+    job.spec.review.reviewers = reviewers.iter().map(|name| (*name).to_owned()).collect();
+    job.spec.ship = ship;
+    job
+}
+
+fn stage_after(job: &Job, command: &Command) -> Stage {
+    transition(job, command, NOW).expect("allowed").job.stage()
+}
+
+#[test]
+fn the_gates_decide_where_success_leads() {
+    let success = holder("a", 7, vec![report()]);
+    for (quorum, ship, expected) in [
+        (0, ShipMode::Manual, Stage::Testing),
+        (0, ShipMode::Auto, Stage::Shipped),
+        (1, ShipMode::Manual, Stage::Review),
+        (1, ShipMode::Auto, Stage::Review),
+    ] {
+        assert_eq!(stage_after(&gated(Stage::Building, quorum, &[], ship), &success), expected);
+    }
+    for (ship, expected) in [(ShipMode::Manual, Stage::Testing), (ShipMode::Auto, Stage::Shipped)] {
+        let job = gated(Stage::Review, 1, &[], ship);
+        assert_eq!(stage_after(&job, &review(Verdict::Approve, "ana")), expected);
+    }
+}
+
+#[test]
+fn a_quorum_counts_each_named_reviewer_once() {
+    let job = gated(Stage::Review, 2, &["ana", "bo", "cy"], ShipMode::Manual);
+    let one = transition(&job, &review(Verdict::Approve, "ana"), NOW).unwrap();
+    assert_eq!(one.job.state, State::Review { approvals: vec!["ana".to_owned()] });
+    assert_eq!(one.events.len(), 1);
+    let again = transition(&one.job, &review(Verdict::Approve, "ana"), NOW).unwrap();
+    assert!(again.is_silent() && again.job == one.job, "the same reviewer counts once");
+    let stranger = transition(&one.job, &review(Verdict::Approve, "eve"), NOW).unwrap_err();
+    assert_eq!(stranger.to_string(), "eve may not review this job; its reviewers are ana, bo, cy");
+    assert_eq!(stage_after(&one.job, &review(Verdict::Approve, "bo")), Stage::Testing);
+}
+
+#[test]
+fn a_next_round_of_review_starts_from_nothing() {
+    let job = gated(Stage::Review, 2, &[], ShipMode::Manual);
+    let approved = transition(&job, &review(Verdict::Approve, "ana"), NOW).unwrap().job;
+    let requeued = transition(&approved, &review(Verdict::RequestChanges, "bo"), NOW).unwrap().job;
+    let claimed = transition(&requeued, &claim("a", "again"), NOW).unwrap().job;
+    let actions = vec![HolderAction::Start, report()];
+    let reviewed = transition(&claimed, &holder("a", claimed.epoch.0, actions), NOW).unwrap().job;
+    assert_eq!(reviewed.state, State::Review { approvals: Vec::new() });
+}
+
+#[test]
+fn a_rejection_is_a_failure_that_says_so() {
+    for command in [review(Verdict::Reject, "ana"), operator(OperatorAction::Reject)] {
+        let after = transition(&job_in(Stage::Review), &command, NOW).unwrap();
+        assert_eq!(after.job.failure().unwrap().reason, FailReason::Rejected);
+    }
+}
+
+#[test]
+fn an_operator_gives_a_failed_job_its_attempts_back() {
+    let mut job = job_in(Stage::Failed);
+    job.attempts = 4;
+    let after = transition(&job, &operator(OperatorAction::Requeue), NOW).unwrap().job;
+    assert_eq!((after.attempts, after.stage()), (0, Stage::Queued));
+}
+
+#[test]
+fn cancelling_a_held_job_ends_its_run() {
+    for stage in [Stage::Assigned, Stage::Building] {
+        let after = transition(&job_in(stage), &operator(OperatorAction::Cancel), NOW).unwrap();
+        assert_eq!(after.run, [RunChange::Close { outcome: RunOutcome::Cancelled, report: None }]);
+    }
+    for stage in [Stage::Queued, Stage::Blocked, Stage::Review, Stage::Testing, Stage::Failed] {
+        let after = transition(&job_in(stage), &operator(OperatorAction::Cancel), NOW).unwrap();
+        assert!(after.run.is_empty(), "{stage}");
+    }
+}
+
+#[test]
+fn a_claim_is_a_compare_and_set() {
+    let ask = |rev, dispatch_seq, at| {
+        let (factory, request) = (factory("b"), request("r"));
+        let command = Command::Claim { factory, request, rev, dispatch_seq, lease: LEASE };
+        move |job: &Job| transition(job, &command, at)
+    };
+    let job = job_in(Stage::Queued);
+    let granted = ask(Some(Rev(11)), None, NOW)(&job).unwrap();
+    assert_eq!(granted.job.epoch.0, 8);
+    let lease = granted.job.lease().unwrap();
+    assert_eq!((lease.granted_at, lease.expires_at), (NOW, NOW.plus(LEASE)));
+    assert_eq!(granted.run, [RunChange::Open { factory: factory("b") }]);
+    assert!(ask(Some(Rev(10)), None, NOW)(&job).is_err(), "somebody was faster");
+    assert!(ask(None, Some(job.dispatch_seq.next()), NOW)(&job).is_err(), "another offer");
+    assert!(ask(None, Some(job.dispatch_seq), NOW)(&job).is_ok());
+
+    let mut later = job.clone();
+    later.state = State::Queued { since: NOW, ready_at: NOW.plus(LEASE), target: None };
+    assert!(ask(None, None, NOW)(&later).is_err(), "its time has not come");
+    assert!(ask(None, None, NOW.plus(LEASE))(&later).is_ok());
+
+    let mut offered = job;
+    let target = Target { factory: factory("a"), pickup_deadline: NOW.plus(LEASE) };
+    offered.state = State::Queued { since: NOW, ready_at: NOW, target: Some(target) };
+    assert!(ask(None, None, NOW)(&offered).is_err(), "offered to another");
+    assert!(transition(&offered, &claim("a", "r"), NOW).is_ok(), "the target may");
+    assert!(ask(None, None, NOW.plus(LEASE))(&offered).is_ok(), "the target was silent for too long");
+}
+
+#[test]
+fn a_target_needs_the_revision_that_the_dispatcher_saw() {
+    let job = job_in(Stage::Queued);
+    let target = |rev| Command::Target { rev, factory: factory("b"), pickup_deadline: NOW.plus(LEASE) };
+    let after = transition(&job, &target(Rev(11)), NOW).unwrap().job;
+    assert_eq!((after.dispatch_seq, after.rev), (job.dispatch_seq.next(), Rev(12)));
+    assert_eq!(after.target().unwrap().factory, factory("b"));
+    assert!(transition(&job, &target(Rev(10)), NOW).is_err());
+}
+
+#[test]
+fn an_unblocked_job_still_waits_for_its_time() {
+    let mut job = job_in(Stage::Blocked);
+    let ready = |job: &Job| match transition(job, &Command::Unblock, NOW).unwrap().job.state {
+        State::Queued { ready_at, .. } => ready_at,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ready(&job), NOW);
+    job.spec.run_at = Some(NOW.plus(LEASE));
+    assert_eq!(ready(&job), NOW.plus(LEASE));
+    job.spec.run_at = Some(NOW.minus(LEASE));
+    assert_eq!(ready(&job), NOW, "a time in the past is now");
+}
