@@ -22,17 +22,23 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     if !Path::new("/usr/bin/apt-get").exists() {
-        bail!("the tests need PostgreSQL 13 or newer with its server programs (initdb, postgres) on the PATH");
+        bail!(
+            "the tests need PostgreSQL 13 or newer with its server programs (initdb, postgres) on the PATH"
+        );
     }
     eprintln!("installing PostgreSQL for the tests");
     // The cluster that the package would make and start is not wanted: each test run has its own.
-    let apt = |words: &[&str]| run_command(run_as_root("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(words));
+    let apt = |words: &[&str]| {
+        run_command(run_as_root("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(words))
+    };
     apt(&["update", "-q"])?;
     apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql-common"])?;
     let no_cluster = "create_main_cluster = false\n";
     let drop_in = Path::new("/etc/postgresql-common/createcluster.d/no-main-cluster.conf");
     if drop_in.parent().is_some_and(Path::exists) {
-        run_command(run_as_root("sh").args(["-c", &format!("printf '{no_cluster}' > {}", drop_in.display())]))?;
+        run_command(
+            run_as_root("sh").args(["-c", &format!("printf '{no_cluster}' > {}", drop_in.display())]),
+        )?;
     }
     apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql"])?;
     if postgres_server().is_none() {
@@ -47,9 +53,9 @@ fn postgres_server() -> Option<PathBuf> {
     let mut found: Vec<PathBuf> =
         versions.map(|v| v.path().join("bin/postgres")).filter(|path| path.exists()).collect();
     found.sort();
-    let mut on_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
-        std::env::split_paths(&path).map(|dir| dir.join("postgres")).collect::<Vec<_>>()
-    });
+    let mut on_path = std::env::var_os("PATH")
+        .into_iter()
+        .flat_map(|path| std::env::split_paths(&path).map(|dir| dir.join("postgres")).collect::<Vec<_>>());
     found.pop().or_else(|| on_path.find(|path| path.exists()))
 }
 

@@ -1,0 +1,105 @@
+//! A coordinator on the memory store with a clock that the test moves.
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_coordinator::{Coordinator, Options, SubmitAnswer, SubmitRequest};
+use giga_domain::factory::{Advertised, FactoryScope};
+use giga_domain::manifest::parse_markdown;
+use giga_domain::{
+    Actor, CapabilitySet, FactoryId, Holder, HolderAction, Job, JobId, RequestId, RunReport, Stage,
+};
+use giga_ports::Store;
+use giga_store::{BatchStore, MemoryBackend, Tuning};
+use giga_testkit::{ManualClock, SeededRandomness};
+
+pub struct Fleet {
+    pub clock: Arc<ManualClock>,
+    pub store: Arc<dyn Store>,
+    pub coordinator: Arc<Coordinator>,
+}
+
+pub fn operator() -> Actor {
+    Actor::system("test")
+}
+
+pub fn factory_id(id: &str) -> FactoryId {
+    id.parse().unwrap()
+}
+
+pub fn request(id: impl AsRef<str>) -> RequestId {
+    id.as_ref().parse().unwrap()
+}
+
+impl Fleet {
+    pub async fn start() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let backend = MemoryBackend::new(clock.clone());
+        let store: Arc<dyn Store> = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
+        let random = Arc::new(SeededRandomness::new(7));
+        let coordinator =
+            Coordinator::start(store.clone(), clock.clone(), random, Options::default()).await.unwrap();
+        Self { clock, store, coordinator }
+    }
+
+    pub async fn factory(&self, id: &str, capabilities: &[&str], seats: u32) -> FactoryId {
+        let id = factory_id(id);
+        self.coordinator.enroll(id.clone(), FactoryScope::default(), operator()).await.unwrap();
+        self.coordinator.heartbeat(id.clone(), advertised(capabilities, seats)).await.unwrap();
+        id
+    }
+
+    pub async fn try_submit(&self, front_matter: &str) -> Result<SubmitAnswer, giga_coordinator::Error> {
+        let text = format!("---\n{front_matter}\n---\nDo it.\n");
+        let (manifest, body) = parse_markdown(text.as_bytes()).unwrap();
+        let product = "demo".parse().unwrap();
+        self.coordinator.submit(SubmitRequest { product, manifest, body, actor: operator() }).await
+    }
+
+    pub async fn submit(&self, front_matter: &str) -> Job {
+        self.try_submit(front_matter).await.unwrap().job
+    }
+
+    pub async fn claim(&self, factory: &FactoryId, name: &str) -> Option<Job> {
+        self.coordinator.claim(factory.clone(), request(name)).await.unwrap()
+    }
+
+    pub async fn hold(&self, job: &Job, actions: Vec<HolderAction>) -> Result<Job, giga_coordinator::Error> {
+        let holder = Holder { factory: job.last_factory.clone().unwrap(), epoch: job.epoch };
+        self.coordinator.hold(job.id, holder, actions).await
+    }
+
+    /// Starts and reports a claimed job.
+    pub async fn finish(&self, job: &Job) -> Job {
+        self.hold(job, vec![HolderAction::Start, HolderAction::Report(RunReport::default())]).await.unwrap()
+    }
+
+    pub async fn job(&self, id: JobId) -> Job {
+        self.store.read().job(id).await.unwrap().unwrap()
+    }
+
+    /// Waits for commits, not for time.
+    pub async fn until_stage(&self, id: JobId, stage: Stage) -> Job {
+        let mut head = self.store.head();
+        let wait = async {
+            loop {
+                let job = self.job(id).await;
+                if job.stage() == stage {
+                    return job;
+                }
+                head.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the job never got there")
+    }
+}
+
+pub fn advertised(capabilities: &[&str], seats: u32) -> Advertised {
+    Advertised {
+        capabilities: CapabilitySet::parse(capabilities).unwrap(),
+        seat_limit: seats,
+        can_clone: true,
+        ..Advertised::default()
+    }
+}

@@ -1,0 +1,216 @@
+//! The life of a job through the use cases: recovery, retries, deps, retention, reviews, explanations.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Fleet, operator};
+use giga_coordinator::{AlertKind, Error};
+use giga_domain::manifest::parse_markdown;
+use giga_domain::{
+    Checkpoint, EventSeq, FailReason, Failure, HolderAction, JobId, OperatorAction, RunOutcome, Stage,
+    Verdict,
+};
+use serde_json::json;
+
+fn crash() -> HolderAction {
+    HolderAction::Fail { failure: Failure { reason: FailReason::Crash, detail: None }, retryable: true }
+}
+
+#[tokio::test]
+async fn a_silent_holder_loses_the_job_and_its_checkpoint_goes_on() {
+    let fleet = Fleet::start().await;
+    let (a, b) = (fleet.factory("a", &[], 1).await, fleet.factory("b", &[], 1).await);
+    fleet.submit("name: one\nretry: {max: 3, backoff: 1s}").await;
+    let held = fleet.claim(&a, "r1").await.unwrap();
+    let checkpoint = Checkpoint { wip_ref: Some("aq/wip/one".into()), ..Checkpoint::default() };
+    let started = vec![HolderAction::Start, HolderAction::Checkpoint(checkpoint.clone())];
+    fleet.hold(&held, started).await.unwrap();
+
+    fleet.clock.advance(Duration::from_secs(59));
+    fleet.coordinator.reap_once().await.unwrap();
+    assert_eq!(fleet.job(held.id).await.stage(), Stage::Building, "its lease has not ended");
+
+    fleet.clock.advance(Duration::from_secs(1));
+    fleet.coordinator.reap_once().await.unwrap();
+    let back = fleet.job(held.id).await;
+    assert_eq!((back.stage(), back.epoch.0, back.attempts), (Stage::Queued, held.epoch.0 + 1, 1));
+    assert_eq!(fleet.claim(&b, "r2").await, None, "it backs off first");
+
+    fleet.clock.advance(Duration::from_secs(1));
+    let resumed = fleet.claim(&b, "r3").await.unwrap();
+    assert_eq!((resumed.id, resumed.checkpoint.clone()), (held.id, Some(checkpoint)));
+    let zombie = fleet.hold(&held, vec![HolderAction::Report(Default::default())]).await.unwrap_err();
+    assert!(zombie.to_string().starts_with("fenced"), "{zombie}");
+    let runs = fleet.store.read().runs(held.id).await.unwrap();
+    assert_eq!(
+        runs.iter().map(|run| run.outcome.clone()).collect::<Vec<_>>(),
+        [RunOutcome::Expired, RunOutcome::Running]
+    );
+}
+
+#[tokio::test]
+async fn retries_back_off_and_end_in_dead_letters_with_an_alert() {
+    let fleet = Fleet::start().await;
+    let mac = fleet.factory("mac-1", &[], 1).await;
+    let job = fleet.submit("name: doomed\nretry: {max: 2, backoff: 10s}").await;
+    for (attempt, wait) in [(1, 10), (2, 20)] {
+        let held = fleet.claim(&mac, &format!("r{attempt}")).await.expect("ready after its back-off");
+        let failed = fleet.hold(&held, vec![crash()]).await.unwrap();
+        assert_eq!((failed.stage(), failed.attempts), (Stage::Queued, attempt));
+        fleet.clock.advance(Duration::from_secs(wait - 1));
+        assert_eq!(fleet.claim(&mac, &format!("early{attempt}")).await, None);
+        fleet.clock.advance(Duration::from_secs(1));
+    }
+    let held = fleet.claim(&mac, "last").await.unwrap();
+    let dead = fleet.hold(&held, vec![crash()]).await.unwrap();
+    assert_eq!((dead.id, dead.stage()), (job.id, Stage::DeadLetter));
+    let alerts = fleet.coordinator.alerts().await.unwrap();
+    assert!(alerts.iter().any(|alert| alert.kind == AlertKind::DeadLetters), "{alerts:?}");
+}
+
+#[tokio::test]
+async fn deps_hold_a_job_back_until_the_last_needed_one_ships() {
+    let fleet = Fleet::start().await;
+    let mac = fleet.factory("mac-1", &[], 4).await;
+    let first = fleet.submit("name: first\nship: auto").await;
+    let second = fleet.submit("name: second").await;
+    let deps = format!("deps: [{}, {}]", first.id, second.id);
+    let all = fleet.submit(&format!("name: all\n{deps}")).await;
+    let any = fleet.submit(&format!("name: any\n{deps}\ndepsMode: any")).await;
+    assert_eq!((all.stage(), any.stage()), (Stage::Blocked, Stage::Blocked));
+    let (_, why) = fleet.coordinator.explain(all.id).await.unwrap();
+    assert_eq!(why.summary, "waits for all of 2 jobs to ship: 2 not shipped yet");
+
+    let held = fleet.claim(&mac, "r1").await.unwrap();
+    assert_eq!(fleet.finish(&held).await.stage(), Stage::Shipped, "ship: auto");
+    fleet.until_stage(any.id, Stage::Queued).await;
+    assert_eq!(fleet.job(all.id).await.stage(), Stage::Blocked);
+
+    let held = fleet.claim(&mac, "r2").await.unwrap();
+    assert_eq!(held.id, second.id);
+    assert_eq!(fleet.finish(&held).await.stage(), Stage::Testing, "ship: manual");
+    fleet.coordinator.operate(second.id, OperatorAction::Ship, None, None, operator()).await.unwrap();
+    fleet.until_stage(all.id, Stage::Queued).await;
+}
+
+#[tokio::test]
+async fn a_review_takes_its_quorum_of_named_reviewers() {
+    let fleet = Fleet::start().await;
+    let mac = fleet.factory("mac-1", &[], 1).await;
+    fleet.submit("name: one\nreview: {quorum: 2, reviewers: [ana, bo]}").await;
+    let held = fleet.claim(&mac, "r1").await.unwrap();
+    let id = fleet.finish(&held).await.id;
+    let review =
+        |who: &str, verdict| fleet.coordinator.review(id, verdict, who.to_owned(), None, None, operator());
+    let stranger = review("eve", Verdict::Approve).await.unwrap_err();
+    assert_eq!(stranger.to_string(), "eve may not review this job; its reviewers are ana, bo");
+    assert_eq!(review("ana", Verdict::Approve).await.unwrap().stage(), Stage::Review);
+    assert_eq!(review("ana", Verdict::Approve).await.unwrap().stage(), Stage::Review, "twice is once");
+    assert_eq!(review("bo", Verdict::Approve).await.unwrap().stage(), Stage::Testing);
+}
+
+#[tokio::test]
+async fn under_strict_a_job_that_nobody_could_run_is_refused_and_otherwise_warned_of() {
+    let fleet = Fleet::start().await;
+    fleet.factory("mac-1", &["os:linux", "engine:shell"], 1).await;
+    let warned = fleet.try_submit("name: one\ncapabilities: [build]").await.unwrap();
+    let unroutable = warned.routable.unwrap_err().to_string();
+    assert!(unroutable.contains("`build`"), "{unroutable}");
+    let alerts = fleet.coordinator.alerts().await.unwrap();
+    assert!(alerts.iter().any(|alert| alert.kind == AlertKind::NoEligibleFactory), "{alerts:?}");
+
+    fleet.coordinator.set_flag("strict", json!(true), operator()).await.unwrap();
+    let before = fleet.store.read().feed_head().await.unwrap();
+    let refused = fleet.try_submit("name: two\ncapabilities: [build]").await.unwrap_err();
+    assert!(matches!(refused, Error::Unroutable(_)), "{refused}");
+    assert_eq!(fleet.store.read().feed_head().await.unwrap(), before, "nothing was written");
+    assert!(fleet.try_submit("name: three\ncapabilities: [os:linux]").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_dry_run_says_where_and_why_and_leaves_nothing_behind() {
+    let fleet = Fleet::start().await;
+    fleet.factory("mac-1", &["os:macos"], 1).await;
+    let before = fleet.store.stats();
+    let text = "---\nname: maybe\nbudget: {usd: 2.5}\nretry: {max: 1}\n---\n";
+    let (manifest, _) = parse_markdown(text.as_bytes()).unwrap();
+    let plan = fleet.coordinator.dry_run("demo".parse().unwrap(), &manifest).await.unwrap();
+    assert!(plan.routable.is_ok() && plan.explanation.summary.contains("mac-1"), "{:?}", plan.explanation);
+    assert_eq!(plan.worst_case_usd_micros, Some(5_000_000), "two attempts at most");
+    assert_eq!(fleet.store.stats(), before);
+}
+
+#[tokio::test]
+async fn old_jobs_are_removed_after_their_time_and_not_before() {
+    let fleet = Fleet::start().await;
+    let job = fleet.submit("name: one").await;
+    fleet.coordinator.operate(job.id, OperatorAction::Cancel, None, None, operator()).await.unwrap();
+    fleet.coordinator.set_flag("retention_hours", json!(2), operator()).await.unwrap();
+    fleet.clock.advance(Duration::from_hours(2));
+    assert_eq!(fleet.coordinator.retire_old().await.unwrap(), 0);
+    fleet.clock.advance(Duration::from_secs(1));
+    assert_eq!(fleet.coordinator.retire_old().await.unwrap(), 1);
+    assert_eq!(fleet.store.read().job(job.id).await.unwrap(), None);
+    assert!(fleet.store.read().job_events(job.id, EventSeq::ZERO, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn bad_deps_and_flags_name_the_field_and_change_nothing() {
+    let fleet = Fleet::start().await;
+    let before = fleet.store.read().feed_head().await.unwrap();
+    let unknown = fleet.try_submit(&format!("name: one\ndeps: [{}]", JobId::MAX)).await.unwrap_err();
+    assert_eq!(unknown.to_string(), format!("deps: there is no job {} in this product", JobId::MAX));
+    let named = fleet.try_submit("name: one\ndeps: [two]").await.unwrap_err();
+    assert!(named.to_string().starts_with("deps[0]: `two` is not a job id"), "{named}");
+    let flag = fleet.coordinator.set_flag("lease_ms", json!(5), operator()).await.unwrap_err();
+    assert!(flag.to_string().contains("a whole number from 1000"), "{flag}");
+    assert_eq!(fleet.store.read().feed_head().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_dead_at_once_and_a_rotated_one_lives_through_the_grace() {
+    let fleet = Fleet::start().await;
+    let (token, secret) = fleet
+        .coordinator
+        .issue_token(giga_domain::token::Role::Viewer, Vec::new(), "v".into(), operator())
+        .await
+        .unwrap();
+    assert!(fleet.coordinator.authenticate(&secret).await.unwrap().is_some());
+    fleet.coordinator.revoke_token(token.id, operator()).await.unwrap();
+    assert!(fleet.coordinator.authenticate(&secret).await.unwrap().is_none());
+
+    let id = common::factory_id("mac-1");
+    let (_, old) = fleet.coordinator.enroll(id.clone(), Default::default(), operator()).await.unwrap();
+    let new = fleet.coordinator.rotate_factory_token(id.clone(), operator()).await.unwrap();
+    assert!(fleet.coordinator.authenticate(&old).await.unwrap().is_some(), "the overlap");
+    fleet.clock.advance(Duration::from_mins(15));
+    assert!(fleet.coordinator.authenticate(&old).await.unwrap().is_none());
+    assert!(fleet.coordinator.authenticate(&new).await.unwrap().is_some());
+    fleet.coordinator.revoke_factory_tokens(id, operator()).await.unwrap();
+    assert!(fleet.coordinator.authenticate(&new).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_coordinator_that_starts_again_knows_what_is_queued_and_held() {
+    let fleet = Fleet::start().await;
+    let mac = fleet.factory("mac-1", &[], 2).await;
+    fleet.submit("name: one").await;
+    fleet.submit("name: two").await;
+    let held = fleet.claim(&mac, "r1").await.unwrap();
+    fleet.coordinator.stop().await;
+    let random = std::sync::Arc::new(giga_testkit::SeededRandomness::new(8));
+    let next = giga_coordinator::Coordinator::start(
+        fleet.store.clone(),
+        fleet.clock.clone(),
+        random,
+        giga_coordinator::Options::default(),
+    )
+    .await
+    .unwrap();
+    let again = next.claim(mac.clone(), common::request("r1")).await.unwrap().unwrap();
+    assert_eq!((again.id, again.epoch), (held.id, held.epoch), "a lost reply survives the restart");
+    let other = next.claim(mac.clone(), common::request("r2")).await.unwrap().unwrap();
+    assert_ne!(other.id, held.id);
+    assert_eq!(next.claim(mac, common::request("r3")).await.unwrap(), None, "both seats are taken");
+}
