@@ -1,5 +1,6 @@
 //! The state of the fleet for people: depths, utilisation, alerts, and why a job that is not queued stands still.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use giga_domain::job::DepsMode;
@@ -13,6 +14,8 @@ use crate::{Coordinator, Error};
 pub struct ProductDepth {
     pub product: ProductId,
     pub state: QueueState,
+    /// How long its longest waiting job that could run now has waited.
+    pub oldest_queued: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
@@ -68,15 +71,24 @@ impl Coordinator {
         let state = self.view.lock();
         let snapshot = self.snapshot(&state, now, None);
         let draining = |f: &&giga_scheduler::FactoryView| f.state == giga_domain::FactoryState::Draining;
-        let oldest = state.queue.summaries().map(|shape| shape.oldest_enqueued_at).min();
+        let mut oldest: HashMap<ProductId, Duration> = HashMap::new();
+        for shape in state.queue.summaries() {
+            let age = now.since(shape.oldest_enqueued_at);
+            let known = oldest.entry(shape.representative.product.clone()).or_default();
+            *known = age.max(*known);
+        }
+        let depth = |(product, state)| {
+            let oldest_queued = oldest.get(&product).copied();
+            ProductDepth { product, state, oldest_queued }
+        };
         Ok(FleetMetrics {
-            products: products.into_iter().map(|(product, state)| ProductDepth { product, state }).collect(),
+            products: products.into_iter().map(depth).collect(),
             factories_live: snapshot.factories.iter().filter(|f| f.live).count(),
             factories_stale: snapshot.factories.iter().filter(|f| !f.live).count(),
             factories_draining: snapshot.factories.iter().filter(draining).count(),
             seats: snapshot.factories.iter().filter(|f| f.live).map(|f| f.seat_limit).sum(),
             seats_used: snapshot.factories.iter().map(|f| f.seats_used).sum(),
-            oldest_queued: oldest.map(|at| now.since(at)),
+            oldest_queued: oldest.values().max().copied(),
             feed_head,
         })
     }

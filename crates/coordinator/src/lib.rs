@@ -134,6 +134,11 @@ impl Coordinator {
         &self.metrics
     }
 
+    /// How long both tokens of a factory work after a rotation.
+    pub fn rotation_grace(&self) -> Duration {
+        self.options.rotation_grace
+    }
+
     pub fn store_stats(&self) -> giga_ports::store::StoreStats {
         self.store.stats()
     }

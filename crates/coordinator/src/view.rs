@@ -153,16 +153,15 @@ impl Coordinator {
     }
 
     pub(crate) fn flag(&self, name: &str) -> Value {
-        let set = self.view.lock().flags.get(name).cloned();
-        set.unwrap_or_else(|| FlagDef::named(name).map_or(Value::Null, FlagDef::default_value))
+        self.view.lock().flag(name)
     }
 
     pub(crate) fn flag_millis(&self, name: &str) -> Duration {
-        Duration::from_millis(self.flag(name).as_u64().unwrap_or_default())
+        self.view.lock().flag_millis(name)
     }
 
     pub(crate) fn stale_after(&self) -> Duration {
-        self.flag_millis("heartbeat_interval_ms") * 3
+        self.view.lock().stale_after()
     }
 
     /// The fleet as the scheduler wants it. `only` leaves out all but these factories, each of which counts as
@@ -173,7 +172,7 @@ impl Coordinator {
         now: Timestamp,
         only: Option<&HashSet<FactoryId>>,
     ) -> Snapshot {
-        let stale_after = self.stale_after();
+        let stale_after = state.stale_after();
         let view = |factory: &Factory| FactoryView {
             id: factory.id.clone(),
             state: factory.state,
@@ -287,6 +286,19 @@ impl ViewState {
 
     pub(crate) fn held_by(&self, factory: &FactoryId) -> impl Iterator<Item = JobId> {
         self.running.iter().filter(move |(_, running)| running.factory == *factory).map(|(id, _)| *id)
+    }
+
+    fn flag(&self, name: &str) -> Value {
+        let default = || FlagDef::named(name).map_or(Value::Null, FlagDef::default_value);
+        self.flags.get(name).cloned().unwrap_or_else(default)
+    }
+
+    fn flag_millis(&self, name: &str) -> Duration {
+        Duration::from_millis(self.flag(name).as_u64().unwrap_or_default())
+    }
+
+    fn stale_after(&self) -> Duration {
+        self.flag_millis("heartbeat_interval_ms") * 3
     }
 
     pub(crate) fn set_flag(&mut self, name: &str, value: Value) {

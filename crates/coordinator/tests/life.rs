@@ -74,6 +74,7 @@ async fn deps_hold_a_job_back_until_the_last_needed_one_ships() {
     let fleet = Fleet::start().await;
     let mac = fleet.factory("mac-1", &[], 4).await;
     let first = fleet.submit("name: first\nship: auto").await;
+    fleet.clock.advance(Duration::from_secs(1));
     let second = fleet.submit("name: second").await;
     let deps = format!("deps: [{}, {}]", first.id, second.id);
     let all = fleet.submit(&format!("name: all\n{deps}")).await;

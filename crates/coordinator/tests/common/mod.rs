@@ -1,5 +1,5 @@
 //! A coordinator on the memory store with a clock that the test moves.
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of this")]
 
 use std::sync::Arc;
 use std::time::Duration;
