@@ -73,9 +73,9 @@ async fn retries_back_off_and_end_in_dead_letters_with_an_alert() {
 async fn deps_hold_a_job_back_until_the_last_needed_one_ships() {
     let fleet = Fleet::start().await;
     let mac = fleet.factory("mac-1", &[], 4).await;
-    let first = fleet.submit("name: first\nship: auto").await;
+    let first = fleet.submit("name: first\nship: auto\npriority: critical").await;
     fleet.clock.advance(Duration::from_secs(1));
-    let second = fleet.submit("name: second").await;
+    let second = fleet.submit("name: second\npriority: high").await;
     let deps = format!("deps: [{}, {}]", first.id, second.id);
     let all = fleet.submit(&format!("name: all\n{deps}")).await;
     let any = fleet.submit(&format!("name: any\n{deps}\ndepsMode: any")).await;
