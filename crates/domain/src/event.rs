@@ -9,15 +9,20 @@ use serde_json::{Map, Value};
 use crate::{EventSeq, FactoryId, FeedPos, JobId, ProductId, Stage, Timestamp, TokenId};
 
 macro_rules! event_kinds {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+    ($($variant:ident = $text:literal, $about:literal;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum EventKind { $($(#[$doc])* $variant,)* }
+        pub enum EventKind { $(#[doc = $about] $variant,)* }
 
         impl EventKind {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
+            }
+
+            /// One sentence for the reference in `docs/events.md`.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)* }
             }
         }
 
@@ -38,35 +43,33 @@ macro_rules! event_kinds {
 }
 
 event_kinds! {
-    Submitted = "job.submitted",
-    Unblocked = "job.unblocked",
-    /// The scheduler chose a factory.
-    Targeted = "job.targeted",
-    Assigned = "job.assigned",
-    Started = "job.started",
-    Checkpointed = "job.checkpointed",
-    Reported = "job.reported",
-    Failed = "job.failed",
-    Retried = "job.retried",
-    Released = "job.released",
-    LeaseExpired = "job.lease_expired",
-    Preempted = "job.preempted",
-    DeadLettered = "job.dead_lettered",
-    Approved = "job.approved",
-    ChangesRequested = "job.changes_requested",
-    Rejected = "job.rejected",
-    Requeued = "job.requeued",
-    Shipped = "job.shipped",
-    Cancelled = "job.cancelled",
-    FactoryEnrolled = "factory.enrolled",
-    /// What it advertises changed: capabilities, repos, seats, health.
-    FactoryChanged = "factory.changed",
-    FactoryDraining = "factory.draining",
-    FactoryResumed = "factory.resumed",
-    FactoryDeregistered = "factory.deregistered",
-    TokenIssued = "token.issued",
-    TokenRevoked = "token.revoked",
-    FlagChanged = "flag.changed",
+    Submitted = "job.submitted", "A job was made; it is queued, or blocked by its deps.";
+    Unblocked = "job.unblocked", "Its deps are satisfied; it is queued.";
+    Targeted = "job.targeted", "The scheduler offered it to a factory: `factoryId`, `dispatchSeq`.";
+    Assigned = "job.assigned", "A claim won: `factoryId`, `leaseEpoch`.";
+    Started = "job.started", "Its holder began to work.";
+    Checkpointed = "job.checkpointed", "Its holder said where the work can be resumed.";
+    Reported = "job.reported", "Its holder reported success; the gates decided where it goes.";
+    Failed = "job.failed", "A failure that is not tried again by itself: `reason`, `detail`.";
+    Retried = "job.retried", "A failure that is tried again: `reason`, `detail`, `readyAt`.";
+    Released = "job.released", "Its holder gave it back; no attempt is used up.";
+    LeaseExpired = "job.lease_expired", "Its holder went silent; the epoch rose and the job is queued again.";
+    Preempted = "job.preempted", "A more urgent job took its seat; no attempt is used up.";
+    DeadLettered = "job.dead_lettered", "Its retries are used up; nobody will try again.";
+    Approved = "job.approved", "A reviewer approved: `reviewer`. With the quorum complete it goes on.";
+    ChangesRequested = "job.changes_requested", "A reviewer asked for changes: `reviewer`. It is queued for another run.";
+    Rejected = "job.rejected", "A reviewer or an operator rejected it.";
+    Requeued = "job.requeued", "An operator gave it another chance; its attempts start over.";
+    Shipped = "job.shipped", "It is done.";
+    Cancelled = "job.cancelled", "An operator cancelled it.";
+    FactoryEnrolled = "factory.enrolled", "A factory may join: `factoryId`.";
+    FactoryChanged = "factory.changed", "A factory advertises something new: capabilities, repos, seats, health.";
+    FactoryDraining = "factory.draining", "A factory finishes what it holds and takes nothing new.";
+    FactoryResumed = "factory.resumed", "A factory takes jobs again.";
+    FactoryDeregistered = "factory.deregistered", "A factory is forgotten and its tokens are revoked.";
+    TokenIssued = "token.issued", "A token was made: `tokenId`, `label`, and `role` or `factoryId`.";
+    TokenRevoked = "token.revoked", "A token ended: `tokenId`, `label`, and `role` or `factoryId`.";
+    FlagChanged = "flag.changed", "A flag has another value: `name`, `from`, `to`.";
 }
 
 impl fmt::Display for EventKind {

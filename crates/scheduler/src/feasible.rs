@@ -7,7 +7,7 @@
 use giga_domain::{Capability, FactoryState, Health, Timestamp};
 use serde::Serialize;
 
-use crate::{FactoryView, JobView, Policy, ProductPolicy, Snapshot};
+use crate::{FactoryView, JobView, Policy, Snapshot};
 
 /// In the order in which they are asked; the first that fails is the rejection. Up to `Seats` they are about a
 /// factory, from `NotReady` to `Concurrency` about the job alone, the last two about the pair.
@@ -118,7 +118,12 @@ pub(crate) fn factory_failures(job: &JobView, factory: &FactoryView) -> Vec<Filt
 }
 
 /// Every filter about the job alone that fails, in order.
-pub(crate) fn job_failures(job: &JobView, snapshot: &Snapshot, now: Timestamp, policy: &Policy) -> Vec<Filter> {
+pub(crate) fn job_failures(
+    job: &JobView,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    policy: &Policy,
+) -> Vec<Filter> {
     let mut failures = Vec::new();
     if job.ready_at > now {
         failures.push(Filter::NotReady);
@@ -168,10 +173,6 @@ pub(crate) fn running_with_key(job: &JobView, snapshot: &Snapshot) -> u32 {
     let Some(concurrency) = &job.concurrency else { return 0 };
     let key = (job.product.clone(), concurrency.key.clone());
     snapshot.running_by_key.get(&key).copied().unwrap_or(0)
-}
-
-pub(crate) fn product_policy(job: &JobView, policy: &Policy) -> ProductPolicy {
-    policy.products.get(&job.product).cloned().unwrap_or_default()
 }
 
 /// What the job asks for and the factory has not.

@@ -6,6 +6,7 @@
 
 pub mod explain;
 mod feasible;
+mod fits;
 mod fleet;
 mod order;
 pub mod plan;
@@ -13,7 +14,9 @@ pub mod preempt;
 pub mod queue;
 pub mod routable;
 pub mod score;
+mod select;
 pub mod snapshot;
+pub mod summary;
 
 pub use explain::{Blocker, Explanation, FactoryVerdict, Remedy, explain};
 pub use feasible::{Filter, Rejection};

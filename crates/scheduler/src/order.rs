@@ -61,11 +61,17 @@ mod tests {
 
     #[test]
     fn each_full_span_lifts_by_one_priority_and_no_further_than_the_top() {
-        let span = Duration::from_secs(1800);
-        let at = |seconds: i64| class(Priority::Low, Timestamp::ZERO, Timestamp::from_millis(seconds * 1000), span);
+        let span = Duration::from_mins(30);
+        let at = |seconds: i64| {
+            class(Priority::Low, Timestamp::ZERO, Timestamp::from_millis(seconds * 1000), span)
+        };
         assert_eq!([at(0), at(1799), at(1800), at(3600), at(5400), at(999_999)], [3, 3, 2, 1, 0, 0]);
         let tomorrow = Timestamp::from_millis(86_400_000);
-        assert_eq!(class(Priority::High, tomorrow, Timestamp::ZERO, span), 1, "a clock that runs behind is no age");
+        assert_eq!(
+            class(Priority::High, tomorrow, Timestamp::ZERO, span),
+            1,
+            "a clock that runs behind is no age"
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl From<Terms> for Score {
 const REPO_PRESENT: f64 = 0.3;
 const REPO_RECENTLY_USED: f64 = 0.3;
 pub(crate) const RAN_HERE: f64 = 0.4;
-const WARM_FOR: Duration = Duration::from_secs(24 * 3600);
+const WARM_FOR: Duration = Duration::from_hours(24);
 
 /// The warmth of a repository that is at hand; recent use fades linearly over a day.
 pub(crate) fn repo_warmth(last_used_at: Option<Timestamp>, now: Timestamp) -> f64 {
@@ -66,10 +66,9 @@ pub(crate) fn starvation(age: Duration, after: Duration) -> f64 {
     faded(age, after)
 }
 
-/// How much a capability weighs: 1 where every factory has it, 10 where one of a hundred does. The root keeps one
-/// odd tool from outweighing everything else.
+/// How much a capability weighs: 1 where every factory has it, 100 where one of a hundred does.
 pub(crate) fn rarity(factories: usize, holders: usize) -> f64 {
-    (factories as f64 / holders.max(1) as f64).sqrt()
+    factories as f64 / holders.max(1) as f64
 }
 
 /// 1 where the factory offers nothing beyond what is needed; the rarer what would lie idle, the lower.
@@ -123,7 +122,7 @@ mod tests {
 
     #[test]
     fn starvation_is_gone_at_its_age() {
-        let after = Duration::from_secs(1800);
+        let after = Duration::from_mins(30);
         let at = |seconds| starvation(Duration::from_secs(seconds), after);
         assert!((at(0) - 1.0).abs() < 1e-12 && (at(900) - 0.5).abs() < 1e-12);
         assert!(at(1800) <= 0.0 && at(9999) <= 0.0);

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
-use giga_domain::{CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp};
+use giga_domain::{
+    CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp,
+};
 
 /// A queued job, as far as placing it goes.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +105,7 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { products: BTreeMap::new(), starvation_after: Duration::from_secs(30 * 60), max_evictions: 3 }
+        Self { products: BTreeMap::new(), starvation_after: Duration::from_mins(30), max_evictions: 3 }
     }
 }
 

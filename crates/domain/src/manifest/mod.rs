@@ -16,6 +16,7 @@ mod tree;
 use std::fmt;
 
 pub use error::{ManifestError, Problem};
+pub use quantity::{dollars_to_micros, parse_duration};
 
 use crate::job::{BudgetCaps, Concurrency, DepsMode, JobKind, JobSpec, RetryPolicy, ReviewGate, ShipMode};
 use crate::{Capability, CapabilitySet, JobId, Priority, ProductId, Timestamp, limits};

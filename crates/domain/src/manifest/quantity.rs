@@ -9,7 +9,7 @@ pub(super) const MICROS_PER_DOLLAR: u64 = 1_000_000;
 pub(super) const MOST_DOLLARS: u64 = 1_000_000;
 
 /// `1h30m`, `20m`, `500ms` as milliseconds: whole numbers, each unit at most once, larger units first.
-pub(super) fn parse_duration(text: &str) -> Option<u64> {
+pub fn parse_duration(text: &str) -> Option<u64> {
     let mut rest = text;
     let mut units = UNITS.iter();
     let mut total: u64 = 0;
@@ -40,7 +40,7 @@ pub(super) fn format_duration(millis: u64) -> String {
 
 /// Dollars as millionths; `None` when negative, not a number or too much. A double has more than enough digits
 /// for six decimals below a million, so the nearest millionth is the one that was written.
-pub(super) fn dollars_to_micros(dollars: f64) -> Option<u64> {
+pub fn dollars_to_micros(dollars: f64) -> Option<u64> {
     (0.0..=MOST_DOLLARS as f64)
         .contains(&dollars)
         .then(|| (dollars * MICROS_PER_DOLLAR as f64).round() as u64)

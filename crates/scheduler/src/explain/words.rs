@@ -1,0 +1,287 @@
+//! The sentences. They name the cause, the factory and the time, and leave out whatever the reader cannot act on.
+//!
+//! Nothing is decided here. Lists are cut after a few names: a sentence is read at night on a small screen.
+
+use std::time::Duration;
+
+use giga_domain::{CapabilitySet, Timestamp};
+
+use super::Blocker;
+use super::cause::{Case, Count, Prospect};
+use crate::feasible::{self, Filter};
+use crate::routable::{listed, quoted};
+use crate::{FactoryView, Unroutable};
+
+const NAMES_SHOWN: usize = 3;
+const CAPABILITIES_SHOWN: usize = 8;
+
+pub(super) fn summary(case: &Case<'_>) -> String {
+    if let Some(unroutable) = &case.unroutable {
+        return match unroutable {
+            Unroutable::Capabilities(_) => format!("waits: {unroutable}; {}", live_capabilities(case)),
+            _ => format!("waits: {unroutable}"),
+        };
+    }
+    if let Some(&gate) = most_lasting(&case.gates) {
+        return format!("waits{}", gate_clause(gate, case));
+    }
+    if let Some((to, deadline)) = case.offer {
+        return format!("on offer to {to}, which may take it until {}", moment(*deadline, case.now));
+    }
+    match &case.prospect {
+        Prospect::Placed(factory) => format!("would be placed on {factory} now"),
+        Prospect::Behind { ahead, uses_up } => {
+            format!("waits its turn: {}", overtaken(*uses_up, case, *ahead))
+        }
+        Prospect::NoSeat { ahead } if ahead.jobs == 0 && !ahead.at_least => format!(
+            "next in line: would be placed on {} as soon as a seat is free",
+            names(&case.lacking_only(Filter::Seats), "or")
+        ),
+        Prospect::NoSeat { ahead } => format!(
+            "waits for a seat on {}: {}",
+            names(&case.lacking_only(Filter::Seats), "or"),
+            ahead_of_it(*ahead)
+        ),
+        Prospect::Closed => match factory_obstacles(case).into_iter().next() {
+            Some((_, message)) => format!("waits: {message}"),
+            None => "waits for the next plan".to_owned(),
+        },
+    }
+}
+
+pub(super) fn blockers(case: &Case<'_>) -> Vec<Blocker> {
+    let mut blockers = Vec::new();
+    if let Some(unroutable) = &case.unroutable {
+        let code = match unroutable {
+            Unroutable::NoFactories => "no_factories",
+            Unroutable::Capabilities(_) | Unroutable::NoSingleFactory { .. } => Filter::Capabilities.code(),
+            Unroutable::Product(_) => Filter::Product.code(),
+            Unroutable::Repo { .. } => Filter::Repo.code(),
+        };
+        blockers.push(Blocker { code, message: unroutable.to_string() });
+    }
+    for &gate in &case.gates {
+        blockers.push(Blocker { code: gate.code(), message: gate_message(gate, case) });
+    }
+    if let Some((to, deadline)) = case.offer {
+        let message = format!("on offer to {to} until {}", moment(*deadline, case.now));
+        blockers.push(Blocker { code: Filter::Offered.code(), message });
+    }
+    let feasible_somewhere = case.factories.iter().any(|s| s.failures.is_empty());
+    if case.unroutable.is_none() && !feasible_somewhere {
+        blockers.extend(
+            factory_obstacles(case)
+                .into_iter()
+                .map(|(filter, message)| Blocker { code: filter.code(), message }),
+        );
+    }
+    match &case.prospect {
+        Prospect::Behind { ahead, uses_up } => {
+            let message = overtaken(*uses_up, case, *ahead);
+            blockers.push(Blocker { code: "order", message });
+        }
+        Prospect::NoSeat { ahead } if ahead.jobs > 0 || ahead.at_least => {
+            blockers.push(Blocker { code: "order", message: ahead_of_it(*ahead) });
+        }
+        _ => {}
+    }
+    blockers
+}
+
+/// What keeps the factories from taking it: each obstacle that is the only one somewhere, else all of the closest.
+pub(super) fn factory_obstacles(case: &Case<'_>) -> Vec<(Filter, String)> {
+    let single = case.single_obstacles();
+    if !single.is_empty() {
+        return single.into_iter().map(|filter| (filter, obstacle(filter, case))).collect();
+    }
+    let Some(closest) = case.factories.first() else { return Vec::new() };
+    let details: Vec<String> = closest.failures.iter().map(|f| detail(*f, case, closest.factory)).collect();
+    let message =
+        format!("no factory fits; {} comes closest: it {}", closest.factory.id, listed(&details, "and"));
+    closest.failures.first().map(|filter| (*filter, message)).into_iter().collect()
+}
+
+/// The factories where only `filter` is in the way, in one clause.
+fn obstacle(filter: Filter, case: &Case<'_>) -> String {
+    let factories = case.lacking_only(filter);
+    let who = names(&factories, "and");
+    let many = factories.len() > 1;
+    let (is, has, it) = if many { ("are", "have", "them") } else { ("is", "has", "it") };
+    match filter {
+        Filter::Seats if many => format!("every seat of {who} is taken"),
+        Filter::Draining => format!("{who} could run it but {is} draining"),
+        Filter::Stale => format!("{who} could run it but {has} not been heard from"),
+        Filter::Down => format!("{who} could run it but {is} reported as down"),
+        Filter::Product => {
+            format!("{who} could run it but no token of {it} admits the product `{}`", case.job.product)
+        }
+        Filter::Excluded => match excluded_until(case, &factories) {
+            Some(until) => {
+                format!("{who} could run it but did not pick it up and {is} left out until {until}")
+            }
+            None => format!("{who} could run it but did not pick it up in time"),
+        },
+        _ => factories.first().map(|f| format!("{who} {}", detail(filter, case, f))).unwrap_or_default(),
+    }
+}
+
+/// Why this factory cannot take it; completes "the factory …".
+pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> String {
+    match filter {
+        Filter::Draining => "is draining".to_owned(),
+        Filter::Stale => "has not been heard from".to_owned(),
+        Filter::Down => "reports itself as down".to_owned(),
+        Filter::Product => format!("has a token that does not admit the product `{}`", case.job.product),
+        Filter::Capabilities => format!("lacks {}", quoted(&feasible::lacking(case.job, factory))),
+        Filter::Repo => {
+            format!("has no repository `{}` and may not clone", case.job.repo.as_deref().unwrap_or_default())
+        }
+        Filter::Seats => match factory.seat_limit {
+            0 => "has no seats".to_owned(),
+            1 => "has its only seat taken".to_owned(),
+            limit => format!("has all {limit} seats taken"),
+        },
+        Filter::Offered => match case.offer {
+            Some((to, deadline)) => format!("must leave it to {to} until {}", moment(*deadline, case.now)),
+            None => "must leave it to another".to_owned(),
+        },
+        Filter::Excluded => match excluded_until(case, &[factory]) {
+            Some(until) => format!("did not pick it up and is left out until {until}"),
+            None => "did not pick it up in time".to_owned(),
+        },
+        Filter::NotReady | Filter::Paused | Filter::Budget | Filter::Concurrency => {
+            gate_message(filter, case)
+        }
+    }
+}
+
+/// Of several gates the one that will not open by itself.
+fn most_lasting(gates: &[Filter]) -> Option<&Filter> {
+    let waits_for = |filter: &&Filter| match filter {
+        Filter::Paused => 0,
+        Filter::Budget => 1,
+        Filter::NotReady => 2,
+        _ => 3,
+    };
+    gates.iter().min_by_key(waits_for)
+}
+
+fn gate_clause(gate: Filter, case: &Case<'_>) -> String {
+    match gate {
+        Filter::NotReady => format!(
+            " until {}: scheduled for then, or backing off after a failed attempt",
+            moment(case.job.ready_at, case.now)
+        ),
+        _ => format!(": {}", gate_message(gate, case)),
+    }
+}
+
+fn gate_message(gate: Filter, case: &Case<'_>) -> String {
+    let product = &case.job.product;
+    match gate {
+        Filter::NotReady => format!("the job is not ready until {}", moment(case.job.ready_at, case.now)),
+        Filter::Paused => format!("the product `{product}` is paused"),
+        Filter::Budget => {
+            let left = dollars(case.product.budget_left_usd_micros.unwrap_or(0));
+            match case.job.cost_cap_usd_micros {
+                Some(cap) if case.product.budget_left_usd_micros > Some(0) => format!(
+                    "the budget of `{product}` has {left} left and the job may cost up to {}",
+                    dollars(cap)
+                ),
+                _ => format!("the budget of `{product}` is used up"),
+            }
+        }
+        Filter::Concurrency => match &case.job.concurrency {
+            Some(concurrency) => format!(
+                "the concurrency key `{}` is at its limit: {} held, {} allowed",
+                concurrency.key,
+                feasible::running_with_key(case.job, case.snapshot),
+                concurrency.limit
+            ),
+            None => String::new(),
+        },
+        other => other.code().to_owned(),
+    }
+}
+
+fn ahead_of_it(Count { jobs, at_least }: Count) -> String {
+    match (jobs, at_least) {
+        (0, true) => "many jobs, most of them for other factories, are ahead of it".to_owned(),
+        (1, false) => "1 job is ahead of it".to_owned(),
+        (jobs, false) => format!("{jobs} jobs are ahead of it"),
+        (jobs, true) => format!("at least {jobs} jobs are ahead of it"),
+    }
+}
+
+/// What the jobs ahead use up before its turn comes.
+fn overtaken(uses_up: Filter, case: &Case<'_>, ahead: Count) -> String {
+    match (uses_up, &case.job.concurrency) {
+        (Filter::Concurrency, Some(concurrency)) => {
+            format!("what is ahead of it takes the concurrency key `{}`", concurrency.key)
+        }
+        (Filter::Budget, _) => {
+            format!("what is ahead of it reserves the rest of the budget of `{}`", case.job.product)
+        }
+        _ => format!("{} and will take the free seats", ahead_of_it(ahead)),
+    }
+}
+
+/// `2 live factories advertise a, b, c`.
+fn live_capabilities(case: &Case<'_>) -> String {
+    let live: Vec<&FactoryView> = case.snapshot.factories.iter().filter(|f| f.live).collect();
+    let all: CapabilitySet = live.iter().flat_map(|f| f.capabilities.iter().cloned()).collect();
+    let mut shown: Vec<&str> =
+        all.iter().take(CAPABILITIES_SHOWN).map(giga_domain::Capability::as_str).collect();
+    let more = format!("and {} more", all.len().saturating_sub(CAPABILITIES_SHOWN));
+    if all.len() > CAPABILITIES_SHOWN {
+        shown.push(&more);
+    }
+    match (live.len(), shown.is_empty()) {
+        (0, _) => "no factory is live".to_owned(),
+        (1, false) => format!("the 1 live factory advertises {}", shown.join(", ")),
+        (1, true) => "the 1 live factory advertises nothing".to_owned(),
+        (n, false) => format!("{n} live factories advertise {}", shown.join(", ")),
+        (n, true) => format!("{n} live factories advertise nothing"),
+    }
+}
+
+/// `mac-1, mac-2 or 3 others`.
+pub(super) fn names(factories: &[&FactoryView], joint: &str) -> String {
+    let mut names: Vec<String> = factories.iter().map(|f| f.id.to_string()).collect();
+    names.sort_unstable();
+    if names.len() > NAMES_SHOWN + 1 {
+        let others = names.len() - NAMES_SHOWN;
+        names.truncate(NAMES_SHOWN);
+        names.push(format!("{others} others"));
+    }
+    listed(&names, joint)
+}
+
+/// The first moment at which one of these is asked again.
+pub(super) fn excluded_until(case: &Case<'_>, factories: &[&FactoryView]) -> Option<String> {
+    let left_out = case.job.excluded.iter().filter(|(id, _)| factories.iter().any(|f| f.id == *id));
+    let until = left_out.map(|(_, until)| *until).filter(|until| *until > case.now).min()?;
+    Some(moment(until, case.now))
+}
+
+/// Both the time of day and how long that is.
+pub(super) fn moment(at: Timestamp, now: Timestamp) -> String {
+    format!("{at} (in {})", span(at.since(now)))
+}
+
+fn span(duration: Duration) -> String {
+    let seconds = duration.as_millis().div_ceil(1000);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// Rounded up to the cent, so that what is advised is enough.
+pub(super) fn dollars(usd_micros: u64) -> String {
+    let cents = usd_micros.div_ceil(10_000);
+    format!("${}.{:02}", cents / 100, cents % 100)
+}

@@ -1,0 +1,265 @@
+//! The fleet in the form that a plan works on: factories by index in order of id, capabilities as bits.
+//!
+//! This module never looks at jobs one by one: [`Candidates`] answers for all jobs that ask for the same. It judges by
+//! the same filters as `feasible` and the same formulas as `score`, and knows nothing of order or budgets.
+//!
+//! The best factory is found by a plain pass over one row of numbers. A heap per kind of job would look cleverer, but
+//! every placement outdates one entry in every heap, and re-sorting those costs more than reading 2,000 numbers.
+
+use std::collections::HashMap;
+
+use giga_domain::{Capability, FactoryId, Timestamp};
+
+use crate::feasible::{self, Filter, repo_name};
+use crate::score::{self, Terms};
+use crate::{FactoryView, JobView, Snapshot, Weights};
+
+const NOWHERE: f64 = f64::NEG_INFINITY;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seats {
+    AsTheyAre,
+    /// As if every factory had a seat for everyone: shows the order of turns, not the outcome.
+    Endless,
+}
+
+pub(crate) struct Fleet<'a> {
+    pub(crate) factories: Vec<&'a FactoryView>,
+    capability_ids: HashMap<&'a Capability, usize>,
+    rarity: Vec<f64>,
+    /// `words` words per factory, a bit per capability.
+    bits: Vec<u64>,
+    words: usize,
+    rarity_offered: Vec<f64>,
+    repo_warmth: HashMap<&'a str, Vec<(usize, f64)>>,
+    dearest: u64,
+    seats: Seats,
+    seats_used: Vec<u32>,
+    idleness: Vec<f64>,
+    /// 0 with a free seat, minus infinity without: added to a score it rules the factory out.
+    room: Vec<f64>,
+}
+
+impl<'a> Fleet<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, now: Timestamp, seats: Seats) -> Self {
+        let mut factories: Vec<&FactoryView> = snapshot.factories.iter().collect();
+        factories.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        let mut capability_ids = HashMap::new();
+        let mut holders: Vec<usize> = Vec::new();
+        for capability in factories.iter().flat_map(|f| f.capabilities.iter()) {
+            let id = *capability_ids.entry(capability).or_insert(holders.len());
+            if id == holders.len() {
+                holders.push(0);
+            }
+            holders[id] += 1;
+        }
+        let rarity: Vec<f64> = holders.iter().map(|&n| score::rarity(factories.len(), n)).collect();
+        let words = holders.len().div_ceil(64).max(1);
+        let mut fleet = Self {
+            capability_ids,
+            rarity,
+            bits: vec![0; words * factories.len()],
+            words,
+            rarity_offered: Vec::with_capacity(factories.len()),
+            repo_warmth: HashMap::new(),
+            dearest: factories.iter().filter_map(|f| f.cost_usd_micros_per_hour).max().unwrap_or(0),
+            seats,
+            seats_used: factories.iter().map(|f| f.seats_used).collect(),
+            idleness: vec![0.0; factories.len()],
+            room: vec![0.0; factories.len()],
+            factories,
+        };
+        for at in 0..fleet.factories.len() {
+            fleet.intern(at, now);
+            fleet.weigh_seats(at);
+        }
+        fleet
+    }
+
+    fn intern(&mut self, at: usize, now: Timestamp) {
+        let factory = self.factories[at];
+        let row = &mut self.bits[at * self.words..(at + 1) * self.words];
+        for capability in factory.capabilities.iter() {
+            let id = self.capability_ids[capability];
+            row[id / 64] |= 1 << (id % 64);
+        }
+        self.rarity_offered.push(self.rarity_of(factory.capabilities.iter()));
+        for repo in &factory.repos {
+            let warmth = score::repo_warmth(repo.last_used_at, now);
+            let known = self.repo_warmth.entry(&repo.name).or_default();
+            match known.last_mut() {
+                Some((last, warmest)) if *last == at => *warmest = warmest.max(warmth),
+                _ => known.push((at, warmth)),
+            }
+        }
+    }
+
+    /// Repositories are left out of the fit: what is checked out is warmth, not a rare tool to be kept free.
+    fn rarity_of<'c>(&self, capabilities: impl Iterator<Item = &'c Capability>) -> f64 {
+        capabilities
+            .filter(|c| !c.as_str().starts_with("repo:"))
+            .filter_map(|c| self.capability_ids.get(c))
+            .map(|&id| self.rarity[id])
+            .sum()
+    }
+
+    fn weigh_seats(&mut self, at: usize) {
+        let (factory, used) = (self.factories[at], self.seats_used[at]);
+        self.idleness[at] = score::idleness(used, factory.seat_limit, factory.load);
+        let full = self.seats == Seats::AsTheyAre && used >= factory.seat_limit;
+        self.room[at] = if full { NOWHERE } else { 0.0 };
+    }
+
+    pub(crate) fn take_seat(&mut self, at: usize) {
+        self.seats_used[at] = self.seats_used[at].saturating_add(1);
+        self.weigh_seats(at);
+    }
+
+    pub(crate) fn index_of(&self, id: &FactoryId) -> Option<usize> {
+        self.factories.binary_search_by(|f| f.id.cmp(id)).ok()
+    }
+
+    /// `None` where a capability is asked for that nobody has.
+    fn needed_bits(&self, job: &JobView) -> Option<Vec<u64>> {
+        let mut bits = vec![0; self.words];
+        for capability in job.capabilities.iter() {
+            let id = self.capability_ids.get(capability)?;
+            bits[id / 64] |= 1 << (id % 64);
+        }
+        Some(bits)
+    }
+}
+
+/// Where jobs of one kind can run, and how good each factory is for them apart from its load.
+pub(crate) struct Candidates {
+    /// Per factory the part of the score that stays; minus infinity where it can never be.
+    fixed: Vec<f64>,
+    weights: Weights,
+    rarity_needed: f64,
+    /// The filter at which the factory that came furthest failed; `Seats` when one passed all before it.
+    pub(crate) furthest: Filter,
+}
+
+impl Candidates {
+    pub(crate) fn new(fleet: &Fleet<'_>, job: &JobView, weights: Weights) -> Self {
+        let needed = fleet.needed_bits(job);
+        let mut candidates = Self {
+            fixed: vec![NOWHERE; fleet.factories.len()],
+            weights: score::sane(weights),
+            rarity_needed: fleet.rarity_of(job.capabilities.iter()),
+            furthest: Filter::Draining,
+        };
+        let mut warm =
+            job.repo.as_deref().and_then(|r| fleet.repo_warmth.get(repo_name(r))).into_iter().flatten();
+        let mut next_warm = warm.next();
+        for (at, factory) in fleet.factories.iter().enumerate() {
+            // Both lists run by index, so one look ahead finds the warmth of each.
+            let warmth = match next_warm {
+                Some(&(warm_at, warmth)) if warm_at == at => {
+                    next_warm = warm.next();
+                    Some(warmth)
+                }
+                _ => None,
+            };
+            let row = &fleet.bits[at * fleet.words..(at + 1) * fleet.words];
+            let capable = needed.as_ref().is_some_and(|n| n.iter().zip(row).all(|(n, has)| n & !has == 0));
+            let failed = feasible::standing(factory).or_else(|| {
+                if !feasible::admits_product(job, factory) {
+                    Some(Filter::Product)
+                } else if !capable {
+                    Some(Filter::Capabilities)
+                } else if job.repo.is_some() && warmth.is_none() && !factory.can_clone {
+                    Some(Filter::Repo)
+                } else {
+                    None
+                }
+            });
+            candidates.furthest = candidates.furthest.max(failed.unwrap_or(Filter::Seats));
+            if failed.is_none() {
+                candidates.fixed[at] = candidates.terms(fleet, at, warmth.unwrap_or(0.0)).fixed();
+            }
+        }
+        candidates
+    }
+
+    /// The terms of a placement; starvation is added by whoever knows the job's age.
+    pub(crate) fn terms_for(&self, fleet: &Fleet<'_>, at: usize, job: &JobView) -> Terms {
+        let warmth =
+            job.repo.as_deref().and_then(|r| fleet.repo_warmth.get(repo_name(r))).map_or(0.0, |warm| {
+                warm.binary_search_by_key(&at, |&(at, _)| at).map_or(0.0, |found| warm[found].1)
+            });
+        let ran_here = job.last_factory.as_ref().is_some_and(|last| *last == fleet.factories[at].id);
+        self.terms(fleet, at, if ran_here { warmth + score::RAN_HERE } else { warmth })
+    }
+
+    fn terms(&self, fleet: &Fleet<'_>, at: usize, affinity: f64) -> Terms {
+        let (factory, weights) = (fleet.factories[at], &self.weights);
+        Terms {
+            capability_fit: weights.capability_fit
+                * score::capability_fit(self.rarity_needed, fleet.rarity_offered[at]),
+            affinity: weights.affinity * affinity,
+            load: weights.load * fleet.idleness[at],
+            cost_fit: weights.cost_fit * score::cost_fit(factory.cost_usd_micros_per_hour, fleet.dearest),
+            health: weights.health * score::health(factory.health),
+            starvation: 0.0,
+        }
+    }
+
+    /// How good the factory is right now; `None` where the job cannot run or has no seat.
+    pub(crate) fn rank(&self, fleet: &Fleet<'_>, at: usize) -> Option<f64> {
+        let rank = self.fixed[at] + self.weights.load * fleet.idleness[at] + fleet.room[at];
+        (rank > NOWHERE).then_some(rank)
+    }
+
+    /// The best factory with a seat, the lowest id among equals.
+    pub(crate) fn best(&self, fleet: &Fleet<'_>) -> Option<usize> {
+        let weight = self.weights.load;
+        let mut best = (NOWHERE, 0);
+        let blocks = self.fixed.chunks(BLOCK).zip(fleet.idleness.chunks(BLOCK)).zip(fleet.room.chunks(BLOCK));
+        for (block, ((fixed, idleness), room)) in blocks.enumerate() {
+            let highest = highest_rank(weight, fixed, idleness, room);
+            if highest > best.0 {
+                best = (highest, block);
+            }
+        }
+        let (highest, block) = best;
+        let end = self.fixed.len().min((block + 1) * BLOCK);
+        (block * BLOCK..end).find(|&at| self.rank(fleet, at).is_some_and(|rank| rank >= highest))
+    }
+
+    /// The same among those that `allowed` lets pass.
+    pub(crate) fn best_of(&self, fleet: &Fleet<'_>, allowed: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut best: Option<(usize, f64)> = None;
+        for at in 0..self.fixed.len() {
+            if let Some(rank) = self.rank(fleet, at)
+                && best.is_none_or(|(_, highest)| rank > highest)
+                && allowed(at)
+            {
+                best = Some((at, rank));
+            }
+        }
+        best.map(|(at, _)| at)
+    }
+}
+
+/// Large enough to be read at full speed, small enough that finding the winner within costs little.
+const BLOCK: usize = 64;
+
+/// Eight maxima side by side instead of one, which the compiler turns into vector instructions.
+fn highest_rank(weight: f64, fixed: &[f64], idleness: &[f64], room: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let larger = |a: f64, b: f64| if a > b { a } else { b };
+    let mut highest = [NOWHERE; LANES];
+    let (fixed, fixed_rest) = fixed.as_chunks::<LANES>();
+    let (idleness, idleness_rest) = idleness.as_chunks::<LANES>();
+    let (room, room_rest) = room.as_chunks::<LANES>();
+    for ((fixed, idleness), room) in fixed.iter().zip(idleness).zip(room) {
+        for lane in 0..LANES {
+            highest[lane] = larger(fixed[lane] + weight * idleness[lane] + room[lane], highest[lane]);
+        }
+    }
+    for ((fixed, idleness), room) in fixed_rest.iter().zip(idleness_rest).zip(room_rest) {
+        highest[0] = larger(fixed + weight * idleness + room, highest[0]);
+    }
+    highest.into_iter().fold(NOWHERE, larger)
+}

@@ -1,0 +1,233 @@
+//! The texts that an operator reads at night, kept word for word.
+
+use std::fmt::Write as _;
+
+use giga_domain::job::Concurrency;
+use giga_domain::{FactoryState, Health, Priority};
+use giga_scheduler::{Explanation, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot};
+
+use crate::world::{
+    NOW, after, before, capabilities, factory, factory_id, fleet, full, job, minutes, policy_of, product,
+    queue, repo,
+};
+
+struct Situation {
+    job: JobView,
+    queue: ReadyQueue,
+    snapshot: Snapshot,
+    policy: Policy,
+}
+
+fn situation(job: JobView, factories: impl IntoIterator<Item = FactoryView>) -> Situation {
+    Situation { queue: queue([job.clone()]), job, snapshot: fleet(factories), policy: Policy::default() }
+}
+
+impl Situation {
+    fn explained(&self) -> Explanation {
+        giga_scheduler::explain(&self.job, &self.queue, &self.snapshot, NOW, &self.policy)
+    }
+
+    fn told(&self) -> String {
+        let explanation = self.explained();
+        let mut text = format!("{}\n", explanation.summary);
+        for blocker in explanation.blockers {
+            let _ = write!(text, "\nblocked by {}: {}", blocker.code, blocker.message);
+        }
+        for remedy in explanation.remedies {
+            let _ = write!(text, "\nto do: {}", remedy.message);
+            if let Some(command) = remedy.command {
+                let _ = write!(text, "\n       $ {command}");
+            }
+        }
+        for verdict in explanation.factories {
+            let _ = match (verdict.rejected_by, verdict.score) {
+                (Some(rejected), _) => {
+                    write!(text, "\n{}: {}: {}", verdict.factory_id, rejected.filter, rejected.detail)
+                }
+                (None, score) => write!(text, "\n{}: {:.3}", verdict.factory_id, score.unwrap_or(f64::NAN)),
+            };
+        }
+        text
+    }
+}
+
+macro_rules! golden {
+    ($name:ident, $situation:expr) => {
+        #[test]
+        fn $name() {
+            insta::assert_snapshot!($situation.told());
+        }
+    };
+}
+
+fn wanting(tokens: &[&str]) -> JobView {
+    JobView { capabilities: capabilities(tokens), ..job(1) }
+}
+
+fn with(tokens: &[&str], factory: FactoryView) -> FactoryView {
+    FactoryView { capabilities: capabilities(tokens), ..factory }
+}
+
+golden!(nobody_has_the_capability, situation(wanting(&["build"]), [factory("linux-1"), factory("linux-2")]));
+
+golden!(nobody_has_it_but_a_similar_one_exists, {
+    let builders = with(&["os:linux", "has:build"], factory("linux-1"));
+    situation(wanting(&["build"]), [builders, factory("linux-2")])
+});
+
+golden!(no_single_factory_has_all, {
+    let mac = with(&["os:macos", "xcode", "engine:claude"], factory("mac-1"));
+    let linux = with(&["os:linux", "gpu", "engine:claude"], factory("linux-1"));
+    situation(wanting(&["engine:claude", "gpu", "xcode"]), [mac, linux])
+});
+
+golden!(no_factory_at_all, situation(job(1), []));
+
+golden!(would_be_placed_now, situation(wanting(&["os:linux"]), [factory("linux-1"), full("linux-2")]));
+
+golden!(
+    next_in_line,
+    situation(job(1), [full("mac-1"), FactoryView { state: FactoryState::Draining, ..factory("mac-2") }])
+);
+
+golden!(in_line_behind_others_for_a_seat, {
+    let mut situation =
+        situation(wanting(&["os:linux"]), [full("linux-1"), with(&["os:macos"], full("mac-1"))]);
+    for number in 2..5 {
+        situation.queue.upsert(JobView { priority: Priority::High, ..job(number) });
+    }
+    // Waits for another factory, so it is in nobody's way here.
+    situation
+        .queue
+        .upsert(JobView { priority: Priority::High, ..JobView { id: job(9).id, ..wanting(&["os:macos"]) } });
+    situation
+});
+
+golden!(jobs_ahead_take_the_free_seats, {
+    let mut situation = situation(job(9), [factory("mac-1")]);
+    for number in 1..4 {
+        situation.queue.upsert(job(number));
+    }
+    situation
+});
+
+golden!(too_many_ahead_to_count, {
+    let mut situation = situation(JobView { priority: Priority::Low, ..job(1) }, [full("mac-1")]);
+    for number in 2..3_000 {
+        situation.queue.upsert(job(number));
+    }
+    situation
+});
+
+golden!(not_ready_yet, situation(JobView { ready_at: after(minutes(95)), ..job(1) }, [factory("mac-1")]));
+
+golden!(paused, {
+    let policy = policy_of("demo", ProductPolicy { paused: true, ..ProductPolicy::default() });
+    Situation { policy, ..situation(job(1), [factory("mac-1")]) }
+});
+
+golden!(three_dollars_short, {
+    let job = JobView { cost_cap_usd_micros: Some(4_500_000), ..job(1) };
+    let policy = policy_of(
+        "demo",
+        ProductPolicy { budget_left_usd_micros: Some(1_500_000), ..ProductPolicy::default() },
+    );
+    Situation { policy, ..situation(job, [factory("mac-1")]) }
+});
+
+golden!(budget_used_up, {
+    let policy =
+        policy_of("demo", ProductPolicy { budget_left_usd_micros: Some(0), ..ProductPolicy::default() });
+    Situation { policy, ..situation(job(1), [factory("mac-1")]) }
+});
+
+golden!(concurrency_key_is_held, {
+    let concurrency = Some(Concurrency { key: "repo:hello".to_owned(), limit: 1 });
+    let mut situation = situation(JobView { concurrency, ..job(1) }, [factory("mac-1")]);
+    situation.snapshot.running_by_key.insert((product("demo"), "repo:hello".to_owned()), 1);
+    situation
+});
+
+golden!(a_job_ahead_takes_the_key, {
+    let concurrency = Some(Concurrency { key: "repo:hello".to_owned(), limit: 1 });
+    let older = JobView { enqueued_at: before(minutes(9)), concurrency: concurrency.clone(), ..job(2) };
+    let mut situation = situation(JobView { concurrency, ..job(1) }, [factory("mac-1")]);
+    situation.queue.upsert(older);
+    situation
+});
+
+golden!(on_offer, {
+    let job = JobView { offered_to: Some((factory_id("mac-1"), after(minutes(1)))), ..job(1) };
+    situation(job, [factory("mac-1"), factory("mac-2")])
+});
+
+golden!(left_out_after_a_missed_pickup, {
+    let job = JobView { excluded: vec![(factory_id("mac-1"), after(minutes(2)))], ..job(1) };
+    situation(job, [factory("mac-1")])
+});
+
+golden!(
+    the_only_one_is_draining,
+    situation(job(1), [FactoryView { state: FactoryState::Draining, ..factory("mac-1") }])
+);
+
+golden!(silent_and_down, {
+    let silent = FactoryView { live: false, ..factory("mac-1") };
+    let down = FactoryView { health: Health::Down, ..factory("mac-2") };
+    situation(job(1), [silent, down])
+});
+
+golden!(repo_is_nowhere, {
+    let job = JobView { repo: Some("https://example.org/team/helo.git".to_owned()), ..job(1) };
+    situation(job, [FactoryView { repos: vec![repo("hello")], ..factory("mac-1") }, factory("mac-2")])
+});
+
+golden!(product_is_not_admitted, {
+    let other = FactoryView { products: vec![product("other")], ..factory("mac-1") };
+    situation(job(1), [other])
+});
+
+golden!(the_closest_needs_two_changes, {
+    let draining = FactoryView { state: FactoryState::Draining, ..full("linux-1") };
+    let far = FactoryView { live: false, ..with(&["os:macos"], factory("mac-1")) };
+    situation(wanting(&["os:linux"]), [far, draining])
+});
+
+golden!(the_budget_goes_to_a_job_ahead, {
+    let capped = |number| JobView { cost_cap_usd_micros: Some(2_000_000), ..job(number) };
+    let policy = policy_of(
+        "demo",
+        ProductPolicy { budget_left_usd_micros: Some(3_000_000), ..ProductPolicy::default() },
+    );
+    let mut situation = Situation { policy, ..situation(capped(2), [factory("mac-1")]) };
+    situation.queue.upsert(capped(1));
+    situation
+});
+
+golden!(a_dry_run_of_a_job_that_is_not_queued, {
+    let queue = queue([JobView { priority: Priority::High, ..job(2) }]);
+    Situation { queue, ..situation(job(1), [factory("mac-1"), with(&["os:macos"], factory("mac-2"))]) }
+});
+
+golden!(several_things_at_once, {
+    let job =
+        JobView { repo: Some("notes".to_owned()), ready_at: after(minutes(3)), ..wanting(&["os:linux"]) };
+    let draining = FactoryView { state: FactoryState::Draining, can_clone: true, ..full("linux-1") };
+    situation(job, [draining, factory("linux-2"), with(&["os:macos"], factory("mac-1"))])
+});
+
+/// The wire shape: names and nesting that outside clients rely on.
+#[test]
+fn as_json() {
+    let used = giga_domain::factory::FactoryRepo { last_used_at: Some(before(minutes(0))), ..repo("hello") };
+    let warm = FactoryView { repos: vec![used], cost_usd_micros_per_hour: Some(0), ..factory("linux-1") };
+    let dear = FactoryView {
+        can_clone: true,
+        health: Health::Degraded,
+        cost_usd_micros_per_hour: Some(5),
+        ..factory("linux-2")
+    };
+    let gone = FactoryView { live: false, ..factory("linux-3") };
+    let job = JobView { repo: Some("hello".to_owned()), last_factory: Some(factory_id("linux-2")), ..job(1) };
+    insta::assert_json_snapshot!(situation(job, [gone, dear, warm]).explained());
+}

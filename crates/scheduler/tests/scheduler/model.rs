@@ -1,0 +1,170 @@
+//! The scheduler as one would write it without a care for speed: every job against every factory, every time.
+//!
+//! Shares no code with the crate. It must follow the documented formulas in the same order of operations, because a tie
+//! is decided by the last bit.
+
+use std::collections::HashMap;
+
+use giga_domain::{Capability, CapabilitySet, FactoryId, FactoryState, Health, JobId, ProductId, Timestamp};
+use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, Snapshot};
+
+pub(crate) struct Model<'a> {
+    snapshot: &'a Snapshot,
+    policy: &'a Policy,
+    now: Timestamp,
+    seats_used: HashMap<FactoryId, u32>,
+    held: HashMap<ProductId, u32>,
+    by_key: HashMap<(ProductId, String), u32>,
+    spent: HashMap<ProductId, u64>,
+    rarity: HashMap<&'a Capability, f64>,
+}
+
+impl<'a> Model<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, policy: &'a Policy, now: Timestamp) -> Self {
+        let mut holders: HashMap<&Capability, usize> = HashMap::new();
+        for capability in snapshot.factories.iter().flat_map(|f| f.capabilities.iter()) {
+            *holders.entry(capability).or_default() += 1;
+        }
+        let factories = snapshot.factories.len() as f64;
+        Self {
+            snapshot,
+            policy,
+            now,
+            seats_used: snapshot.factories.iter().map(|f| (f.id.clone(), f.seats_used)).collect(),
+            held: snapshot.running_by_product.clone(),
+            by_key: snapshot.running_by_key.clone(),
+            spent: HashMap::new(),
+            rarity: holders.into_iter().map(|(c, n)| (c, factories / n as f64)).collect(),
+        }
+    }
+
+    /// Which job goes where, in order of turn.
+    pub(crate) fn plan(&mut self, jobs: &[JobView], limit: usize) -> Vec<(JobId, FactoryId)> {
+        let mut waiting: Vec<&JobView> = jobs.iter().collect();
+        let mut placed = Vec::new();
+        while placed.len() < limit {
+            self.line_up(&mut waiting);
+            if waiting.is_empty() {
+                break;
+            }
+            let job = waiting.remove(0);
+            if let Some(factory) = self.best(job) {
+                self.take(job, &factory);
+                placed.push((job.id, factory));
+            }
+        }
+        placed
+    }
+
+    /// Whose turn it is before anything is placed.
+    pub(crate) fn first_in_line(&self, jobs: &[JobView]) -> Option<JobId> {
+        let mut waiting: Vec<&JobView> = jobs.iter().collect();
+        self.line_up(&mut waiting);
+        waiting.first().map(|job| job.id)
+    }
+
+    fn line_up(&self, waiting: &mut [&JobView]) {
+        waiting.sort_by(|a, b| {
+            let key = |j: &JobView| (self.class(j), self.share_held(j), j.enqueued_at, j.id);
+            key(a).partial_cmp(&key(b)).unwrap()
+        });
+    }
+
+    fn class(&self, job: &JobView) -> i64 {
+        let age = (self.now.as_millis() - job.enqueued_at.as_millis()).max(0);
+        let span = i64::try_from(self.policy.starvation_after.as_millis()).unwrap();
+        (i64::from(job.priority.rank()) - age / span).max(0)
+    }
+
+    fn share_held(&self, job: &JobView) -> f64 {
+        let share = self.product(job).share;
+        f64::from(self.held.get(&job.product).copied().unwrap_or(0)) / if share > 0.0 { share } else { 1e-9 }
+    }
+
+    fn product(&self, job: &JobView) -> ProductPolicy {
+        self.policy.products.get(&job.product).cloned().unwrap_or_default()
+    }
+
+    fn best(&self, job: &JobView) -> Option<FactoryId> {
+        let mut best: Option<(f64, &FactoryId)> = None;
+        for factory in self.snapshot.factories.iter().filter(|f| self.feasible(job, f)) {
+            let score = self.score(job, factory);
+            if best.is_none_or(|(high, id)| score > high || (score >= high && factory.id < *id)) {
+                best = Some((score, &factory.id));
+            }
+        }
+        best.map(|(_, id)| id.clone())
+    }
+
+    /// Judged by what is left after all that was taken so far.
+    pub(crate) fn feasible(&self, job: &JobView, factory: &FactoryView) -> bool {
+        let product = self.product(job);
+        let left = product
+            .budget_left_usd_micros
+            .map(|left| left.saturating_sub(self.spent.get(&job.product).copied().unwrap_or(0)));
+        let name = |r: &str| r.rsplit('/').next().unwrap().trim_end_matches(".git").to_owned();
+        factory.state == FactoryState::Active
+            && factory.live
+            && factory.health != Health::Down
+            && (factory.products.is_empty() || factory.products.contains(&job.product))
+            && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
+            && job
+                .repo
+                .as_ref()
+                .is_none_or(|r| factory.can_clone || factory.repos.iter().any(|f| f.name == name(r)))
+            && self.seats_used[&factory.id] < factory.seat_limit
+            && job.ready_at <= self.now
+            && !product.paused
+            && left.is_none_or(|left| left > 0 && job.cost_cap_usd_micros.unwrap_or(0) <= left)
+            && job.concurrency.as_ref().is_none_or(|c| {
+                self.by_key.get(&(job.product.clone(), c.key.clone())).copied().unwrap_or(0) < c.limit
+            })
+            && job.offered_to.as_ref().is_none_or(|(to, until)| *until <= self.now || *to == factory.id)
+            && !job.excluded.iter().any(|(id, until)| *id == factory.id && *until > self.now)
+    }
+
+    pub(crate) fn take(&mut self, job: &JobView, factory: &FactoryId) {
+        *self.seats_used.get_mut(factory).unwrap() += 1;
+        *self.held.entry(job.product.clone()).or_default() += 1;
+        *self.spent.entry(job.product.clone()).or_default() += job.cost_cap_usd_micros.unwrap_or(0);
+        if let Some(concurrency) = &job.concurrency {
+            *self.by_key.entry((job.product.clone(), concurrency.key.clone())).or_default() += 1;
+        }
+    }
+
+    /// Without the starvation term, which is the same on every factory.
+    pub(crate) fn score(&self, job: &JobView, factory: &FactoryView) -> f64 {
+        let weights = self.product(job).weights;
+        let fit = (1.0 + self.rarity(&job.capabilities)) / (1.0 + self.rarity(&factory.capabilities));
+        let name = job.repo.as_ref().map(|r| r.rsplit('/').next().unwrap().trim_end_matches(".git"));
+        let day = 86_400_000.0;
+        let warm = factory.repos.iter().filter(|r| Some(r.name.as_str()) == name).map(|r| {
+            let recent = r.last_used_at.map_or(0.0, |at| {
+                (1.0 - (self.now.as_millis() - at.as_millis()).max(0) as f64 / day).max(0.0)
+            });
+            0.3 + 0.3 * recent
+        });
+        let mut affinity = warm.fold(0.0, f64::max);
+        if job.last_factory.as_ref() == Some(&factory.id) {
+            affinity += 0.4;
+        }
+        let used = f64::from(self.seats_used[&factory.id]);
+        let load = 1.0 / (1.0 + used / f64::from(factory.seat_limit.max(1)) + factory.load);
+        let dearest =
+            self.snapshot.factories.iter().filter_map(|f| f.cost_usd_micros_per_hour).max().unwrap_or(0);
+        let cost = factory.cost_usd_micros_per_hour.filter(|_| dearest > 0);
+        let cost = cost.map_or(1.0, |cost| 1.0 - cost as f64 / dearest as f64);
+        let health = if factory.health == Health::Ok { 1.0 } else { 0.5 };
+        weights.capability_fit.max(0.0) * fit
+            + weights.affinity.max(0.0) * affinity
+            + weights.cost_fit.max(0.0) * cost
+            + weights.health.max(0.0) * health
+            + weights.load.max(0.0) * load
+    }
+
+    fn rarity(&self, capabilities: &CapabilitySet) -> f64 {
+        let tools = capabilities.iter().filter(|c| !c.as_str().starts_with("repo:"));
+        // Where nobody has it the job runs nowhere, so it does not matter what it weighs.
+        tools.map(|c| self.rarity.get(c).copied().unwrap_or(0.0)).sum()
+    }
+}

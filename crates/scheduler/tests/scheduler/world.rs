@@ -1,0 +1,256 @@
+//! Small fleets and queues by hand, and random ones for the property tests.
+
+use std::time::Duration;
+
+use giga_domain::factory::FactoryRepo;
+use giga_domain::job::Concurrency;
+use giga_domain::{
+    CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp,
+};
+use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
+use proptest::collection::{btree_map, hash_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+/// 2026-12-01T09:00:00Z.
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_796_115_600_000);
+
+pub(crate) fn before(duration: Duration) -> Timestamp {
+    NOW.minus(duration)
+}
+
+pub(crate) fn after(duration: Duration) -> Timestamp {
+    NOW.plus(duration)
+}
+
+pub(crate) fn minutes(minutes: u64) -> Duration {
+    Duration::from_mins(minutes)
+}
+
+pub(crate) fn job_id(number: u64) -> JobId {
+    JobId::from_parts(Timestamp::from_millis(1_796_000_000_000), u128::from(number))
+}
+
+pub(crate) fn factory_id(name: &str) -> FactoryId {
+    name.parse().unwrap()
+}
+
+pub(crate) fn product(name: &str) -> ProductId {
+    name.parse().unwrap()
+}
+
+pub(crate) fn capabilities(tokens: &[&str]) -> CapabilitySet {
+    CapabilitySet::parse(tokens).unwrap()
+}
+
+/// A job of `demo` that asks for nothing special and is a minute old.
+pub(crate) fn job(number: u64) -> JobView {
+    JobView {
+        id: job_id(number),
+        rev: Rev(1),
+        product: product("demo"),
+        priority: Priority::Normal,
+        enqueued_at: before(minutes(1)),
+        ready_at: before(minutes(1)),
+        capabilities: CapabilitySet::new(),
+        repo: None,
+        concurrency: None,
+        cost_cap_usd_micros: None,
+        last_factory: None,
+        offered_to: None,
+        excluded: Vec::new(),
+    }
+}
+
+/// A live and idle factory with two seats.
+pub(crate) fn factory(name: &str) -> FactoryView {
+    FactoryView {
+        id: factory_id(name),
+        state: FactoryState::Active,
+        health: Health::Ok,
+        live: true,
+        capabilities: capabilities(&["os:linux", "engine:shell"]),
+        products: Vec::new(),
+        repos: Vec::new(),
+        can_clone: false,
+        seat_limit: 2,
+        seats_used: 0,
+        load: 0.0,
+        cost_usd_micros_per_hour: None,
+    }
+}
+
+pub(crate) fn full(name: &str) -> FactoryView {
+    FactoryView { seats_used: 2, ..factory(name) }
+}
+
+pub(crate) fn repo(name: &str) -> FactoryRepo {
+    FactoryRepo { name: name.to_owned(), last_used_at: None }
+}
+
+pub(crate) fn fleet(factories: impl IntoIterator<Item = FactoryView>) -> Snapshot {
+    Snapshot { factories: factories.into_iter().collect(), ..Snapshot::default() }
+}
+
+pub(crate) fn queue(jobs: impl IntoIterator<Item = JobView>) -> ReadyQueue {
+    let mut queue = ReadyQueue::new();
+    for job in jobs {
+        queue.upsert(job);
+    }
+    queue
+}
+
+pub(crate) fn policy_of(name: &str, policy: ProductPolicy) -> Policy {
+    Policy { products: [(product(name), policy)].into(), ..Policy::default() }
+}
+
+/// Jobs, fleet and policy in which everything collides: few names, few seats, equal ages.
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) jobs: Vec<JobView>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) policy: Policy,
+}
+
+const TOKENS: [&str; 5] = ["os:linux", "engine:shell", "gpu", "repo:a", "node:20"];
+const REPOS: [&str; 3] = ["a", "b", "https://example.org/team/a.git"];
+const KEYS: [&str; 2] = ["k", "l"];
+
+pub(crate) fn worlds() -> impl Strategy<Value = World> {
+    worlds_with(0..7)
+}
+
+/// More factories than a plan reads in one go.
+pub(crate) fn wide_worlds() -> impl Strategy<Value = World> {
+    worlds_with(60..200)
+}
+
+fn worlds_with(factories: std::ops::Range<usize>) -> impl Strategy<Value = World> {
+    let jobs = vec(any_job(), 0..40).prop_map(|jobs| {
+        jobs.into_iter().zip(1..).map(|(job, number)| JobView { id: job_id(number), ..job }).collect()
+    });
+    let factories = vec(any_factory(), factories).prop_map(|factories| {
+        let named = factories.into_iter().zip(factory_names());
+        named.map(|(factory, id)| FactoryView { id, ..factory }).collect()
+    });
+    let running = hash_map(any_product(), 0..6_u32, 0..3);
+    let keys = hash_map((any_product(), select(&KEYS).prop_map(str::to_owned)), 0..3_u32, 0..3);
+    let products = btree_map(any_product(), any_product_policy(), 0..3);
+    (jobs, factories, running, keys, products).prop_map(|(jobs, factories, by_product, by_key, products)| {
+        World {
+            jobs,
+            snapshot: Snapshot { factories, running_by_product: by_product, running_by_key: by_key },
+            policy: Policy { products, ..Policy::default() },
+        }
+    })
+}
+
+fn factory_names() -> impl Iterator<Item = FactoryId> {
+    (0..200).map(|number| factory_id(&format!("f-{number:03}")))
+}
+
+fn any_product() -> impl Strategy<Value = ProductId> {
+    select(&["p", "q", "r"]).prop_map(product)
+}
+
+fn any_factory_id() -> impl Strategy<Value = FactoryId> {
+    select(factory_names().take(7).collect::<Vec<_>>())
+}
+
+fn any_capabilities(most: usize) -> impl Strategy<Value = CapabilitySet> {
+    subsequence(&TOKENS, 0..=most).prop_map(|tokens| capabilities(&tokens))
+}
+
+/// Up to three spans back and one ahead, on a coarse grid so that ages are often equal.
+fn any_time() -> impl Strategy<Value = Timestamp> {
+    (0..40_u64).prop_map(|step| after(minutes(30)).minus(minutes(step * 5)))
+}
+
+fn any_job() -> impl Strategy<Value = JobView> {
+    let what =
+        (any_product(), select(&Priority::ALL), any_capabilities(2), option::weighted(0.3, select(&REPOS)));
+    let limits = (
+        option::weighted(0.3, (select(&KEYS), 0..4_u32)),
+        option::weighted(0.3, select(&[0_u64, 1_000_000, 3_000_000])),
+    );
+    let past = (
+        option::weighted(0.2, any_factory_id()),
+        option::weighted(0.2, (any_factory_id(), any_time())),
+        vec((any_factory_id(), any_time()), 0..2),
+    );
+    let times = (any_time(), option::weighted(0.3, any_time()));
+    (what, limits, past, times).prop_map(|(what, limits, past, (enqueued_at, ready_at))| JobView {
+        id: JobId::MIN,
+        rev: Rev(7),
+        product: what.0,
+        priority: what.1,
+        enqueued_at,
+        ready_at: ready_at.unwrap_or(enqueued_at),
+        capabilities: what.2,
+        repo: what.3.map(str::to_owned),
+        concurrency: limits.0.map(|(key, limit)| Concurrency { key: key.to_owned(), limit }),
+        cost_cap_usd_micros: limits.1,
+        last_factory: past.0,
+        offered_to: past.1,
+        excluded: past.2,
+    })
+}
+
+fn any_factory() -> impl Strategy<Value = FactoryView> {
+    let standing = (
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.9),
+        select(&[Health::Ok, Health::Ok, Health::Ok, Health::Degraded, Health::Down]),
+    );
+    let has = (
+        any_capabilities(TOKENS.len()),
+        vec(any_product(), 0..2),
+        vec((select(&["a", "b", "c"]), option::of(any_time())), 0..3),
+        any::<bool>(),
+    );
+    let seats = (0..5_u32, 0..3_u32, select(&[0.0, 0.0, 0.5, 2.0]), option::of(select(&[0_u64, 5, 10])));
+    (standing, has, seats).prop_map(|((draining, live, health), has, seats)| FactoryView {
+        id: factory_id("unnamed"),
+        state: if draining { FactoryState::Draining } else { FactoryState::Active },
+        health,
+        live,
+        capabilities: has.0,
+        products: has.1,
+        repos: has
+            .2
+            .into_iter()
+            .map(|(name, used)| FactoryRepo { last_used_at: used, ..repo(name) })
+            .collect(),
+        can_clone: has.3,
+        seat_limit: seats.0,
+        seats_used: seats.1,
+        load: seats.2,
+        cost_usd_micros_per_hour: seats.3,
+    })
+}
+
+fn any_product_policy() -> impl Strategy<Value = ProductPolicy> {
+    let weight = || select(&[0.0, 0.5, 1.0, 2.0, -1.0]);
+    let weights = (weight(), weight(), weight(), weight(), weight()).prop_map(|w| Weights {
+        capability_fit: w.0,
+        affinity: w.1,
+        load: w.2,
+        cost_fit: w.3,
+        health: w.4,
+        ..Weights::default()
+    });
+    let budget = option::of(select(&[0_u64, 500_000, 4_000_000, 100_000_000]));
+    (
+        select(&[0.0, 1.0, 1.0, 2.5]),
+        prop_oneof![Just(Weights::default()), weights],
+        budget,
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(share, weights, budget_left_usd_micros, paused)| ProductPolicy {
+            share,
+            weights,
+            budget_left_usd_micros,
+            paused,
+        })
+}

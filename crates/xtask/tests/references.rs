@@ -1,0 +1,59 @@
+//! The reference pages are written from the code and checked against it. `GIGA_UPDATE_DOCS=1 cargo test -p xtask` writes
+//! them anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use giga_domain::EventKind;
+use serde_json::Value;
+
+fn check(page: &str, wanted: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    if std::env::var_os("GIGA_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == wanted, "docs/{page} is out of date: GIGA_UPDATE_DOCS=1 cargo test -p xtask writes it anew");
+}
+
+#[test]
+fn events() {
+    let mut page = String::from(
+        "# Events\n\n\
+         Every change appends an event in the same transaction. A job's events have a `seq` of 1, 2, 3, … without gaps; all events \
+         have a `pos` in the fleet-wide feed, rising in commit order. Read them with `giga job events JOB [-f]`, `GET \
+         /api/fleet/jobs/{id}/events`, or live as SSE from `/events/stream`; resume with `Last-Event-ID`.\n\n\
+         Each has `pos`, `at`, `type`, `cause` (one line for people), `actor` and `data`; a job's also `jobId`, `productId`, `seq`, and \
+         `from` and `to` where its stage changed. Events about factories, tokens and flags belong to no product and are shown to \
+         tokens for every product only.\n\n\
+         | type | meaning |\n| --- | --- |\n",
+    );
+    for kind in EventKind::ALL {
+        writeln!(page, "| `{kind}` | {} |", kind.about()).unwrap();
+    }
+    check("events.md", &page);
+}
+
+#[test]
+fn api() {
+    let document = serde_json::to_value(giga_server::openapi()).unwrap();
+    let mut page = String::from(
+        "# API\n\n\
+         Written from the OpenAPI document, which a coordinator serves at `/api/openapi.json` (3.1): look there for every field. \
+         `Authorization: Bearer giga_…` on all but the probes; `x-product-id` selects the product where a token covers several. \
+         Errors are `application/problem+json` with a stable `code`.\n\n\
+         | call | what it does |\n| --- | --- |\n",
+    );
+    let paths = document["paths"].as_object().expect("an OpenAPI document has paths");
+    for (path, item) in paths {
+        for method in ["get", "post", "put", "patch", "delete"] {
+            if let Some(operation) = item.get(method) {
+                let summary = operation.get("summary").or(operation.get("description"));
+                let summary = summary.and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
+                assert!(!summary.is_empty(), "{method} {path} needs a summary");
+                writeln!(page, "| `{} {path}` | {summary} |", method.to_uppercase()).unwrap();
+            }
+        }
+    }
+    check("api.md", &page);
+}
