@@ -44,21 +44,21 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
     match unroutable {
         Unroutable::NoFactories => vec![
             run("start a factory on this machine, together with the coordinator", "giga up --factories 1"),
-            run("or enrol another machine and start `giga factory run` there", "giga factory enroll"),
+            run("or enrol another machine and start `giga factory run` there", "giga factory enroll NAME"),
         ],
         Unroutable::Capabilities(missing) => {
             let mut remedies: Vec<Remedy> = missing.iter().filter_map(|m| did_you_mean(m, case)).collect();
             let names: Vec<&Capability> = missing.iter().map(|m| &m.capability).collect();
             remedies.push(run(
                 &format!("start a factory that advertises {} and whose token allows it", quoted(&names)),
-                "giga factory enroll",
+                "giga factory enroll NAME",
             ));
             remedies
         }
         Unroutable::Product(product) => {
             vec![run(
                 &format!("enrol a factory whose token admits the product `{product}`"),
-                "giga factory enroll",
+                "giga factory enroll NAME",
             )]
         }
         Unroutable::NoSingleFactory { closest, lacks } => {
@@ -151,7 +151,7 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
         Filter::Down => run(&format!("find out on {id} itself why it reports itself as down"), "giga doctor"),
         Filter::Product => run(
             &format!("enrol {id} again with a token that admits the product `{}`", case.job.product),
-            "giga factory enroll",
+            "giga factory enroll NAME",
         ),
         Filter::Capabilities => just(format!("give {id} {}", quoted(&feasible::lacking(case.job, factory)))),
         Filter::Repo => just(format!(
