@@ -19,3 +19,9 @@ pub const FACTORY_REPOS: usize = 2_000;
 pub const SEATS: u32 = 1_024;
 pub const PAGE_DEFAULT: usize = 50;
 pub const PAGE_MAX: usize = 500;
+/// The log of one run.
+pub const LOG_BYTES: u64 = 64 * 1024 * 1024;
+/// One piece of a log.
+pub const LOG_CHUNK_BYTES: usize = 1024 * 1024;
+pub const ARTIFACT_BYTES: usize = 64 * 1024 * 1024;
+pub const ARTIFACT_NAME_CHARS: usize = 200;

@@ -1,0 +1,62 @@
+//! Bytes that do not belong into a database: the logs of runs, and artifacts.
+//!
+//! Neither knows about leases. Whoever writes has been fenced before, and a log belongs to one epoch, so that a zombie
+//! could at worst write to its own old log.
+
+use async_trait::async_trait;
+use giga_domain::{Epoch, JobId};
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum BlobError {
+    #[error("the log stands at byte {expected}, not {given}; send what follows from there")]
+    Gap { expected: u64, given: u64 },
+    #[error("{what} would be larger than {limit} bytes")]
+    TooLarge { what: &'static str, limit: u64 },
+    #[error("there is nothing under `{0}`")]
+    NotFound(String),
+    #[error("the blob store cannot be used: {reason}")]
+    Unavailable {
+        reason: String,
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+impl BlobError {
+    pub fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable { reason: source.to_string(), source: Some(Box::new(source)) }
+    }
+}
+
+/// A piece of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSlice {
+    pub bytes: Vec<u8>,
+    pub offset: u64,
+    /// How long the log is now.
+    pub total: u64,
+}
+
+/// One log per run, growing at its end while the run goes on.
+#[async_trait]
+pub trait Logs: Send + Sync {
+    /// Adds bytes at `offset`, which must be the log's end. Bytes that are there already are passed over, so that a
+    /// repeated call adds nothing. Returns the new length.
+    async fn append(&self, job: JobId, epoch: Epoch, offset: u64, bytes: &[u8]) -> Result<u64, BlobError>;
+
+    /// Up to `limit` bytes from `offset` on. A run that wrote nothing has an empty log.
+    async fn read(&self, job: JobId, epoch: Epoch, offset: u64, limit: usize) -> Result<LogSlice, BlobError>;
+
+    /// Every log of the job is gone afterwards.
+    async fn remove(&self, job: JobId) -> Result<(), BlobError>;
+}
+
+/// Files that a run leaves behind, by key.
+#[async_trait]
+pub trait Artifacts: Send + Sync {
+    async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError>;
+    async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError>;
+    /// Deleting what is not there is fine.
+    async fn delete(&self, key: &str) -> Result<(), BlobError>;
+}
