@@ -3,4 +3,5 @@
 //! Wire types are not domain types: they are what outsiders rely on, so they change only on purpose. The OpenAPI
 //! document is made from them and golden-tested.
 
+pub mod client;
 pub mod wire;

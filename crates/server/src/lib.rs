@@ -1,1 +1,22 @@
-//! server
+//! REST, SSE and auth: the only crate that knows HTTP serving.
+//!
+//! No route decides anything about a job: it checks who asks and what they sent, calls a use case of the coordinator
+//! and maps the answer. Routes, their auth rules and the OpenAPI document all come from one table (`routes::table`);
+//! nothing is served that is not in it. Statuses are chosen in one place (`problem`).
+
+mod app;
+mod auth;
+mod caller;
+mod handlers;
+mod live;
+mod observe;
+mod openapi;
+mod problem;
+mod request;
+pub mod routes;
+mod serve;
+mod shapes;
+
+pub use app::ServerOptions;
+pub use openapi::openapi;
+pub use serve::{router, serve};

@@ -5,9 +5,22 @@
 
 pub mod engine;
 pub mod memory;
+mod migrations;
+mod open;
+mod postgres;
+mod rows;
+mod sql;
+mod sqlite;
 
 pub use engine::{BatchStore, Tuning};
 pub use memory::MemoryBackend;
+pub use open::open;
+pub use postgres::{PostgresBackend, StoreClock};
+pub use sqlite::SqliteBackend;
 
 /// The reference model: plain maps behind the same engine.
 pub type MemoryStore = BatchStore<MemoryBackend>;
+/// One file, in this process.
+pub type SqliteStore = BatchStore<SqliteBackend>;
+/// Shared by several coordinators.
+pub type PostgresStore = BatchStore<PostgresBackend>;

@@ -167,6 +167,10 @@ impl Tables {
     }
 
     fn persist(&mut self, writes: Writes) -> Option<FeedPos> {
+        // First: a new job may take over the idempotency key of one that goes.
+        for id in writes.retire_jobs {
+            self.forget(id);
+        }
         for insert in writes.insert_jobs {
             let job = insert.job;
             if let Some(key) = &job.spec.idempotency_key {
@@ -205,9 +209,6 @@ impl Tables {
             self.tokens.insert(token.id.clone(), token);
         }
         self.flags.extend(writes.put_flags);
-        for id in writes.retire_jobs {
-            self.forget(id);
-        }
         for (product, delta) in writes.queue {
             let state = self.queue.entry(product).or_default();
             state.version += delta.changes;

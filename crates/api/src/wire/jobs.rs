@@ -55,10 +55,10 @@ pub struct Job {
     /// While queued: not before this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<String>,
-    /// The manifest with its defaults filled in. Left out of lists.
+    /// The manifest with its defaults filled in. Only where one job is asked for, and in answers to claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Value>,
-    /// The body, byte for byte. Left out of lists.
+    /// The body, byte for byte. Only where one job is asked for, and in answers to claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_md: Option<String>,
 }

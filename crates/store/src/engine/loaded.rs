@@ -18,6 +18,8 @@ pub struct Needs {
     /// Jobs about to be claimed: what their concurrency keys count is needed too, and must not change until commit.
     pub claims: BTreeSet<JobId>,
     pub factories: BTreeSet<FactoryId>,
+    /// Factories whose `last_seen_at` is to move: locked in turn with `factories`, not loaded.
+    pub seen: BTreeSet<FactoryId>,
     /// Factories whose seats in use are needed.
     pub seats: BTreeSet<FactoryId>,
     pub tokens: BTreeSet<TokenId>,

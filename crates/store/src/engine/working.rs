@@ -6,7 +6,7 @@ use giga_domain::token::TokenRecord;
 use giga_domain::transition::RunChange;
 use giga_domain::{
     Actor, Command, EventSeq, Factory, FactoryId, Job, JobId, NewEvent, ProductId, RequestId, Run,
-    RunOutcome, RunReport, Timestamp, TokenId, Transition, transition,
+    RunOutcome, RunReport, Stage, Timestamp, TokenId, Transition, transition,
 };
 use giga_ports::StoreError;
 use serde_json::Value;
@@ -172,14 +172,20 @@ impl Working {
         self.writes.events.push(PendingEvent { product, job, at, actor, event });
     }
 
-    pub(super) fn retire(&mut self, id: JobId) {
-        if let Some(job) = self.loaded.jobs.get(&id)
-            && self.retired.insert(id)
-        {
-            let delta = self.writes.queue.entry(job.product.clone()).or_default();
-            delta.changes += 1;
-            delta.by_stage[job.stage() as usize] -= 1;
-        }
+    /// What the blocked jobs of this batch wait for, those it made included.
+    pub(super) fn awaited(&self) -> HashSet<JobId> {
+        let blocked = self.loaded.jobs.values().filter(|job| job.stage() == Stage::Blocked);
+        blocked.flat_map(|job| job.spec.deps.iter().copied()).collect()
+    }
+
+    /// Whether it was there to be retired.
+    pub(super) fn retire(&mut self, id: JobId) -> bool {
+        // Gone for the commands behind it too: none may come to depend on it or answer with it.
+        let Some(job) = self.loaded.jobs.remove(&id) else { return false };
+        let delta = self.writes.queue.entry(job.product).or_default();
+        delta.changes += 1;
+        delta.by_stage[job.state.stage() as usize] -= 1;
+        self.retired.insert(id)
     }
 
     pub(super) fn factory(&self, id: &FactoryId) -> Result<&Factory, StoreError> {
@@ -196,6 +202,12 @@ impl Working {
         self.loaded.factories.remove(id);
         self.dirty_factories.remove(id);
         self.deleted_factories.insert(id.clone());
+    }
+
+    /// When it was last heard of, this batch included.
+    pub(super) fn last_seen(&self, factory: &Factory) -> Timestamp {
+        let now_seen = self.writes.seen_factories.get(&factory.id).copied();
+        factory.last_seen_at.max(now_seen).unwrap_or(factory.enrolled_at)
     }
 
     pub(super) fn seen(&mut self, id: FactoryId, at: Timestamp) {

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 #[derive(Debug, Default)]
 pub struct Writes {
+    /// Gone with their texts, runs, deps and events. Their queue counts fall with them. First, because a new job may
+    /// take over the idempotency key of one that goes.
+    pub retire_jobs: Vec<JobId>,
     pub insert_jobs: Vec<JobInsert>,
     /// The whole new state of jobs that existed before. Each appears once.
     pub update_jobs: Vec<Job>,
@@ -25,8 +28,6 @@ pub struct Writes {
     pub seen_factories: BTreeMap<FactoryId, Timestamp>,
     pub put_tokens: Vec<TokenRecord>,
     pub put_flags: Vec<(String, Value)>,
-    /// Gone with their texts, runs, deps and events. Their queue counts fall with them.
-    pub retire_jobs: Vec<JobId>,
     /// By product, to be added.
     pub queue: BTreeMap<ProductId, QueueDelta>,
     /// In order. The backend gives each the next feed position, under a lock that is taken last and kept until

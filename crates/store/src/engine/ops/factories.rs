@@ -86,7 +86,9 @@ pub(in crate::engine) struct Touch {
 impl Op for Touch {
     type Reply = ();
 
-    fn needs(&self, _: &mut Needs) {}
+    fn needs(&self, needs: &mut Needs) {
+        needs.seen.extend(self.seen.iter().map(|(id, _)| id.clone()));
+    }
 
     fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
         for (id, at) in &self.seen {
@@ -165,7 +167,12 @@ impl Op for Prune {
     }
 
     fn decide(&self, working: &mut Working) -> Result<Vec<FactoryId>, StoreError> {
-        let ids = working.loaded().prunable.clone();
+        let mut ids = working.loaded().prunable.clone();
+        // Judged again: commands before it in the batch may have heard of the factory, given it a job or forgotten it.
+        ids.retain(|id| {
+            working.factory(id).is_ok_and(|factory| working.last_seen(factory) < self.before)
+                && working.seats_in_use(id) == 0
+        });
         for id in &ids {
             forget(working, id, &self.actor, "pruned: not seen for too long");
         }

@@ -1,9 +1,11 @@
 //! The commands that make, take and change single jobs.
 
+use std::collections::HashMap;
+
 use giga_domain::job::DepsMode;
 use giga_domain::{
-    Actor, Command, DispatchSeq, Epoch, EventKind, EventSeq, FactoryState, Job, JobId, NewEvent, Refusal,
-    Rev, Stage, State,
+    Actor, Command, DispatchSeq, Epoch, EventKind, EventSeq, FactoryState, Job, JobId, JobSpec, NewEvent,
+    Refusal, Rev, Stage, State,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, NewJob, SteerWrite, Submitted};
@@ -29,88 +31,114 @@ impl Op for Submit {
     }
 
     fn decide(&self, working: &mut Working) -> Result<Vec<Submitted>, StoreError> {
-        let known = self.jobs.iter().map(|new| self.known(new, working)).collect::<Result<Vec<_>, _>>()?;
+        // Everything is checked before anything is made.
+        let mut stands_for = HashMap::new();
+        for (place, new) in self.jobs.iter().enumerate() {
+            stands_for.insert(new.id, self.same_as(place, working)?);
+            self.check_deps(new, working)?;
+        }
         let mut answers = Vec::with_capacity(self.jobs.len());
-        for (new, known) in self.jobs.iter().zip(known) {
-            if let Some(answer) = known {
-                answers.push(answer);
-                continue;
-            }
-            let (job, event) = self.make(new, working);
-            answers.push(Submitted::Created(job.clone()));
-            let (product, place) = (job.product.clone(), (job.id, job.last_event));
-            working.insert_job(job, new.manifest.clone(), new.body.clone(), new.fingerprint.clone());
-            working.append(Some(product), Some(place), self.actor.clone(), event);
+        for new in &self.jobs {
+            let id = stands_for[&new.id];
+            answers.push(match working.job(id) {
+                // The same id is this very command, repeated after its reply was lost.
+                Ok(job) if id == new.id => Submitted::Created(job.clone()),
+                Ok(job) => Submitted::Existing(job.clone()),
+                Err(_) => Submitted::Created(self.make(new, &stands_for, working)),
+            });
         }
         Ok(answers)
     }
 }
 
 impl Submit {
-    /// Refuses what can't be made, and finds what was made before. Changes nothing.
-    fn known(&self, new: &NewJob, working: &Working) -> Result<Option<Submitted>, StoreError> {
-        // The same id is this very command, repeated after its reply was lost.
-        if let Ok(job) = working.job(new.id) {
-            return Ok(Some(Submitted::Created(job.clone())));
+    /// The job that the one at `place` stands for: its own, or the one that its key made before, be it earlier in
+    /// this very command.
+    fn same_as(&self, place: usize, working: &Working) -> Result<JobId, StoreError> {
+        let new = &self.jobs[place];
+        let Some(key) = new.spec.idempotency_key.as_ref().filter(|_| working.job(new.id).is_err()) else {
+            return Ok(new.id);
+        };
+        let same_key = |other: &&NewJob| {
+            other.product == new.product && other.spec.idempotency_key.as_ref() == Some(key)
+        };
+        let known = working.job_by_key(&new.product, key).map(|(job, fingerprint)| (job.id, fingerprint));
+        let earlier = self.jobs[..place].iter().find(same_key).map(|new| (new.id, &*new.fingerprint));
+        match known.or(earlier) {
+            Some((job, fingerprint)) if fingerprint != new.fingerprint => {
+                Err(StoreError::KeyReused { key: key.clone(), job })
+            }
+            Some((job, _)) => Ok(job),
+            None => Ok(new.id),
         }
-        if let Some(key) = &new.spec.idempotency_key
-            && let Some((job, fingerprint)) = working.job_by_key(&new.product, key)
-        {
-            return if fingerprint == new.fingerprint {
-                Ok(Some(Submitted::Existing(job.clone())))
-            } else {
-                Err(StoreError::KeyReused { key: key.clone(), job: job.id })
-            };
+    }
+
+    fn check_deps(&self, new: &NewJob, working: &Working) -> Result<(), StoreError> {
+        if working.job(new.id).is_ok() {
+            return Ok(());
         }
-        let in_this_submit = |dep: JobId| self.jobs.iter().any(|other| other.id == dep);
         for dep in &new.spec.deps {
-            let exists = working.job(*dep).is_ok_and(|job| job.product == new.product);
-            if !exists && !in_this_submit(*dep) {
+            let known = working.job(*dep).is_ok_and(|job| job.product == new.product);
+            let beside = || self.jobs.iter().any(|other| other.id == *dep && other.product == new.product);
+            if !known && !beside() {
                 return Err(StoreError::UnknownDep(*dep));
             }
         }
-        Ok(None)
+        Ok(())
     }
 
-    fn make(&self, new: &NewJob, working: &Working) -> (Job, NewEvent) {
-        let now = working.now();
-        let shipped = |dep: &JobId| working.job(*dep).is_ok_and(|job| job.stage() == Stage::Shipped);
-        let mut deps = new.spec.deps.iter();
-        let free = match new.spec.deps_mode {
-            DepsMode::All => deps.all(shipped),
-            DepsMode::Any => new.spec.deps.is_empty() || deps.any(shipped),
-        };
-        let ready_at = new.spec.run_at.unwrap_or(now).max(now);
-        let (state, cause) = if free {
-            (State::Queued { since: now, ready_at, target: None }, "submitted".to_owned())
-        } else {
-            (State::Blocked, format!("submitted; waits for {} of {} deps", mode(new), new.spec.deps.len()))
-        };
-        let mut event = NewEvent::new(EventKind::Submitted, cause).with("name", new.spec.name.as_str());
-        event.to = Some(state.stage());
-        let job = Job {
-            id: new.id,
-            product: new.product.clone(),
-            spec: new.spec.clone(),
-            state,
-            rev: Rev(1),
-            epoch: Epoch::ZERO,
-            last_event: EventSeq(1),
-            attempts: 0,
-            dispatch_seq: DispatchSeq::ZERO,
-            checkpoint: None,
-            settled: None,
-            created_at: now,
-            updated_at: now,
-            enqueued_at: ready_at,
-            last_factory: None,
-        };
-        (job, event)
+    fn make(&self, new: &NewJob, stands_for: &HashMap<JobId, JobId>, working: &mut Working) -> Job {
+        let mut spec = new.spec.clone();
+        // A dep beside it may turn out to be a job that its key made before.
+        for dep in &mut spec.deps {
+            *dep = stands_for.get(dep).copied().unwrap_or(*dep);
+        }
+        let (job, event) = first_state(new, spec, working);
+        working.insert_job(job.clone(), new.manifest.clone(), new.body.clone(), new.fingerprint.clone());
+        let (product, place) = (job.product.clone(), (job.id, job.last_event));
+        working.append(Some(product), Some(place), self.actor.clone(), event);
+        job
     }
 }
 
-fn mode(new: &NewJob) -> &'static str {
-    match new.spec.deps_mode {
+fn first_state(new: &NewJob, spec: JobSpec, working: &Working) -> (Job, NewEvent) {
+    let now = working.now();
+    let shipped = |dep: &JobId| working.job(*dep).is_ok_and(|job| job.stage() == Stage::Shipped);
+    let mut deps = spec.deps.iter();
+    let free = match spec.deps_mode {
+        DepsMode::All => deps.all(shipped),
+        DepsMode::Any => spec.deps.is_empty() || deps.any(shipped),
+    };
+    let ready_at = spec.run_at.unwrap_or(now).max(now);
+    let (state, cause) = if free {
+        (State::Queued { since: now, ready_at, target: None }, "submitted".to_owned())
+    } else {
+        (State::Blocked, format!("submitted; waits for {} of {} deps", mode(&spec), spec.deps.len()))
+    };
+    let mut event = NewEvent::new(EventKind::Submitted, cause).with("name", spec.name.as_str());
+    event.to = Some(state.stage());
+    let job = Job {
+        id: new.id,
+        product: new.product.clone(),
+        spec,
+        state,
+        rev: Rev(1),
+        epoch: Epoch::ZERO,
+        last_event: EventSeq(1),
+        attempts: 0,
+        dispatch_seq: DispatchSeq::ZERO,
+        checkpoint: None,
+        settled: None,
+        created_at: now,
+        updated_at: now,
+        enqueued_at: ready_at,
+        last_factory: None,
+    };
+    (job, event)
+}
+
+fn mode(spec: &JobSpec) -> &'static str {
+    match spec.deps_mode {
         DepsMode::All => "all",
         DepsMode::Any => "any",
     }

@@ -1,6 +1,6 @@
 //! What the reconcilers do: each finds its own work, so it can run at any time and any number of times.
 
-use giga_domain::{Actor, Command, JobId, Timestamp};
+use giga_domain::{Actor, Command, JobId, Stage, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::Reaped;
 
@@ -18,19 +18,17 @@ impl Op for ExpireLeases {
     }
 
     fn decide(&self, working: &mut Working) -> Result<Reaped, StoreError> {
-        let expired = working.loaded().expired.clone();
         let mut reaped = Reaped { jobs: Vec::new(), next_expiry: working.loaded().next_expiry };
-        for id in expired {
-            let epoch = working.job(id)?.epoch;
-            let job = working.apply(id, &Command::Expire, &Actor::system("reaper"))?;
-            if job.epoch != epoch || !job.stage().is_held() {
+        for id in working.loaded().expired.clone() {
+            let before = working.job(id)?.rev;
+            // Silent where a command before it in the batch renewed or ended the lease.
+            if working.apply(id, &Command::Expire, &Actor::system("reaper"))?.rev != before {
                 reaped.jobs.push(id);
-            } else if let Some(lease) = job.lease() {
-                // Renewed between the look and the lock.
-                let ends = lease.expires_at;
-                reaped.next_expiry = Some(reaped.next_expiry.map_or(ends, |next| next.min(ends)));
             }
         }
+        // Leases that this batch granted or renewed count too.
+        let here = working.loaded().jobs.values().filter_map(|job| Some(job.lease()?.expires_at));
+        reaped.next_expiry = here.chain(reaped.next_expiry).min();
         Ok(reaped)
     }
 }
@@ -47,7 +45,9 @@ impl Op for Unblock {
     }
 
     fn decide(&self, working: &mut Working) -> Result<Vec<JobId>, StoreError> {
-        let ids = working.loaded().unblockable.clone();
+        let mut ids = working.loaded().unblockable.clone();
+        // A command before it in the batch may have been faster.
+        ids.retain(|id| working.job(*id).is_ok_and(|job| job.stage() == Stage::Blocked));
         for id in &ids {
             working.apply(*id, &Command::Unblock, &Actor::system("unblocker"))?;
         }
@@ -70,10 +70,9 @@ impl Op for Retire {
     }
 
     fn decide(&self, working: &mut Working) -> Result<usize, StoreError> {
-        let ids = working.loaded().retirable.clone();
-        for id in &ids {
-            working.retire(*id);
-        }
+        let awaited = working.awaited();
+        let mut ids = working.loaded().retirable.clone();
+        ids.retain(|id| !awaited.contains(id) && working.retire(*id));
         Ok(ids.len())
     }
 }

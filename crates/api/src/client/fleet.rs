@@ -1,0 +1,34 @@
+//! Calls about the fleet as a whole.
+
+use giga_domain::limits;
+use serde_json::Value;
+
+use super::transport::Call;
+use super::{Answer, Client, ClientError};
+use crate::wire::{AlertList, EventPage, Flag, FlagList, FleetMetrics, SetFlagRequest};
+
+type Result<T> = std::result::Result<Answer<T>, ClientError>;
+
+impl Client {
+    pub async fn flags(&self) -> Result<FlagList> {
+        self.ask(Call::get(&["flags"])).await
+    }
+
+    pub async fn set_flag(&self, name: &str, value: Value) -> Result<Flag> {
+        self.ask(Call::put(&["flags", name]).json(&SetFlagRequest { value })).await
+    }
+
+    pub async fn alerts(&self) -> Result<AlertList> {
+        self.ask(Call::get(&["alerts"])).await
+    }
+
+    pub async fn metrics(&self) -> Result<FleetMetrics> {
+        self.ask(Call::get(&["metrics"])).await
+    }
+
+    /// The fleet-wide feed after a position, oldest first.
+    pub async fn events(&self, after: Option<u64>) -> Result<EventPage> {
+        let call = Call::get(&["events"]).query("after", after);
+        self.ask(call.query("limit", Some(limits::PAGE_MAX))).await
+    }
+}

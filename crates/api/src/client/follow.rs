@@ -1,0 +1,158 @@
+//! Following events as they happen, across lost connections.
+//!
+//! A reader sees every event once and in order: after a disconnect the stream goes on from the last id it saw. A
+//! lost connection is told, never passed off as silence.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reqwest::Response;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::sse::{Message, Parser};
+use super::transport::Call;
+use super::{Answer, Client, ClientError};
+use crate::wire::Event;
+
+/// The coordinator sends a comment every few seconds; without one for so long the connection is dead.
+const SILENCE: Duration = Duration::from_mins(1);
+/// Until the headers of the answer are there.
+const ANSWER: Duration = Duration::from_secs(15);
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+/// Waits of one loss, added up: long enough for a coordinator to be restarted or replaced.
+const GIVE_UP_AFTER: Duration = Duration::from_mins(1);
+
+/// What a follower hears.
+#[derive(Debug)]
+pub enum Signal {
+    Event(Box<Answer<Event>>),
+    /// The connection was lost; it is tried again by the next call. Told once per loss.
+    Lost(ClientError),
+    /// It is back, and nothing was missed.
+    Back,
+}
+
+#[derive(Debug)]
+pub struct Follow {
+    client: Client,
+    job: Option<String>,
+    /// The id of the last event that was told.
+    last_id: Option<String>,
+    connection: Option<Connection>,
+    /// A connection was there and is gone.
+    lost: bool,
+    wait: Duration,
+    waited: Duration,
+}
+
+#[derive(Debug)]
+struct Connection {
+    response: Response,
+    parser: Parser,
+    ready: VecDeque<Message>,
+}
+
+impl Client {
+    /// The events of one job, after `after` of its history.
+    pub fn follow_job(&self, id: &str, after: u64) -> Follow {
+        Follow::new(self, Some(id.to_owned()), Some(after))
+    }
+
+    /// The fleet-wide feed after a position; from now on without one.
+    pub fn follow_fleet(&self, after: Option<u64>) -> Follow {
+        Follow::new(self, None, after)
+    }
+}
+
+impl Follow {
+    fn new(client: &Client, job: Option<String>, after: Option<u64>) -> Self {
+        Self {
+            client: client.clone(),
+            job,
+            last_id: after.map(|id| id.to_string()),
+            connection: None,
+            lost: false,
+            wait: FIRST_WAIT,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// The next signal. An error is final: the coordinator refused, or stayed away for too long.
+    pub async fn next(&mut self) -> Result<Signal, ClientError> {
+        loop {
+            let Some(connection) = &mut self.connection else {
+                if let Some(signal) = self.connect().await? {
+                    return Ok(signal);
+                }
+                continue;
+            };
+            if let Some(message) = connection.ready.pop_front() {
+                let event = read_event(&self.client, &message)?;
+                self.last_id = message.id.or(self.last_id.take());
+                return Ok(Signal::Event(Box::new(event)));
+            }
+            let chunk = tokio::time::timeout(SILENCE, connection.response.chunk()).await;
+            let reason = match chunk {
+                Ok(Ok(Some(bytes))) => match connection.parser.feed(&bytes) {
+                    Ok(messages) => {
+                        connection.ready.extend(messages);
+                        continue;
+                    }
+                    Err(_) => "an event was too long".to_owned(),
+                },
+                Ok(Ok(None)) => "the connection was closed".to_owned(),
+                Ok(Err(error)) => error.without_url().to_string(),
+                Err(_) => format!("silent for {} s", SILENCE.as_secs()),
+            };
+            self.connection = None;
+            self.lost = true;
+            let url = self.client.url().to_owned();
+            return Ok(Signal::Lost(ClientError::Unreachable { url, reason, source: None }));
+        }
+    }
+
+    /// One try. A first connection that fails is an error; a lost one is given time to come back.
+    async fn connect(&mut self) -> Result<Option<Signal>, ClientError> {
+        if self.lost {
+            tokio::time::sleep(self.wait).await;
+            self.waited += self.wait;
+            self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        }
+        let path = match &self.job {
+            Some(id) => vec!["jobs", id.as_str(), "events", "stream"],
+            None => vec!["events", "stream"],
+        };
+        let call = Call::get(&path)
+            .header("accept", Some("text/event-stream"))
+            .header("last-event-id", self.last_id.as_ref());
+        let tried = tokio::time::timeout(ANSWER, self.client.send(&call, None)).await.unwrap_or_else(|_| {
+            let reason = format!("no answer within {} s", ANSWER.as_secs());
+            Err(ClientError::Unreachable { url: self.client.url().to_owned(), reason, source: None })
+        });
+        match tried {
+            Ok(response) => {
+                self.connection =
+                    Some(Connection { response, parser: Parser::default(), ready: VecDeque::new() });
+                (self.wait, self.waited) = (FIRST_WAIT, Duration::ZERO);
+                Ok(std::mem::take(&mut self.lost).then_some(Signal::Back))
+            }
+            Err(error) => {
+                let patient = self.lost && self.waited < GIVE_UP_AFTER;
+                if patient && error.is_passing() { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+}
+
+fn read_event(client: &Client, message: &Message) -> Result<Answer<Event>, ClientError> {
+    let bad = |error: serde_json::Error| ClientError::BadAnswer {
+        url: client.url().to_owned(),
+        status: 200,
+        reason: format!("event `{}`: {error}", message.event),
+    };
+    let json: Value = serde_json::from_str(&message.data).map_err(bad)?;
+    let value = Event::deserialize(&json).map_err(bad)?;
+    Ok(Answer { value, json, status: 200 })
+}

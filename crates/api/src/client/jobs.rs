@@ -1,0 +1,99 @@
+//! Calls about jobs.
+
+use giga_domain::limits;
+use serde_json::Value;
+
+use super::transport::Call;
+use super::{Answer, Client, ClientError};
+use crate::wire::{
+    ActionRequest, EventPage, Explanation, Job, JobPage, PlanAnswer, ReviewRequest, RunList, SubmitAnswer,
+};
+
+type Result<T> = std::result::Result<Answer<T>, ClientError>;
+
+/// What a list is narrowed by. Lists of words are alternatives.
+#[derive(Debug, Clone, Default)]
+pub struct JobQuery {
+    pub stages: Vec<String>,
+    pub priorities: Vec<String>,
+    pub repo: Option<String>,
+    pub factory: Option<String>,
+    pub name: Option<String>,
+    pub limit: Option<usize>,
+    pub cursor: Option<String>,
+}
+
+/// What keeps a repeated submit from making a second job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Idempotency {
+    /// Nothing does, so it is not repeated once it may have arrived.
+    Nothing,
+    /// The manifest has a key.
+    InManifest,
+    /// This key, for a manifest without one.
+    Key(String),
+}
+
+impl Client {
+    /// A Markdown manifest, byte for byte.
+    pub async fn submit(&self, manifest: Vec<u8>, idempotency: &Idempotency) -> Result<SubmitAnswer> {
+        let key = match idempotency {
+            Idempotency::Key(key) => Some(key),
+            Idempotency::Nothing | Idempotency::InManifest => None,
+        };
+        let call = Call::post(&["jobs"]).bytes("text/markdown", manifest).header("idempotency-key", key);
+        self.ask(call.repeatable(*idempotency != Idempotency::Nothing)).await
+    }
+
+    /// What a submit would do, without doing it.
+    pub async fn plan(&self, manifest: Vec<u8>) -> Result<PlanAnswer> {
+        self.ask(Call::post(&["plan"]).bytes("text/markdown", manifest).repeatable(true)).await
+    }
+
+    pub async fn jobs(&self, query: &JobQuery) -> Result<JobPage> {
+        let words = |words: &[String]| (!words.is_empty()).then(|| words.join(","));
+        let call = Call::get(&["jobs"])
+            .query("stage", words(&query.stages))
+            .query("priority", words(&query.priorities))
+            .query("repo", query.repo.as_ref())
+            .query("factory", query.factory.as_ref())
+            .query("name", query.name.as_ref())
+            .query("limit", query.limit)
+            .query("cursor", query.cursor.as_ref());
+        self.ask(call).await
+    }
+
+    pub async fn job(&self, id: &str) -> Result<Job> {
+        self.ask(Call::get(&["jobs", id])).await
+    }
+
+    pub async fn runs(&self, id: &str) -> Result<RunList> {
+        self.ask(Call::get(&["jobs", id, "runs"])).await
+    }
+
+    pub async fn explain(&self, id: &str) -> Result<Explanation> {
+        self.ask(Call::get(&["jobs", id, "explain"])).await
+    }
+
+    /// The job's history after `after`, oldest first.
+    pub async fn job_events(&self, id: &str, after: Option<u64>) -> Result<EventPage> {
+        let call = Call::get(&["jobs", id, "events"]).query("after", after);
+        self.ask(call.query("limit", Some(limits::PAGE_MAX))).await
+    }
+
+    /// `ship`, `requeue`, `reject` or `cancel`. With `rev`, only if nobody changed the job meanwhile.
+    pub async fn act(&self, id: &str, action: &str, reason: Option<String>, rev: Option<u64>) -> Result<Job> {
+        let call = Call::post(&["jobs", id, "actions", action]).json(&ActionRequest { reason });
+        self.ask(call.header("if-match", rev.map(|rev| format!("\"rev-{rev}\"")))).await
+    }
+
+    pub async fn review(&self, id: &str, request: &ReviewRequest) -> Result<Job> {
+        self.ask(Call::post(&["jobs", id, "review"]).json(request)).await
+    }
+
+    /// The JSON of a call that answers nothing is `null`.
+    pub(super) async fn done(&self, call: Call<'_>) -> Result<()> {
+        let answer = self.ask::<Value>(call).await?;
+        Ok(Answer { value: (), json: answer.json, status: answer.status })
+    }
+}

@@ -1,0 +1,193 @@
+//! One call: built, sent, repeated where that is safe, and read.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderValue, InvalidHeaderValue};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Answer, Client, ClientError};
+use crate::wire::Problem;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Waits between the tries of one call: long enough for a restart to go unnoticed, short enough that somebody who
+/// forgot to start the coordinator is told at once.
+const WAITS_MS: [u64; 3] = [100, 250, 500];
+/// How much of an answer that nobody understands is shown.
+const SHOWN_CHARS: usize = 200;
+
+pub(super) struct Call<'a> {
+    method: Method,
+    path: Vec<&'a str>,
+    query: Vec<(&'static str, String)>,
+    headers: Vec<(&'static str, String)>,
+    body: Option<(&'static str, Vec<u8>)>,
+    /// Sending it twice has the same effect as sending it once.
+    repeatable: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn get(path: &[&'a str]) -> Self {
+        Self { repeatable: true, ..Self::new(Method::GET, path) }
+    }
+
+    pub(super) fn post(path: &[&'a str]) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    pub(super) fn put(path: &[&'a str]) -> Self {
+        Self { repeatable: true, ..Self::new(Method::PUT, path) }
+    }
+
+    pub(super) fn delete(path: &[&'a str]) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    fn new(method: Method, path: &[&'a str]) -> Self {
+        Self {
+            method,
+            path: path.to_vec(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: None,
+            repeatable: false,
+        }
+    }
+
+    pub(super) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    pub(super) fn header(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        self.headers.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    pub(super) fn json(self, body: &impl Serialize) -> Self {
+        let bytes = serde_json::to_vec(body).expect("wire types have only string keys and finite numbers");
+        self.bytes("application/json", bytes)
+    }
+
+    pub(super) fn bytes(mut self, kind: &'static str, bytes: Vec<u8>) -> Self {
+        self.body = Some((kind, bytes));
+        self
+    }
+
+    pub(super) fn repeatable(mut self, repeatable: bool) -> Self {
+        self.repeatable = repeatable;
+        self
+    }
+}
+
+impl Client {
+    pub(super) async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<Answer<T>, ClientError> {
+        let mut waits = WAITS_MS.into_iter();
+        loop {
+            let tried = match self.send(&call, Some(TIMEOUT)).await {
+                Ok(response) => self.read(response).await,
+                Err(error) => Err(error),
+            };
+            let again = matches!(&tried, Err(error) if may_repeat(&call, error));
+            match waits.next().filter(|_| again) {
+                Some(wait) => tokio::time::sleep(Duration::from_millis(wait)).await,
+                None => return tried,
+            }
+        }
+    }
+
+    /// Sends once. The answer is a success; anything else is an error.
+    pub(super) async fn send(
+        &self,
+        call: &Call<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<Response, ClientError> {
+        let mut request = self.http.request(call.method.clone(), self.address(call));
+        request = self.identify(request)?;
+        for (name, value) in &call.headers {
+            request = request.header(*name, header(value, "header")?);
+        }
+        if let Some((kind, bytes)) = &call.body {
+            request = request.header("content-type", *kind).body(bytes.clone());
+        }
+        if let Some(timeout) = timeout {
+            request = request.timeout(timeout);
+        }
+        let response = request.send().await.map_err(|source| ClientError::unreachable(&self.base, source))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    fn identify(&self, mut request: RequestBuilder) -> Result<RequestBuilder, ClientError> {
+        if let Some(token) = &self.token {
+            let mut value = header(&format!("Bearer {token}"), "token")?;
+            value.set_sensitive(true);
+            request = request.header("authorization", value);
+        }
+        if let Some(product) = &self.product {
+            request = request.header("x-product-id", header(product, "product")?);
+        }
+        Ok(request)
+    }
+
+    /// Each part of the path is escaped: what a user typed as an id stays one segment.
+    fn address(&self, call: &Call<'_>) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "fleet"]).extend(&call.path);
+        }
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&call.query);
+        }
+        url
+    }
+
+    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<Answer<T>, ClientError> {
+        let status = response.status().as_u16();
+        let bytes = response.bytes().await.map_err(|source| ClientError::unreachable(&self.base, source))?;
+        let bad = |reason: String| ClientError::BadAnswer { url: self.url().to_owned(), status, reason };
+        let json: Value = if bytes.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?
+        };
+        let value = T::deserialize(&json).map_err(|error| bad(error.to_string()))?;
+        Ok(Answer { value, json, status })
+    }
+
+    async fn refusal(&self, response: Response) -> ClientError {
+        let status = response.status();
+        let bytes = match response.bytes().await {
+            Ok(bytes) => bytes,
+            Err(source) => return ClientError::unreachable(&self.base, source),
+        };
+        match serde_json::from_slice::<Problem>(&bytes) {
+            Ok(problem) => ClientError::Problem(Box::new(problem)),
+            Err(_) if status == StatusCode::SERVICE_UNAVAILABLE => ClientError::Unreachable {
+                url: self.url().to_owned(),
+                reason: "the service is unavailable".to_owned(),
+                source: None,
+            },
+            Err(_) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
+                let reason = if shown.is_empty() { "nothing".to_owned() } else { shown };
+                ClientError::BadAnswer { url: self.url().to_owned(), status: status.as_u16(), reason }
+            }
+        }
+    }
+}
+
+fn may_repeat(call: &Call<'_>, error: &ClientError) -> bool {
+    let ClientError::Unreachable { source: Some(source), .. } = error else {
+        return call.repeatable && error.is_passing();
+    };
+    // Without a connection nothing was sent, so nothing can have happened. Whoever was silent for the whole timeout
+    // will be silent again.
+    source.is_connect() || (call.repeatable && !source.is_timeout())
+}
+
+fn header(value: &str, what: &'static str) -> Result<HeaderValue, ClientError> {
+    HeaderValue::from_str(value).map_err(|_: InvalidHeaderValue| ClientError::Unsendable(what))
+}

@@ -1,0 +1,199 @@
+//! `giga job …`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use giga_domain::{Priority, Stage};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Hand in a job
+    #[command(after_help = "\
+Examples:
+  giga job submit fix-greeting.md
+  giga job submit fix-greeting.md --product demo --wait
+  sed s/NAME/hello/ template.md | giga job submit -
+
+Handing in the same file twice makes two jobs, unless its manifest has an idempotencyKey. A submit whose answer
+is lost on the way is repeated safely: one invocation never makes two jobs.")]
+    Submit(SubmitArgs),
+    /// Say what a submit would do, without doing it
+    #[command(after_help = "\
+Examples:
+  giga job plan fix-greeting.md
+  giga job plan - < fix-greeting.md")]
+    Plan {
+        /// A manifest, or - for stdin
+        #[arg(value_name = "FILE")]
+        file: String,
+    },
+    /// List jobs, newest first
+    #[command(after_help = "\
+Examples:
+  giga job list --stage queued,blocked
+  giga job list --factory mac-1 -o name
+  giga job list --stage failed -o name | xargs -n1 giga job requeue")]
+    List(ListArgs),
+    /// Show a job with its runs
+    Show(JobArg),
+    /// Say why a job is where it is, and what would move it
+    #[command(after_help = "\
+Examples:
+  giga job explain fix-greeting
+  giga job explain 01J9ZK3V5N8Q4W2E6R7T1Y0ABC -o json")]
+    Explain(JobArg),
+    /// Show what happened to a job
+    #[command(after_help = "\
+Examples:
+  giga job events fix-greeting
+  giga job events fix-greeting -f")]
+    Events(EventsArgs),
+    /// Wait until jobs have shipped, or can no longer ship by themselves
+    #[command(after_help = "\
+Examples:
+  giga job wait fix-greeting
+  giga job wait fix-greeting --until review --timeout 10m
+  giga job wait $(giga job submit a.md -o name) $(giga job submit b.md -o name)
+
+Exit codes: 0 shipped or reached · 1 failed, dead-lettered or cancelled · 6 rejected at review
+            7 budget exceeded · 124 timed out. Of several jobs, the first bad one decides.")]
+    Wait(WaitArgs),
+    /// Ship a job that waits for it
+    Ship(ActArgs),
+    /// Queue a failed job again
+    Requeue(ActArgs),
+    /// Reject a job in review
+    Reject(ActArgs),
+    /// Cancel a job, whatever it is doing
+    Cancel(ActArgs),
+    /// Write a manifest to start from
+    #[command(after_help = "\
+Examples:
+  giga job init
+  giga job init fix-greeting.md
+  giga job init - | less")]
+    Init(InitArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JobArg {
+    /// Its id, the end of its id, or its name
+    pub(crate) job: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubmitArgs {
+    /// A manifest, or - for stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    /// Wait until it has shipped, or can no longer ship by itself
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only these stages
+    #[arg(long, value_delimiter = ',', value_name = "STAGE", value_parser = stages())]
+    pub(crate) stage: Vec<String>,
+    /// Only these priorities
+    #[arg(long, value_delimiter = ',', value_name = "PRIORITY", value_parser = priorities())]
+    pub(crate) priority: Vec<String>,
+    /// Only jobs for this repository
+    #[arg(long)]
+    pub(crate) repo: Option<String>,
+    /// Only jobs that this factory holds
+    #[arg(long, value_name = "FACTORY")]
+    pub(crate) factory: Option<String>,
+    /// Only jobs with this in their name
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) name: Option<String>,
+    /// At most so many [default: 50]
+    #[arg(long, value_name = "COUNT", conflicts_with = "all")]
+    pub(crate) limit: Option<usize>,
+    /// All of them, page by page
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArg,
+    /// Go on until the job has ended
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// Ids, ends of ids, or names
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+    /// Until it is in this stage, or past it for good
+    #[arg(long, value_name = "STAGE", default_value = "shipped", value_parser = stages())]
+    pub(crate) until: String,
+    /// Give up after so long, such as 90s, 10m or 2h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ActArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArg,
+    /// Why; it goes into the job's history
+    #[arg(short = 'm', long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to write it, or - for stdout
+    #[arg(value_name = "FILE", default_value = "job.md")]
+    pub(crate) file: PathBuf,
+    /// Overwrite what is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+fn stages() -> PossibleValuesParser {
+    PossibleValuesParser::new(Stage::ALL.map(Stage::as_str))
+}
+
+fn priorities() -> PossibleValuesParser {
+    PossibleValuesParser::new(Priority::ALL.map(Priority::as_str))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time such as 90s, 10m or 2h");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (count, unit) = text.split_at(digits);
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    let count: u64 = count.parse().map_err(|_| wrong())?;
+    count.checked_mul(millis).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_a_number_and_a_unit() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
+        for wrong in ["", "5", "m", "-1s", "1.5h", "1 h", "99999999999999999999s", "999999999999999999d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

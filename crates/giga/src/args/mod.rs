@@ -1,0 +1,184 @@
+//! What can be typed. Only shapes and help texts: nothing is read, resolved or judged here.
+//!
+//! Settings that also come from the environment or a file are plain options without a default; `config` decides.
+
+mod fleet;
+mod job;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+pub(crate) use fleet::{FactoryCommand, FlagsCommand, TokenCommand};
+pub(crate) use job::{ActArgs, EventsArgs, InitArgs, JobCommand, ListArgs, SubmitArgs, WaitArgs};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0 ok · 1 failed · 2 usage · 3 not found · 4 not allowed · 5 conflict · 6 rejected at review
+  7 budget exceeded · 124 timed out · 130 interrupted";
+
+const FIRST_STEPS: &str = "\
+First steps:
+  giga up                         start a coordinator on this machine
+  giga job init hello.md          write a manifest to start from
+  giga job submit hello.md        hand it in
+  giga job explain hello          see where it would run, or why it waits";
+
+/// Runs coding jobs on a fleet of machines.
+#[derive(Debug, Parser)]
+#[command(name = "giga", version, after_help = format!("{FIRST_STEPS}\n\n{EXIT_CODES}"), max_term_width = 110)]
+#[command(propagate_version = false, disable_help_subcommand = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Globals {
+    /// Where the coordinator is [env: GIGA_URL] [default: the one on this machine]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// A file with the token to use [env: GIGA_TOKEN_FILE, or the token itself in GIGA_TOKEN]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The product to work in [env: GIGA_PRODUCT]
+    #[arg(long, global = true, value_name = "PRODUCT")]
+    pub(crate) product: Option<String>,
+    /// How to print data: table, json, jsonl or name [env: GIGA_OUTPUT] [default: table]
+    #[arg(short, long, global = true, value_name = "FORMAT")]
+    pub(crate) output: Option<String>,
+    /// The folder of the coordinator on this machine [env: GIGA_DATA] [default: ~/.local/share/gigafactory]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// What to log to stderr, such as info or giga_store=debug [env: GIGA_LOG] [default: warn, or info for serve]
+    #[arg(long, global = true, value_name = "FILTER", hide_short_help = true)]
+    pub(crate) log: Option<String>,
+    /// How to log: text or json [env: GIGA_LOG_FORMAT] [default: text]
+    #[arg(long, global = true, value_name = "FORMAT", hide_short_help = true)]
+    pub(crate) log_format: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a coordinator on this machine, with everything in one folder
+    #[command(after_help = "\
+Examples:
+  giga up
+  giga up --data ./playground --listen 127.0.0.1:0")]
+    Up(UpArgs),
+    /// Run a coordinator as a service
+    #[command(after_help = "\
+Examples:
+  giga serve
+  giga serve --store postgres://giga@db/giga --listen 0.0.0.0:7717 --log-format json
+
+The first start writes an admin token to DIR/admin.token. When it is ready it prints one line to stdout:
+  ready http://127.0.0.1:7717")]
+    Serve(ServeArgs),
+    /// Submit, watch and steer jobs
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Look at a job in review, or say what you think of it
+    #[command(after_help = "\
+Examples:
+  giga review fix-greeting
+  giga review fix-greeting --approve -m 'reads well'
+  giga review fix-greeting --request-changes -m 'the test is missing'")]
+    Review(ReviewArgs),
+    /// Enrol, watch and retire the machines that run jobs
+    #[command(subcommand)]
+    Factory(FactoryCommand),
+    /// Make and revoke the tokens of people and programs
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// See and switch what can be changed while it runs
+    #[command(subcommand)]
+    Flags(FlagsCommand),
+    /// What happened in the whole fleet
+    #[command(after_help = "\
+Examples:
+  giga events
+  giga events -f -o jsonl | jq .type")]
+    Events(FeedArgs),
+    /// What somebody should look at
+    Alerts,
+    /// How much waits, runs and is free
+    Metrics,
+    /// Settings and where each of them comes from
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  giga completions bash > ~/.local/share/bash-completion/completions/giga
+  giga completions zsh > ~/.zfunc/_giga")]
+    Completions { shell: clap_complete::Shell },
+    /// Print the version
+    Version,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [env: GIGA_STORE] [default: sqlite:DIR/giga.db]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReviewArgs {
+    /// Its id, the end of its id, or its name
+    pub(crate) job: String,
+    #[command(flatten)]
+    pub(crate) verdict: VerdictArgs,
+    /// A comment for whoever reads it next
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// In whose name, where it is not the token's
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) reviewer: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct VerdictArgs {
+    /// Good as it is
+    #[arg(long)]
+    pub(crate) approve: bool,
+    /// Back to work on the same branch
+    #[arg(long)]
+    pub(crate) request_changes: bool,
+    /// Not to be had in this form
+    #[arg(long)]
+    pub(crate) reject: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedArgs {
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// What came after this position [default: the latest, or with -f what comes]
+    #[arg(long, value_name = "POS")]
+    pub(crate) after: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Every setting, its value and its origin
+    #[command(after_help = "\
+Precedence: flag, then GIGA_* environment, then giga.toml, then default. giga.toml is looked for in the
+working folder and upwards, then in ~/.config/gigafactory, then in the data folder.")]
+    Show,
+}

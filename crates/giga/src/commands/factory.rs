@@ -1,0 +1,138 @@
+//! `giga factory …`
+
+use std::fmt::Write;
+
+use comfy_table::{Cell, Color};
+use giga_api::wire::{EnrollRequest, Factory};
+
+use super::Done;
+use super::context::Context;
+use crate::args::FactoryCommand;
+use crate::output::{Columns, Output, ago, joined, millis, printable, say};
+
+pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
+    let (client, output) = (context.client()?, &context.output);
+    match command {
+        FactoryCommand::List => {
+            let answer = client.factories().await?;
+            let none = "no factories; `giga factory enroll ID` admits one";
+            output.list(&answer.json, ("/factories", "/id"), none, || table(&answer.factories, output))
+        }
+        FactoryCommand::Show { id } => {
+            let factory = client.factory(&id).await?;
+            output.one(&factory.json, "/id", || text(&factory, output))
+        }
+        FactoryCommand::Enroll { id, products, capabilities } => {
+            let answer = client.enroll(&EnrollRequest { factory_id: id, products, capabilities }).await?;
+            output.one(&answer.json, "/factory/id", || answer.token.clone())?;
+            say(&format!(
+                "factory {} is enrolled; its token is shown this once, so keep it: on that machine it goes into \
+                 GIGA_TOKEN or a file for --token-file",
+                answer.factory.id
+            ));
+            Ok(())
+        }
+        FactoryCommand::Drain { id, undo } => {
+            let factory = client.drain(&id, undo).await?;
+            output.one(&factory.json, "/id", || {
+                let holds = match factory.running.len() {
+                    _ if undo => String::new(),
+                    0 => "; it holds nothing".to_owned(),
+                    1 => "; it finishes 1 job".to_owned(),
+                    count => format!("; it finishes {count} jobs"),
+                };
+                format!("{}  {}{holds}", printable(&factory.id), printable(&factory.state))
+            })
+        }
+        FactoryCommand::Deregister { id } => {
+            client.deregister(&id).await?;
+            say(&format!(
+                "factory {id} is forgotten and its tokens are revoked; what it held comes back by itself"
+            ));
+            Ok(())
+        }
+        FactoryCommand::Prune { idle } => {
+            let answer = client.prune(&idle).await?;
+            output.list(&answer.json, ("/pruned", ""), "no factory was silent for so long", || {
+                answer.pruned.iter().map(|id| printable(id) + "\n").collect()
+            })
+        }
+        FactoryCommand::RotateToken { id } => {
+            let answer = client.rotate_factory_token(&id).await?;
+            output.one(&answer.json, "/token", || answer.token.clone())?;
+            say(&format!(
+                "the new token is shown this once; the old one works for another {}",
+                millis(answer.old_valid_for_ms)
+            ));
+            Ok(())
+        }
+        FactoryCommand::RevokeToken { id } => {
+            client.revoke_factory_tokens(&id).await?;
+            say(&format!(
+                "every token of factory {id} is revoked; `giga factory rotate-token {id}` gives it a new one"
+            ));
+            Ok(())
+        }
+    }
+}
+
+/// One word for what matters most about it.
+fn condition(factory: &Factory) -> Cell {
+    match (factory.live, factory.state.as_str(), factory.health.as_str()) {
+        _ if factory.last_seen_at.is_none() => Cell::new("never seen").fg(Color::Yellow),
+        (false, ..) => Cell::new("stale").fg(Color::Red),
+        (true, "draining", _) => Cell::new("draining").fg(Color::Yellow),
+        (true, _, "ok") => Cell::new("live").fg(Color::Green),
+        (true, _, health) => Cell::new(printable(health)).fg(Color::Red),
+    }
+}
+
+fn table(factories: &[Factory], output: &Output) -> String {
+    let mut table = Columns::new(&["FACTORY", "STATE", "SEATS", "LOAD", "CAPABILITIES", "REPOS", "SEEN"]);
+    for factory in factories {
+        let repos: Vec<String> = factory.repos.iter().map(|repo| repo.name.clone()).collect();
+        table.row([
+            Cell::new(printable(&factory.id)),
+            condition(factory),
+            Cell::new(format!("{}/{}", factory.seats_used, factory.seat_limit)),
+            Cell::new(format!("{:.2}", factory.load)),
+            Cell::new(printable(&joined(&factory.capabilities))),
+            Cell::new(printable(&joined(&repos))),
+            Cell::new(factory.last_seen_at.as_deref().map_or("-".to_owned(), |at| ago(at, output.now))),
+        ]);
+    }
+    table.render()
+}
+
+fn text(factory: &Factory, output: &Output) -> String {
+    let everything =
+        |words: &[String]| if words.is_empty() { "every product".to_owned() } else { joined(words) };
+    let withheld: Vec<String> =
+        factory.advertised.iter().filter(|word| !factory.capabilities.contains(word)).cloned().collect();
+    let repos: Vec<String> = factory.repos.iter().map(|repo| repo.name.clone()).collect();
+    let seen = factory.last_seen_at.as_deref().map_or("never".to_owned(), |at| ago(at, output.now));
+    let facts = [
+        ("state", Some(factory.state.clone())),
+        ("health", Some(factory.health.clone())),
+        ("seen", Some(if factory.live { seen } else { format!("{seen} (stale)") })),
+        ("seats", Some(format!("{} of {} used", factory.seats_used, factory.seat_limit))),
+        ("load", Some(format!("{:.2}", factory.load))),
+        ("products", Some(everything(&factory.products))),
+        ("has", Some(joined(&factory.capabilities))),
+        (
+            "withheld",
+            (!withheld.is_empty()).then(|| format!("{} (its token does not allow it)", joined(&withheld))),
+        ),
+        ("repos", Some(joined(&repos))),
+        ("can clone", Some(if factory.can_clone { "yes" } else { "no" }.to_owned())),
+        ("runs", Some(joined(&factory.running))),
+        ("enrolled", Some(ago(&factory.enrolled_at, output.now))),
+    ];
+    let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&factory.id));
+    for (name, value) in facts {
+        if let Some(value) = value {
+            let _ = writeln!(text, "  {name:<9}  {}", printable(&value));
+        }
+    }
+    text
+}

@@ -1,0 +1,94 @@
+//! The fleet as a whole: events, alerts, metrics.
+
+use std::fmt::Write;
+
+use giga_api::wire::{Alert, FleetMetrics};
+use giga_domain::Stage;
+
+use super::Done;
+use super::context::Context;
+use super::job::{append, follow_until, print};
+use crate::args::FeedArgs;
+use crate::output::{Columns, Format, ago, millis, printable};
+
+/// How far back the feed is shown when nobody says from where.
+const LATEST: u64 = 50;
+
+pub(crate) async fn events(args: FeedArgs, context: &Context) -> Done {
+    let client = context.client()?;
+    if args.follow {
+        return follow_until(client.follow_fleet(args.after), &context.output, |_| false).await;
+    }
+    let after = match args.after {
+        Some(after) => after,
+        // The feed goes back for ever; what is asked for is what happened just now.
+        None => client.metrics().await?.feed_head.saturating_sub(LATEST),
+    };
+    let mut page = client.events(Some(after)).await?;
+    while let Some(after) = page.value.next_after {
+        // Only one JSON document has to be kept whole.
+        if context.output.format != Format::Json {
+            print(&page, &context.output, true)?;
+            page = client.events(Some(after)).await?;
+        } else {
+            append(&mut page, client.events(Some(after)).await?);
+        }
+    }
+    print(&page, &context.output, true)
+}
+
+pub(crate) async fn alerts(context: &Context) -> Done {
+    let answer = context.client()?.alerts().await?;
+    context.output.list(&answer.json, ("/alerts", "/code"), "nothing to look at", || {
+        let mut table = Columns::new(&["ALERT", "SINCE", "WHAT"]);
+        for Alert { code, message, since, .. } in &answer.alerts {
+            let since = since.as_deref().map_or("-".to_owned(), |at| ago(at, context.output.now));
+            table.row([printable(code), since, printable(message)]);
+        }
+        table.render()
+    })
+}
+
+pub(crate) async fn metrics(context: &Context) -> Done {
+    let answer = context.client()?.metrics().await?;
+    context.output.one(&answer.json, "/feedHead", || metrics_text(&answer))
+}
+
+fn metrics_text(metrics: &FleetMetrics) -> String {
+    let factories = &metrics.factories;
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "factories  {} live, {} stale, {} draining",
+        factories.live, factories.stale, factories.draining
+    );
+    let used = (factories.utilisation * 100.0).round();
+    let _ = writeln!(text, "seats      {} of {} used ({used}%)", factories.seats_used, factories.seats);
+    let oldest = metrics.oldest_queued_ms.map_or("nothing is queued".to_owned(), millis);
+    let _ = writeln!(text, "longest    {oldest}");
+    let _ = writeln!(
+        text,
+        "store      {} commits carried {} commands, {} retried",
+        metrics.store.commits, metrics.store.commands, metrics.store.retries
+    );
+    if metrics.products.is_empty() {
+        return text;
+    }
+    // Only the stages that any job is in: ten columns of zeros tell nothing.
+    let used: Vec<&str> = Stage::ALL
+        .map(Stage::as_str)
+        .into_iter()
+        .filter(|stage| metrics.products.iter().any(|p| p.by_stage.get(*stage).is_some_and(|n| *n > 0)))
+        .collect();
+    let header: Vec<String> =
+        std::iter::once("PRODUCT".to_owned()).chain(used.iter().map(|s| s.to_uppercase())).collect();
+    let mut table = Columns::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    for product in &metrics.products {
+        let counts = used.iter().map(|stage| product.by_stage.get(*stage).copied().unwrap_or(0).to_string());
+        table.row(std::iter::once(printable(&product.product_id)).chain(counts));
+    }
+    table.right(&(1..=used.len()).collect::<Vec<_>>());
+    text.push('\n');
+    text.push_str(&table.render());
+    text
+}

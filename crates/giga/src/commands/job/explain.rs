@@ -1,0 +1,100 @@
+//! Why a job is where it is: the sentence first, then what is in the way, what would help, and the whole fleet.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use comfy_table::{Cell, Color};
+use giga_api::wire::{Explanation, FactoryVerdict};
+
+use crate::commands::Done;
+use crate::commands::context::Context;
+use crate::output::{Columns, printable};
+
+pub(super) async fn explain(meant: &str, context: &Context) -> Done {
+    let client = context.client()?;
+    let id = context.job_id(&client, meant).await?;
+    let answer = client.explain(&id).await?;
+    let job = client.job(&id).await?;
+    context.output.one(&answer.json, "/summary", || {
+        let about = format!("{} ({}) is {}:", printable(&job.name), job.id, printable(&job.stage));
+        explanation_text(&about, &answer)
+    })
+}
+
+pub(super) fn explanation_text(about: &str, explanation: &Explanation) -> String {
+    let mut text = format!("{about} \x1b[1m{}\x1b[0m\n", printable(&explanation.summary));
+    if !explanation.blockers.is_empty() {
+        text.push_str("\nIn the way\n");
+        for blocker in &explanation.blockers {
+            let _ = writeln!(text, "  {}: {}", printable(&blocker.code), printable(&blocker.message));
+        }
+    }
+    if !explanation.remedies.is_empty() {
+        text.push_str("\nWhat would help\n");
+        for remedy in &explanation.remedies {
+            let _ = writeln!(text, "  - {}", printable(&remedy.message));
+            if let Some(command) = &remedy.command {
+                let _ = writeln!(text, "      \x1b[36m{}\x1b[0m", printable(command));
+            }
+        }
+    }
+    if !explanation.factories.is_empty() {
+        text.push_str("\nFactories\n");
+        let table = factories_table(&explanation.factories);
+        for line in table.lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+/// One column per score term, where any factory has a score; reasons where any is rejected.
+fn factories_table(factories: &[FactoryVerdict]) -> String {
+    let terms: BTreeSet<&str> = factories.iter().flat_map(|f| f.terms.keys().map(String::as_str)).collect();
+    let scored = factories.iter().any(|f| f.score.is_some());
+    let rejected = factories.iter().any(|f| f.rejected_by.is_some());
+    let mut header = vec!["FACTORY".to_owned(), "VERDICT".to_owned()];
+    if scored {
+        header.push("SCORE".to_owned());
+        header.extend(terms.iter().map(|term| words_of(term)));
+    }
+    if rejected {
+        header.push("BECAUSE".to_owned());
+    }
+    let mut table = Columns::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    for factory in factories {
+        let verdict = if factory.feasible {
+            Cell::new("fits").fg(Color::Green)
+        } else {
+            Cell::new("no").fg(Color::Red)
+        };
+        let mut row = vec![Cell::new(printable(&factory.factory_id)), verdict];
+        if scored {
+            row.push(Cell::new(factory.score.map_or("-".to_owned(), |score| format!("{score:.2}"))));
+            row.extend(terms.iter().map(|term| {
+                Cell::new(factory.terms.get(*term).map_or("-".to_owned(), |value| format!("{value:+.2}")))
+            }));
+        }
+        if rejected {
+            let because = factory.rejected_by.as_ref().map(|r| format!("it {}", printable(&r.detail)));
+            row.push(Cell::new(because.unwrap_or_default()));
+        }
+        table.row(row);
+    }
+    if scored {
+        table.right(&(2..=2 + terms.len()).collect::<Vec<_>>());
+    }
+    table.render()
+}
+
+/// `capabilityFit` as `CAPABILITY FIT`.
+fn words_of(term: &str) -> String {
+    let mut words = String::new();
+    for c in printable(term).chars() {
+        if c.is_uppercase() {
+            words.push(' ');
+        }
+        words.extend(c.to_uppercase());
+    }
+    words
+}

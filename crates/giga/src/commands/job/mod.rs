@@ -1,0 +1,35 @@
+//! `giga job …`
+
+mod act;
+mod events;
+mod explain;
+mod init;
+mod list;
+mod manifest_file;
+mod show;
+mod submit;
+mod wait;
+
+pub(crate) use events::{append, follow_until, print};
+pub(crate) use show::job_text;
+
+use super::Done;
+use super::context::Context;
+use crate::args::JobCommand;
+
+pub(crate) async fn run(command: JobCommand, context: &Context) -> Done {
+    match command {
+        JobCommand::Submit(args) => submit::submit(args, context).await,
+        JobCommand::Plan { file } => submit::plan(&file, context).await,
+        JobCommand::List(args) => list::list(args, context).await,
+        JobCommand::Show(args) => show::show(&args.job, context).await,
+        JobCommand::Explain(args) => explain::explain(&args.job, context).await,
+        JobCommand::Events(args) => events::events(args, context).await,
+        JobCommand::Wait(args) => wait::wait(args, context).await,
+        JobCommand::Ship(args) => act::act("ship", args, context).await,
+        JobCommand::Requeue(args) => act::act("requeue", args, context).await,
+        JobCommand::Reject(args) => act::act("reject", args, context).await,
+        JobCommand::Cancel(args) => act::act("cancel", args, context).await,
+        JobCommand::Init(args) => init::init(&args, context),
+    }
+}

@@ -1,0 +1,97 @@
+//! One job in full.
+
+use std::fmt::Write;
+
+use giga_api::wire::{Job, Run};
+
+use crate::commands::Done;
+use crate::commands::context::Context;
+use crate::output::{Columns, Output, ago, dash, joined, printable};
+
+pub(super) async fn show(meant: &str, context: &Context) -> Done {
+    let client = context.client()?;
+    let id = context.job_id(&client, meant).await?;
+    let job = client.job(&id).await?;
+    let runs = client.runs(&id).await?;
+    context.output.one(&job.json, "/id", || {
+        let mut text = job_text(&job, &runs.runs, &context.output);
+        if let Some(body) = job.body_md.as_deref().filter(|body| !body.trim().is_empty()) {
+            text.push_str("\nBody\n");
+            for line in printable(body).trim_end().lines() {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        text
+    })
+}
+
+/// The facts that are there, one per line, and a table of runs.
+pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
+    let when = |time: &str| format!("{} ({})", printable(time), ago(time, output.now));
+    let lease = job.lease.as_ref();
+    let failure = job.failure.as_ref().map(|failure| match &failure.detail {
+        Some(detail) => format!("{}: {detail}", failure.reason),
+        None => failure.reason.clone(),
+    });
+    let checkpoint = job.checkpoint.as_ref().map(|checkpoint| {
+        let parts = [&checkpoint.wip_ref, &checkpoint.commit, &checkpoint.session_id, &checkpoint.note];
+        parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")
+    });
+    let waits_until = job.ready_at.as_ref().filter(|at| ago(at, output.now).starts_with("in "));
+    let facts = [
+        ("id", Some(job.id.clone())),
+        ("stage", Some(job.stage.clone())),
+        ("failure", failure),
+        (
+            "held by",
+            lease.map(|l| format!("{} (lease ends {})", l.factory_id, ago(&l.expires_at, output.now))),
+        ),
+        ("not before", waits_until.map(|at| when(at))),
+        ("approved by", (!job.approvals.is_empty()).then(|| joined(&job.approvals))),
+        ("product", Some(job.product_id.clone())),
+        ("priority", Some(job.priority.clone())),
+        ("repo", job.repo.clone()),
+        ("engine", Some(job.engine.clone().unwrap_or_else(|| "any".to_owned()))),
+        ("needs", Some(joined(&job.capabilities))),
+        ("depends on", (!job.deps.is_empty()).then(|| format!("{} of {}", job.deps_mode, joined(&job.deps)))),
+        ("attempts", Some(job.attempts.to_string())),
+        ("epoch", Some(job.lease_epoch.to_string())),
+        ("revision", Some(job.rev.to_string())),
+        ("checkpoint", checkpoint),
+        ("key", job.idempotency_key.clone()),
+        ("created", Some(when(&job.created_at))),
+        ("updated", Some(when(&job.updated_at))),
+    ];
+    let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&job.name));
+    for (name, value) in facts {
+        if let Some(value) = value {
+            let _ = writeln!(text, "  {name:<11}  {}", printable(&value));
+        }
+    }
+    if !runs.is_empty() {
+        text.push_str("\nRuns\n");
+        for line in runs_table(runs, output).lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+fn runs_table(runs: &[Run], output: &Output) -> String {
+    let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT"]);
+    for run in runs {
+        let time = |at: &Option<String>| at.as_deref().map_or("-".to_owned(), |at| ago(at, output.now));
+        let failure = run.failure.as_ref().map(|f| f.detail.clone().unwrap_or_else(|| f.reason.clone()));
+        let result = failure.or_else(|| run.report.summary.clone()).or_else(|| run.report.branch.clone());
+        table.row([
+            run.lease_epoch.to_string(),
+            printable(&run.factory_id),
+            printable(&run.outcome),
+            time(&run.started_at),
+            time(&run.ended_at),
+            run.report.cost_usd.map_or("-".to_owned(), |usd| format!("${usd:.2}")),
+            printable(dash(result.as_deref())),
+        ]);
+    }
+    table.render()
+}

@@ -1,0 +1,154 @@
+//! Waiting for jobs. The job itself decides, events only say when to look again: a stage that was left between two
+//! looks is not missed, because the event that led to it is seen.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use giga_api::client::{Client, Signal};
+use giga_api::wire::Job;
+use giga_domain::Stage;
+use serde_json::json;
+
+use super::events::{last_seq, tell};
+use crate::args::WaitArgs;
+use crate::commands::Done;
+use crate::commands::context::Context;
+use crate::exit::{self, CliError};
+use crate::output::{Format, printable, progress, say};
+
+pub(super) async fn wait(args: WaitArgs, context: &Context) -> Done {
+    let client = context.client()?;
+    let mut ids = Vec::with_capacity(args.jobs.len());
+    for meant in &args.jobs {
+        ids.push(context.job_id(&client, meant).await?);
+    }
+    wait_for(&client, ids, &args.until, args.timeout, context).await
+}
+
+/// Waits for all of them at once. The first in the given order that did not make it decides the exit code.
+pub(super) async fn wait_for(
+    client: &Client,
+    ids: Vec<String>,
+    until: &str,
+    timeout: Option<Duration>,
+    context: &Context,
+) -> Done {
+    let waiting = join_all(ids.iter().map(|id| wait_for_one(client, id, until, context)));
+    let ended = match timeout {
+        None => waiting.await,
+        Some(timeout) => match tokio::time::timeout(timeout, waiting).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let many = if ids.len() == 1 { "the job is" } else { "not all jobs are" };
+                say(&format!("timed out: {many} not {until} yet"));
+                return Err(CliError::Ended(exit::TIMEOUT));
+            }
+        },
+    };
+    let mut code = exit::OK;
+    for ended in ended {
+        let ended = ended?;
+        if code == exit::OK {
+            code = ended;
+        }
+    }
+    if code == exit::OK { Ok(()) } else { Err(CliError::Ended(code)) }
+}
+
+async fn wait_for_one(client: &Client, id: &str, until: &str, context: &Context) -> Result<u8, CliError> {
+    // In this order nothing falls between: what happens after the count is in the stream.
+    let seen = last_seq(client, id).await?;
+    let mut job = client.job(id).await?.value;
+    let mut follow = client.follow_job(id, seen);
+    loop {
+        if let Some(code) = verdict(&job, until) {
+            return ended(&job, code, context);
+        }
+        loop {
+            match follow.next().await? {
+                Signal::Event(event) => {
+                    let Some(to) = event.to.clone() else { continue };
+                    progress(&format!("{} {to}: {}", job.name, event.cause));
+                    job = client.job(id).await?.value;
+                    // It was there, even if it has moved on since.
+                    if to == until {
+                        return ended(&job, exit::OK, context);
+                    }
+                    break;
+                }
+                other => tell(&other),
+            }
+        }
+    }
+}
+
+/// The exit code for a job that needs no more waiting for; `None` while there is hope.
+fn verdict(job: &Job, until: &str) -> Option<u8> {
+    if job.stage == until {
+        return Some(exit::OK);
+    }
+    let reason = job.failure.as_ref().map(|failure| failure.reason.as_str());
+    match job.stage.parse::<Stage>().ok()? {
+        // Whatever was waited for, it is past it.
+        Stage::Shipped => Some(exit::OK),
+        Stage::Failed | Stage::DeadLetter => Some(match reason {
+            Some("rejected") => exit::REJECTED,
+            Some("budget_exceeded") => exit::BUDGET,
+            _ => exit::FAILED,
+        }),
+        Stage::Cancelled => Some(exit::FAILED),
+        _ => None,
+    }
+}
+
+fn ended(job: &Job, code: u8, context: &Context) -> Result<u8, CliError> {
+    let output = &context.output;
+    match output.format {
+        Format::Table => {
+            let why = job.failure.as_ref().map(|failure| match &failure.detail {
+                Some(detail) => format!(" ({}: {detail})", failure.reason),
+                None => format!(" ({})", failure.reason),
+            });
+            let line = format!("{}  {}  {}{}", job.id, job.stage, job.name, why.unwrap_or_default());
+            output.text(&printable(&line))?;
+        }
+        Format::Name => output.text(&job.id)?,
+        Format::Json | Format::JsonLines => {
+            let line = json!({"id": job.id, "stage": job.stage, "failure": job.failure, "exitCode": code});
+            output.text(&line.to_string())?;
+        }
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use giga_api::wire::{Failure, Job};
+
+    use super::*;
+
+    fn job(stage: &str, reason: Option<&str>) -> Job {
+        let mut job: Job = serde_json::from_value(json!({
+            "id": "01J9ZK3V5N8Q4W2E6R7T1Y0ABC", "productId": "demo", "name": "x", "kind": "agent", "stage": stage,
+            "priority": "normal", "rev": 1, "leaseEpoch": 0, "capabilities": [], "deps": [], "depsMode": "all",
+            "attempts": 0, "dispatchSeq": 0, "createdAt": "", "updatedAt": "", "enqueuedAt": "",
+        }))
+        .unwrap();
+        job.failure = reason.map(|reason| Failure { reason: reason.to_owned(), detail: None });
+        job
+    }
+
+    #[test]
+    fn the_stage_decides() {
+        for waiting in ["queued", "blocked", "assigned", "building", "review", "testing"] {
+            assert_eq!(verdict(&job(waiting, None), "shipped"), None, "{waiting}");
+            assert_eq!(verdict(&job(waiting, None), waiting), Some(exit::OK), "{waiting}");
+        }
+        assert_eq!(verdict(&job("shipped", None), "review"), Some(exit::OK), "past it");
+        assert_eq!(verdict(&job("cancelled", None), "shipped"), Some(exit::FAILED));
+        assert_eq!(verdict(&job("failed", Some("crash")), "shipped"), Some(exit::FAILED));
+        assert_eq!(verdict(&job("failed", Some("crash")), "failed"), Some(exit::OK));
+        assert_eq!(verdict(&job("failed", Some("rejected")), "shipped"), Some(exit::REJECTED));
+        assert_eq!(verdict(&job("dead_letter", Some("budget_exceeded")), "shipped"), Some(exit::BUDGET));
+    }
+}

@@ -1,0 +1,43 @@
+//! What each command does. They only talk to the API and print; none of them knows a store or a clock.
+
+mod context;
+mod factory;
+mod flags;
+mod fleet;
+mod job;
+mod review;
+mod settings;
+mod token;
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, Command, ConfigCommand};
+use crate::config::Settings;
+use crate::exit::CliError;
+use context::Context;
+
+type Done = Result<(), CliError>;
+
+pub(crate) async fn run(command: Command, settings: Settings) -> Done {
+    let context = Context::new(settings)?;
+    match command {
+        Command::Job(command) => job::run(command, &context).await,
+        Command::Review(args) => review::review(args, &context).await,
+        Command::Factory(command) => factory::run(command, &context).await,
+        Command::Token(command) => token::run(command, &context).await,
+        Command::Flags(command) => flags::run(command, &context).await,
+        Command::Events(args) => fleet::events(args, &context).await,
+        Command::Alerts => fleet::alerts(&context).await,
+        Command::Metrics => fleet::metrics(&context).await,
+        Command::Config(ConfigCommand::Show) => settings::show(&context),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "giga", &mut script);
+            context.output.text(&String::from_utf8_lossy(&script))
+        }
+        Command::Version => context.output.text(concat!("giga ", env!("CARGO_PKG_VERSION"))),
+        Command::Up(_) | Command::Serve(_) => {
+            Err(CliError::failed("`up` and `serve` are not client commands"))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Looking at a job in review, and saying what one thinks of it.
+
+use std::fmt::Write;
+
+use giga_api::wire::{Job, ReviewRequest};
+use serde_json::Value;
+
+use super::Done;
+use super::context::Context;
+use super::job::job_text;
+use crate::args::{ReviewArgs, VerdictArgs};
+use crate::exit::CliError;
+use crate::output::printable;
+
+pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
+    let verdict = match args.verdict {
+        VerdictArgs { approve: true, .. } => "approve",
+        VerdictArgs { request_changes: true, .. } => "request_changes",
+        VerdictArgs { reject: true, .. } => "reject",
+        _ if args.message.is_some() || args.reviewer.is_some() => {
+            return Err(CliError::Usage(
+                "a comment needs a verdict: --approve, --request-changes or --reject".to_owned(),
+            ));
+        }
+        _ => return look(&args.job, context).await,
+    };
+    let client = context.client()?;
+    let id = context.job_id(&client, &args.job).await?;
+    let request =
+        ReviewRequest { verdict: verdict.to_owned(), reviewer: args.reviewer, comment: args.message };
+    let job = client.review(&id, &request).await?;
+    context.output.one(&job.json, "/id", || {
+        let mut line = format!("{}  {}  {}", job.id, printable(&job.stage), printable(&job.name));
+        if job.stage == "review" {
+            let _ = write!(line, "  ({})", needed(&job));
+        }
+        line
+    })
+}
+
+async fn look(meant: &str, context: &Context) -> Done {
+    let client = context.client()?;
+    let id = context.job_id(&client, meant).await?;
+    let job = client.job(&id).await?;
+    let runs = client.runs(&id).await?;
+    context.output.one(&job.json, "/id", || {
+        let mut text = job_text(&job, &runs.runs, &context.output);
+        if job.stage == "review" {
+            let _ = write!(text, "\nNeeded: {}\n", needed(&job));
+            for verdict in ["--approve", "--request-changes -m TEXT", "--reject -m TEXT"] {
+                let _ = writeln!(text, "  \x1b[36mgiga review {id} {verdict}\x1b[0m");
+            }
+        } else {
+            let _ = write!(text, "\nNot in review: it is {}.\n", printable(&job.stage));
+        }
+        text
+    })
+}
+
+/// `1 of 2 approvals, from ana or bo`.
+fn needed(job: &Job) -> String {
+    let gate = job.manifest.as_ref().and_then(|manifest| manifest.get("review"));
+    let quorum = gate.and_then(|gate| gate.get("quorum")).and_then(Value::as_u64).unwrap_or(1).max(1);
+    let reviewers = gate.and_then(|gate| gate.get("reviewers")).and_then(Value::as_array);
+    let reviewers: Vec<&str> = reviewers.into_iter().flatten().filter_map(Value::as_str).collect();
+    let who = if reviewers.is_empty() { "anyone".to_owned() } else { reviewers.join(" or ") };
+    let approvals = if quorum == 1 { "approval" } else { "approvals" };
+    printable(&format!("{} of {quorum} {approvals}, from {who}", job.approvals.len()))
+}

@@ -1,0 +1,201 @@
+//! Settings, each with its origin: flag, then `GIGA_*` environment, then giga.toml, then default.
+//!
+//! Nothing but this module reads the environment or giga.toml. Secrets are shown masked.
+
+mod file;
+mod key;
+mod mask;
+mod token;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub(crate) use key::Key;
+pub(crate) use mask::mask_url;
+
+use crate::args::Globals;
+use crate::exit::CliError;
+use file::ConfigFile;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag(&'static str),
+    Environment(&'static str),
+    File {
+        path: PathBuf,
+        /// It lies in the working folder or above: whoever wrote the project wrote it, not the user.
+        of_project: bool,
+    },
+    /// The coordinator on this machine left it there.
+    DataFolder(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::File { path, .. } => write!(f, "file {}", path.display()),
+            Self::DataFolder(path) => write!(f, "found in {}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// What the process was started with. A value of its own, so that tests need no environment.
+pub(crate) struct Surroundings {
+    pub(crate) environment: Box<dyn Fn(&str) -> Option<String>>,
+    pub(crate) working_folder: PathBuf,
+}
+
+impl Surroundings {
+    pub(crate) fn real() -> Self {
+        Self {
+            environment: Box::new(|name| std::env::var(name).ok()),
+            working_folder: std::env::current_dir().unwrap_or_default(),
+        }
+    }
+
+    /// An empty variable counts as none.
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.environment)(name).filter(|value| !value.is_empty())
+    }
+
+    fn home_folder(&self, xdg: &str, under_home: &str) -> PathBuf {
+        let base = self.variable(xdg).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = base.or_else(|| self.variable("HOME").map(|home| Path::new(&home).join(under_home)));
+        base.unwrap_or_default().join("gigafactory")
+    }
+}
+
+/// Everything that was said, not yet judged.
+pub(crate) struct Settings {
+    flags: Vec<(Key, String)>,
+    surroundings: Surroundings,
+    files: Vec<ConfigFile>,
+}
+
+impl Settings {
+    pub(crate) fn load(flags: Vec<(Key, String)>, surroundings: Surroundings) -> Result<Self, CliError> {
+        let mut files = Vec::new();
+        let upwards = surroundings.working_folder.ancestors();
+        if let Some(path) = upwards.map(|folder| folder.join(file::NAME)).find(|path| path.is_file()) {
+            files.push(ConfigFile::read(path, true)?);
+        }
+        let own = surroundings.home_folder("XDG_CONFIG_HOME", ".config").join(file::NAME);
+        let mut settings = Self { flags, surroundings, files };
+        settings.add_own_file(own)?;
+        let in_data = settings.data().value.join(file::NAME);
+        settings.add_own_file(in_data)?;
+        Ok(settings)
+    }
+
+    fn add_own_file(&mut self, path: PathBuf) -> Result<(), CliError> {
+        if path.is_file() && self.files.iter().all(|file| file.path != path) {
+            self.files.push(ConfigFile::read(path, false)?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<Setting<String>> {
+        if let Some((_, value)) = self.flags.iter().find(|(name, _)| *name == key) {
+            return Some(Setting { value: value.clone(), origin: Origin::Flag(key.flag()) });
+        }
+        if let Some(value) = self.surroundings.variable(key.variable()) {
+            return Some(Setting { value, origin: Origin::Environment(key.variable()) });
+        }
+        self.files.iter().find_map(|file| file.get(key))
+    }
+
+    fn get_or(&self, key: Key, default: &str) -> Setting<String> {
+        self.get(key).unwrap_or_else(|| Setting { value: default.to_owned(), origin: Origin::Default })
+    }
+
+    pub(crate) fn data(&self) -> Setting<PathBuf> {
+        match self.get(Key::Data) {
+            Some(Setting { value, origin }) => Setting { value: value.into(), origin },
+            None => {
+                let value = self.surroundings.home_folder("XDG_DATA_HOME", ".local/share");
+                Setting { value, origin: Origin::Default }
+            }
+        }
+    }
+
+    /// The coordinator on this machine is found by the address that it left in its folder.
+    pub(crate) fn url(&self) -> Setting<String> {
+        self.get(Key::Url).unwrap_or_else(|| {
+            let data = self.data();
+            let path = data.value.join("url");
+            match std::fs::read_to_string(&path) {
+                Ok(text) => {
+                    let origin = match data.origin {
+                        // Whoever chose the folder chose the address in it.
+                        Origin::File { of_project: true, .. } => Origin::File { path, of_project: true },
+                        _ => Origin::DataFolder(path),
+                    };
+                    Setting { value: text.trim().to_owned(), origin }
+                }
+                Err(_) => {
+                    Setting { value: format!("http://{}", Key::DEFAULT_LISTEN), origin: Origin::Default }
+                }
+            }
+        })
+    }
+
+    pub(crate) fn product(&self) -> Option<Setting<String>> {
+        self.get(Key::Product)
+    }
+
+    pub(crate) fn listen(&self) -> Setting<String> {
+        self.get_or(Key::Listen, Key::DEFAULT_LISTEN)
+    }
+
+    pub(crate) fn store(&self) -> Setting<String> {
+        let embedded = format!("sqlite:{}", self.data().value.join("giga.db").display());
+        self.get_or(Key::Store, &embedded)
+    }
+
+    pub(crate) fn output(&self) -> Setting<String> {
+        self.get_or(Key::Output, "table")
+    }
+
+    pub(crate) fn log(&self, default: &str) -> Setting<String> {
+        self.get_or(Key::Log, default)
+    }
+
+    pub(crate) fn log_format(&self) -> Setting<String> {
+        self.get_or(Key::LogFormat, "text")
+    }
+}
+
+/// The flags that were given, by the setting they stand for.
+pub(crate) fn flags(
+    globals: &Globals,
+    listen: Option<&String>,
+    store: Option<&String>,
+) -> Vec<(Key, String)> {
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let given = [
+        (Key::Url, globals.url.clone()),
+        (Key::TokenFile, path(&globals.token_file)),
+        (Key::Product, globals.product.clone()),
+        (Key::Output, globals.output.clone()),
+        (Key::Data, path(&globals.data)),
+        (Key::Log, globals.log.clone()),
+        (Key::LogFormat, globals.log_format.clone()),
+        (Key::Listen, listen.cloned()),
+        (Key::Store, store.cloned()),
+    ];
+    given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+#[cfg(test)]
+mod tests;

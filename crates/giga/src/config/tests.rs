@@ -1,0 +1,143 @@
+use std::collections::HashMap;
+
+use giga_domain::token::Secret;
+
+use super::*;
+
+struct World {
+    folder: tempfile::TempDir,
+    variables: HashMap<String, String>,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("home/project/deep")).unwrap();
+        let variables =
+            HashMap::from([("HOME".to_owned(), folder.path().join("home").display().to_string())]);
+        Self { folder, variables }
+    }
+
+    fn set(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    fn file(self, path: &str, text: &str) -> Self {
+        let path = self.folder.path().join("home").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    fn load(&self, flags: &[(Key, &str)]) -> Result<Settings, CliError> {
+        let variables = self.variables.clone();
+        let surroundings = Surroundings {
+            environment: Box::new(move |name| variables.get(name).cloned()),
+            working_folder: self.folder.path().join("home/project/deep"),
+        };
+        Settings::load(flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect(), surroundings)
+    }
+}
+
+fn token(byte: u8) -> String {
+    Secret::from_random("user", [byte; 32]).reveal().to_owned()
+}
+
+#[test]
+fn flag_beats_environment_beats_file_beats_default() {
+    let bare = World::new();
+    assert_eq!(bare.load(&[]).unwrap().listen().origin, Origin::Default);
+
+    let world = World::new().file("project/giga.toml", "listen = \"file:1\"\n");
+    let from_file = world.load(&[]).unwrap().listen();
+    assert_eq!(from_file.value, "file:1");
+    assert!(matches!(from_file.origin, Origin::File { of_project: true, .. }), "found from a folder below");
+
+    let world = world.set("GIGA_LISTEN", "environment:1");
+    assert_eq!(world.load(&[]).unwrap().listen().origin, Origin::Environment("GIGA_LISTEN"));
+    let flagged = world.load(&[(Key::Listen, "flag:1")]).unwrap().listen();
+    assert_eq!(flagged, Setting { value: "flag:1".to_owned(), origin: Origin::Flag("--listen") });
+}
+
+#[test]
+fn the_project_goes_before_the_user_before_the_data_folder() {
+    let world = World::new()
+        .file("project/giga.toml", "product = \"project\"")
+        .file(".config/gigafactory/giga.toml", "product = \"user\"\noutput = \"json\"")
+        .file(".local/share/gigafactory/giga.toml", "output = \"name\"\nlog = \"debug\"");
+    let settings = world.load(&[]).unwrap();
+    assert_eq!(settings.product().unwrap().value, "project");
+    assert_eq!(settings.output().value, "json");
+    assert_eq!(settings.log("warn").value, "debug");
+}
+
+#[test]
+fn a_file_that_is_wrong_says_where() {
+    let refused =
+        |text: &str| World::new().file("project/giga.toml", text).load(&[]).err().unwrap().to_string();
+    assert!(refused("x = 1\nurl = = 2").contains("giga.toml:2: "));
+    assert!(refused("ulr = \"x\"").ends_with("there is no setting `ulr`; did you mean `url`?"));
+    assert!(refused("url = 5").ends_with("`url` must be text, such as url = \"…\""));
+    assert!(refused("token = \"x\"").contains("token-file"));
+}
+
+#[test]
+fn the_coordinator_on_this_machine_is_found() {
+    let world = World::new()
+        .file(".local/share/gigafactory/url", "http://127.0.0.1:4321\n")
+        .file(".local/share/gigafactory/admin.token", &token(1));
+    let settings = world.load(&[]).unwrap();
+    assert_eq!(settings.url().value, "http://127.0.0.1:4321");
+    let found = settings.token_for(&settings.url()).unwrap().unwrap();
+    assert_eq!(found.secret.reveal(), token(1));
+    assert_eq!(found.masked().chars().count(), 17);
+    assert_eq!(World::new().load(&[]).unwrap().url().value, "http://127.0.0.1:7717");
+}
+
+#[test]
+fn tokens_are_taken_in_order() {
+    let world = World::new()
+        .file(".local/share/gigafactory/admin.token", &token(1))
+        .file(".config/gigafactory/giga.toml", "token-file = \"my.token\"")
+        .file(".config/gigafactory/my.token", &token(2));
+    let secret = |world: &World, flags: &[(Key, &str)]| {
+        world.load(flags).unwrap().token().unwrap().unwrap().secret.reveal().to_owned()
+    };
+    assert_eq!(secret(&world, &[]), token(2), "relative to the file that names it");
+    let world = world.set("GIGA_TOKEN", &token(3));
+    assert_eq!(secret(&world, &[]), token(3));
+    let path = world.folder.path().join("home/.local/share/gigafactory/admin.token");
+    assert_eq!(secret(&world, &[(Key::TokenFile, path.to_str().unwrap())]), token(1));
+}
+
+#[test]
+fn what_is_not_a_token_is_never_sent() {
+    let world = World::new().file("secret", "root:x:0:0").set("GIGA_TOKEN_FILE", "");
+    let path = world.folder.path().join("home/secret");
+    let settings = world.load(&[(Key::TokenFile, path.to_str().unwrap())]).unwrap();
+    assert!(settings.token().err().unwrap().to_string().contains("not a token"));
+}
+
+#[test]
+fn a_project_cannot_lure_a_token_away() {
+    let lured = |toml: &str| {
+        let world = World::new().file("project/giga.toml", toml).set("GIGA_TOKEN", &token(1));
+        let settings = world.load(&[]).unwrap();
+        settings.token_for(&settings.url())
+    };
+    assert!(matches!(lured("url = \"http://elsewhere:7717\""), Err(CliError::Untrusted { .. })));
+    assert!(lured("url = \"http://127.0.0.1:7717\"").is_ok());
+
+    let world = World::new()
+        .file("project/giga.toml", "data = \"bait\"")
+        .file("project/bait/url", "http://elsewhere")
+        .set("GIGA_TOKEN", &token(1));
+    let settings = world.load(&[]).unwrap();
+    assert_eq!(settings.url().value, "http://elsewhere");
+    assert!(settings.token_for(&settings.url()).is_err(), "the folder is the project's, so is the address");
+
+    let world = world.set("GIGA_URL", "http://elsewhere");
+    let settings = world.load(&[]).unwrap();
+    assert!(settings.token_for(&settings.url()).is_ok(), "the user said so");
+}

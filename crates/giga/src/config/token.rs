@@ -1,0 +1,77 @@
+//! Which token is sent, and where it may be sent to.
+//!
+//! Anything that is not a token of this system is never sent: a wrong path must not leak the file behind it. A
+//! token is never sent to an address that only a project's giga.toml names, because whoever wrote the project
+//! chose it; an address on this machine is harmless.
+
+use std::path::PathBuf;
+
+use giga_api::client::is_loopback;
+use giga_domain::token::Secret;
+
+use super::{Key, Origin, Setting, Settings};
+use crate::exit::CliError;
+
+#[derive(Clone)]
+pub(crate) struct Token {
+    pub(crate) secret: Secret,
+    pub(crate) origin: Origin,
+}
+
+impl Token {
+    /// Enough to tell tokens apart, too little to use.
+    pub(crate) fn masked(&self) -> String {
+        let shown: String = self.secret.reveal().chars().take(16).collect();
+        format!("{shown}…")
+    }
+}
+
+impl Settings {
+    pub(crate) fn admin_token_path(&self) -> PathBuf {
+        self.data().value.join("admin.token")
+    }
+
+    /// The flag goes before the variables; the file that the coordinator on this machine wrote comes last.
+    pub(crate) fn token(&self) -> Result<Option<Token>, CliError> {
+        let named = self.get(Key::TokenFile);
+        let flagged = matches!(&named, Some(Setting { origin: Origin::Flag(_), .. }));
+        if !flagged && let Some(text) = self.surroundings.variable(Key::TOKEN_VARIABLE) {
+            let origin = Origin::Environment(Key::TOKEN_VARIABLE);
+            return parse(&text, origin.to_string()).map(|secret| Some(Token { secret, origin }));
+        }
+        if let Some(Setting { value, origin }) = named {
+            let text = std::fs::read_to_string(&value).map_err(|error| {
+                CliError::Config(format!("cannot read the token in {value} ({origin}): {error}"))
+            })?;
+            return parse(&text, value).map(|secret| Some(Token { secret, origin }));
+        }
+        let path = self.admin_token_path();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let secret = parse(&text, path.display().to_string())?;
+                Ok(Some(Token { secret, origin: Origin::DataFolder(path) }))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The token for this address, unless sending it there would give it away.
+    pub(crate) fn token_for(&self, url: &Setting<String>) -> Result<Option<Token>, CliError> {
+        let token = self.token()?;
+        match &url.origin {
+            Origin::File { path, of_project: true } if token.is_some() && !is_loopback(&url.value) => {
+                Err(CliError::Untrusted { url: url.value.clone(), file: path.clone() })
+            }
+            _ => Ok(token),
+        }
+    }
+
+    /// Where a token was looked for, for somebody who has none.
+    pub(crate) fn token_places(&self) -> String {
+        format!("--token-file, GIGA_TOKEN, GIGA_TOKEN_FILE, giga.toml, {}", self.admin_token_path().display())
+    }
+}
+
+fn parse(text: &str, place: String) -> Result<Secret, CliError> {
+    Secret::parse(text.trim()).map_err(|error| CliError::Config(format!("{place}: {error}")))
+}

@@ -1,0 +1,211 @@
+//! The one table from what went wrong to exit code, text and remedy. Nothing else ends the process with a code.
+
+use std::io;
+use std::path::PathBuf;
+
+use giga_api::client::ClientError;
+use giga_api::wire::Problem;
+use thiserror::Error;
+
+use crate::output::printable;
+
+pub(crate) const OK: u8 = 0;
+pub(crate) const FAILED: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
+pub(crate) const NOT_FOUND: u8 = 3;
+pub(crate) const AUTH: u8 = 4;
+pub(crate) const CONFLICT: u8 = 5;
+pub(crate) const REJECTED: u8 = 6;
+pub(crate) const BUDGET: u8 = 7;
+pub(crate) const TIMEOUT: u8 = 124;
+pub(crate) const INTERRUPTED: u8 = 130;
+
+#[derive(Debug, Error)]
+pub(crate) enum CliError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The coordinator said why not; `file` is what was handed in.
+    #[error("{file} was refused")]
+    Manifest { file: String, problem: Box<Problem> },
+    /// The coordinator wants to know who asks, and there is no token.
+    #[error("no token: looked for it in {places}")]
+    NoToken { places: String },
+    #[error("{file} names {url}, and a token is not sent where only a project's file says so", file = file.display())]
+    Untrusted { url: String, file: PathBuf },
+    /// A setting or its file is wrong.
+    #[error("{0}")]
+    Config(String),
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    NoSuchJob(String),
+    #[error("{message}")]
+    Failed { message: String, hint: Option<String> },
+    #[error("writing failed: {0}")]
+    Output(#[from] io::Error),
+    /// Everything was said already; only the code is left.
+    #[error("")]
+    Ended(u8),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl CliError {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn failed_but(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Client(ClientError::Problem(problem)) => match (problem.status, problem.code.as_str()) {
+                (_, "budget_exceeded") => BUDGET,
+                (401 | 403, _) => AUTH,
+                (404, _) => NOT_FOUND,
+                (409 | 412, _) => CONFLICT,
+                _ => FAILED,
+            },
+            Self::Client(ClientError::BadUrl { .. } | ClientError::Unsendable(_))
+            | Self::Config(_)
+            | Self::Usage(_) => USAGE,
+            Self::Client(_) | Self::Manifest { .. } | Self::Failed { .. } => FAILED,
+            Self::NoToken { .. } | Self::Untrusted { .. } => AUTH,
+            Self::NoSuchJob(_) => NOT_FOUND,
+            // Whoever read our output has seen enough.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
+            Self::Output(_) => FAILED,
+            Self::Ended(code) => *code,
+            Self::Interrupted => INTERRUPTED,
+        }
+    }
+
+    /// What is shown on stderr, without colour; nothing where everything was said already.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        match self {
+            Self::Ended(_) | Self::Interrupted => Vec::new(),
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Vec::new(),
+            Self::Manifest { file, problem } => manifest_lines(file, problem),
+            Self::Client(ClientError::Problem(problem)) if problem.errors.len() > 1 => {
+                let fields = problem.errors.iter().map(|error| Line::Detail(error.message.clone()));
+                std::iter::once(Line::Error(problem.detail.clone())).chain(fields).collect()
+            }
+            _ => {
+                let mut lines = vec![Line::Error(self.to_string())];
+                lines.extend(self.hint().map(Line::Hint));
+                lines
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Client(ClientError::Unreachable { .. }) => {
+                "is the coordinator running? start it with `giga up`, or say where it is with --url"
+                    .to_owned()
+            }
+            Self::Client(ClientError::BadAnswer { .. }) => {
+                "is that a coordinator, and of the same version as this `giga`?".to_owned()
+            }
+            Self::Client(ClientError::BadUrl { .. }) => "such as http://127.0.0.1:7717".to_owned(),
+            Self::Client(ClientError::Problem(problem)) => return problem_hint(problem),
+            Self::NoToken { .. } => {
+                "on the coordinator's machine it is found by itself; elsewhere set GIGA_TOKEN or --token-file"
+                    .to_owned()
+            }
+            Self::Untrusted { url, .. } => format!("if you trust it, say so yourself: --url {url}"),
+            Self::NoSuchJob(_) => "see what there is with `giga job list`".to_owned(),
+            Self::Failed { hint, .. } => return hint.clone(),
+            _ => return None,
+        })
+    }
+}
+
+fn problem_hint(problem: &Problem) -> Option<String> {
+    let hint = match (problem.status, problem.code.as_str()) {
+        (401, _) => "`giga config show` says which token was sent and where it comes from",
+        (403, _) => "an admin can make a token that may: giga token create --role …",
+        (412, _) => "somebody changed it meanwhile; look again and repeat",
+        (503, _) => {
+            "the coordinator runs but its store does not answer; it goes on by itself when the store is back"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// `FILE:LINE: field: message` for each problem, the form that editors understand.
+fn manifest_lines(file: &str, problem: &Problem) -> Vec<Line> {
+    if problem.errors.is_empty() {
+        return vec![Line::Error(format!("{file}: {}", problem.detail))];
+    }
+    let each = problem.errors.iter().map(|error| {
+        let place = error.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
+        // Most messages name their field themselves.
+        if error.field.is_empty() || error.message.contains(&error.field) {
+            Line::Error(format!("{place}: {}", error.message))
+        } else {
+            Line::Error(format!("{place}: {}: {}", error.field, error.message))
+        }
+    });
+    let mut lines: Vec<Line> = each.collect();
+    lines.push(Line::Hint(
+        "nothing was submitted; `giga job init -` shows every key with its meaning".to_owned(),
+    ));
+    lines
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Line {
+    Error(String),
+    Detail(String),
+    Hint(String),
+}
+
+impl Line {
+    pub(crate) fn styled(&self) -> String {
+        match self {
+            Self::Error(text) => format!("\x1b[1;31merror:\x1b[0m {}", printable(text)),
+            Self::Detail(text) => format!("  {}", printable(text)),
+            Self::Hint(text) => format!("\x1b[36mhint:\x1b[0m {}", printable(text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(status: u16, code: &str) -> CliError {
+        let problem = Problem { status, code: code.to_owned(), ..Problem::default() };
+        CliError::Client(ClientError::Problem(Box::new(problem)))
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_code() {
+        let table = [
+            (problem(401, "unauthenticated"), AUTH),
+            (problem(403, "forbidden"), AUTH),
+            (problem(404, "not_found"), NOT_FOUND),
+            (problem(409, "illegal_transition"), CONFLICT),
+            (problem(412, "rev_mismatch"), CONFLICT),
+            (problem(422, "invalid"), FAILED),
+            (problem(503, "store_unavailable"), FAILED),
+            (problem(409, "budget_exceeded"), BUDGET),
+            (CliError::Usage("x".to_owned()), USAGE),
+            (CliError::Config("x".to_owned()), USAGE),
+            (CliError::NoToken { places: String::new() }, AUTH),
+            (CliError::NoSuchJob(String::new()), NOT_FOUND),
+            (CliError::failed("x"), FAILED),
+            (CliError::Interrupted, INTERRUPTED),
+            (CliError::Output(io::ErrorKind::BrokenPipe.into()), OK),
+            (CliError::Output(io::ErrorKind::StorageFull.into()), FAILED),
+            (CliError::Ended(TIMEOUT), TIMEOUT),
+        ];
+        for (error, code) in table {
+            assert_eq!(error.exit_code(), code, "{error:?}");
+        }
+    }
+}

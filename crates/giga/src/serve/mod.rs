@@ -1,0 +1,161 @@
+//! The composition root of the coordinator: real clock, real randomness, a store, the server.
+//!
+//! Nothing is decided here about jobs. The order matters: what can fail without a trace comes first, and the ready
+//! line comes last, when everything that it promises is true.
+
+mod data;
+mod signals;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use giga_coordinator::{Coordinator, Options};
+use giga_ports::StoreError;
+use giga_server::ServerOptions;
+use giga_store::Tuning;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Setting, Settings, mask_url};
+use crate::exit::CliError;
+use crate::output::{say, warn};
+use crate::system::{SystemClock, SystemRandomness};
+use data::DataFolder;
+
+pub(crate) use data::AdminToken;
+
+/// As a service: logs, and the ready line.
+pub(crate) async fn serve(settings: &Settings) -> Result<(), CliError> {
+    run(settings, settings.store(), |_| {}).await
+}
+
+/// For people: the embedded store, and a few words on what to do next.
+pub(crate) async fn up(settings: &Settings) -> Result<(), CliError> {
+    run(settings, settings.store(), greet).await
+}
+
+struct Started<'a> {
+    url: &'a str,
+    folder: &'a DataFolder,
+    token: AdminToken,
+    settings: &'a Settings,
+}
+
+async fn run(
+    settings: &Settings,
+    store: Setting<String>,
+    greet: impl FnOnce(&Started<'_>),
+) -> Result<(), CliError> {
+    // From here on a signal ends in good order, however far the start got.
+    let shutdown = CancellationToken::new();
+    signals::cancel_on_signal(shutdown.clone())?;
+
+    let folder = DataFolder::lock(settings.data().value)?;
+    let (listener, address) = listen(settings.listen()).await?;
+    let coordinator = tokio::select! {
+        started = start(&store.value) => started?,
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    let token = folder.keep_admin_token(&coordinator).await?;
+    let url = format!("http://{}", reachable(address));
+    folder.write_url(&url)?;
+    if !address.ip().is_loopback() {
+        warn(&format!(
+            "{address} is reachable from other machines, and tokens travel unencrypted; put TLS in front"
+        ));
+    }
+    greet(&Started { url: &url, folder: &folder, token, settings });
+    ready(&url)?;
+
+    let served = giga_server::serve(coordinator.clone(), listener, ServerOptions::default(), shutdown).await;
+    coordinator.stop().await;
+    folder.remove_url();
+    served.map_err(|error| CliError::failed(format!("the server stopped: {error}")))
+}
+
+async fn listen(wanted: Setting<String>) -> Result<(TcpListener, SocketAddr), CliError> {
+    let bound = async {
+        let listener = TcpListener::bind(&wanted.value).await?;
+        let address = listener.local_addr()?;
+        Ok::<_, std::io::Error>((listener, address))
+    };
+    let (listener, address) = bound.await.map_err(|error| {
+        let message = format!("cannot listen on {}: {error}", wanted.value);
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => CliError::failed_but(
+                message,
+                "is a coordinator running already? `--listen 127.0.0.1:0` picks a free port",
+            ),
+            _ => CliError::failed_but(message, "an address and a port, such as 127.0.0.1:7717"),
+        }
+    })?;
+    Ok((listener, address))
+}
+
+/// "Everywhere" is no address to connect to; this machine is part of everywhere.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+async fn start(store: &str) -> Result<Arc<Coordinator>, CliError> {
+    let started = async {
+        let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
+        let store = giga_store::open(store, clock.clone(), Tuning::default()).await?;
+        Coordinator::start(store, clock, random, Options::default()).await
+    };
+    started.await.map_err(|error: StoreError| {
+        let message = format!("cannot open the store {}: {error}", mask_url(store));
+        if error.is_transient() {
+            CliError::failed_but(
+                message,
+                "is the database running, and may this machine and user connect to it?",
+            )
+        } else {
+            CliError::failed(message)
+        }
+    })
+}
+
+/// The one line on stdout: who started us waits for it.
+fn ready(url: &str) -> Result<(), CliError> {
+    use std::io::Write;
+    let mut stdout = std::io::stdout().lock();
+    let written = writeln!(stdout, "ready {url}").and_then(|()| stdout.flush());
+    match written {
+        // Nobody waits for it; that is no reason not to serve.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn greet(started: &Started<'_>) {
+    let Started { url, folder, token, settings } = started;
+    let token_note = match token {
+        AdminToken::Kept => "",
+        AdminToken::Written => " (new; only you can read it)",
+    };
+    let mut lines = vec![
+        "\x1b[1mGigafactory is running.\x1b[0m".to_owned(),
+        format!("  address  {url}"),
+        format!("  data     {}", folder.path().display()),
+        format!("  token    {}{token_note}", folder.token_path().display()),
+        String::new(),
+        "From another terminal:".to_owned(),
+    ];
+    // Elsewhere than by default it has to be told where to look.
+    if settings.data().origin != crate::config::Origin::Default {
+        lines.push(format!("  \x1b[36mexport GIGA_DATA={}\x1b[0m", folder.path().display()));
+    }
+    lines.push("  \x1b[36mgiga job init hello.md && giga job submit hello.md\x1b[0m".to_owned());
+    lines.push(String::new());
+    lines.push("Ctrl-C stops it; everything is kept.".to_owned());
+    for line in lines {
+        say(&line);
+    }
+}

@@ -1,0 +1,68 @@
+//! What every handler can reach, and how the server is set up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_coordinator::Coordinator;
+use giga_domain::limits;
+use tokio_util::sync::CancellationToken;
+
+use crate::live::Pulse;
+use crate::observe::HttpMetrics;
+
+/// Sizes and times; the defaults suit everyone but tests.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerOptions {
+    /// The largest manifest with its body.
+    pub manifest_bytes: usize,
+    /// The largest of all other request bodies.
+    pub request_bytes: usize,
+    /// How long a client may take to send its body.
+    pub body_timeout: Duration,
+    /// How long `/readyz` waits for the store.
+    pub ready_timeout: Duration,
+    /// The longest `?wait=` of a long poll.
+    pub longest_wait: Duration,
+    /// How often a quiet event stream says that it is still there.
+    pub keep_alive: Duration,
+    /// How often the feed is looked at while somebody waits, in case another coordinator wrote to it.
+    pub look_every: Duration,
+    /// How long a shutdown waits for requests in flight.
+    pub drain: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            manifest_bytes: limits::MANIFEST_BYTES,
+            request_bytes: limits::REQUEST_BYTES,
+            body_timeout: Duration::from_secs(30),
+            ready_timeout: Duration::from_secs(2),
+            longest_wait: Duration::from_mins(1),
+            keep_alive: Duration::from_secs(10),
+            look_every: Duration::from_secs(5),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct App {
+    pub(crate) coordinator: Arc<Coordinator>,
+    pub(crate) options: ServerOptions,
+    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) http: Arc<HttpMetrics>,
+    /// Ends streams and long polls.
+    pub(crate) stop: CancellationToken,
+}
+
+impl App {
+    pub(crate) fn new(
+        coordinator: Arc<Coordinator>,
+        options: ServerOptions,
+        stop: CancellationToken,
+    ) -> Self {
+        let pulse = Arc::new(Pulse::new(coordinator.clone(), options.look_every));
+        Self { coordinator, options, pulse, http: Arc::default(), stop }
+    }
+}

@@ -1,0 +1,110 @@
+//! The guard in front of every route: who is calling, may they, for which product, with which parameters.
+//!
+//! It knows routes only by their entry in the table, so a route without a rule cannot be reached. It never says
+//! whether a token was once valid, and never logs one.
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::Response;
+use giga_domain::ProductId;
+use giga_domain::token::{Role, Secret};
+
+use crate::app::App;
+use crate::caller::{Caller, Products, Who};
+use crate::problem::Problem;
+use crate::request::{check, header, query};
+use crate::routes::{Access, Route, Scope};
+
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) app: App,
+    pub(crate) route: &'static Route,
+}
+
+pub(crate) async fn guard(
+    State(gate): State<Gate>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let route = gate.route;
+    if route.access != Access::Public {
+        let caller = authenticate(&gate.app, request.headers()).await?;
+        admit(route.access, &caller)?;
+        let caller = narrow(route.scope, caller, request.headers())?;
+        request.extensions_mut().insert(caller);
+    }
+    query::check(request.uri(), route.query_names())?;
+    Ok(next.run(request).await)
+}
+
+async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (given.next(), given.next()) else {
+        return Err(Problem::unauthenticated(
+            "this call needs a token: send exactly one header `Authorization: Bearer giga_…`",
+        ));
+    };
+    let malformed = || {
+        Problem::unauthenticated(
+            "the Authorization header is malformed: it should be `Bearer`, a space and a token",
+        )
+    };
+    let (scheme, text) = value.to_str().ok().and_then(|v| v.trim().split_once(' ')).ok_or_else(malformed)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(malformed());
+    }
+    let secret = Secret::parse(text.trim()).map_err(|error| Problem::unauthenticated(error.to_string()))?;
+    match app.coordinator.authenticate(&secret).await? {
+        Some(token) => Ok(Caller::new(token, secret)),
+        None => Err(Problem::unauthenticated("the token is unknown, revoked or expired")),
+    }
+}
+
+fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
+    let needed = match (access, &caller.who) {
+        (Access::Public, _) | (Access::Factory | Access::RoleOrFactory(_), Who::Factory(_)) => return Ok(()),
+        (Access::Role(least) | Access::RoleOrFactory(least), Who::User(role)) if *role >= least => {
+            return Ok(());
+        }
+        (Access::Role(least) | Access::RoleOrFactory(least), _) => at_least(least),
+        (Access::Factory, Who::User(_)) => "the token of the factory itself".to_owned(),
+    };
+    let has = match &caller.who {
+        Who::User(role) => format!("this token has the role {}", role.as_str()),
+        Who::Factory(factory) => format!("this is the token of factory {factory}"),
+    };
+    Err(Problem::forbidden(format!("this call needs {needed}; {has}")))
+}
+
+fn at_least(role: Role) -> String {
+    match role {
+        Role::Admin => "the role admin".to_owned(),
+        role => format!("the role {} or higher", role.as_str()),
+    }
+}
+
+/// Cuts the caller's products to the one that `x-product-id` names. A product outside the token's scope is refused
+/// in the same words whether or not it exists.
+fn narrow(scope: Scope, mut caller: Caller, headers: &HeaderMap) -> Result<Caller, Problem> {
+    if scope == Scope::Fleet && caller.products != Products::All {
+        let own = caller.products.listed();
+        return Err(Problem::forbidden(format!(
+            "this call is about the whole fleet and needs a token for every product; this token is for {own}"
+        )));
+    }
+    if let Some(text) = header::single(headers, "x-product-id")? {
+        let product: ProductId = check::id("x-product-id", text)?;
+        if !caller.products.allows(&product) {
+            let own = caller.products.listed();
+            return Err(Problem::forbidden(format!(
+                "x-product-id: this token is for {own}, not for {product}"
+            )));
+        }
+        if scope.narrows() {
+            caller.products = Products::Only(vec![product]);
+        }
+    }
+    Ok(caller)
+}

@@ -1,0 +1,147 @@
+//! Who is asking, and which products they may see.
+//!
+//! A caller is made only by the guard, from a live token. An empty list of products never means "every product" here,
+//! so that a filter that lost its last entry cannot open up.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use giga_domain::token::{Grant, Role, Secret, TokenRecord};
+use giga_domain::{Actor, FactoryId, Job, JobId, ProductId, TokenId};
+
+use crate::app::App;
+use crate::problem::Problem;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Products {
+    All,
+    Only(Vec<ProductId>),
+}
+
+impl Products {
+    fn of(products: &[ProductId]) -> Self {
+        if products.is_empty() { Self::All } else { Self::Only(products.to_vec()) }
+    }
+
+    pub(crate) fn allows(&self, product: &ProductId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(own) => own.contains(product),
+        }
+    }
+
+    /// May something that serves `others` (empty: every product) serve one of these?
+    pub(crate) fn meets(&self, others: &[ProductId]) -> bool {
+        others.is_empty() || others.iter().any(|product| self.allows(product))
+    }
+
+    /// Is a scope of `others` (empty: every product) no wider than this?
+    pub(crate) fn covers(&self, others: &[ProductId]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(own) => !others.is_empty() && others.iter().all(|product| own.contains(product)),
+        }
+    }
+
+    /// As store filters want it: empty allows everything.
+    pub(crate) fn as_filter(&self) -> &[ProductId] {
+        match self {
+            Self::All => &[],
+            Self::Only(own) => own,
+        }
+    }
+
+    /// For messages.
+    pub(crate) fn listed(&self) -> String {
+        match self {
+            Self::All => "every product".to_owned(),
+            Self::Only(own) => own.iter().map(ProductId::as_str).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Who {
+    User(Role),
+    Factory(FactoryId),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) token: TokenId,
+    pub(crate) label: String,
+    pub(crate) who: Who,
+    /// What the token allows: the measure of what its bearer may hand out or change for everybody.
+    pub(crate) scope: Products,
+    /// The same, narrowed by `x-product-id`: the measure of what is shown and meant.
+    pub(crate) products: Products,
+    /// To ask again later whether the token is still live.
+    pub(crate) secret: Secret,
+}
+
+impl Caller {
+    pub(crate) fn new(token: TokenRecord, secret: Secret) -> Self {
+        let (who, products) = match token.grant {
+            Grant::User { role, products } => (Who::User(role), Products::of(&products)),
+            Grant::Factory { factory, scope } => (Who::Factory(factory), Products::of(&scope.products)),
+        };
+        Self { token: token.id, label: token.label, who, scope: products.clone(), products, secret }
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
+        match &self.who {
+            Who::User(_) => Actor::Token(self.token.clone()),
+            Who::Factory(factory) => Actor::Factory(factory.clone()),
+        }
+    }
+
+    /// The factory whose token this is.
+    pub(crate) fn factory(&self) -> Result<&FactoryId, Problem> {
+        match &self.who {
+            Who::Factory(factory) => Ok(factory),
+            Who::User(role) => {
+                let role = role.as_str();
+                Err(Problem::forbidden(format!(
+                    "only a factory may do this, with its own token; this token has the role {role}"
+                )))
+            }
+        }
+    }
+
+    /// A factory speaks for itself only.
+    pub(crate) fn speaks_for(&self, given: &FactoryId) -> Result<(), Problem> {
+        let own = self.factory()?;
+        if own == given {
+            Ok(())
+        } else {
+            Err(Problem::forbidden(format!(
+                "factoryId: this token belongs to factory {own}, it cannot speak for {given}"
+            )))
+        }
+    }
+
+    fn sees(&self, job: &Job) -> bool {
+        let its_own = match &self.who {
+            Who::User(_) => true,
+            // What it holds, or held last: after a restart it asks what became of its work.
+            Who::Factory(factory) => job.last_factory.as_ref() == Some(factory),
+        };
+        its_own && self.products.allows(&job.product)
+    }
+}
+
+impl App {
+    /// The job, unless it does not exist or is none of the caller's business: both answer alike.
+    pub(crate) async fn visible_job(&self, caller: &Caller, id: JobId) -> Result<Job, Problem> {
+        let job = self.coordinator.reads().job(id).await?;
+        job.filter(|job| caller.sees(job)).ok_or_else(|| Problem::no_job(id))
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| Problem::internal("a public route asked who is calling"))
+    }
+}

@@ -1,0 +1,129 @@
+//! For machines that watch machines: probes, Prometheus, and the document of the API.
+//!
+//! Nobody authenticates here, so nothing is said that would help a stranger: what is wrong with the store in its own
+//! words goes to the log only.
+
+use std::sync::LazyLock;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use giga_api::wire;
+use giga_domain::Stage;
+use giga_ports::StoreError;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::Registry;
+
+use super::Answer;
+use crate::app::App;
+use crate::problem::Problem;
+
+pub(crate) async fn document() -> Response {
+    static DOCUMENT: LazyLock<String> =
+        LazyLock::new(|| crate::openapi().to_json().expect("the document has only string keys"));
+    ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
+}
+
+pub(crate) async fn live() -> &'static str {
+    "ok\n"
+}
+
+pub(crate) async fn ready(State(app): State<App>) -> Response {
+    let problem = if app.stop.is_cancelled() {
+        Some("the coordinator is shutting down".to_owned())
+    } else {
+        store_problem(&app).await
+    };
+    let status = if problem.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(wire::Readiness { ready: problem.is_none(), problem })).into_response()
+}
+
+async fn store_problem(app: &App) -> Option<String> {
+    let timeout = app.options.ready_timeout;
+    let Ok(answer) = tokio::time::timeout(timeout, app.coordinator.reads().ping()).await else {
+        tracing::warn!(?timeout, "the store did not answer a ping in time");
+        return Some("the store does not answer".to_owned());
+    };
+    let error = answer.err()?;
+    tracing::warn!(%error, "the store is not well");
+    Some(match error {
+        StoreError::Unavailable { .. } => "the store cannot be reached".to_owned(),
+        _ => "the store is broken".to_owned(),
+    })
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QueueLabels {
+    product: String,
+    stage: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FactoryLabels {
+    state: &'static str,
+}
+
+/// Counters are kept where things happen; gauges are read from the fleet at each scrape.
+pub(crate) async fn prometheus(State(app): State<App>) -> Answer<Response> {
+    let mut registry = Registry::with_prefix("giga");
+    app.coordinator.metrics().register(&mut registry);
+    registry.register("http_requests", "Requests by route and status", app.http.requests.clone());
+    let stats = app.coordinator.store_stats();
+    for (name, help, value) in [
+        ("store_commits", "Write transactions that were committed", stats.commits),
+        ("store_commands", "Commands that the transactions carried", stats.commands),
+        ("store_retries", "Transactions that had to be run again", stats.retries),
+    ] {
+        registry.register(name, help, ConstCounter::new(value));
+    }
+    let reached = fleet_gauges(&app, &mut registry).await;
+    if let Err(error) = &reached {
+        tracing::warn!(%error, "metrics of the fleet could not be read");
+    }
+    registry.register("store_up", "Whether the store answered", ConstGauge::new(i64::from(reached.is_ok())));
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|error| Problem::internal(&error.to_string()))?;
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(CONTENT_TYPE, content_type)], text).into_response())
+}
+
+async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coordinator::Error> {
+    let fleet = app.coordinator.fleet_metrics().await?;
+    let depth = Family::<QueueLabels, Gauge>::default();
+    for product in &fleet.products {
+        for stage in Stage::ALL {
+            let labels = QueueLabels { product: product.product.to_string(), stage: stage.as_str() };
+            depth.get_or_create(&labels).set(product.state.count(stage) as i64);
+        }
+    }
+    registry.register("queue_depth", "Jobs by product and stage", depth);
+    let factories = Family::<FactoryLabels, Gauge>::default();
+    for (state, count) in [
+        ("live", fleet.factories_live),
+        ("stale", fleet.factories_stale),
+        ("draining", fleet.factories_draining),
+    ] {
+        factories.get_or_create(&FactoryLabels { state }).set(count as i64);
+    }
+    registry.register("factories", "Factories; a draining one is also live or stale", factories);
+    let head = i64::try_from(fleet.feed_head.0).unwrap_or(i64::MAX);
+    for (name, help, value) in [
+        ("seats", "Seats of live factories", i64::from(fleet.seats)),
+        ("seats_used", "Seats that are taken", i64::from(fleet.seats_used)),
+        ("feed_head", "The last position of the event feed", head),
+        (
+            "oldest_queued_seconds",
+            "How long the longest waiting job has waited",
+            fleet.oldest_queued.map_or(0, |age| age.as_secs() as i64),
+        ),
+    ] {
+        registry.register(name, help, ConstGauge::new(value));
+    }
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! What factories say about the jobs that they take and hold.
+//!
+//! The holder is always the factory whose token this is, never one that a body names; whether it still holds the job
+//! is judged by the epoch inside the store's write and nowhere before it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use giga_api::wire;
+use giga_coordinator::{Accept, Error};
+use giga_domain::{
+    Checkpoint, DispatchSeq, Epoch, FailReason, Failure, Holder, HolderAction, Job, JobId, Refusal,
+    RunReport, Stage, limits,
+};
+use giga_ports::StoreError;
+
+use super::{Answer, tagged};
+use crate::app::App;
+use crate::caller::{Caller, Products};
+use crate::problem::Problem;
+use crate::request::{JsonBody, PathText, check, did_you_mean, shown};
+use crate::shapes;
+
+/// Branches and commits: as long as git's own names can sensibly be.
+const REF_CHARS: usize = 255;
+
+pub(crate) async fn claim(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(request): JsonBody<wire::ClaimRequest>,
+) -> Answer<Response> {
+    let factory = check::id("factoryId", &request.factory_id)?;
+    let request_id = check::id("requestId", &request.request_id)?;
+    caller.speaks_for(&factory)?;
+    match app.coordinator.claim(factory, request_id).await? {
+        Some(job) => granted(&app, &job).await,
+        None => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+pub(crate) async fn accept(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(request): JsonBody<wire::AcceptRequest>,
+) -> Answer<Response> {
+    let accept = Accept {
+        job: check::id("jobId", &request.job_id)?,
+        factory: check::id("factoryId", &request.factory_id)?,
+        dispatch_seq: DispatchSeq(request.dispatch_seq),
+        request: check::id("requestId", &request.request_id)?,
+    };
+    caller.speaks_for(&accept.factory)?;
+    let id = accept.job;
+    match app.coordinator.accept(accept).await {
+        Ok(job) => granted(&app, &job).await,
+        // Another product's job is told from one that does not exist by nothing at all.
+        Err(Error::NotYours(_)) if !app.in_scope(&caller, id).await? => {
+            Err(Error::NotYours("it is gone").into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn granted(app: &App, job: &Job) -> Answer<Response> {
+    let lease = job.lease().ok_or_else(|| Problem::internal("a granted job has no lease"))?;
+    let text = app.coordinator.reads().job_text(job.id).await?;
+    let text = text.ok_or_else(|| Problem::internal("a granted job has no text"))?;
+    Ok(Json(wire::ClaimAnswer {
+        job: shapes::job_with_text(job, text),
+        lease_epoch: job.epoch.0,
+        expires_at: lease.expires_at.to_string(),
+    })
+    .into_response())
+}
+
+pub(crate) async fn patch(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    JsonBody(request): JsonBody<wire::PatchRequest>,
+) -> Answer<Response> {
+    let id = path.id()?;
+    let stage = request.stage.as_deref().map(from_stage).transpose()?;
+    let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
+    let actions: Vec<HolderAction> = checkpoint.into_iter().chain(stage).collect();
+    if actions.is_empty() {
+        return Err(Problem::field("body", "it changes nothing: give `stage`, `checkpoint` or both"));
+    }
+    let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
+    Ok(tagged(&job))
+}
+
+/// What a holder means by the stage that it asks for.
+fn from_stage(text: &str) -> Answer<HolderAction> {
+    let settable = "a holder can set building, review, testing or shipped";
+    let refused = |instead: &str| Err(Problem::field("stage", format!("{settable}; {instead}")));
+    let Ok(stage) = text.parse::<Stage>() else {
+        let near = did_you_mean(text, Stage::ALL.map(Stage::as_str));
+        return Err(Problem::field(
+            "stage",
+            format!("there is no stage `{}`{near}; {settable}", shown(text)),
+        ));
+    };
+    match stage {
+        Stage::Building => Ok(HolderAction::Start),
+        Stage::Review | Stage::Testing | Stage::Shipped => Ok(HolderAction::Report(RunReport::default())),
+        Stage::Failed | Stage::DeadLetter => refused("to say that it failed, POST /api/fleet/fail"),
+        Stage::Queued => refused("to give the job back, POST /api/fleet/jobs/{id}/lease/release"),
+        Stage::Cancelled => {
+            refused("only an operator cancels, with POST /api/fleet/jobs/{id}/actions/cancel")
+        }
+        Stage::Assigned => refused("a job is assigned by a claim, POST /api/fleet/claim"),
+        Stage::Blocked => refused("a job is blocked by its deps alone"),
+    }
+}
+
+pub(crate) async fn report(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    JsonBody(request): JsonBody<wire::ReportRequest>,
+) -> Answer<Response> {
+    let id = path.id()?;
+    let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
+    let report = run_report(request.report.unwrap_or_default())?;
+    let actions = checkpoint.into_iter().chain([HolderAction::Report(report)]).collect();
+    let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
+    Ok(tagged(&job))
+}
+
+pub(crate) async fn fail(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(request): JsonBody<wire::FailRequest>,
+) -> Answer<Response> {
+    let id = check::id("jobId", &request.job_id)?;
+    // The other two reasons are the coordinator's own words.
+    let reasons =
+        FailReason::ALL.into_iter().filter(|r| !matches!(r, FailReason::LeaseExpired | FailReason::Rejected));
+    let reasons: Vec<_> = reasons.map(|reason| (reason.as_str(), reason)).collect();
+    let reason = check::word("reason", &request.reason, &reasons)?;
+    check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
+    let failure = Failure { reason, detail: request.detail };
+    let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
+    let failed = HolderAction::Fail { failure, retryable: request.retryable };
+    let actions = checkpoint.into_iter().chain([failed]).collect();
+    let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
+    Ok(tagged(&job))
+}
+
+pub(crate) async fn renew(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    JsonBody(request): JsonBody<wire::RenewRequest>,
+) -> Answer<Json<wire::RenewAnswer>> {
+    let id = path.id()?;
+    let holder = holder(&caller, request.lease_epoch)?;
+    let renewal = match app.coordinator.renew(id, holder).await {
+        Ok(renewal) => renewal,
+        Err(error) => return Err(app.refused(&caller, id, error).await),
+    };
+    Ok(Json(wire::RenewAnswer {
+        expires_at: renewal.expires_at.to_string(),
+        directives: renewal.directives.iter().map(|d| d.as_str().to_owned()).collect(),
+    }))
+}
+
+pub(crate) async fn release(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    JsonBody(request): JsonBody<wire::ReleaseRequest>,
+) -> Answer<Response> {
+    let id = path.id()?;
+    let checkpoint = checkpoint(request.checkpoint)?;
+    let actions = vec![HolderAction::Release { checkpoint }];
+    let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
+    Ok(tagged(&job))
+}
+
+fn holder(caller: &Caller, epoch: u64) -> Answer<Holder> {
+    Ok(Holder { factory: caller.factory()?.clone(), epoch: Epoch(epoch) })
+}
+
+impl App {
+    async fn hold(&self, caller: &Caller, id: JobId, epoch: u64, actions: Vec<HolderAction>) -> Answer<Job> {
+        match self.coordinator.hold(id, holder(caller, epoch)?, actions).await {
+            Ok(job) => Ok(job),
+            Err(error) => Err(self.refused(caller, id, error).await),
+        }
+    }
+
+    /// A fenced writer learns where the job stands, unless the job is none of its business: then there is no job.
+    async fn refused(&self, caller: &Caller, id: JobId, error: Error) -> Problem {
+        if !matches!(error, Error::Store(StoreError::Refused(Refusal::Fenced { .. }))) {
+            return error.into();
+        }
+        match self.in_scope(caller, id).await {
+            Ok(true) => error.into(),
+            Ok(false) => Problem::no_job(id),
+            Err(problem) => problem,
+        }
+    }
+
+    /// Is it a job of one of the caller's products?
+    async fn in_scope(&self, caller: &Caller, id: JobId) -> Answer<bool> {
+        if caller.products == Products::All {
+            return Ok(true);
+        }
+        let job = self.coordinator.reads().job(id).await?;
+        Ok(job.is_some_and(|job| caller.products.allows(&job.product)))
+    }
+}
+
+fn checkpoint(given: Option<wire::Checkpoint>) -> Answer<Option<Checkpoint>> {
+    let Some(given) = given else { return Ok(None) };
+    let fields = [
+        ("checkpoint.wipRef", &given.wip_ref),
+        ("checkpoint.commit", &given.commit),
+        ("checkpoint.sessionId", &given.session_id),
+        ("checkpoint.note", &given.note),
+    ];
+    let bytes: usize = fields.iter().filter_map(|(_, text)| text.as_ref()).map(String::len).sum();
+    if bytes > limits::CHECKPOINT_BYTES {
+        let most = limits::CHECKPOINT_BYTES;
+        return Err(Problem::field(
+            "checkpoint",
+            format!("it may have at most {most} bytes; it has {bytes}"),
+        ));
+    }
+    for (field, text) in fields {
+        check::optional_text(field, text.as_ref(), limits::CHECKPOINT_BYTES)?;
+    }
+    let factory = given.factory_id.as_deref().map(|id| check::id("checkpoint.factoryId", id)).transpose()?;
+    Ok(Some(Checkpoint {
+        wip_ref: given.wip_ref,
+        commit: given.commit,
+        session_id: given.session_id,
+        factory,
+        note: given.note,
+    }))
+}
+
+fn run_report(given: wire::RunReport) -> Answer<RunReport> {
+    check::optional_text("report.summary", given.summary.as_ref(), limits::REASON_CHARS)?;
+    check::optional_text("report.branch", given.branch.as_ref(), REF_CHARS)?;
+    check::optional_text("report.commit", given.commit.as_ref(), REF_CHARS)?;
+    // Databases count in signed numbers.
+    let most = i64::MAX.cast_unsigned();
+    check::in_range("report.tokens", given.tokens.unwrap_or(0), 0, most)?;
+    let cost_usd_micros = given.cost_usd.map(|usd| check::dollars("report.costUsd", usd)).transpose()?;
+    Ok(RunReport {
+        summary: given.summary,
+        branch: given.branch,
+        commit: given.commit,
+        tokens: given.tokens,
+        cost_usd_micros,
+        files_changed: given.files_changed,
+        lines_added: given.lines_added,
+        lines_removed: given.lines_removed,
+    })
+}

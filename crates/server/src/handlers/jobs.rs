@@ -1,0 +1,131 @@
+//! Looking at jobs and steering them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use giga_api::wire;
+use giga_domain::{Job, JobId, OperatorAction, Priority, Stage, Verdict, limits};
+use giga_ports::store::JobFilter;
+
+use super::{Answer, tagged};
+use crate::app::App;
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::request::{JsonBody, OptionalJson, PathText, Query, check, header};
+use crate::shapes;
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    query: Query,
+) -> Answer<Json<wire::JobPage>> {
+    let priorities = Priority::ALL.map(|priority| (priority.as_str(), priority));
+    let filter = JobFilter {
+        products: caller.products.as_filter().to_vec(),
+        stages: query.list("stage", |text| check::id::<Stage>("stage", text))?,
+        priorities: query.list("priority", |text| check::word("priority", text, &priorities))?,
+        repo: query.text("repo").map(str::to_owned),
+        factory: query.id("factory")?,
+        parent: query.id("parent")?,
+        name_contains: query.text("name").map(str::to_owned),
+    };
+    let limit = query.limit()?;
+    let before = query.text("cursor").map(from_cursor).transpose()?;
+    // One more than asked for tells whether there is another page.
+    let mut jobs = app.coordinator.reads().list_jobs(&filter, before, limit + 1).await?;
+    let more = jobs.len() > limit;
+    jobs.truncate(limit);
+    let next_cursor = jobs.last().filter(|_| more).map(to_cursor);
+    Ok(Json(wire::JobPage { jobs: jobs.iter().map(Into::into).collect(), next_cursor }))
+}
+
+/// Opaque to clients: what follows may change, the prefix tells old ones apart.
+fn to_cursor(last: &Job) -> String {
+    format!("j1-{}", last.id)
+}
+
+fn from_cursor(text: &str) -> Answer<JobId> {
+    text.strip_prefix("j1-").and_then(|id| id.parse().ok()).ok_or_else(|| {
+        Problem::field("cursor", "it is malformed: send `nextCursor` of the page before as it came")
+    })
+}
+
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let job = app.visible_job(&caller, path.id()?).await?;
+    let tag = header::job_tag(job.rev);
+    if header::none_match(&headers, &tag)? {
+        return Ok((StatusCode::NOT_MODIFIED, header::etag(&tag)).into_response());
+    }
+    let text = app.coordinator.reads().job_text(job.id).await?.ok_or_else(|| Problem::no_job(job.id))?;
+    Ok((header::etag(&tag), Json(shapes::job_with_text(&job, text))).into_response())
+}
+
+pub(crate) async fn act(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    headers: HeaderMap,
+    OptionalJson(request): OptionalJson<wire::ActionRequest>,
+) -> Answer<Response> {
+    let actions = OperatorAction::ALL.map(|action| (action.as_str(), action));
+    let action = check::word("action", path.text("action")?, &actions)?;
+    check::optional_text("reason", request.reason.as_ref(), limits::REASON_CHARS)?;
+    let if_rev = header::if_match(&headers)?;
+    let job = app.visible_job(&caller, path.id()?).await?;
+    let job = app.coordinator.operate(job.id, action, request.reason, if_rev, caller.actor()).await?;
+    Ok(tagged(&job))
+}
+
+pub(crate) async fn review(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<wire::ReviewRequest>,
+) -> Answer<Response> {
+    let verdicts = [
+        ("approve", Verdict::Approve),
+        ("request_changes", Verdict::RequestChanges),
+        ("reject", Verdict::Reject),
+    ];
+    let verdict = check::word("verdict", &request.verdict, &verdicts)?;
+    let reviewer = match request.reviewer {
+        Some(reviewer) => reviewer,
+        None if caller.label.is_empty() => caller.token.to_string(),
+        None => caller.label.clone(),
+    };
+    check::name("reviewer", &reviewer, limits::NAME_CHARS)?;
+    check::optional_text("comment", request.comment.as_ref(), limits::REASON_CHARS)?;
+    let if_rev = header::if_match(&headers)?;
+    let job = app.visible_job(&caller, path.id()?).await?;
+    let actor = caller.actor();
+    let job = app.coordinator.review(job.id, verdict, reviewer, request.comment, if_rev, actor).await?;
+    Ok(tagged(&job))
+}
+
+pub(crate) async fn runs(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+) -> Answer<Json<wire::RunList>> {
+    let job = app.visible_job(&caller, path.id()?).await?;
+    let runs = app.coordinator.reads().runs(job.id).await?;
+    Ok(Json(wire::RunList { runs: runs.iter().map(Into::into).collect() }))
+}
+
+pub(crate) async fn explain(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+) -> Answer<Json<wire::Explanation>> {
+    let job = app.visible_job(&caller, path.id()?).await?;
+    let (_, explanation) = app.coordinator.explain(job.id).await?;
+    let sees = app.sight(&caller).await?;
+    Ok(Json(shapes::explanation(explanation, |verdict| sees.knows(&verdict.factory_id))))
+}

@@ -1,0 +1,108 @@
+//! Submitting a job, for real and as a dry run.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use giga_api::wire;
+use giga_coordinator::SubmitRequest;
+use giga_domain::manifest::{self, Manifest};
+use giga_domain::{ProductId, limits};
+
+use super::Answer;
+use crate::app::App;
+use crate::caller::{Caller, Products};
+use crate::problem::Problem;
+use crate::request::body::ManifestBody;
+use crate::request::{check, header};
+use crate::shapes;
+
+/// Where jobs go whose submitter may use every product and names none.
+const DEFAULT_PRODUCT: &str = "default";
+
+pub(crate) async fn submit(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: ManifestBody,
+) -> Answer<Response> {
+    let (mut manifest, body) = read(body)?;
+    let product = choose_product(&caller, &headers, manifest.product.as_ref())?;
+    // Written out, so that naming the product here or there makes the same job.
+    manifest.product = Some(product.clone());
+    manifest.idempotency_key = choose_key(&headers, manifest.idempotency_key.take())?;
+    let request = SubmitRequest { product, manifest, body, actor: caller.actor() };
+    let submitted = app.coordinator.submit(request).await?;
+    let job = &submitted.job;
+    let answer = wire::SubmitAnswer {
+        job: job.into(),
+        routable: submitted.routable.is_ok(),
+        warnings: submitted.routable.err().map(|why| why.to_string()).into_iter().collect(),
+    };
+    let status = if submitted.created { StatusCode::CREATED } else { StatusCode::OK };
+    let location = [(LOCATION, format!("/api/fleet/jobs/{}", job.id))];
+    Ok((status, location, header::etag(&header::job_tag(job.rev)), Json(answer)).into_response())
+}
+
+pub(crate) async fn plan(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: ManifestBody,
+) -> Answer<Json<wire::PlanAnswer>> {
+    let (manifest, _) = read(body)?;
+    let product = choose_product(&caller, &headers, manifest.product.as_ref())?;
+    let dry_run = app.coordinator.dry_run(product, &manifest).await?;
+    let sees = app.sight(&caller).await?;
+    Ok(Json(wire::PlanAnswer {
+        routable: dry_run.routable.is_ok(),
+        warnings: dry_run.routable.err().map(|why| why.to_string()).into_iter().collect(),
+        worst_case_usd: dry_run.worst_case_usd_micros.map(|micros| micros as f64 / 1_000_000.0),
+        explanation: shapes::explanation(dry_run.explanation, |v| sees.knows(&v.factory_id)),
+    }))
+}
+
+fn read(body: ManifestBody) -> Answer<(Manifest, String)> {
+    match body {
+        ManifestBody::Markdown(bytes) => Ok(manifest::parse_markdown(&bytes)?),
+        ManifestBody::Json(request) => Ok((manifest::from_json(&request.manifest)?, request.body_md)),
+    }
+}
+
+/// The manifest or the header says which; where neither does, the token may leave no choice.
+fn choose_product(caller: &Caller, headers: &HeaderMap, named: Option<&ProductId>) -> Answer<ProductId> {
+    let in_header = header::single(headers, "x-product-id")?;
+    match (named, in_header, &caller.products) {
+        (Some(named), Some(header), _) if named.as_str() != header => {
+            let message =
+                format!("the manifest says {named}, the header x-product-id says {header}; leave one out");
+            Err(Problem::field("product", message))
+        }
+        (Some(named), _, products) if !products.allows(named) => {
+            let own = products.listed();
+            Err(Problem::forbidden(format!("product: this token is for {own}, not for {named}")))
+        }
+        (Some(named), _, _) => Ok(named.clone()),
+        (None, _, Products::All) => check::id("product", DEFAULT_PRODUCT),
+        (None, _, Products::Only(own)) if own.len() == 1 => Ok(own[0].clone()),
+        (None, _, Products::Only(_)) => {
+            let own = caller.products.listed();
+            let message =
+                format!("say which of {own} it is for, in the manifest or in the header x-product-id");
+            Err(Problem::field("product", message))
+        }
+    }
+}
+
+fn choose_key(headers: &HeaderMap, in_manifest: Option<String>) -> Answer<Option<String>> {
+    let name = "idempotency-key";
+    let Some(in_header) = header::single(headers, name)? else { return Ok(in_manifest) };
+    check::name(name, in_header, limits::IDEMPOTENCY_KEY_CHARS)?;
+    match in_manifest {
+        Some(key) if key != in_header => {
+            Err(Problem::field(name, "the manifest has another idempotencyKey; leave one of them out"))
+        }
+        _ => Ok(Some(in_header.to_owned())),
+    }
+}

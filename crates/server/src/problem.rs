@@ -1,0 +1,240 @@
+//! Every refusal in one table: which status, which stable code, which words.
+//!
+//! Public text is kept apart from internal text: what a store says about itself is logged and never answered.
+//! No handler picks a status of its own for an error.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use giga_api::wire;
+use giga_coordinator::Error;
+use giga_domain::flag::FlagError;
+use giga_domain::manifest::ManifestError;
+use giga_domain::{JobId, Refusal};
+use giga_ports::StoreError;
+
+/// Clients decide by these; each has one status and one title for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    InvalidRequest,
+    InvalidManifest,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    RequestTimeout,
+    Fenced,
+    IllegalTransition,
+    NotYours,
+    IdempotencyConflict,
+    FactoryExists,
+    NoHeartbeat,
+    RevMismatch,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    Unroutable,
+    Internal,
+    Unavailable,
+}
+
+impl Code {
+    const fn row(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::InvalidRequest => (StatusCode::BAD_REQUEST, "invalid_request", "Invalid request"),
+            Self::InvalidManifest => (StatusCode::BAD_REQUEST, "invalid_manifest", "Invalid manifest"),
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Not allowed"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not_found", "Not found"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
+            }
+            Self::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout", "Request too slow"),
+            Self::Fenced => (StatusCode::CONFLICT, "fenced", "The lease is not held any more"),
+            Self::IllegalTransition => (StatusCode::CONFLICT, "illegal_transition", "Not from this stage"),
+            Self::NotYours => (StatusCode::CONFLICT, "not_yours", "Not yours to take"),
+            Self::IdempotencyConflict => {
+                (StatusCode::CONFLICT, "idempotency_conflict", "Idempotency key used for something else")
+            }
+            Self::FactoryExists => (StatusCode::CONFLICT, "factory_exists", "Factory already enrolled"),
+            Self::NoHeartbeat => (StatusCode::CONFLICT, "no_heartbeat", "No heartbeat yet"),
+            Self::RevMismatch => (StatusCode::PRECONDITION_FAILED, "rev_mismatch", "Changed in the meantime"),
+            Self::PayloadTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "Body too large"),
+            Self::UnsupportedMediaType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type")
+            }
+            Self::Unroutable => (StatusCode::UNPROCESSABLE_ENTITY, "unroutable", "No factory could run it"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Unavailable"),
+        }
+    }
+
+    pub const fn status(self) -> StatusCode {
+        self.row().0
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        self.row().1
+    }
+}
+
+/// An answer that is an error.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    code: Code,
+    body: Box<wire::Problem>,
+}
+
+impl Problem {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        let (status, word, title) = code.row();
+        let body = wire::Problem {
+            title: title.to_owned(),
+            status: status.as_u16(),
+            code: word.to_owned(),
+            detail: detail.into(),
+            ..wire::Problem::default()
+        };
+        Self { code, body: Box::new(body) }
+    }
+
+    /// One field, header or parameter was wrong; the message says what would be right.
+    pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        let (field, message) = (field.into(), message.into());
+        let mut problem = Self::new(Code::InvalidRequest, format!("{field}: {message}"));
+        problem.body.errors.push(wire::FieldError { field, line: None, message });
+        problem
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(Code::Forbidden, detail)
+    }
+
+    pub(crate) fn unauthenticated(detail: impl Into<String>) -> Self {
+        Self::new(Code::Unauthenticated, detail)
+    }
+
+    /// The same words whether the job does not exist or is none of the caller's business.
+    pub(crate) fn no_job(id: JobId) -> Self {
+        Self::new(Code::NotFound, format!("there is no job {id}"))
+    }
+
+    pub(crate) fn no_factory(id: &giga_domain::FactoryId) -> Self {
+        Self::new(Code::NotFound, format!("there is no factory {id}"))
+    }
+
+    /// Something that should hold did not; the text is for the log only.
+    pub(crate) fn internal(text: &str) -> Self {
+        tracing::error!(error = text, "a request failed");
+        Self::new(Code::Internal, "something went wrong inside the coordinator; its log says what")
+    }
+
+    #[cfg(test)]
+    pub(crate) fn detail(&self) -> &str {
+        &self.body.detail
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.code.status(), axum::Json(*self.body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        match self.code {
+            Code::Unavailable => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            Code::Unauthenticated => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gigafactory\""));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Manifest(error) => error.into(),
+            Error::Invalid(problem) => Self::field(problem.field, problem.message),
+            Error::Flag(error) => match error {
+                FlagError::Unknown { .. } => Self::new(Code::NotFound, error.to_string()),
+                FlagError::BadValue { .. } => Self::field("value", error.to_string()),
+            },
+            Error::Unroutable(_) => {
+                let detail = format!("{error}; the flag `strict` refuses such jobs");
+                Self::new(Code::Unroutable, detail)
+            }
+            Error::NotYours(_) => Self::new(Code::NotYours, error.to_string()),
+            Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
+        }
+    }
+}
+
+impl From<ManifestError> for Problem {
+    fn from(error: ManifestError) -> Self {
+        let mut problem = Self::new(Code::InvalidManifest, error.to_string());
+        let errors = error.problems.into_iter();
+        problem.body.errors =
+            errors.map(|p| wire::FieldError { field: p.field, line: p.line, message: p.message }).collect();
+        problem
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        match error {
+            StoreError::NoSuchJob(_) | StoreError::NoSuchFactory(_) | StoreError::NoSuchToken(_) => {
+                Self::new(Code::NotFound, text)
+            }
+            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::RevMismatch { .. } => Self::new(Code::RevMismatch, text),
+            StoreError::KeyReused { job, .. } => {
+                let mut problem = Self::new(Code::IdempotencyConflict, text);
+                problem.body.job_id = Some(job.to_string());
+                problem
+            }
+            StoreError::UnknownDep(_) => {
+                let mut problem = Self::new(Code::InvalidManifest, text.clone());
+                problem.body.errors.push(wire::FieldError {
+                    field: "deps".to_owned(),
+                    line: None,
+                    message: text,
+                });
+                problem
+            }
+            StoreError::FactoryExists(_) => {
+                let detail = format!("{text}; rotate its token, or deregister it first");
+                Self::new(Code::FactoryExists, detail)
+            }
+            StoreError::Unavailable { .. } => {
+                tracing::warn!(error = %text, "the store could not be reached");
+                Self::new(Code::Unavailable, "the store cannot be reached just now; try again")
+            }
+            StoreError::Broken { .. } => Self::internal(&text),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let text = refusal.to_string();
+        match refusal {
+            Refusal::Fenced { current, stage, .. } => {
+                let mut problem = Self::new(Code::Fenced, text);
+                problem.body.lease_epoch = Some(current.0);
+                problem.body.stage = Some(stage.as_str().to_owned());
+                problem
+            }
+            Refusal::Illegal { from, .. } => {
+                let mut problem = Self::new(Code::IllegalTransition, text);
+                problem.body.stage = Some(from.as_str().to_owned());
+                problem
+            }
+            Refusal::NotClaimable(_) => Self::new(Code::NotYours, text),
+            Refusal::NotAReviewer(..) => Self::new(Code::Forbidden, text),
+        }
+    }
+}

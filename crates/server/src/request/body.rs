@@ -1,0 +1,134 @@
+//! Request bodies: read up to a limit, whether or not their length was announced.
+//!
+//! A body is never buffered past its limit. What a client sends beyond it is read and thrown away for a while, because
+//! an answer that comes while the client still writes would be lost with the connection.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+
+use super::{json, shown};
+use crate::app::App;
+use crate::problem::{Code, Problem};
+
+/// How much past the limit is thrown away before the connection is simply closed.
+const THROWN_AWAY: usize = 16 * 1024 * 1024;
+
+/// A JSON object of this type.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+/// The same, or nothing at all, which means the default.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(body, app.options.request_bytes, app).await?;
+        require_json(&parts.headers)?;
+        json::parse(&bytes).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(body, app.options.request_bytes, app).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        require_json(&parts.headers)?;
+        json::parse(&bytes).map(Self)
+    }
+}
+
+/// A job as it can be sent.
+#[derive(Debug)]
+pub(crate) enum ManifestBody {
+    Markdown(Bytes),
+    Json(giga_api::wire::SubmitRequest),
+}
+
+impl FromRequest<App> for ManifestBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(body, app.options.manifest_bytes, app).await?;
+        let wanted = "send the manifest as text/markdown, or {manifest, bodyMd} as application/json";
+        match media_type(&parts.headers, wanted)?.as_str() {
+            "text/markdown" | "text/x-markdown" => Ok(Self::Markdown(bytes)),
+            "application/json" => json::parse(&bytes).map(Self::Json),
+            other => Err(unsupported(other, wanted)),
+        }
+    }
+}
+
+pub(crate) async fn read(body: Body, limit: usize, app: &App) -> Result<Bytes, Problem> {
+    let reading = tokio::time::timeout(app.options.body_timeout, read_up_to(body, limit));
+    reading.await.unwrap_or_else(|_| {
+        let detail = format!("the body did not arrive within {} seconds", app.options.body_timeout.as_secs());
+        Err(Problem::new(Code::RequestTimeout, detail))
+    })
+}
+
+async fn read_up_to(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let mut kept = Vec::new();
+    let mut arrived = 0usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            tracing::debug!(%error, "a body broke off");
+            Problem::field("body", "it broke off before its end; send it again")
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        arrived = arrived.saturating_add(data.len());
+        if arrived <= limit {
+            kept.extend_from_slice(&data);
+        } else if arrived > limit.saturating_add(THROWN_AWAY) {
+            break;
+        }
+    }
+    if arrived > limit {
+        let detail = format!("the body is larger than {limit} bytes, the most that this call takes");
+        return Err(Problem::new(Code::PayloadTooLarge, detail));
+    }
+    Ok(kept.into())
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let wanted = "send application/json";
+    match media_type(headers, wanted)?.as_str() {
+        "application/json" => Ok(()),
+        other => Err(unsupported(other, wanted)),
+    }
+}
+
+fn unsupported(given: &str, wanted: &str) -> Problem {
+    let detail = format!("content-type `{}` is not understood here: {wanted}", shown(given));
+    Problem::new(Code::UnsupportedMediaType, detail)
+}
+
+/// The media type in lower case, its parameters checked and left out.
+fn media_type(headers: &HeaderMap, wanted: &str) -> Result<String, Problem> {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        let detail = format!("the content-type header is missing: {wanted}");
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    };
+    let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
+    let mut parts = text.split(';').map(str::trim);
+    let media_type = parts.next().unwrap_or_default().to_owned();
+    for parameter in parts {
+        let charset = parameter.strip_prefix("charset=").map(|charset| charset.trim_matches('"'));
+        if charset.is_some_and(|charset| charset != "utf-8" && charset != "utf8") {
+            let detail = format!("content-type `{}`: only UTF-8 is understood", shown(&text));
+            return Err(Problem::new(Code::UnsupportedMediaType, detail));
+        }
+    }
+    Ok(media_type)
+}

@@ -1,0 +1,110 @@
+//! Fields of a body that JSON types alone cannot judge: ids, words, texts, counts and money.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+use giga_domain::id::IdError;
+use giga_domain::{Capability, CapabilitySet, ProductId, limits, manifest};
+
+use super::{did_you_mean, shown};
+use crate::problem::Problem;
+
+pub(crate) fn id<T: FromStr<Err = IdError>>(field: &str, text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: IdError| Problem::field(field, error.to_string()))
+}
+
+/// One of the words.
+pub(crate) fn word<T: Copy>(field: &str, text: &str, words: &[(&str, T)]) -> Result<T, Problem> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let near = did_you_mean(text, names.iter().copied());
+        Problem::field(field, format!("`{}` is none of {}{near}", shown(text), names.join(", ")))
+    })
+}
+
+/// Free text of at most so many characters. Line breaks and tabs are fine; other control characters are refused,
+/// because no database and no terminal is the better for them.
+pub(crate) fn text(field: &str, text: &str, most: usize) -> Result<(), Problem> {
+    if text.chars().count() > most {
+        return Err(Problem::field(field, format!("it may have at most {most} characters")));
+    }
+    match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        Some(control) => {
+            let message = format!("it may not have control characters such as {}", control.escape_default());
+            Err(Problem::field(field, message))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn optional_text(field: &str, given: Option<&String>, most: usize) -> Result<(), Problem> {
+    given.map_or(Ok(()), |given| text(field, given, most))
+}
+
+/// A short name on one line.
+pub(crate) fn name(field: &str, given: &str, most: usize) -> Result<(), Problem> {
+    if given.trim().is_empty() || given.chars().any(char::is_control) || given.chars().count() > most {
+        let message = format!("it must be 1 to {most} printable characters on one line");
+        return Err(Problem::field(field, message));
+    }
+    Ok(())
+}
+
+pub(crate) fn at_most(field: &str, count: usize, most: usize) -> Result<(), Problem> {
+    if count <= most {
+        Ok(())
+    } else {
+        Err(Problem::field(field, format!("it may list at most {most}; it lists {count}")))
+    }
+}
+
+pub(crate) fn in_range<T: PartialOrd + Display>(
+    field: &str,
+    value: T,
+    from: T,
+    to: T,
+) -> Result<(), Problem> {
+    if value >= from && value <= to {
+        Ok(())
+    } else {
+        Err(Problem::field(field, format!("it must be from {from} to {to}, not {value}")))
+    }
+}
+
+/// Dollars as millionths.
+pub(crate) fn dollars(field: &str, dollars: f64) -> Result<u64, Problem> {
+    manifest::dollars_to_micros(dollars)
+        .ok_or_else(|| Problem::field(field, "it must be dollars from 0 to 1000000, such as 0.42"))
+}
+
+pub(crate) fn duration(field: &str, text: &str) -> Result<Duration, Problem> {
+    manifest::parse_duration(text).map(Duration::from_millis).ok_or_else(|| {
+        let message = format!("`{}` is not a duration such as 500ms, 30s, 10m, 24h or 7d", shown(text));
+        Problem::field(field, message)
+    })
+}
+
+/// Each once, in the order given.
+pub(crate) fn products(field: &str, given: &[String]) -> Result<Vec<ProductId>, Problem> {
+    let mut products: Vec<ProductId> = Vec::with_capacity(given.len());
+    for (index, text) in given.iter().enumerate() {
+        let product = id(&format!("{field}[{index}]"), text)?;
+        if !products.contains(&product) {
+            products.push(product);
+        }
+    }
+    Ok(products)
+}
+
+/// At most so many as the limits say; those that name a repository are counted like repositories.
+pub(crate) fn capabilities(field: &str, given: &[String]) -> Result<CapabilitySet, Problem> {
+    let repos = given.iter().filter(|text| text.starts_with("repo:")).count();
+    at_most(field, repos, limits::FACTORY_REPOS)?;
+    at_most(field, given.len() - repos, limits::CAPABILITIES)?;
+    given
+        .iter()
+        .enumerate()
+        .map(|(index, text)| id::<Capability>(&format!("{field}[{index}]"), text))
+        .collect()
+}

@@ -1,0 +1,404 @@
+//! The table. Whatever the server answers to stands here, with who may ask.
+
+use std::sync::LazyLock;
+
+use axum::http::Method;
+use axum::routing::on;
+use giga_api::wire;
+use giga_domain::token::Role::{Admin, Operator, Submitter, Viewer};
+
+use super::Access::{Factory, Public, Role, RoleOrFactory};
+use super::{Code, Content, Param, Place, Route, Scope, schema_of};
+use crate::handlers::{events, factories, flags, fleet, health, holders, jobs, submit, tokens};
+
+/// Every route, in the order of the document.
+pub fn table() -> &'static [Route] {
+    static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
+        [jobs_routes(), claim_routes(), event_routes(), factory_routes(), admin_routes(), state_routes()]
+            .into_iter()
+            .flatten()
+            .collect()
+    });
+    &TABLE
+}
+
+const fn query(name: &'static str, about: &'static str) -> Param {
+    Param { name, place: Place::Query, about }
+}
+
+const fn header(name: &'static str, about: &'static str) -> Param {
+    Param { name, place: Place::Header, about }
+}
+
+const LIMIT: Param = query("limit", "How many at most: 1 to 500, 50 if left out");
+const AFTER: Param = query("after", "Go on after this one; 0 or nothing starts at the beginning");
+const STREAM_AFTER: Param = query("after", "Go on after this one; `Last-Event-ID` stands above it");
+const LAST_EVENT_ID: Param = header("last-event-id", "Go on after the event with this SSE id");
+const IF_MATCH: Param =
+    header("if-match", "Only if the job is still at this ETag, such as \"rev-7\"; * is any");
+const IF_NONE_MATCH: Param = header("if-none-match", "Answer 304 if this is still the ETag");
+
+fn jobs_routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/api/fleet/jobs", "submitJob", Role(Submitter), Scope::Product, |m| {
+            on(m, submit::submit)
+        })
+        .about("Submit a job")
+        .takes_manifest()
+        .params(&[header("idempotency-key", "The same as `idempotencyKey` in the manifest")])
+        .gives::<wire::SubmitAnswer>(201, "The job is stored; Location says where")
+        .gives::<wire::SubmitAnswer>(200, "The key was seen before; this is the job that it made")
+        .tagged()
+        .refuses(&[Code::IdempotencyConflict, Code::Unroutable]),
+        Route::new(Method::GET, "/api/fleet/jobs", "listJobs", Role(Viewer), Scope::Products, |m| {
+            on(m, jobs::list)
+        })
+        .about("List jobs, newest first")
+        .params(&[
+            query("stage", "One or several stages, separated by commas"),
+            query("priority", "One or several priorities, separated by commas"),
+            query("repo", "Exactly this repository"),
+            query("factory", "Held by this factory now"),
+            query("parent", "Children of this job"),
+            query("name", "The name contains this"),
+            LIMIT,
+            query("cursor", "From `nextCursor` of the page before"),
+        ])
+        .gives::<wire::JobPage>(200, "A page of jobs"),
+        Route::new(Method::GET, "/api/fleet/jobs/{id}", "getJob", RoleOrFactory(Viewer), Scope::Job, |m| {
+            on(m, jobs::get)
+        })
+        .about("One job with its manifest and body; a factory sees the jobs that it holds or held last")
+        .params(&[IF_NONE_MATCH])
+        .gives::<wire::Job>(200, "The job")
+        .answer(304, "It is still at the given ETag", Content::Nothing)
+        .tagged(),
+        Route::new(
+            Method::POST,
+            "/api/fleet/jobs/{id}/actions/{action}",
+            "actOnJob",
+            Role(Operator),
+            Scope::Job,
+            |m| on(m, jobs::act),
+        )
+        .about("Steer a job: `ship`, `requeue`, `reject` or `cancel`")
+        .may_take::<wire::ActionRequest>()
+        .params(&[IF_MATCH])
+        .gives::<wire::Job>(200, "The job after it")
+        .tagged()
+        .refuses(&[Code::IllegalTransition]),
+        Route::new(
+            Method::POST,
+            "/api/fleet/jobs/{id}/review",
+            "reviewJob",
+            Role(Operator),
+            Scope::Job,
+            |m| on(m, jobs::review),
+        )
+        .about("A reviewer's verdict")
+        .takes::<wire::ReviewRequest>()
+        .params(&[IF_MATCH])
+        .gives::<wire::Job>(200, "The job after it")
+        .tagged()
+        .refuses(&[Code::IllegalTransition]),
+        Route::new(Method::POST, "/api/fleet/plan", "planJob", Role(Viewer), Scope::Product, |m| {
+            on(m, submit::plan)
+        })
+        .about("What a submit would do, without doing it")
+        .takes_manifest()
+        .gives::<wire::PlanAnswer>(200, "Where it would run, or why it would wait"),
+        Route::new(Method::GET, "/api/fleet/jobs/{id}/runs", "listRuns", Role(Viewer), Scope::Job, |m| {
+            on(m, jobs::runs)
+        })
+        .about("Every attempt at the job")
+        .gives::<wire::RunList>(200, "In order of their epochs"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/jobs/{id}/explain",
+            "explainJob",
+            Role(Viewer),
+            Scope::Job,
+            |m| on(m, jobs::explain),
+        )
+        .about("Why the job is where it is, and what would move it")
+        .gives::<wire::Explanation>(200, "The explanation"),
+    ]
+}
+
+fn claim_routes() -> Vec<Route> {
+    let holder = |method, path, operation, handler| {
+        Route::new(method, path, operation, Factory, Scope::Own, handler)
+            .refuses(&[Code::Fenced, Code::NotFound])
+    };
+    vec![
+        Route::new(Method::POST, "/api/fleet/claim", "claimJob", Factory, Scope::Own, |m| {
+            on(m, holders::claim)
+        })
+        .about("The best job for this factory, held by it from here on")
+        .takes::<wire::ClaimRequest>()
+        .gives::<wire::ClaimAnswer>(200, "A job")
+        .answer(204, "Nothing for now", Content::Nothing)
+        .refuses(&[Code::NoHeartbeat]),
+        Route::new(Method::POST, "/api/fleet/accept", "acceptJob", Factory, Scope::Own, |m| {
+            on(m, holders::accept)
+        })
+        .about("Take the job that was offered")
+        .takes::<wire::AcceptRequest>()
+        .gives::<wire::ClaimAnswer>(200, "The job")
+        .refuses(&[Code::NotYours]),
+        holder(Method::POST, "/api/fleet/fail", "failJob", |m| on(m, holders::fail))
+            .about("The holder could not do it")
+            .takes::<wire::FailRequest>()
+            .gives::<wire::Job>(200, "The job: `queued`, `failed` or `dead_letter`")
+            .tagged(),
+        holder(Method::PATCH, "/api/fleet/jobs/{id}", "patchJob", |m| on(m, holders::patch))
+            .about("The holder starts, saves a checkpoint or reports success")
+            .takes::<wire::PatchRequest>()
+            .gives::<wire::Job>(200, "The job after it")
+            .tagged()
+            .refuses(&[Code::IllegalTransition]),
+        holder(Method::POST, "/api/fleet/jobs/{id}/report", "reportJob", |m| on(m, holders::report))
+            .about("The holder reports success, with what the run used and made")
+            .takes::<wire::ReportRequest>()
+            .gives::<wire::Job>(200, "The job after it")
+            .tagged()
+            .refuses(&[Code::IllegalTransition]),
+        holder(Method::POST, "/api/fleet/jobs/{id}/lease/renew", "renewLease", |m| on(m, holders::renew))
+            .about("The holder is still at it")
+            .takes::<wire::RenewRequest>()
+            .gives::<wire::RenewAnswer>(200, "Until when, and what it is told to do"),
+        holder(Method::POST, "/api/fleet/jobs/{id}/lease/release", "releaseLease", |m| {
+            on(m, holders::release)
+        })
+        .about("The holder gives the job back; no attempt is used up")
+        .takes::<wire::ReleaseRequest>()
+        .gives::<wire::Job>(200, "The job, queued again")
+        .tagged(),
+    ]
+}
+
+fn event_routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::GET,
+            "/api/fleet/jobs/{id}/events",
+            "listJobEvents",
+            Role(Viewer),
+            Scope::Job,
+            |m| on(m, events::of_job),
+        )
+        .about("The job's history; `seq` runs from 1 without gaps")
+        .params(&[AFTER, LIMIT])
+        .gives::<wire::EventPage>(200, "A page of events"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/jobs/{id}/events/stream",
+            "streamJobEvents",
+            Role(Viewer),
+            Scope::Job,
+            |m| on(m, events::stream_job),
+        )
+        .about("The job's history as it grows; SSE ids are `seq`")
+        .params(&[STREAM_AFTER, LAST_EVENT_ID])
+        .answer(200, "Server-sent events", Content::Events(schema_of::<wire::Event>())),
+        Route::new(Method::GET, "/api/fleet/events", "listEvents", Role(Viewer), Scope::Products, |m| {
+            on(m, events::of_fleet)
+        })
+        .about("The fleet-wide feed in commit order; events of no product are for tokens for every product")
+        .params(&[AFTER, LIMIT])
+        .gives::<wire::EventPage>(200, "A page of events; go on from `nextAfter`"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/events/stream",
+            "streamEvents",
+            Role(Viewer),
+            Scope::Products,
+            |m| on(m, events::stream_fleet),
+        )
+        .about("The fleet-wide feed as it grows, from now on or from where it is told; SSE ids are `pos`")
+        .params(&[STREAM_AFTER, LAST_EVENT_ID])
+        .answer(200, "Server-sent events", Content::Events(schema_of::<wire::Event>())),
+    ]
+}
+
+fn factory_routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::GET,
+            "/api/fleet/factories",
+            "listFactories",
+            Role(Viewer),
+            Scope::Products,
+            |m| on(m, factories::list),
+        )
+        .about("The factories that may serve one of the caller's products")
+        .gives::<wire::FactoryList>(200, "By id"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/factories/{id}",
+            "getFactory",
+            Role(Viewer),
+            Scope::Factory,
+            |m| on(m, factories::get),
+        )
+        .about("One factory")
+        .gives::<wire::Factory>(200, "The factory"),
+        Route::new(
+            Method::POST,
+            "/api/fleet/factories/enroll",
+            "enrollFactory",
+            Role(Admin),
+            Scope::Within,
+            |m| on(m, factories::enroll),
+        )
+        .about("Make a factory known and give it a token")
+        .takes::<wire::EnrollRequest>()
+        .gives::<wire::EnrollAnswer>(201, "The factory and its token, which is shown once")
+        .refuses(&[Code::FactoryExists]),
+        Route::new(Method::POST, "/api/fleet/factories/heartbeat", "heartbeat", Factory, Scope::Own, |m| {
+            on(m, factories::heartbeat)
+        })
+        .about("What the factory has, and that it is there")
+        .takes::<wire::HeartbeatRequest>()
+        .gives::<wire::HeartbeatAnswer>(200, "When to send the next one, and what it is told to do"),
+        Route::new(
+            Method::POST,
+            "/api/fleet/factories/prune",
+            "pruneFactories",
+            Role(Operator),
+            Scope::Fleet,
+            |m| on(m, factories::prune),
+        )
+        .about("Forget factories that were not heard of for so long and hold nothing")
+        .takes::<wire::PruneRequest>()
+        .gives::<wire::PruneAnswer>(200, "Which ones"),
+        Route::new(
+            Method::POST,
+            "/api/fleet/factories/{id}/drain",
+            "drainFactory",
+            Role(Operator),
+            Scope::Factory,
+            |m| on(m, factories::drain),
+        )
+        .about("Give the factory nothing new, or let it take jobs again")
+        .may_take::<wire::DrainRequest>()
+        .gives::<wire::Factory>(200, "The factory after it"),
+        Route::new(
+            Method::POST,
+            "/api/fleet/factories/{id}/token/rotate",
+            "rotateFactoryToken",
+            Role(Admin),
+            Scope::Factory,
+            |m| on(m, factories::rotate),
+        )
+        .about("A new token for the factory; the old one works for a while longer")
+        .gives::<wire::RotateAnswer>(200, "The new token, which is shown once"),
+        Route::new(
+            Method::POST,
+            "/api/fleet/factories/{id}/token/revoke",
+            "revokeFactoryTokens",
+            Role(Admin),
+            Scope::Factory,
+            |m| on(m, factories::revoke),
+        )
+        .about("End every token of the factory at once")
+        .answer(204, "Done", Content::Nothing),
+        Route::new(
+            Method::DELETE,
+            "/api/fleet/factories/{id}",
+            "deregisterFactory",
+            Role(Operator),
+            Scope::Factory,
+            |m| on(m, factories::deregister),
+        )
+        .about("Forget the factory and end its tokens; what it holds comes back when its leases end")
+        .answer(204, "Done", Content::Nothing),
+    ]
+}
+
+fn admin_routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/api/fleet/flags", "listFlags", Role(Viewer), Scope::Fleet, |m| {
+            on(m, flags::list)
+        })
+        .about("Feature flags")
+        .gives::<wire::FlagList>(200, "All of them"),
+        Route::new(Method::PUT, "/api/fleet/flags/{name}", "setFlag", Role(Admin), Scope::Fleet, |m| {
+            on(m, flags::set)
+        })
+        .about("Set a feature flag")
+        .takes::<wire::SetFlagRequest>()
+        .gives::<wire::Flag>(200, "The flag after it")
+        .refuses(&[Code::NotFound]),
+        Route::new(Method::GET, "/api/fleet/tokens", "listTokens", Role(Admin), Scope::Within, |m| {
+            on(m, tokens::list)
+        })
+        .about("Tokens that are no wider than the caller's own, never with their secrets")
+        .gives::<wire::TokenList>(200, "By creation"),
+        Route::new(Method::POST, "/api/fleet/tokens", "issueToken", Role(Admin), Scope::Within, |m| {
+            on(m, tokens::issue)
+        })
+        .about("Issue a token that is no wider than the caller's own")
+        .takes::<wire::IssueTokenRequest>()
+        .gives::<wire::IssueTokenAnswer>(201, "The token, which is shown once"),
+        Route::new(
+            Method::DELETE,
+            "/api/fleet/tokens/{id}",
+            "revokeToken",
+            Role(Admin),
+            Scope::Within,
+            |m| on(m, tokens::revoke),
+        )
+        .about("End a token at once")
+        .answer(204, "Done", Content::Nothing)
+        .refuses(&[Code::NotFound]),
+    ]
+}
+
+fn state_routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/api/fleet/metrics", "fleetMetrics", Role(Viewer), Scope::Products, |m| {
+            on(m, fleet::metrics)
+        })
+        .about("Depths and utilisation, cut to the caller's products")
+        .gives::<wire::FleetMetrics>(200, "The figures"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/queue-state",
+            "queueState",
+            RoleOrFactory(Viewer),
+            Scope::Products,
+            |m| on(m, fleet::queue_state),
+        )
+        .about("Whether anything changed, as cheaply as can be; the sum over the caller's products")
+        .params(&[
+            query("wait", "With If-None-Match: wait so long for a change, such as 30s; at most 60s"),
+            IF_NONE_MATCH,
+        ])
+        .gives::<wire::QueueState>(200, "Version and depth")
+        .answer(304, "Nothing changed", Content::Nothing)
+        .tagged(),
+        Route::new(Method::GET, "/api/fleet/alerts", "listAlerts", Role(Viewer), Scope::Products, |m| {
+            on(m, fleet::alerts)
+        })
+        .about("What somebody should look at")
+        .gives::<wire::AlertList>(200, "Worst first"),
+        Route::new(Method::GET, "/api/openapi.json", "openapi", Public, Scope::Nothing, |m| {
+            on(m, health::document)
+        })
+        .about("This document")
+        .answer(200, "OpenAPI 3.1", Content::Json(schema_of::<serde_json::Value>())),
+        Route::new(Method::GET, "/livez", "livez", Public, Scope::Nothing, |m| on(m, health::live))
+            .about("The process answers")
+            .answer(200, "It does", Content::Text),
+        Route::new(Method::GET, "/readyz", "readyz", Public, Scope::Nothing, |m| on(m, health::ready))
+            .about("The store can be read and written")
+            .gives::<wire::Readiness>(200, "Ready")
+            .gives::<wire::Readiness>(503, "Not ready, and why"),
+        Route::new(Method::GET, "/metrics", "prometheus", Public, Scope::Nothing, |m| {
+            on(m, health::prometheus)
+        })
+        .about("Metrics as Prometheus text")
+        .answer(200, "OpenMetrics text", Content::Text),
+    ]
+}

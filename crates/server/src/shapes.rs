@@ -1,0 +1,181 @@
+//! From the core's types to the wire's, where the wire crate cannot do it itself. Boring on purpose.
+
+use std::collections::{BTreeMap, HashSet};
+
+use giga_api::wire;
+use giga_coordinator::{Alert, FlagValue};
+use giga_domain::factory::FactoryRepo;
+use giga_domain::flag::FlagType;
+use giga_domain::token::{Grant, TokenRecord};
+use giga_domain::{Factory, FactoryState, Health, JobId, ProductId};
+use giga_ports::store::JobText;
+use giga_scheduler::{Explanation, FactoryVerdict, Terms};
+
+use crate::app::App;
+use crate::caller::{Caller, Products};
+use crate::problem::Problem;
+
+fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Vec<String> {
+    items.into_iter().map(|item| item.to_string()).collect()
+}
+
+pub(crate) fn job_with_text(job: &giga_domain::Job, text: JobText) -> wire::Job {
+    wire::Job { manifest: Some(text.manifest), body_md: Some(text.body), ..job.into() }
+}
+
+impl App {
+    /// The factories as this caller may see them: of other products neither the names nor the jobs.
+    pub(crate) async fn factories_for(
+        &self,
+        caller: &Caller,
+        factories: Vec<Factory>,
+    ) -> Result<Vec<wire::Factory>, Problem> {
+        let visible = factories.into_iter().filter(|f| caller.products.meets(&f.scope.products));
+        let held: Vec<(Factory, Vec<JobId>)> = visible
+            .map(|factory| {
+                let held = self.coordinator.held_by(&factory.id);
+                (factory, held)
+            })
+            .collect();
+        let hidden = match &caller.products {
+            Products::All => HashSet::new(),
+            products @ Products::Only(_) => {
+                let ids: Vec<JobId> = held.iter().flat_map(|(_, held)| held.iter().copied()).collect();
+                let jobs = self.coordinator.reads().jobs_by_id(&ids).await?;
+                jobs.iter().filter(|job| !products.allows(&job.product)).map(|job| job.id).collect()
+            }
+        };
+        Ok(held.into_iter().map(|(factory, held)| self.factory(caller, &factory, &held, &hidden)).collect())
+    }
+
+    fn factory(
+        &self,
+        caller: &Caller,
+        factory: &Factory,
+        held: &[JobId],
+        hidden: &HashSet<JobId>,
+    ) -> wire::Factory {
+        let advertised = &factory.advertised;
+        let products = factory.scope.products.iter().filter(|p| caller.products.allows(p));
+        wire::Factory {
+            id: factory.id.to_string(),
+            state: match factory.state {
+                FactoryState::Active => "active",
+                FactoryState::Draining => "draining",
+            }
+            .to_owned(),
+            live: self.coordinator.is_live(factory),
+            health: match advertised.health {
+                Health::Ok => "ok",
+                Health::Degraded => "degraded",
+                Health::Down => "down",
+            }
+            .to_owned(),
+            capabilities: texts(factory.usable_capabilities().iter()),
+            advertised: texts(advertised.capabilities.iter()),
+            products: texts(products),
+            repos: advertised.repos.iter().map(repo).collect(),
+            can_clone: advertised.can_clone,
+            seat_limit: advertised.seat_limit,
+            seats_used: held.len() as u32,
+            load: advertised.load,
+            running: texts(held.iter().filter(|id| !hidden.contains(id))),
+            enrolled_at: factory.enrolled_at.to_string(),
+            last_seen_at: self.coordinator.last_seen(factory).map(|at| at.to_string()),
+        }
+    }
+}
+
+fn repo(repo: &FactoryRepo) -> wire::FactoryRepo {
+    wire::FactoryRepo { name: repo.name.clone(), last_used_at: repo.last_used_at.map(|at| at.to_string()) }
+}
+
+/// `sees` says whether the caller may know of a factory.
+pub(crate) fn explanation(
+    explanation: Explanation,
+    sees: impl Fn(&FactoryVerdict) -> bool,
+) -> wire::Explanation {
+    let blockers = explanation.blockers.into_iter();
+    let remedies = explanation.remedies.into_iter();
+    wire::Explanation {
+        summary: explanation.summary,
+        blockers: blockers.map(|b| wire::Blocker { code: b.code.to_owned(), message: b.message }).collect(),
+        remedies: remedies.map(|r| wire::Remedy { message: r.message, command: r.command }).collect(),
+        factories: explanation.factories.into_iter().filter(sees).map(verdict).collect(),
+    }
+}
+
+fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {
+    wire::FactoryVerdict {
+        factory_id: verdict.factory_id.to_string(),
+        feasible: verdict.feasible,
+        rejected_by: verdict
+            .rejected_by
+            .map(|r| wire::Rejection { filter: r.filter.to_owned(), detail: r.detail }),
+        score: verdict.score,
+        terms: verdict.terms.map(terms).unwrap_or_default(),
+    }
+}
+
+fn terms(terms: Terms) -> BTreeMap<String, f64> {
+    let Terms { capability_fit, affinity, load, cost_fit, health, starvation } = terms;
+    BTreeMap::from([
+        ("capabilityFit".to_owned(), capability_fit),
+        ("affinity".to_owned(), affinity),
+        ("load".to_owned(), load),
+        ("costFit".to_owned(), cost_fit),
+        ("health".to_owned(), health),
+        ("starvation".to_owned(), starvation),
+    ])
+}
+
+pub(crate) fn alert(alert: Alert) -> wire::Alert {
+    wire::Alert {
+        code: alert.kind.as_str().to_owned(),
+        message: alert.message,
+        product_id: alert.product.map(|id| id.to_string()),
+        job_id: alert.job.map(|id| id.to_string()),
+        factory_id: alert.factory.map(|id| id.to_string()),
+        since: alert.since.map(|at| at.to_string()),
+    }
+}
+
+pub(crate) fn flag(flag: FlagValue) -> wire::Flag {
+    wire::Flag {
+        name: flag.def.name.to_owned(),
+        about: flag.def.about.to_owned(),
+        value: flag.value,
+        default: flag.def.default_value(),
+        takes: match flag.def.kind {
+            FlagType::Bool => "true or false".to_owned(),
+            FlagType::Choice(words) => format!("one of {}", words.join(", ")),
+            FlagType::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        },
+        is_default: flag.is_default,
+    }
+}
+
+/// Empty: every product.
+pub(crate) fn products_of(grant: &Grant) -> &[ProductId] {
+    match grant {
+        Grant::User { products, .. } => products,
+        Grant::Factory { scope, .. } => &scope.products,
+    }
+}
+
+pub(crate) fn token(token: &TokenRecord) -> wire::Token {
+    let (role, factory_id) = match &token.grant {
+        Grant::User { role, .. } => (role.as_str(), None),
+        Grant::Factory { factory, .. } => ("factory", Some(factory.to_string())),
+    };
+    wire::Token {
+        id: token.id.to_string(),
+        label: token.label.clone(),
+        role: role.to_owned(),
+        products: texts(products_of(&token.grant)),
+        factory_id,
+        created_at: token.created_at.to_string(),
+        expires_at: token.expires_at.map(|at| at.to_string()),
+        revoked_at: token.revoked_at.map(|at| at.to_string()),
+    }
+}

@@ -1,0 +1,112 @@
+//! A stale epoch on every route that a holder writes through: 409 `fenced`, and nothing changes.
+
+use std::time::Duration;
+
+use giga_domain::{Job, JobId};
+use giga_server::routes::{self, Access, Code, Route};
+use serde_json::{Value, json};
+
+use crate::client::{Call, Reply};
+use crate::world::World;
+
+/// What a holder would send there. A holder's route that is not known here is not known to be fenced.
+fn body(route: &Route, job: JobId, epoch: u64) -> Value {
+    let checkpoint = json!({"wipRef": "refs/wip/zombie"});
+    match route.operation {
+        "failJob" => json!({
+            "jobId": job.to_string(), "leaseEpoch": epoch, "reason": "crash", "retryable": false,
+            "checkpoint": checkpoint,
+        }),
+        "patchJob" => json!({"leaseEpoch": epoch, "stage": "testing", "checkpoint": checkpoint}),
+        "reportJob" => json!({"leaseEpoch": epoch, "report": {"tokens": 7}, "checkpoint": checkpoint}),
+        "renewLease" => json!({"leaseEpoch": epoch}),
+        "releaseLease" => json!({"leaseEpoch": epoch, "checkpoint": checkpoint}),
+        unknown => panic!("{unknown} writes as a holder and has no fence test"),
+    }
+}
+
+fn holder_routes() -> Vec<&'static Route> {
+    let fenced: Vec<_> = routes::table().iter().filter(|r| r.refusals.contains(&Code::Fenced)).collect();
+    let writing = routes::table().iter().filter(|r| r.access == Access::Factory).map(|r| r.operation);
+    let unfenced: Vec<_> = writing.filter(|op| !fenced.iter().any(|r| r.operation == *op)).collect();
+    assert_eq!(
+        unfenced,
+        ["claimJob", "acceptJob", "heartbeat"],
+        "every other write of a factory names an epoch"
+    );
+    fenced
+}
+
+async fn send(world: &World, route: &Route, job: JobId, epoch: u64, token: &str) -> Reply {
+    let path = route.path.replace("{id}", &job.to_string());
+    let call = Call::new(&world.http, route.method.clone(), format!("{}{path}", world.url));
+    call.token(token).json(body(route, job, epoch)).send().await
+}
+
+async fn assert_fenced(world: &World, route: &Route, job: &Job, epoch: u64, token: &str) {
+    let (before, events) = (world.job(job.id).await, world.feed().await);
+    let runs = world.coordinator.reads().runs(job.id).await.unwrap();
+    let reply = send(world, route, job.id, epoch, token).await;
+    let problem = reply.json();
+    assert_eq!((reply.status, &problem["code"]), (409, &json!("fenced")), "{}: {problem}", route.operation);
+    assert_eq!(problem["leaseEpoch"], before.epoch.0);
+    assert_eq!(problem["stage"], before.stage().as_str());
+    assert_eq!(world.job(job.id).await, before, "{}", route.operation);
+    assert_eq!(world.feed().await, events, "{}", route.operation);
+    assert_eq!(world.coordinator.reads().runs(job.id).await.unwrap(), runs, "{}", route.operation);
+}
+
+#[tokio::test]
+async fn a_zombie_cannot_write_while_another_holds_the_job() {
+    let world = World::start().await;
+    let zombie = world.factory("zombie", &[]).await;
+    let stale = world.building("demo", "zombie", "first").await;
+    world.clock.advance(Duration::from_hours(1));
+    giga_ports::Store::expire_leases(&*world.store, 10).await.unwrap();
+    world.clock.advance(Duration::from_hours(1));
+    world.factory("heir", &[]).await;
+    let held = world.claim("heir", "second").await;
+    assert_eq!(held.id, stale.id);
+    for route in holder_routes() {
+        assert_fenced(&world, route, &held, stale.epoch.0, &zombie).await;
+        // The right epoch is of no use to another factory, and one that was never granted to nobody.
+        assert_fenced(&world, route, &held, held.epoch.0, &zombie).await;
+        assert_fenced(&world, route, &held, held.epoch.0 + 1, &zombie).await;
+    }
+}
+
+#[tokio::test]
+async fn a_zombie_cannot_write_to_a_job_that_waits_or_is_over() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    let lost = world.building("demo", "f-1", "lost").await;
+    world.clock.advance(Duration::from_hours(1));
+    giga_ports::Store::expire_leases(&*world.store, 10).await.unwrap();
+    let cancelled = world.building("demo", "f-1", "cancelled").await;
+    let path = format!("/api/fleet/jobs/{}/actions/cancel", cancelled.id);
+    world.post(&path).token(&world.admin).gives(200).await;
+    for route in holder_routes() {
+        assert_fenced(&world, route, &lost, lost.epoch.0, &token).await;
+        if route.operation != "renewLease" {
+            assert_fenced(&world, route, &cancelled, cancelled.epoch.0, &token).await;
+        }
+    }
+    // The renewal is how the holder learns of the cancellation.
+    let renewed = world
+        .post(&format!("/api/fleet/jobs/{}/lease/renew", cancelled.id))
+        .token(&token)
+        .json(json!({"leaseEpoch": cancelled.epoch.0}))
+        .gives(200)
+        .await;
+    assert_eq!(renewed.json()["directives"], json!(["cancel"]));
+}
+
+#[tokio::test]
+async fn a_job_that_does_not_exist_is_not_found() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    for route in holder_routes() {
+        let reply = send(&world, route, JobId::MAX, 1, &token).await;
+        assert_eq!((reply.status, &reply.json()["code"]), (404, &json!("not_found")), "{}", route.operation);
+    }
+}

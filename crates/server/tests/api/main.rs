@@ -1,0 +1,19 @@
+//! The API over a real socket: a coordinator on the memory store with a clock that the test moves.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+mod client;
+mod document;
+mod errors;
+mod fence;
+mod health;
+mod jobs;
+mod limits;
+mod malformed;
+mod poll;
+mod probe;
+mod products;
+mod streams;
+mod submit;
+mod tokens;
+mod walk;
+mod world;

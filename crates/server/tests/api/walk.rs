@@ -1,0 +1,243 @@
+//! Every route × every kind of caller × own and other product: what comes back follows from the route table alone.
+
+use axum::http::Method;
+use giga_domain::token::Role;
+use giga_server::routes::{self, Access, Route, Scope};
+use serde_json::{Value, json};
+
+use crate::client::Call;
+use crate::world::World;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Nobody,
+    Garbage,
+    Revoked,
+    /// Limited to the product `alpha`.
+    User(Role),
+    /// Admin for every product.
+    Root,
+    /// Limited to the product `alpha`.
+    Factory,
+}
+
+const CALLERS: [Who; 9] = [
+    Who::Nobody,
+    Who::Garbage,
+    Who::Revoked,
+    Who::User(Role::Viewer),
+    Who::User(Role::Submitter),
+    Who::User(Role::Operator),
+    Who::User(Role::Admin),
+    Who::Root,
+    Who::Factory,
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Own,
+    Other,
+}
+
+/// One thing of each kind that a route can be about, for one product.
+struct Things {
+    product: &'static str,
+    factory: &'static str,
+    token: String,
+    held: String,
+    held_epoch: u64,
+    review: String,
+    other_token_id: String,
+}
+
+impl Things {
+    async fn make(world: &World, product: &'static str, factory: &'static str) -> Self {
+        let token = world.factory(factory, &[product]).await;
+        let review = world.in_review(product, factory, "review").await;
+        let held = world.building(product, factory, "held").await;
+        let products = vec![product.parse().unwrap()];
+        let issued =
+            world.coordinator.issue_token(Role::Viewer, products, String::new(), crate::world::actor());
+        Self {
+            product,
+            factory,
+            token,
+            held: held.id.to_string(),
+            held_epoch: held.epoch.0,
+            review: review.id.to_string(),
+            other_token_id: issued.await.unwrap().0.id.to_string(),
+        }
+    }
+}
+
+/// A request that succeeds for whoever may make it.
+struct Sample {
+    path: String,
+    body: Option<Value>,
+    success: u16,
+    /// What a caller gets who has the role but not the product.
+    other: u16,
+    /// `x-product-id` says which product is meant.
+    by_header: bool,
+}
+
+/// A route that is not known here has no test of its auth rule, which fails the walk.
+fn sample(route: &Route, things: &Things) -> Sample {
+    let Things { product, factory, held, held_epoch, review, other_token_id, .. } = things;
+    let epoch = json!({ "leaseEpoch": held_epoch });
+    let (id, body, success) = match route.operation {
+        "submitJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 201),
+        "planJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 200),
+        "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" => {
+            (held.as_str(), None, 200)
+        }
+        "actOnJob" => (held.as_str(), Some(json!({"reason": "no longer needed"})), 200),
+        "reviewJob" => (review.as_str(), Some(json!({"verdict": "approve"})), 200),
+        "claimJob" => ("", Some(json!({"factoryId": factory, "requestId": "walk"})), 204),
+        "acceptJob" => {
+            // The request that won its own job, repeated; for the other's job one that never won anything.
+            let request = if *product == "alpha" { "held" } else { "walk" };
+            let body = json!({"jobId": held, "factoryId": "f-alpha", "dispatchSeq": 0, "requestId": request});
+            ("", Some(body), 200)
+        }
+        "failJob" => (
+            "",
+            Some(json!({"jobId": held, "leaseEpoch": held_epoch, "reason": "crash", "retryable": true})),
+            200,
+        ),
+        "patchJob" => (held.as_str(), Some(json!({"leaseEpoch": held_epoch, "stage": "testing"})), 200),
+        "reportJob" | "renewLease" | "releaseLease" => (held.as_str(), Some(epoch), 200),
+        "getFactory" | "rotateFactoryToken" => (*factory, None, 200),
+        "drainFactory" => (*factory, Some(json!({"undo": false})), 200),
+        "revokeFactoryTokens" | "deregisterFactory" => (*factory, None, 204),
+        "enrollFactory" => ("", Some(json!({"factoryId": "f-new", "products": [product]})), 201),
+        "heartbeat" => {
+            ("", Some(json!({"factoryId": factory, "capabilities": ["os:linux"], "seatLimit": 8})), 200)
+        }
+        "pruneFactories" => ("", Some(json!({"idle": "24h"})), 200),
+        "setFlag" => ("", Some(json!({"value": true})), 200),
+        "issueToken" => ("", Some(json!({"role": "viewer", "products": [product]})), 201),
+        "revokeToken" => (other_token_id.as_str(), None, 204),
+        "listJobs" | "listEvents" | "streamEvents" | "listFactories" | "listFlags" | "listTokens"
+        | "fleetMetrics" | "queueState" | "listAlerts" | "openapi" | "livez" | "readyz" | "prometheus" => {
+            ("", None, 200)
+        }
+        unknown => panic!("{unknown} is not in the walk: say how it is called and what it answers"),
+    };
+    let other = match (route.operation, route.scope) {
+        // The body names another factory, or more products than the caller has.
+        ("claimJob" | "heartbeat" | "enrollFactory" | "issueToken", _) => 403,
+        ("acceptJob", _) => 409,
+        ("revokeToken", _) | (_, Scope::Job | Scope::Factory | Scope::Own) => 404,
+        // The list is cut to what the caller may see.
+        ("listTokens", _) | (_, Scope::Nothing) => success,
+        (_, Scope::Product | Scope::Products | Scope::Within | Scope::Fleet) => 403,
+    };
+    let path = route.path.replace("{id}", id).replace("{action}", "cancel").replace("{name}", "strict");
+    let by_header = body.is_none() && route.scope == Scope::Products;
+    Sample { path, body, success, other, by_header }
+}
+
+fn expected(route: &Route, sample: &Sample, who: Who, whose: Whose) -> u16 {
+    let within_scope = match (whose, route.scope) {
+        (_, Scope::Fleet) => 403,
+        (Whose::Own, _) => sample.success,
+        (Whose::Other, _) => sample.other,
+    };
+    match (route.access, who) {
+        (Access::Public, _) | (Access::Role(_) | Access::RoleOrFactory(_), Who::Root) => sample.success,
+        (_, Who::Nobody | Who::Garbage | Who::Revoked) => 401,
+        (Access::Factory | Access::RoleOrFactory(_), Who::Factory) => within_scope,
+        (Access::Role(least) | Access::RoleOrFactory(least), Who::User(role)) if role >= least => {
+            within_scope
+        }
+        _ => 403,
+    }
+}
+
+async fn credentials(world: &World, own: &Things, who: Who) -> Option<String> {
+    match who {
+        Who::Nobody => None,
+        Who::Garbage => Some("giga_user_garbage".to_owned()),
+        Who::Revoked => {
+            let (token, secret) = world
+                .coordinator
+                .issue_token(Role::Admin, Vec::new(), String::new(), crate::world::actor())
+                .await
+                .unwrap();
+            world.coordinator.revoke_token(token.id, crate::world::actor()).await.unwrap();
+            Some(secret.reveal().to_owned())
+        }
+        Who::User(role) => Some(world.token(role, &["alpha"]).await),
+        Who::Root => Some(world.admin.clone()),
+        Who::Factory => Some(own.token.clone()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_answers_every_caller_as_the_table_says() {
+    for route in routes::table() {
+        for who in CALLERS {
+            for whose in [Whose::Own, Whose::Other] {
+                walk(route, who, whose).await;
+            }
+        }
+    }
+}
+
+async fn walk(route: &'static Route, who: Who, whose: Whose) {
+    let world = World::start().await;
+    let own = Things::make(&world, "alpha", "f-alpha").await;
+    let other = Things::make(&world, "beta", "f-beta").await;
+    let credentials = credentials(&world, &own, who).await;
+    let things = if whose == Whose::Own { &own } else { &other };
+    let sample = sample(route, things);
+    let head = world.feed().await.len();
+
+    let mut call = Call::new(&world.http, route.method.clone(), format!("{}{}", world.url, sample.path));
+    if let Some(token) = &credentials {
+        call = call.token(token);
+    }
+    if sample.by_header {
+        call = call.header("x-product-id", things.product);
+    }
+    if let Some(body) = &sample.body {
+        call = call.json(body.clone());
+    }
+    let status = if route.operation.starts_with("stream") {
+        call.open().await.status().as_u16()
+    } else {
+        let reply = call.send().await;
+        if reply.status >= 400 {
+            assert_eq!(reply.header("content-type"), "application/problem+json", "{}", route.operation);
+        }
+        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+        reply.status
+    };
+    let expected = expected(route, &sample, who, whose);
+    assert_eq!(status, expected, "{} {} as {who:?} on {whose:?}", route.method, sample.path);
+    if status >= 400 {
+        assert_eq!(world.feed().await.len(), head, "{} was refused and yet did something", route.operation);
+    }
+}
+
+#[tokio::test]
+async fn nothing_else_is_served() {
+    let world = World::start().await;
+    let admin = &world.admin;
+    for path in
+        ["/", "/api", "/api/fleet", "/api/fleet/jobs/", "/api/fleet/nothing", "/api/../livez/x", "/admin"]
+    {
+        world.get(path).token(admin).refused(404, "not_found", "there is no GET").await;
+    }
+    for (method, path) in [
+        (Method::DELETE, "/api/fleet/jobs"),
+        (Method::PUT, "/api/fleet/claim"),
+        (Method::OPTIONS, "/api/fleet/jobs"),
+        (Method::POST, "/livez"),
+    ] {
+        let reply = world.call(method, path).token(admin).refused(405, "method_not_allowed", "Allow").await;
+        assert!(!reply.header("allow").is_empty());
+        assert_eq!(reply.header("access-control-allow-origin"), "", "no CORS unless somebody asks for it");
+    }
+}

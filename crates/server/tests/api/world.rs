@@ -1,0 +1,147 @@
+//! A server of its own for each test.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use giga_coordinator::{Coordinator, Options, SubmitRequest};
+use giga_domain::factory::{Advertised, FactoryScope};
+use giga_domain::manifest::parse_markdown;
+use giga_domain::token::Role;
+use giga_domain::{
+    Actor, CapabilitySet, Event, FactoryId, FeedPos, Holder, HolderAction, Job, JobId, ProductId, RunReport,
+};
+use giga_ports::Store;
+use giga_server::{ServerOptions, serve};
+use giga_store::{BatchStore, MemoryBackend, Tuning};
+use giga_testkit::{ManualClock, SeededRandomness};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Call;
+use crate::probe::Probe;
+
+pub(crate) struct World {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) store: Arc<Probe>,
+    pub(crate) coordinator: Arc<Coordinator>,
+    pub(crate) url: String,
+    pub(crate) http: reqwest::Client,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) server: JoinHandle<std::io::Result<()>>,
+    /// For every product.
+    pub(crate) admin: String,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(ServerOptions::default()).await
+    }
+
+    pub(crate) async fn start_with(options: ServerOptions) -> Self {
+        Self::build(options, false).await
+    }
+
+    /// One whose commits all seem to come from another process.
+    pub(crate) async fn start_deaf(options: ServerOptions) -> Self {
+        Self::build(options, true).await
+    }
+
+    async fn build(options: ServerOptions, deaf: bool) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let backend = MemoryBackend::new(clock.clone());
+        let memory: Arc<dyn Store> = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
+        let store = Arc::new(Probe::new(memory, deaf));
+        let random = Arc::new(SeededRandomness::new(11));
+        let coordinator =
+            Coordinator::start(store.clone(), clock.clone(), random, Options::default()).await.unwrap();
+        let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let shutdown = CancellationToken::new();
+        let server = tokio::spawn(serve(coordinator.clone(), listener, options, shutdown.clone()));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { clock, store, coordinator, url, http, shutdown, server, admin }
+    }
+
+    pub(crate) fn call(&self, method: Method, path: &str) -> Call {
+        Call::new(&self.http, method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Call {
+        self.call(Method::GET, path)
+    }
+
+    pub(crate) fn post(&self, path: &str) -> Call {
+        self.call(Method::POST, path)
+    }
+
+    pub(crate) async fn token(&self, role: Role, products: &[&str]) -> String {
+        let products = products.iter().map(|p| p.parse().unwrap()).collect();
+        let (_, secret) = self.coordinator.issue_token(role, products, String::new(), actor()).await.unwrap();
+        secret.reveal().to_owned()
+    }
+
+    /// Enrolled and heard of once; its token.
+    pub(crate) async fn factory(&self, id: &str, products: &[&str]) -> String {
+        let products: Vec<ProductId> = products.iter().map(|p| p.parse().unwrap()).collect();
+        let scope = FactoryScope { products, capabilities: None };
+        let id: FactoryId = id.parse().unwrap();
+        let (_, secret) = self.coordinator.enroll(id.clone(), scope, actor()).await.unwrap();
+        let advertised = Advertised {
+            capabilities: CapabilitySet::parse(["os:linux"]).unwrap(),
+            seat_limit: 8,
+            ..Advertised::default()
+        };
+        self.coordinator.heartbeat(id, advertised).await.unwrap();
+        secret.reveal().to_owned()
+    }
+
+    pub(crate) async fn submit(&self, product: &str, front_matter: &str) -> Job {
+        let text = format!("---\n{front_matter}\n---\nDo it.\n");
+        let (manifest, body) = parse_markdown(text.as_bytes()).unwrap();
+        let request = SubmitRequest { product: product.parse().unwrap(), manifest, body, actor: actor() };
+        self.coordinator.submit(request).await.unwrap().job
+    }
+
+    pub(crate) async fn claim(&self, factory: &str, request: &str) -> Job {
+        let claimed = self.coordinator.claim(factory.parse().unwrap(), request.parse().unwrap()).await;
+        claimed.unwrap().expect("a job to claim")
+    }
+
+    pub(crate) async fn hold(&self, job: &Job, actions: Vec<HolderAction>) -> Job {
+        let holder = Holder { factory: job.last_factory.clone().unwrap(), epoch: job.epoch };
+        self.coordinator.hold(job.id, holder, actions).await.unwrap()
+    }
+
+    /// A job that the factory is building.
+    pub(crate) async fn building(&self, product: &str, factory: &str, name: &str) -> Job {
+        self.submit(product, &format!("name: {name}")).await;
+        let job = self.claim(factory, name).await;
+        self.hold(&job, vec![HolderAction::Start]).await
+    }
+
+    pub(crate) async fn in_review(&self, product: &str, factory: &str, name: &str) -> Job {
+        self.submit(product, &format!("name: {name}\nreview: {{quorum: 1}}")).await;
+        let job = self.claim(factory, name).await;
+        self.hold(&job, vec![HolderAction::Start, HolderAction::Report(RunReport::default())]).await
+    }
+
+    pub(crate) async fn job(&self, id: JobId) -> Job {
+        self.coordinator.reads().job(id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn feed(&self) -> Vec<Event> {
+        self.coordinator.feed(FeedPos::ZERO, 100_000).await.unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+pub(crate) fn actor() -> Actor {
+    Actor::system("test")
+}

@@ -1,0 +1,92 @@
+//! Versioned schema changes, embedded in the binary. Which are still to be run is decided here, purely; running
+//! them, inside one transaction and under a lock, is the databases' part.
+//!
+//! A published migration is never edited: its checksum is kept beside its version, and a database that was made
+//! by another text, or by a newer binary, is refused rather than guessed at.
+
+use std::fmt::Write as _;
+
+use giga_ports::StoreError;
+use sha2::{Digest, Sha256};
+
+#[derive(Debug)]
+pub(crate) struct Migration {
+    pub(crate) version: i64,
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+}
+
+/// In order of version, from 1, without gaps.
+pub(crate) const SQLITE: &[Migration] =
+    &[Migration { version: 1, name: "init", sql: include_str!("sqlite/0001_init.sql") }];
+
+pub(crate) const POSTGRES: &[Migration] =
+    &[Migration { version: 1, name: "init", sql: include_str!("postgres/0001_init.sql") }];
+
+impl Migration {
+    pub(crate) fn checksum(&self) -> String {
+        Sha256::digest(self.sql.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
+            hex
+        })
+    }
+}
+
+/// The migrations that the database lacks. `applied` are its versions with their checksums, in order.
+pub(crate) fn pending<'m>(
+    known: &'m [Migration],
+    applied: &[(i64, String)],
+) -> Result<&'m [Migration], StoreError> {
+    let newest = known.last().map_or(0, |migration| migration.version);
+    if let Some((version, _)) = applied.last().filter(|(version, _)| *version > newest) {
+        return Err(StoreError::broken_because(format!(
+            "its schema is at version {version} and this binary knows versions up to {newest}: \
+             start the newer giga that upgraded it"
+        )));
+    }
+    for (migration, (version, checksum)) in known.iter().zip(applied) {
+        if *version != migration.version || *checksum != migration.checksum() {
+            return Err(StoreError::broken_because(format!(
+                "its schema migration {version} is not migration {} (`{}`) of this binary: \
+                 it was made by something else",
+                migration.version, migration.name
+            )));
+        }
+    }
+    Ok(&known[applied.len().min(known.len())..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(known: &[Migration]) -> Vec<(i64, String)> {
+        known.iter().map(|migration| (migration.version, migration.checksum())).collect()
+    }
+
+    #[test]
+    fn versions_count_up_from_one() {
+        for known in [SQLITE, POSTGRES] {
+            assert!(known.iter().zip(1..).all(|(migration, version)| migration.version == version));
+        }
+        assert_eq!(SQLITE.len(), POSTGRES.len(), "both databases have the same history");
+    }
+
+    #[test]
+    fn what_was_applied_is_not_applied_again() {
+        assert_eq!(pending(SQLITE, &[]).unwrap().len(), SQLITE.len());
+        assert!(pending(SQLITE, &applied(SQLITE)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_newer_or_foreign_schema_is_refused() {
+        let mut newer = applied(SQLITE);
+        newer.push((99, "?".into()));
+        let text = pending(SQLITE, &newer).unwrap_err().to_string();
+        assert!(text.contains("at version 99") && text.contains("newer giga"), "{text}");
+        let mut foreign = applied(SQLITE);
+        foreign[0].1 = "0".repeat(64);
+        let text = pending(SQLITE, &foreign).unwrap_err().to_string();
+        assert!(text.contains("migration 1"), "{text}");
+    }
+}

@@ -1,0 +1,208 @@
+//! Locks and loads what a batch needs.
+//!
+//! Sweeps cost a round trip of their own, because what they find has to be locked; everything else is asked for in
+//! one. What a look finds before the lock is looked at again behind it wherever somebody else could have changed it
+//! in between.
+
+use std::collections::{BTreeSet, HashMap};
+
+use giga_domain::{FactoryId, JobId, Lease, Timestamp};
+use giga_ports::StoreError;
+use tokio_postgres::Row;
+
+use super::pipeline::Value;
+use super::{StoreClock, Writer, decode_all};
+use crate::engine::{Loaded, Needs};
+use crate::rows::{self, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEASE_READ, LEASES, TOKENS, Table};
+use crate::sql;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+pub(super) async fn load(writer: &Writer, clock: &StoreClock, needs: &Needs) -> Result<Loaded> {
+    let mut loaded = Loaded::default();
+    let sweeps =
+        needs.expired > 0 || needs.unblockable > 0 || needs.retirable.is_some() || needs.prunable.is_some();
+    if sweeps {
+        find_sweeps(writer, clock, needs, &mut loaded).await?;
+    }
+    lock_and_look(writer, clock, needs, !sweeps, &mut loaded).await?;
+    load_answers(writer, &mut loaded).await?;
+    Ok(loaded)
+}
+
+/// Begins the transaction with what the reconcilers look for.
+async fn find_sweeps(writer: &Writer, clock: &StoreClock, needs: &Needs, loaded: &mut Loaded) -> Result<()> {
+    let statements = &writer.statements;
+    let mut pipeline = writer.pipeline();
+    pipeline.send_plain("BEGIN").await;
+    let now = pipeline.send(&statements.now, Vec::new()).await;
+    let first = pipeline
+        .send_if(needs.expired > 0, &statements.first_to_expire, || {
+            vec![limit(needs.expired.saturating_add(1))]
+        })
+        .await;
+    let unblockable = pipeline
+        .send_if(needs.unblockable > 0, &statements.unblockable, || vec![limit(needs.unblockable)])
+        .await;
+    let (before, most) = needs.retirable.unwrap_or_default();
+    let retirable = pipeline
+        .send_if(needs.retirable.is_some(), &statements.retirable, || {
+            vec![Box::new(before.as_millis()), limit(most)]
+        })
+        .await;
+    let unseen_since = needs.prunable.unwrap_or_default();
+    let prunable = pipeline
+        .send_if(needs.prunable.is_some(), &statements.prunable, || vec![Box::new(unseen_since.as_millis())])
+        .await;
+    let mut answers = pipeline.finish().await?;
+
+    let now = tell_time(clock, &answers.take(now))?;
+    let decode = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.time()?));
+    let first = decode_all(&answers.take(first), &LEASES, decode)?;
+    (loaded.expired, loaded.next_expiry) = sql::split_expired(first, now, needs.expired);
+    loaded.unblockable = decode_all(&answers.take(unblockable), &JOBS, rows::id)?;
+    loaded.retirable = decode_all(&answers.take(retirable), &JOBS, rows::id)?;
+    loaded.prunable = decode_all(&answers.take(prunable), &FACTORIES, rows::id)?;
+    Ok(())
+}
+
+async fn lock_and_look(
+    writer: &Writer,
+    clock: &StoreClock,
+    needs: &Needs,
+    begin: bool,
+    loaded: &mut Loaded,
+) -> Result<()> {
+    let statements = &writer.statements;
+    let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
+    wanted.extend(loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.retirable));
+    let pruned = &loaded.prunable;
+
+    let mut pipeline = writer.pipeline();
+    if begin {
+        pipeline.send_plain("BEGIN").await;
+    }
+    // Jobs, and what only changes under their locks.
+    let jobs = pipeline.send_if(!wanted.is_empty(), &statements.lock_jobs, || vec![texts(&wanted)]).await;
+    let leases = pipeline.send_if(!wanted.is_empty(), &statements.leases, || vec![texts(&wanted)]).await;
+    let (before, _) = needs.retirable.unwrap_or_default();
+    let retirable = pipeline
+        .send_if(!loaded.retirable.is_empty(), &statements.still_retirable, || {
+            vec![Box::new(before.as_millis()), texts(&loaded.retirable)]
+        })
+        .await;
+    let keys = pipeline
+        .send_if(!needs.keys.is_empty(), &statements.keys, || {
+            vec![
+                texts(needs.keys.iter().map(|(product, _)| product)),
+                texts(needs.keys.iter().map(|(_, key)| key)),
+            ]
+        })
+        .await;
+    // Concurrency keys: nobody else grants one until this batch is done.
+    let claims = !needs.claims.is_empty();
+    pipeline.send_if(claims, &statements.lock_concurrency_keys, || vec![texts(&needs.claims)]).await;
+    let in_use = pipeline.send_if(claims, &statements.keys_in_use, || vec![texts(&needs.claims)]).await;
+    // Factories: their lock also keeps their seats and the requests that they have won.
+    let locked: BTreeSet<&FactoryId> = needs.factories.iter().chain(&needs.seen).chain(pruned).collect();
+    pipeline.send_if(!locked.is_empty(), &statements.lock_factories, || vec![texts(&locked)]).await;
+    let named: BTreeSet<&FactoryId> = needs.factories.iter().chain(pruned).collect();
+    let factories = pipeline.send_if(!named.is_empty(), &statements.factories, || vec![texts(&named)]).await;
+    let seated: BTreeSet<&FactoryId> = needs.seats.iter().chain(pruned).collect();
+    let seats = pipeline.send_if(!seated.is_empty(), &statements.seats, || vec![texts(&seated)]).await;
+    let grants = pipeline
+        .send_if(!needs.grants.is_empty(), &statements.grants, || {
+            vec![
+                texts(needs.grants.iter().map(|(factory, _)| factory)),
+                texts(needs.grants.iter().map(|(_, request)| request)),
+            ]
+        })
+        .await;
+    let owners: BTreeSet<&FactoryId> = needs.tokens_of.iter().chain(pruned).collect();
+    let tokens = pipeline
+        .send_if(!needs.tokens.is_empty() || !owners.is_empty(), &statements.lock_tokens, || {
+            vec![texts(&needs.tokens), texts(&owners)]
+        })
+        .await;
+    let flags =
+        pipeline.send_if(!needs.flags.is_empty(), &statements.lock_flags, || vec![texts(&needs.flags)]).await;
+    // Last, so that no time is older than a change that a lock was waited for.
+    let now = pipeline.send(&statements.now, Vec::new()).await;
+    let mut answers = pipeline.finish().await?;
+
+    loaded.now = tell_time(clock, &answers.take(now))?;
+    let leases = decode_all(&answers.take(leases), &LEASE_READ, rows::lease)?;
+    let leases: HashMap<JobId, Lease> = leases.into_iter().collect();
+    let with_lease = |fields: &mut Fields<'_>| rows::job(fields, |_, id| Ok(leases.get(&id).cloned()));
+    let jobs = decode_all(&answers.take(jobs), &JOB_READ, with_lease)?;
+    loaded.jobs = jobs.into_iter().map(|job| (job.id, job)).collect();
+    loaded.retirable = decode_all(&answers.take(retirable), &JOBS, rows::id)?;
+    let key = |fields: &mut Fields<'_>| {
+        let key = (fields.parse()?, fields.text()?.to_owned());
+        Ok((key, (fields.parse()?, fields.text()?.to_owned())))
+    };
+    loaded.keys = map(&answers.take(keys), &JOBS, key)?;
+    let used = |fields: &mut Fields<'_>| Ok(((fields.parse()?, fields.text()?.to_owned()), fields.count()?));
+    loaded.key_in_use = map(&answers.take(in_use), &LEASES, used)?;
+    let seats_of = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?));
+    loaded.seats_in_use = map(&answers.take(seats), &LEASES, seats_of)?;
+    let grant = |fields: &mut Fields<'_>| Ok(((fields.parse()?, fields.parse()?), fields.parse()?));
+    loaded.grants = map(&answers.take(grants), &LEASES, grant)?;
+    let factories = decode_all(&answers.take(factories), &FACTORIES, rows::factory)?;
+    loaded.factories = factories.into_iter().map(|factory| (factory.id.clone(), factory)).collect();
+    let tokens = decode_all(&answers.take(tokens), &TOKENS, rows::token)?;
+    loaded.tokens = tokens.into_iter().map(|token| (token.id.clone(), token)).collect();
+    loaded.flags = map(&answers.take(flags), &FLAGS, rows::flag)?;
+    keep_prunable(loaded, needs.prunable);
+    Ok(())
+}
+
+/// A factory that was seen or won a job since it was found is not pruned.
+fn keep_prunable(loaded: &mut Loaded, before: Option<Timestamp>) {
+    let Some(before) = before else { return };
+    let (factories, seats) = (&loaded.factories, &loaded.seats_in_use);
+    loaded.prunable.retain(|id| {
+        factories.get(id).is_some_and(|f| f.last_seen_at.unwrap_or(f.enrolled_at) < before)
+            && seats.get(id).is_none_or(|used| *used == 0)
+    });
+}
+
+/// Jobs that were found by key or by request are answered with, never changed: they need no lock, and one that a
+/// batch changes under another name has been locked above.
+async fn load_answers(writer: &Writer, loaded: &mut Loaded) -> Result<()> {
+    let found = loaded.keys.values().map(|(id, _)| id).chain(loaded.grants.values());
+    let missing: BTreeSet<JobId> = found.filter(|id| !loaded.jobs.contains_key(id)).copied().collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut pipeline = writer.pipeline();
+    let jobs = pipeline.send(&writer.statements.jobs, vec![texts(&missing)]).await;
+    let jobs = decode_all(&pipeline.finish().await?.take(jobs), &JOB_READ, rows::leased_job)?;
+    loaded.jobs.extend(jobs.into_iter().map(|job| (job.id, job)));
+    Ok(())
+}
+
+fn tell_time(clock: &StoreClock, answer: &[Row]) -> Result<Timestamp> {
+    match clock {
+        StoreClock::Injected(clock) => Ok(clock.now()),
+        StoreClock::Database => decode_all(answer, &JOBS, rows::time)?
+            .pop()
+            .ok_or_else(|| StoreError::broken_because("PostgreSQL did not tell the time")),
+    }
+}
+
+fn map<K: std::hash::Hash + Eq, V>(
+    rows: &[Row],
+    table: &'static Table,
+    decode: impl Fn(&mut Fields<'_>) -> Result<(K, V)>,
+) -> Result<HashMap<K, V>> {
+    Ok(decode_all(rows, table, decode)?.into_iter().collect())
+}
+
+fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Value {
+    Box::new(values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>())
+}
+
+fn limit(most: usize) -> Value {
+    Box::new(i64::try_from(most).unwrap_or(i64::MAX))
+}

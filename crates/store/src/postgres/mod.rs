@@ -1,0 +1,236 @@
+//! The shared store: several coordinators on one PostgreSQL.
+//!
+//! A write transaction is two round trips: one that locks and looks, one that writes and commits. Rows are locked
+//! in the order of [`Needs`](crate::engine::Needs), the feed last and only together with the commit, so no
+//! coordinator ever holds the feed while it thinks. Isolation is read committed: what is decided on is locked.
+
+mod connect;
+mod error;
+mod load;
+mod persist;
+mod pipeline;
+mod readers;
+mod statements;
+
+use std::sync::Arc;
+
+use giga_domain::Timestamp;
+use giga_ports::{Clock, StoreError};
+use tokio::sync::Mutex;
+use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::{Client, Row};
+
+use self::connect::Connector;
+use self::error::{failure, is_cut};
+use self::pipeline::Pipeline;
+use self::readers::Readers;
+use self::statements::Statements;
+use crate::engine::{Batch, Committed};
+use crate::rows::{self, Cell, Fields, Kind, Source, Table};
+use crate::sql::{Decode, Driver, Query, SqlBackend};
+
+pub type PostgresBackend = SqlBackend<Postgres>;
+
+/// Whose clock sets and judges deadlines.
+pub enum StoreClock {
+    /// The server's, read inside of each transaction: the one clock that all coordinators share.
+    Database,
+    /// A test's.
+    Injected(Arc<dyn Clock>),
+}
+
+impl std::fmt::Debug for StoreClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Database => "Database",
+            Self::Injected(_) => "Injected",
+        })
+    }
+}
+
+pub struct Postgres {
+    connector: Connector,
+    clock: StoreClock,
+    /// Taken out while a transaction is under way, so that one which is given up closes its connection.
+    writer: Mutex<Option<Writer>>,
+    readers: Readers,
+}
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").finish_non_exhaustive()
+    }
+}
+
+struct Writer {
+    client: Client,
+    statements: Statements,
+}
+
+impl SqlBackend<Postgres> {
+    /// Connects, and brings the schema up to date; whoever else starts at the same time waits for it.
+    pub async fn open(url: &str, clock: StoreClock) -> Result<Self, StoreError> {
+        let connector = Connector::new(url)?;
+        let mut client = connector.connect().await?;
+        connect::migrate(&mut client).await?;
+        let writer = Mutex::new(Some(Writer::on(client).await?));
+        Ok(Self { driver: Postgres { connector, clock, writer, readers: Readers::default() } })
+    }
+}
+
+impl Postgres {
+    async fn write(&self, batch: &mut Batch) -> Result<Committed, StoreError> {
+        let mut slot = self.writer.lock().await;
+        let open = slot.take().filter(|writer| !writer.client.is_closed());
+        let writer = match open {
+            Some(writer) => writer,
+            None => Writer::on(self.connector.connect().await?).await?,
+        };
+        let result = writer.run(&self.clock, batch).await;
+        if !writer.client.is_closed() {
+            *slot = Some(writer);
+        }
+        result
+    }
+}
+
+impl Writer {
+    async fn on(client: Client) -> Result<Self, StoreError> {
+        let statements = Statements::prepare(&client).await?;
+        Ok(Self { client, statements })
+    }
+
+    /// The transaction is over when this returns, whatever it returns.
+    async fn run(&self, clock: &StoreClock, batch: &mut Batch) -> Result<Committed, StoreError> {
+        let loaded = match load::load(self, clock, &batch.needs()).await {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                self.end("ROLLBACK").await?;
+                return Err(error);
+            }
+        };
+        let present = persist::Present::of(&loaded);
+        let writes = batch.decide(loaded);
+        if writes.is_empty() {
+            self.end("ROLLBACK").await?;
+            return Ok(Committed { head: None });
+        }
+        // When a write fails, the `COMMIT` behind it ends the transaction as a rollback.
+        let head = persist::persist(self, &present, writes).await?;
+        Ok(Committed { head })
+    }
+
+    async fn end(&self, sql: &'static str) -> Result<(), StoreError> {
+        self.client.batch_execute(sql).await.map_err(failure)
+    }
+
+    fn pipeline(&self) -> Pipeline<'_> {
+        Pipeline::new(&self.client)
+    }
+}
+
+impl Driver for Postgres {
+    const CONTAINS: &'static str = "strpos";
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        const NOW: Table = Table { name: "clock", key: 0, columns: &[("now", Kind::Int)] };
+        if let StoreClock::Injected(clock) = &self.clock {
+            return Ok(clock.now());
+        }
+        let sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+        let query = Query { sql: sql.into(), values: Vec::new(), table: &NOW };
+        let now = self.query(query, rows::time).await?.pop();
+        now.ok_or_else(|| StoreError::broken_because("PostgreSQL did not tell the time"))
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        const SETTING: Table = Table { name: "pg_settings", key: 0, columns: &[("setting", Kind::Text)] };
+        let sql = "SELECT current_setting('transaction_read_only')";
+        let query = Query { sql: sql.into(), values: Vec::new(), table: &SETTING };
+        let read_only = self.query(query, |fields| Ok(fields.text()? != "off")).await?;
+        if read_only.first() == Some(&false) {
+            return Ok(());
+        }
+        let reason = "PostgreSQL takes no writes now: it is a standby or was set to read-only".to_owned();
+        Err(StoreError::Unavailable { reason, source: None })
+    }
+
+    async fn query<T: Send + 'static>(&self, query: Query, decode: Decode<T>) -> Result<Vec<T>, StoreError> {
+        let reader = self.readers.get(&self.connector).await?;
+        let values: Vec<(Cell, Type)> =
+            query.values.into_iter().map(|cell| (cell_type(&cell), cell)).map(|(t, c)| (c, t)).collect();
+        let params: Vec<_> = values
+            .iter()
+            .map(|(cell, kind)| (cell as &(dyn tokio_postgres::types::ToSql + Sync), kind.clone()))
+            .collect();
+        // Planned for these very values and sent in one go: a prepared `LIMIT $1` is planned for a tenth of the table.
+        let rows = match reader.query_typed(&query.sql, &params).await {
+            // The connection was lost since its last read. A read can be asked again, once, on a new one.
+            Err(error) if is_cut(&error) => {
+                self.connector.connect().await?.query_typed(&query.sql, &params).await
+            }
+            answer => answer,
+        };
+        decode_all(&rows.map_err(failure)?, query.table, decode)
+    }
+
+    async fn transact(&self, mut batch: Batch) -> (Batch, Result<Committed, StoreError>) {
+        let result = self.write(&mut batch).await;
+        (batch, result)
+    }
+}
+
+fn decode_all<T>(
+    rows: &[Row],
+    table: &'static Table,
+    decode: impl Fn(&mut Fields<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    rows.iter().map(|row| decode(&mut Fields::new(row, table))).collect()
+}
+
+fn cell_type(cell: &Cell) -> Type {
+    match cell {
+        Cell::Null | Cell::Text(_) => Type::TEXT,
+        Cell::Int(_) => Type::INT8,
+        Cell::Bytes(_) => Type::BYTEA,
+    }
+}
+
+impl tokio_postgres::types::ToSql for Cell {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut tokio_postgres::types::private::BytesMut,
+    ) -> Result<tokio_postgres::types::IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(tokio_postgres::types::IsNull::Yes),
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Int(number) => number.to_sql(kind, out),
+            Self::Bytes(bytes) => bytes.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        [Type::TEXT, Type::INT8, Type::BYTEA].contains(kind)
+    }
+
+    tokio_postgres::types::to_sql_checked!();
+}
+
+impl Source for Row {
+    fn text(&self, column: usize) -> Result<Option<&str>, String> {
+        get(self, column)
+    }
+
+    fn int(&self, column: usize) -> Result<Option<i64>, String> {
+        get(self, column)
+    }
+
+    fn bytes(&self, column: usize) -> Result<Option<&[u8]>, String> {
+        get(self, column)
+    }
+}
+
+fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<Option<T>, String> {
+    row.try_get(column).map_err(|error| error.to_string())
+}

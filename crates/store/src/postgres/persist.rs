@@ -1,0 +1,132 @@
+//! Writes what a batch decided: one statement per table, all of them and the commit in one round trip.
+
+use std::collections::HashSet;
+
+use giga_domain::{FactoryId, FeedPos, TokenId};
+use giga_ports::StoreError;
+use tokio_postgres::Statement;
+
+use super::pipeline::{Pipeline, Value};
+use super::{Writer, decode_all};
+use crate::engine::{Loaded, Writes};
+use crate::rows::{self, Cell, Kind, Row, RunRows, Table};
+
+/// What was there when the batch was decided. Anything else is inserted plainly: when another coordinator was
+/// faster, the insert fails, and the batch is run again and finds what the other one made.
+pub(super) struct Present {
+    factories: HashSet<FactoryId>,
+    tokens: HashSet<TokenId>,
+    flags: HashSet<String>,
+}
+
+impl Present {
+    pub(super) fn of(loaded: &Loaded) -> Self {
+        Self {
+            factories: loaded.factories.keys().cloned().collect(),
+            tokens: loaded.tokens.keys().cloned().collect(),
+            flags: loaded.flags.keys().cloned().collect(),
+        }
+    }
+}
+
+/// The last feed position, where events were appended.
+pub(super) async fn persist(
+    writer: &Writer,
+    present: &Present,
+    mut writes: Writes,
+) -> Result<Option<FeedPos>, StoreError> {
+    let s = &writer.statements;
+    let mut pipeline = writer.pipeline();
+    let out = &mut pipeline;
+
+    // Before the inserts: a new job may take over the idempotency key of one that goes.
+    let retired = &writes.retire_jobs;
+    for statement in [&s.retire_events, &s.retire_runs, &s.retire_deps, &s.retire_texts, &s.retire_jobs] {
+        delete(out, statement, retired).await;
+    }
+
+    // Two coordinators that insert the same keys wait for each other in one order.
+    writes.insert_jobs.sort_by(|a, b| {
+        let by = |job: &giga_domain::Job| (job.product.clone(), job.spec.idempotency_key.clone(), job.id);
+        by(&a.job).cmp(&by(&b.job))
+    });
+    let new_jobs = &writes.insert_jobs;
+    put(out, &s.insert_jobs, &rows::JOBS, new_jobs.iter().map(|new| rows::job_row(&new.job))).await;
+    put(out, &s.insert_texts, &rows::JOB_TEXTS, new_jobs.iter().map(rows::text_row)).await;
+    let deps = new_jobs.iter().flat_map(|new| rows::dep_rows(&new.job));
+    put(out, &s.insert_deps, &rows::DEPS, deps).await;
+    let changed = writes.update_jobs.iter().map(rows::job_change_row);
+    put(out, &s.update_jobs, &rows::JOB_CHANGES, changed).await;
+
+    put(out, &s.put_leases, &rows::LEASES, writes.put_leases.iter().map(rows::lease_row)).await;
+    delete(out, &s.delete_leases, &writes.delete_leases).await;
+    let runs = RunRows::fold(writes.runs);
+    put(out, &s.insert_runs, &rows::RUNS, runs.opened).await;
+    put(out, &s.update_runs, &rows::RUN_CHANGES, runs.changed).await;
+
+    let (known, new): (Vec<_>, Vec<_>) =
+        writes.put_factories.iter().partition(|factory| present.factories.contains(&factory.id));
+    put(out, &s.insert_factories, &rows::FACTORIES, new.into_iter().map(rows::factory_row)).await;
+    put(out, &s.update_factories, &rows::FACTORIES, known.into_iter().map(rows::factory_row)).await;
+    delete(out, &s.delete_factories, &writes.delete_factories).await;
+    let seen = writes.seen_factories.iter().map(|(id, at)| rows::sighting_row(id, *at));
+    put(out, &s.see_factories, &rows::SIGHTINGS, seen).await;
+    let (known, new): (Vec<_>, Vec<_>) =
+        writes.put_tokens.iter().partition(|token| present.tokens.contains(&token.id));
+    put(out, &s.insert_tokens, &rows::TOKENS, new.into_iter().map(rows::token_row)).await;
+    put(out, &s.update_tokens, &rows::TOKENS, known.into_iter().map(rows::token_row)).await;
+    let (known, new): (Vec<_>, Vec<_>) =
+        writes.put_flags.iter().partition(|(name, _)| present.flags.contains(name));
+    let flag_row = |(name, value): &(String, serde_json::Value)| rows::flag_row(name, value);
+    put(out, &s.insert_flags, &rows::FLAGS, new.into_iter().map(flag_row)).await;
+    put(out, &s.update_flags, &rows::FLAGS, known.into_iter().map(flag_row)).await;
+
+    let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
+    put(out, &s.add_queue, &rows::QUEUE_STATE, queue).await;
+    // The feed's lock: taken last, released by the commit that is already on its way behind it.
+    let events: Vec<Row> = writes.events.iter().map(rows::event_row).collect();
+    let head = if events.is_empty() {
+        None
+    } else {
+        let mut values: Vec<Value> = vec![Box::new(events.len() as i64)];
+        values.extend(columns(events, &rows::EVENTS.columns[1..]));
+        out.send(&s.append_events, values).await
+    };
+    out.send_plain("COMMIT").await;
+    let appended = head.is_some();
+    let head = decode_all(&pipeline.finish().await?.take(head), &rows::EVENTS, rows::number::<u64>)?.pop();
+    match head {
+        None if appended => Err(StoreError::broken_because("feed has lost its row")),
+        head => Ok(head.map(FeedPos)),
+    }
+}
+
+async fn put<'c>(
+    pipeline: &mut Pipeline<'c>,
+    statement: &'c Statement,
+    table: &Table,
+    rows: impl IntoIterator<Item = Row>,
+) {
+    let rows: Vec<Row> = rows.into_iter().collect();
+    if !rows.is_empty() {
+        pipeline.send(statement, columns(rows, table.columns)).await;
+    }
+}
+
+async fn delete<'c, T: ToString>(pipeline: &mut Pipeline<'c>, statement: &'c Statement, ids: &[T]) {
+    if !ids.is_empty() {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        pipeline.send(statement, vec![Box::new(ids)]).await;
+    }
+}
+
+/// From rows to one array per column.
+fn columns(rows: Vec<Row>, kinds: &[(&str, Kind)]) -> Vec<Value> {
+    let mut columns: Vec<Vec<Cell>> = kinds.iter().map(|_| Vec::with_capacity(rows.len())).collect();
+    for row in rows {
+        for (column, cell) in columns.iter_mut().zip(row) {
+            column.push(cell);
+        }
+    }
+    columns.into_iter().map(|column| Box::new(column) as Value).collect()
+}

@@ -1,0 +1,167 @@
+//! The statements of a write transaction, prepared once per connection.
+//!
+//! All of them go from a few given keys to rows by index. The planner is told so once for the session: its guesses
+//! from old statistics are what makes a queue slow after a busy hour.
+
+use giga_ports::StoreError;
+use tokio_postgres::{Client, Statement};
+
+use super::error::failure;
+use crate::rows::{self, JOB_READ, Kind, LEASE_READ, Table};
+use crate::sql;
+
+const PLANNER: &str = "\
+    SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+    SET enable_hashjoin = off; SET enable_mergejoin = off";
+
+macro_rules! statements {
+    ($($name:ident = $sql:expr;)*) => {
+        pub(super) struct Statements { $(pub(super) $name: Statement,)* }
+
+        impl Statements {
+            /// In one round trip.
+            pub(super) async fn prepare(client: &Client) -> Result<Self, StoreError> {
+                client.batch_execute(PLANNER).await.map_err(failure)?;
+                let texts: Vec<String> = vec![$($sql.into(),)*];
+                let prepared = texts.iter().map(|sql| client.prepare(sql));
+                let mut prepared = futures::future::try_join_all(prepared).await.map_err(failure)?.into_iter();
+                Ok(Self { $($name: prepared.next().expect("there is a statement for every text"),)* })
+            }
+        }
+    };
+}
+
+statements! {
+    now = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    first_to_expire = sql::FIRST_TO_EXPIRE;
+    unblockable = sql::UNBLOCKABLE;
+    retirable = sql::retirable(sql::RETIRABLE_TAIL);
+    still_retirable = sql::retirable("AND id = ANY($2)");
+    prunable = sql::PRUNABLE;
+
+    // Locks and looks are two statements: a look that is part of the lock would show leases as they were before
+    // the lock was waited for.
+    lock_jobs = sql::select(&JOB_READ, "WHERE id = ANY($1) ORDER BY id FOR UPDATE");
+    leases = sql::select(&LEASE_READ, "WHERE job_id = ANY($1)");
+    jobs = sql::select_jobs("WHERE jobs.id = ANY($1)");
+    keys = "SELECT wanted.product_id, wanted.key, jobs.id, job_texts.fingerprint \
+        FROM unnest($1::text[], $2::text[]) AS wanted (product_id, key) \
+        JOIN jobs ON jobs.product_id = wanted.product_id AND jobs.idempotency_key = wanted.key \
+        JOIN job_texts ON job_texts.job_id = jobs.id";
+    // A product id has no colon, so two pairs never make the same text.
+    lock_concurrency_keys = "SELECT pg_advisory_xact_lock(key) FROM ( \
+        SELECT DISTINCT hashtextextended(product_id || ':' || concurrency_key, 0) AS key FROM jobs \
+        WHERE id = ANY($1) AND concurrency_key IS NOT NULL ORDER BY key) AS keys";
+    keys_in_use = "SELECT leases.product_id, leases.concurrency_key, count(*) FROM ( \
+        SELECT DISTINCT product_id, concurrency_key FROM jobs \
+        WHERE id = ANY($1) AND concurrency_key IS NOT NULL) AS wanted \
+        JOIN leases ON leases.product_id = wanted.product_id \
+            AND leases.concurrency_key = wanted.concurrency_key \
+        GROUP BY leases.product_id, leases.concurrency_key";
+    lock_factories = "SELECT id FROM factories WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+    factories = sql::select(&rows::FACTORIES, "WHERE id = ANY($1)");
+    seats = "SELECT factory_id, count(*) FROM leases WHERE factory_id = ANY($1) GROUP BY factory_id";
+    grants = "SELECT leases.factory_id, leases.request_id, leases.job_id \
+        FROM unnest($1::text[], $2::text[]) AS wanted (factory_id, request_id) \
+        JOIN leases ON leases.factory_id = wanted.factory_id AND leases.request_id = wanted.request_id \
+        ORDER BY leases.job_id DESC";
+    lock_tokens = sql::select(
+        &rows::TOKENS, "WHERE id = ANY($1) OR factory_id = ANY($2) ORDER BY id FOR UPDATE");
+    lock_flags = sql::select(&rows::FLAGS, "WHERE name = ANY($1) ORDER BY name FOR UPDATE");
+
+    insert_jobs = insert(&rows::JOBS);
+    insert_texts = insert(&rows::JOB_TEXTS);
+    insert_deps = insert(&rows::DEPS);
+    update_jobs = update(&rows::JOB_CHANGES, replace);
+    put_leases = upsert(&rows::LEASES, replace_excluded);
+    delete_leases = "DELETE FROM leases WHERE job_id = ANY($1)";
+    insert_runs = insert(&rows::RUNS);
+    update_runs = update(&rows::RUN_CHANGES, keep_when_empty);
+    insert_factories = insert(&rows::FACTORIES);
+    update_factories = update(&rows::FACTORIES, replace);
+    delete_factories = "DELETE FROM factories WHERE id = ANY($1)";
+    see_factories = update(&rows::SIGHTINGS, later);
+    insert_tokens = insert(&rows::TOKENS);
+    update_tokens = update(&rows::TOKENS, replace);
+    insert_flags = insert(&rows::FLAGS);
+    update_flags = update(&rows::FLAGS, replace);
+    retire_events = "DELETE FROM events WHERE job_id = ANY($1)";
+    retire_runs = "DELETE FROM runs WHERE job_id = ANY($1)";
+    retire_deps = "DELETE FROM deps WHERE job_id = ANY($1)";
+    retire_texts = "DELETE FROM job_texts WHERE job_id = ANY($1)";
+    retire_jobs = "DELETE FROM jobs WHERE id = ANY($1)";
+    add_queue = upsert(&rows::QUEUE_STATE, add_excluded);
+    append_events = append_events();
+}
+
+/// `unnest($1::text[], $2::bigint[], …)`: one array per column, the first of them numbered `first`.
+fn unnest(columns: &[(&str, Kind)], first: usize) -> String {
+    let arrays = columns.iter().zip(first..).map(|((_, kind), place)| match kind {
+        Kind::Text => format!("${place}::text[]"),
+        Kind::Int => format!("${place}::bigint[]"),
+        Kind::Bytes => format!("${place}::bytea[]"),
+    });
+    format!("unnest({})", arrays.collect::<Vec<_>>().join(", "))
+}
+
+fn insert(table: &Table) -> String {
+    format!("INSERT INTO {} ({}) SELECT * FROM {}", table.name, table.list(), unnest(table.columns, 1))
+}
+
+fn upsert(table: &Table, set: fn(&Table, &str) -> String) -> String {
+    let key: Vec<_> = table.names().take(table.key).collect();
+    let sets: Vec<_> = table.names().skip(table.key).map(|column| set(table, column)).collect();
+    format!("{} ON CONFLICT ({}) DO UPDATE SET {}", insert(table), key.join(", "), sets.join(", "))
+}
+
+fn replace_excluded(_: &Table, column: &str) -> String {
+    format!("{column} = excluded.{column}")
+}
+
+fn add_excluded(table: &Table, column: &str) -> String {
+    format!("{column} = {}.{column} + excluded.{column}", table.name)
+}
+
+fn update(table: &Table, set: fn(&Table, &str) -> String) -> String {
+    let sets: Vec<_> = table.names().skip(table.key).map(|column| set(table, column)).collect();
+    let key: Vec<_> = table
+        .names()
+        .take(table.key)
+        .map(|column| format!("{}.{column} = new.{column}", table.name))
+        .collect();
+    format!(
+        "UPDATE {} SET {} FROM {} AS new ({}) WHERE {}",
+        table.name,
+        sets.join(", "),
+        unnest(table.columns, 1),
+        table.list(),
+        key.join(" AND ")
+    )
+}
+
+fn replace(_: &Table, column: &str) -> String {
+    format!("{column} = new.{column}")
+}
+
+fn keep_when_empty(table: &Table, column: &str) -> String {
+    format!("{column} = COALESCE(new.{column}, {}.{column})", table.name)
+}
+
+fn later(table: &Table, column: &str) -> String {
+    format!("{column} = greatest({}.{column}, new.{column})", table.name)
+}
+
+/// Takes the feed's lock and so many positions, and gives them to the events in their order. `$1` is how many.
+fn append_events() -> String {
+    let columns = &rows::EVENTS.columns[1..];
+    let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+    let names = names.join(", ");
+    format!(
+        "WITH head AS (UPDATE feed SET last_pos = last_pos + $1::bigint RETURNING last_pos), \
+         added AS (INSERT INTO events (pos, {names}) \
+             SELECT head.last_pos - $1::bigint + new.place, {names} \
+             FROM head, {} WITH ORDINALITY AS new ({names}, place)) \
+         SELECT last_pos FROM head",
+        unnest(columns, 2)
+    )
+}

@@ -1,0 +1,127 @@
+//! What the two SQL databases share: the texts of lookups, and every read.
+//!
+//! A read is one statement outside of any transaction, so it never waits for a writer and never sees half a write.
+//! Texts here must run on both: `$1`, `$2`, … appear in this order, and functions that differ are asked for.
+
+mod reads;
+
+use std::future::Future;
+
+use async_trait::async_trait;
+use giga_domain::{JobId, Timestamp};
+use giga_ports::StoreError;
+
+use crate::engine::{Backend, Batch, Committed};
+use crate::rows::{Cell, Fields, JOB_READ, LEASE_READ, Table};
+
+/// A database that is spoken to in SQL, behind the engine.
+pub struct SqlBackend<D> {
+    pub(crate) driver: D,
+}
+
+impl<D> std::fmt::Debug for SqlBackend<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Nothing of the driver: it knows passwords.
+        f.debug_struct("SqlBackend").finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Query {
+    pub(crate) sql: String,
+    pub(crate) values: Vec<Cell>,
+    /// Whose columns are selected, for decoding and for errors.
+    pub(crate) table: &'static Table,
+}
+
+pub(crate) type Decode<T> = fn(&mut Fields<'_>) -> Result<T, StoreError>;
+
+pub(crate) trait Driver: Send + Sync + 'static {
+    /// The function that finds the second text in the first: 0 for nowhere.
+    const CONTAINS: &'static str;
+
+    fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
+
+    fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    fn query<T: Send + 'static>(
+        &self,
+        query: Query,
+        decode: Decode<T>,
+    ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
+
+    fn transact(&self, batch: Batch) -> impl Future<Output = (Batch, Result<Committed, StoreError>)> + Send;
+}
+
+#[async_trait]
+impl<D: Driver> Backend for SqlBackend<D> {
+    async fn transact(&self, batch: Batch) -> (Batch, Result<Committed, StoreError>) {
+        self.driver.transact(batch).await
+    }
+}
+
+/// Jobs with their leases; `tail` says which.
+pub(crate) fn select_jobs(tail: &str) -> String {
+    format!(
+        "SELECT {}, {} FROM jobs LEFT JOIN leases ON leases.job_id = jobs.id {tail}",
+        JOB_READ.qualified_list(),
+        LEASE_READ.qualified_list(),
+    )
+}
+
+pub(crate) fn select(table: &Table, tail: &str) -> String {
+    format!("SELECT {} FROM {} {tail}", table.list(), table.name)
+}
+
+/// The leases that end first. One more than wanted is asked for: it says when the next one ends.
+pub(crate) const FIRST_TO_EXPIRE: &str =
+    "SELECT job_id, expires_at FROM leases ORDER BY expires_at, job_id LIMIT $1";
+
+/// From [`FIRST_TO_EXPIRE`] to the jobs whose lease is over and the end of the first lease that stays.
+pub(crate) fn split_expired(
+    mut first: Vec<(JobId, Timestamp)>,
+    now: Timestamp,
+    limit: usize,
+) -> (Vec<JobId>, Option<Timestamp>) {
+    let over = first.iter().take(limit).take_while(|(_, ends)| *ends <= now).count();
+    let next = first.get(over).map(|(_, ends)| *ends);
+    first.truncate(over);
+    (first.into_iter().map(|(id, _)| id).collect(), next)
+}
+
+/// Deps are satisfied when all are shipped, or any, as the job says. A dep that is gone is not shipped.
+pub(crate) const UNBLOCKABLE: &str = "\
+    SELECT id FROM jobs WHERE stage = 'blocked' AND CASE deps_mode \
+        WHEN 'any' THEN EXISTS ( \
+            SELECT 1 FROM deps JOIN jobs AS needed ON needed.id = deps.dep_id \
+            WHERE deps.job_id = jobs.id AND needed.stage = 'shipped') \
+        ELSE NOT EXISTS ( \
+            SELECT 1 FROM deps LEFT JOIN jobs AS needed ON needed.id = deps.dep_id \
+            WHERE deps.job_id = jobs.id AND COALESCE(needed.stage, '') <> 'shipped') \
+        END \
+    ORDER BY id LIMIT $1";
+
+/// Jobs that ended before a time and that nobody waits for.
+pub(crate) fn retirable(more: &str) -> String {
+    format!(
+        "SELECT id FROM jobs WHERE ended_at < $1 AND NOT EXISTS ( \
+             SELECT 1 FROM deps JOIN jobs AS waiting ON waiting.id = deps.job_id \
+             WHERE deps.dep_id = jobs.id AND waiting.stage = 'blocked') {more}"
+    )
+}
+
+pub(crate) const RETIRABLE_TAIL: &str = "ORDER BY ended_at, id LIMIT $2";
+
+pub(crate) const PRUNABLE: &str = "\
+    SELECT id FROM factories WHERE COALESCE(last_seen_at, enrolled_at) < $1 \
+        AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.factory_id = factories.id) \
+    ORDER BY id";
+
+/// What goes with a retired job, by the column that names it.
+pub(crate) const OF_A_JOB: [(&str, &str); 6] = [
+    ("events", "job_id"),
+    ("runs", "job_id"),
+    ("deps", "job_id"),
+    ("leases", "job_id"),
+    ("job_texts", "job_id"),
+    ("jobs", "id"),
+];

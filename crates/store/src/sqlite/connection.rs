@@ -1,0 +1,131 @@
+//! Opening the file, its schema, and what its errors mean.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::path::Path;
+use std::time::Duration;
+
+use giga_domain::Timestamp;
+use giga_ports::StoreError;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use crate::migrations::{self, SQLITE};
+
+/// How long another process on the same file is waited for.
+const BUSY: Duration = Duration::from_secs(5);
+/// Every statement of the writer and the readers fits; only lists by unusual filters come and go.
+const STATEMENTS: usize = 128;
+
+pub(super) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, StoreError> {
+    create(path).map_err(|error| StoreError::Unavailable {
+        reason: format!("{} cannot be created: {error}", path.display()),
+        source: Some(Box::new(error)),
+    })?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let prepare = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // What is acknowledged is on disk: in WAL mode only FULL syncs at every commit.
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "cache_size", -16_384)?;
+        connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+        Ok(connection)
+    };
+    let mut connection = prepare().map_err(|error| named(path, failure(error)))?;
+    migrate(&mut connection, now).map_err(|error| named(path, error))?;
+    Ok(connection)
+}
+
+pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "cache_size", -4_096)?;
+        Ok(connection)
+    };
+    open().map_err(|error| named(path, failure(error)))
+}
+
+/// For its owner alone: it holds prompts and the hashes of tokens. SQLite gives the files beside it the same rights.
+fn create(path: &Path) -> std::io::Result<()> {
+    let mut directory = DirBuilder::new();
+    directory.recursive(true);
+    let mut file = OpenOptions::new();
+    file.write(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        directory.mode(0o700);
+        file.mode(0o600);
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        directory.create(parent)?;
+    }
+    file.open(path).map(drop)
+}
+
+fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
+    let run = |transaction: &rusqlite::Transaction<'_>| -> rusqlite::Result<Vec<(i64, String)>> {
+        transaction.execute_batch(
+            "CREATE TABLE IF NOT EXISTS schema_migrations ( \
+                 version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, \
+                 applied_at INTEGER NOT NULL) STRICT",
+        )?;
+        let mut applied =
+            transaction.prepare("SELECT version, checksum FROM schema_migrations ORDER BY version")?;
+        applied.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    let applied = run(&transaction).map_err(failure)?;
+    for migration in migrations::pending(SQLITE, &applied)? {
+        transaction.execute_batch(migration.sql).map_err(failure)?;
+        transaction
+            .execute(
+                "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)",
+                (migration.version, migration.name, migration.checksum(), now.as_millis()),
+            )
+            .map_err(failure)?;
+    }
+    transaction.commit().map_err(failure)
+}
+
+/// Passing: somebody else has the file, the disk is full or sick. Lasting: the file is not what it should be.
+pub(super) fn failure(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::FileLockingProtocolFailed
+            | ErrorCode::OutOfMemory,
+        ) => StoreError::unavailable(error),
+        Some(ErrorCode::NotADatabase) => StoreError::Broken {
+            reason: "the file is not an SQLite database, or it is encrypted".into(),
+            source: Some(Box::new(error)),
+        },
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Broken {
+            reason: format!("the database file is damaged ({error}): restore it from a backup"),
+            source: Some(Box::new(error)),
+        },
+        _ => StoreError::broken(error),
+    }
+}
+
+fn named(path: &Path, error: StoreError) -> StoreError {
+    let name = |reason: String| format!("{}: {reason}", path.display());
+    match error {
+        StoreError::Unavailable { reason, source } => {
+            StoreError::Unavailable { reason: name(reason), source }
+        }
+        StoreError::Broken { reason, source } => StoreError::Broken { reason: name(reason), source },
+        other => other,
+    }
+}

@@ -1,0 +1,95 @@
+//! A step made concrete: the very same call for every store, and its answer in a form that can be compared.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use giga_domain::factory::Advertised;
+use giga_domain::token::TokenRecord;
+use giga_domain::{Actor, FactoryId, FactoryState, Timestamp, TokenId};
+use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob, SteerWrite};
+use giga_ports::{Store, StoreError};
+use serde_json::Value;
+
+#[derive(Debug, Clone)]
+pub(super) enum Call {
+    Submit(Vec<NewJob>),
+    Claim(Claim),
+    Hold(HolderWrite),
+    Steer(SteerWrite),
+    Expire(usize),
+    Unblock(usize),
+    Retire(Timestamp, usize),
+    Enroll(NewFactory),
+    Advertise(FactoryId, Advertised),
+    Touch(Vec<(FactoryId, Timestamp)>),
+    SetState(FactoryId, FactoryState),
+    Deregister(FactoryId),
+    Prune(Timestamp),
+    Rotate(FactoryId, TokenRecord, Duration),
+    RevokeFactory(FactoryId),
+    Issue(TokenRecord),
+    Revoke(TokenId),
+    SetFlag(&'static str, Value),
+}
+
+/// The whole answer as text, and what the ledger wants to know of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) claimed: Option<Claimed>,
+}
+
+impl Answer {
+    fn of<T: Debug>(result: Result<T, StoreError>) -> Self {
+        let text = match result {
+            Ok(value) => format!("{value:?}"),
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Broken { .. })) => {
+                panic!("a store failed instead of answering: {error:?}")
+            }
+            Err(error) => format!("{error:?}"),
+        };
+        Self { text, claimed: None }
+    }
+
+    /// For answers that come in no particular order.
+    fn of_set<T: Debug + Ord>(result: Result<Vec<T>, StoreError>) -> Self {
+        Self::of(result.map(|mut items| {
+            items.sort_unstable();
+            items
+        }))
+    }
+}
+
+impl Call {
+    pub(super) async fn make(self, store: &dyn Store) -> Answer {
+        let ana = || Actor::Token("ana".parse().unwrap());
+        match self {
+            Self::Submit(jobs) => Answer::of(store.submit(jobs, ana()).await),
+            Self::Claim(claim) => {
+                let claimed = store.claim(claim).await;
+                let for_ledger = claimed.as_ref().ok().cloned();
+                Answer { claimed: for_ledger, ..Answer::of(claimed) }
+            }
+            Self::Hold(write) => Answer::of(store.hold(write).await),
+            Self::Steer(write) => Answer::of(store.steer(write).await),
+            Self::Expire(limit) => Answer::of(store.expire_leases(limit).await),
+            Self::Unblock(limit) => Answer::of_set(store.unblock(limit).await),
+            Self::Retire(before, limit) => Answer::of(store.retire(before, limit).await),
+            Self::Enroll(factory) => Answer::of(store.enroll(factory, ana()).await),
+            Self::Advertise(factory, advertised) => Answer::of(store.advertise(factory, advertised).await),
+            Self::Touch(seen) => Answer::of(store.touch(seen).await),
+            Self::SetState(factory, state) => {
+                Answer::of(store.set_factory_state(factory, state, ana()).await)
+            }
+            Self::Deregister(factory) => Answer::of(store.deregister(factory, ana()).await),
+            Self::Prune(before) => Answer::of_set(store.prune(before, ana()).await),
+            Self::Rotate(factory, token, grace) => {
+                Answer::of(store.rotate_token(factory, token, grace, ana()).await)
+            }
+            Self::RevokeFactory(factory) => Answer::of(store.revoke_factory_tokens(factory, ana()).await),
+            Self::Issue(token) => Answer::of(store.issue_token(token, ana()).await),
+            Self::Revoke(token) => Answer::of(store.revoke_token(token, ana()).await),
+            Self::SetFlag(name, value) => Answer::of(store.set_flag(name, value, ana()).await),
+        }
+    }
+}

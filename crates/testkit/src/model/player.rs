@@ -1,0 +1,316 @@
+//! Plays a history on several stores at once, under one clock, and compares after every step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_domain::factory::{Advertised, FactoryScope};
+use giga_domain::job::{Concurrency, DepsMode, ReviewGate, ShipMode};
+use giga_domain::token::{Grant, Role, Secret, TokenRecord};
+use giga_domain::{
+    Actor, CapabilitySet, Checkpoint, Command, Epoch, FactoryId, FactoryState, FailReason, Failure, Holder,
+    HolderAction, Job, JobId, JobSpec, OperatorAction, Priority, ProductId, Rev, RunReport, Stage, Timestamp,
+    TokenId, Verdict,
+};
+use giga_ports::store::{Claim, HolderWrite, JobFilter, NewFactory, NewJob, SteerWrite};
+use giga_ports::{Clock, Store};
+use proptest::sample::Index;
+use serde_json::json;
+
+use super::call::Call;
+use super::ledger::{self, Ledger};
+use super::step::{Action, Belief, FACTORIES, JobShape, Order, Pick, Step};
+use super::visible::Visible;
+use crate::ManualClock;
+
+/// How often everything is compared, and not only the answers.
+const LOOK_EVERY: usize = 10;
+
+pub(super) struct Player {
+    /// The first is what steps are made concrete by.
+    stores: Vec<(String, Arc<dyn Store>)>,
+    clock: Arc<ManualClock>,
+    submitted: Vec<Vec<NewJob>>,
+    ids: Vec<JobId>,
+    ledger: Ledger,
+}
+
+impl Player {
+    pub(super) fn new(stores: Vec<(String, Arc<dyn Store>)>, clock: Arc<ManualClock>) -> Self {
+        Self { stores, clock, submitted: Vec::new(), ids: Vec::new(), ledger: Ledger::default() }
+    }
+
+    pub(super) async fn play(&mut self, history: Vec<Step>) {
+        // Two factories from the start, so that short histories get somewhere too.
+        for factory in 0..2 {
+            self.step(Step::Enroll { factory, narrow: false, again: false }).await;
+            self.step(Step::Advertise { factory, seats: 3, gpu: factory == 1 }).await;
+        }
+        for (number, step) in history.into_iter().enumerate() {
+            self.step(step).await;
+            if number % LOOK_EVERY == LOOK_EVERY - 1 {
+                self.look().await;
+            }
+        }
+        self.look().await;
+    }
+
+    async fn jobs(&self) -> Vec<Job> {
+        self.stores[0].1.read().list_jobs(&JobFilter::default(), None, 100_000).await.unwrap()
+    }
+
+    async fn step(&mut self, step: Step) {
+        let Some(call) = self.call(step).await else { return };
+        let mut answers = Vec::with_capacity(self.stores.len());
+        for (name, store) in &self.stores {
+            answers.push((name, call.clone().make(&**store).await));
+        }
+        let (reference, expected) = &answers[0];
+        for (name, answer) in &answers[1..] {
+            assert_eq!(answer.text, expected.text, "{name} answers otherwise than {reference} to {call:?}");
+        }
+        let jobs = self.jobs().await;
+        if let (Some(claimed), Call::Claim(claim)) = (&expected.claimed, &call) {
+            let factory = self.stores[0].1.read().factory(&claim.factory).await.unwrap();
+            let seats = factory.map(|factory| factory.advertised.seat_limit);
+            self.ledger.note_claim(claimed, &jobs, seats);
+        }
+        self.ledger.note_jobs(&jobs);
+    }
+
+    async fn look(&self) {
+        let (reference, store) = &self.stores[0];
+        let expected = Visible::of(&**store).await;
+        ledger::check(&expected);
+        for (name, store) in &self.stores[1..] {
+            let seen = Visible::of(&**store).await;
+            assert_eq!(seen, expected, "{name} looks otherwise than {reference}");
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    async fn call(&mut self, step: Step) -> Option<Call> {
+        Some(match step {
+            Step::Advance { millis } => {
+                self.clock.advance(Duration::from_millis(millis));
+                return None;
+            }
+            Step::Submit(shapes) => {
+                let mut jobs: Vec<NewJob> = Vec::new();
+                for shape in shapes {
+                    let new = self.new_job(shape, jobs.last().map(|new| new.id));
+                    self.ids.push(new.id);
+                    jobs.push(new);
+                }
+                self.submitted.push(jobs.clone());
+                Call::Submit(jobs)
+            }
+            Step::SubmitAgain(index) if self.submitted.is_empty() => {
+                let _ = index;
+                return None;
+            }
+            Step::SubmitAgain(index) => Call::Submit(index.get(&self.submitted).clone()),
+            Step::Claim { job, factory, request, rev, lease_ms } => {
+                let job = self.pick(job, |job| job.stage() == Stage::Queued).await?;
+                Call::Claim(Claim {
+                    job: job.id,
+                    rev: believed(rev, job.rev.0).map(Rev),
+                    dispatch_seq: None,
+                    factory: factory_id(factory),
+                    request: format!("request-{request}").parse().unwrap(),
+                    lease: Duration::from_millis(lease_ms.into()),
+                })
+            }
+            Step::Hold { job, actions, epoch, stranger } => {
+                let job = self.pick(job, |job| job.stage().is_held()).await?;
+                let last = job.lease().map(|lease| lease.factory.clone()).or(job.last_factory);
+                let factory = match (stranger, last) {
+                    (false, Some(factory)) => factory,
+                    _ => factory_id(FACTORIES),
+                };
+                let epoch = Epoch(believed(epoch, job.epoch.0).unwrap_or(0));
+                let actions = actions.into_iter().map(holder_action).collect();
+                Call::Hold(HolderWrite { job: job.id, holder: Holder { factory, epoch }, actions })
+            }
+            Step::Steer { job, order, rev } => {
+                let job = self.pick(job, |job| suits(order, job.stage())).await?;
+                let actor = Actor::Token("ana".parse().unwrap());
+                let if_rev = believed(rev, job.rev.0).map(Rev);
+                Call::Steer(SteerWrite { job: job.id, command: command(order), if_rev, actor })
+            }
+            Step::Expire { limit } => Call::Expire(limit),
+            Step::Unblock => Call::Unblock(1_000),
+            Step::Retire { age_ms } => {
+                Call::Retire(self.now().minus(Duration::from_millis(age_ms.into())), 1_000)
+            }
+            Step::Enroll { factory, narrow, again } => {
+                let id = factory_id(factory);
+                let scope = FactoryScope {
+                    products: if narrow { vec![product(0)] } else { Vec::new() },
+                    capabilities: narrow.then(|| CapabilitySet::parse(["os:linux"]).unwrap()),
+                };
+                let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
+                // Two enrolments with one token are a repetition, with two tokens they are two.
+                let token = token(100 + factory * 2 + u8::from(again), grant);
+                Call::Enroll(NewFactory { id, scope, token })
+            }
+            Step::Advertise { factory, seats, gpu } => {
+                let tokens = if gpu { &["os:linux", "gpu"][..] } else { &["os:linux"] };
+                let capabilities = CapabilitySet::parse(tokens).unwrap();
+                let advertised = Advertised { capabilities, seat_limit: seats, ..Advertised::default() };
+                Call::Advertise(factory_id(factory), advertised)
+            }
+            Step::Touch { factory, later_ms } => {
+                let at = self.now().plus(Duration::from_millis(later_ms.into()));
+                Call::Touch(vec![(factory_id(factory), at), (factory_id(FACTORIES), at)])
+            }
+            Step::Drain { factory, draining } => {
+                let state = if draining { FactoryState::Draining } else { FactoryState::Active };
+                Call::SetState(factory_id(factory), state)
+            }
+            Step::Deregister { factory } => Call::Deregister(factory_id(factory)),
+            Step::Prune { age_ms } => Call::Prune(self.now().minus(Duration::from_millis(age_ms.into()))),
+            Step::Rotate { factory, token: number, grace_ms } => {
+                let id = factory_id(factory);
+                let grant = Grant::Factory { factory: id.clone(), scope: FactoryScope::default() };
+                let grace = Duration::from_millis(grace_ms.into());
+                Call::Rotate(id, token(50 + factory * 10 + number, grant), grace)
+            }
+            Step::RevokeFactory { factory } => Call::RevokeFactory(factory_id(factory)),
+            Step::IssueToken { token: number } => {
+                let grant = Grant::User { role: Role::Viewer, products: vec![product(0)] };
+                Call::Issue(token(number, grant))
+            }
+            Step::RevokeToken { token } => Call::Revoke(token_id(token)),
+            Step::SetFlag { flag, value } => match flag {
+                0 => Call::SetFlag("strict", json!(value == 0)),
+                1 => Call::SetFlag("delivery", json!(["poll", "self_select"][usize::from(value % 2)])),
+                _ => Call::SetFlag("lease_ms", json!(1_000 * (u64::from(value) + 1))),
+            },
+        })
+    }
+
+    async fn pick(&self, pick: Pick, suits: impl Fn(&Job) -> bool) -> Option<Job> {
+        let jobs = self.jobs().await;
+        let suiting: Vec<&Job> = jobs.iter().filter(|job| pick.sensible && suits(job)).collect();
+        if suiting.is_empty() {
+            choose(pick.index, &jobs).cloned()
+        } else {
+            Some((*pick.index.get(&suiting)).clone())
+        }
+    }
+
+    fn new_job(&self, shape: JobShape, neighbour: Option<JobId>) -> NewJob {
+        let id = JobId::from_parts(self.now(), self.ids.len() as u128);
+        let mut spec: JobSpec = serde_json::from_value(json!({ "name": format!("job {id}") })).unwrap();
+        spec.priority = Priority::from_rank(shape.priority).unwrap();
+        spec.idempotency_key = shape.key.map(|key| format!("key-{key}"));
+        spec.deps = shape.deps.iter().filter_map(|index| choose(*index, &self.ids)).copied().collect();
+        spec.deps.extend(neighbour.filter(|_| shape.after_neighbour));
+        spec.deps.extend(shape.unknown_dep.then_some(JobId::MAX));
+        spec.deps.sort_unstable();
+        spec.deps.dedup();
+        spec.deps_mode = if shape.any { DepsMode::Any } else { DepsMode::All };
+        spec.concurrency =
+            shape.concurrency.map(|(key, limit)| Concurrency { key: format!("key-{key}"), limit });
+        spec.retry.max = shape.retries;
+        spec.retry.backoff_ms = 500;
+        spec.review = ReviewGate { quorum: shape.quorum, reviewers: Vec::new() };
+        spec.ship = if shape.auto { ShipMode::Auto } else { ShipMode::Manual };
+        spec.run_at = (shape.delay_ms > 0).then(|| self.now().plus(Duration::from_millis(shape.delay_ms)));
+        if shape.demanding {
+            spec.capabilities = CapabilitySet::parse(["gpu"]).unwrap();
+        }
+        let body = format!("body {}\r\n", shape.content);
+        let manifest = json!({ "name": spec.name, "content": shape.content });
+        NewJob { id, product: product(shape.product), spec, manifest, fingerprint: body.clone(), body }
+    }
+}
+
+fn choose<T>(index: Index, items: &[T]) -> Option<&T> {
+    if items.is_empty() { None } else { Some(index.get(items)) }
+}
+
+fn product(number: u8) -> ProductId {
+    format!("product-{number}").parse().unwrap()
+}
+
+fn factory_id(number: u8) -> FactoryId {
+    format!("factory-{number}").parse().unwrap()
+}
+
+fn token_id(number: u8) -> TokenId {
+    format!("token-{number}").parse().unwrap()
+}
+
+fn token(number: u8, grant: Grant) -> TokenRecord {
+    TokenRecord {
+        id: token_id(number),
+        hash: Secret::from_random("user", [number; 32]).hash(),
+        grant,
+        label: format!("number {number}"),
+        created_at: Timestamp::ZERO,
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+fn believed(belief: Belief, current: u64) -> Option<u64> {
+    match belief {
+        Belief::Right => Some(current),
+        Belief::Old => Some(current.saturating_sub(1)),
+        Belief::Ahead => Some(current + 1),
+        Belief::None => None,
+    }
+}
+
+fn holder_action(action: Action) -> HolderAction {
+    let checkpoint =
+        |number: u8| Checkpoint { note: Some(format!("note {number}")), ..Checkpoint::default() };
+    match action {
+        Action::Start => HolderAction::Start,
+        Action::Renew(millis) => HolderAction::Renew { lease: Duration::from_millis(millis.into()) },
+        Action::Checkpoint(number) => HolderAction::Checkpoint(checkpoint(number)),
+        Action::Report => HolderAction::Report(RunReport { tokens: Some(7), ..RunReport::default() }),
+        Action::Fail { retryable } => {
+            let failure = Failure { reason: FailReason::Crash, detail: Some("it broke".to_owned()) };
+            HolderAction::Fail { failure, retryable }
+        }
+        Action::Release { checkpoint: with } => {
+            HolderAction::Release { checkpoint: with.then(|| checkpoint(9)) }
+        }
+    }
+}
+
+fn suits(order: Order, stage: Stage) -> bool {
+    match order {
+        Order::Ship => stage == Stage::Testing,
+        Order::Requeue => matches!(stage, Stage::Failed | Stage::Review),
+        Order::Cancel => !stage.is_terminal(),
+        Order::Preempt => stage.is_held(),
+        Order::Reject | Order::Approve(_) | Order::AskForChanges(_) | Order::Refuse(_) => {
+            stage == Stage::Review
+        }
+    }
+}
+
+fn command(order: Order) -> Command {
+    let operator = |action| Command::Operator { action, reason: Some("because".to_owned()) };
+    let review = |verdict, reviewer: u8| Command::Review {
+        verdict,
+        reviewer: format!("reviewer-{reviewer}"),
+        comment: Some("hm".to_owned()),
+    };
+    match order {
+        Order::Ship => operator(OperatorAction::Ship),
+        Order::Requeue => operator(OperatorAction::Requeue),
+        Order::Reject => operator(OperatorAction::Reject),
+        Order::Cancel => operator(OperatorAction::Cancel),
+        Order::Preempt => Command::Preempt { cause: "urgent".to_owned() },
+        Order::Approve(reviewer) => review(Verdict::Approve, reviewer),
+        Order::AskForChanges(reviewer) => review(Verdict::RequestChanges, reviewer),
+        Order::Refuse(reviewer) => review(Verdict::Reject, reviewer),
+    }
+}

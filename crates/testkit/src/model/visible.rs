@@ -1,0 +1,76 @@
+//! Everything that one can see of a store, to be compared with what one can see of another.
+
+use giga_domain::token::TokenRecord;
+use giga_domain::{Event, EventSeq, Factory, FeedPos, Job, ProductId, Run};
+use giga_ports::Store;
+use giga_ports::store::{JobFilter, JobText, QueueState};
+use serde_json::Value;
+
+const EVERYTHING: usize = 100_000;
+
+/// Positions are left out of the events: they may be skipped, and only their order is a promise.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Visible {
+    pub(super) jobs: Vec<Job>,
+    pub(super) details: Vec<Details>,
+    pub(super) live: Vec<Job>,
+    pub(super) feed: Vec<Event>,
+    pub(super) queue: Vec<(ProductId, QueueState)>,
+    pub(super) factories: Vec<Factory>,
+    pub(super) tokens: Vec<TokenRecord>,
+    pub(super) flags: Vec<(String, Value)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Details {
+    pub(super) text: Option<JobText>,
+    pub(super) runs: Vec<Run>,
+    pub(super) events: Vec<Event>,
+}
+
+impl Visible {
+    pub(super) async fn of(store: &dyn Store) -> Self {
+        let read = store.read();
+        let jobs = read.list_jobs(&JobFilter::default(), None, EVERYTHING).await.unwrap();
+        let mut details = Vec::with_capacity(jobs.len());
+        for job in &jobs {
+            details.push(Details {
+                text: read.job_text(job.id).await.unwrap(),
+                runs: read.runs(job.id).await.unwrap(),
+                events: unplaced(read.job_events(job.id, EventSeq::ZERO, EVERYTHING).await.unwrap()),
+            });
+            let lease = job.lease();
+            if let Some(lease) = lease {
+                let granted = read.grant(&lease.factory, &lease.request).await.unwrap();
+                assert_eq!(granted.as_ref(), Some(job), "a held job is found by the request that won it");
+            }
+        }
+        let feed = read.feed(FeedPos::ZERO, EVERYTHING).await.unwrap();
+        assert!(feed.is_sorted_by(|a, b| a.pos < b.pos), "positions rise");
+        assert!(feed.last().is_none_or(|last| last.pos.0 <= EVERYTHING as u64));
+        let mut queue = read.queue_states().await.unwrap();
+        queue.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut flags = read.flags().await.unwrap();
+        flags.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut tokens = read.tokens().await.unwrap();
+        assert!(tokens.is_sorted_by_key(|token| token.created_at), "tokens come by creation");
+        tokens.sort_by(|a, b| a.id.cmp(&b.id));
+        Self {
+            details,
+            live: read.live_jobs(None, EVERYTHING).await.unwrap(),
+            feed: unplaced(feed),
+            queue,
+            factories: read.factories().await.unwrap(),
+            tokens,
+            flags,
+            jobs,
+        }
+    }
+}
+
+fn unplaced(mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        event.pos = FeedPos::ZERO;
+    }
+    events
+}

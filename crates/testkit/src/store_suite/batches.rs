@@ -1,0 +1,257 @@
+//! Callers that share a transaction must not be able to tell.
+//!
+//! These cases run on one thread, where everything that is asked for at once reaches the writer as one batch.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::join_all;
+use giga_domain::factory::FactoryScope;
+use giga_domain::job::Concurrency;
+use giga_domain::{EventKind, EventSeq, HolderAction, JobId, OperatorAction, RunReport, Stage, State};
+use giga_ports::StoreError;
+use giga_ports::store::{Claimed, Lost, NewJob, Submitted};
+use serde_json::json;
+
+use super::World;
+use super::world::{LEASE, fail, granted, holder, user};
+
+pub async fn neighbours_see_each_other(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let before = world.store.stats();
+    let (parent, child) = {
+        let parent = world.new_job(|_| ());
+        let child = world.new_job(|spec| spec.deps = vec![parent.id]);
+        (parent, child)
+    };
+    let (one, two, claimed) = tokio::join!(
+        world.store.submit(vec![parent.clone()], user()),
+        world.store.submit(vec![child.clone()], user()),
+        world.claim(parent.id, &mac),
+    );
+    assert_eq!((one.unwrap().len(), two.unwrap()[0].job().stage()), (1, Stage::Blocked));
+    assert_eq!(granted(claimed), world.job(parent.id).await);
+    let after = world.store.stats();
+    assert_eq!(after.commands - before.commands, 3);
+    assert!(after.commits - before.commits <= 3);
+}
+
+pub async fn refusals_spare_their_neighbours(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let (held, good) = world.assigned(&mac, |_| ()).await;
+    let zombie = giga_domain::Holder { epoch: giga_domain::Epoch::ZERO, ..good.clone() };
+    let (first, refused, fenced, started, last) = tokio::join!(
+        world.store.submit(vec![world.new_job(|_| ())], user()),
+        world.store.submit(vec![world.new_job(|spec| spec.deps = vec![JobId::MAX])], user()),
+        world.hold(held.id, &zombie, [fail(false)]),
+        world.hold(held.id, &good, [HolderAction::Start]),
+        world.store.submit(vec![world.new_job(|_| ())], user()),
+    );
+    assert!(matches!(refused, Err(StoreError::UnknownDep(_))));
+    assert!(matches!(fenced, Err(StoreError::Refused(_))));
+    assert_eq!(started.unwrap().stage(), Stage::Building);
+    assert!(first.is_ok() && last.is_ok());
+    assert_eq!((world.count(Stage::Queued).await, world.count(Stage::Building).await), (2, 1));
+    assert_eq!(world.events(held.id).await.len(), 3);
+}
+
+/// Text that a database may not be able to take, wherever a caller could put it. Whether the store keeps it or
+/// refuses it, the commands beside it are not touched.
+pub async fn a_poison_command_spares_its_neighbours(world: &World) {
+    let nul = || "nul \0 here".to_owned();
+    let poisons: Vec<NewJob> = vec![
+        world.new_job(|spec| spec.name = nul()),
+        world.new_job(|spec| spec.repo = Some(nul())),
+        world.new_job(|spec| spec.idempotency_key = Some(nul())),
+        world.new_job(|spec| spec.concurrency = Some(Concurrency { key: nul(), limit: 1 })),
+        world.new_job(|spec| spec.review.reviewers = vec![nul()]),
+        NewJob { manifest: json!({ "name": nul() }), ..world.new_job(|_| ()) },
+        NewJob { fingerprint: nul(), ..world.new_job(|_| ()) },
+        world.new_job(|spec| spec.budget.tokens = Some(u64::MAX)),
+    ];
+    for poison in poisons {
+        let good: Vec<NewJob> = (0..4).map(|_| world.new_job(|_| ())).collect();
+        let all = [&good[..2], std::slice::from_ref(&poison), &good[2..]].concat();
+        let answers = join_all(all.iter().map(|new| world.store.submit(vec![new.clone()], user()))).await;
+        for (new, answer) in all.iter().zip(answers) {
+            match answer {
+                Ok(made) => assert_eq!(&world.job(new.id).await, made[0].job()),
+                Err(error) => {
+                    assert_eq!(new.id, poison.id, "a neighbour was hurt: {error}");
+                    assert!(!error.is_transient(), "trying again will not help: {error}");
+                    assert_eq!(world.store.read().job(new.id).await.unwrap(), None);
+                }
+            }
+        }
+    }
+    let mut token = world.user_token();
+    token.label = nul();
+    let (poisoned, good) =
+        tokio::join!(world.store.issue_token(token.clone(), user()), world.submitted(|_| ()));
+    assert_eq!(world.job(good.id).await, good);
+    let kept = world.store.read().token_by_hash(&token.hash).await.unwrap();
+    assert_eq!(poisoned.is_ok(), kept.is_some());
+}
+
+pub async fn seats_hold(world: &World) {
+    let mac = world.factory_with("mac-1", FactoryScope::default(), 2).await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(world.submitted(|_| ()).await.id);
+    }
+    let answers = join_all(ids.iter().map(|id| world.claim(*id, &mac))).await;
+    let full = Claimed::Lost(Lost::NoSeat);
+    let won: Vec<bool> = answers.iter().map(|answer| *answer != full).collect();
+    assert_eq!(won, [true, true, false, false, false]);
+    // A seat that comes free in a batch can be taken in it.
+    let holding = holder(&world.job(ids[0]).await);
+    let release = HolderAction::Release { checkpoint: None };
+    let (released, claimed) =
+        tokio::join!(world.hold(ids[0], &holding, [release]), world.claim(ids[2], &mac));
+    assert_eq!((released.unwrap().stage(), granted(claimed).id), (Stage::Queued, ids[2]));
+}
+
+pub async fn a_concurrency_key_holds(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        let concurrency = Some(Concurrency { key: "repo:hello".to_owned(), limit: 2 });
+        ids.push(world.submitted(|spec| spec.concurrency = concurrency).await.id);
+    }
+    let answers = join_all(ids.iter().map(|id| world.claim(*id, &mac))).await;
+    let busy = Claimed::Lost(Lost::KeyBusy);
+    let won: Vec<bool> = answers.iter().map(|answer| *answer != busy).collect();
+    assert_eq!(won, [true, true, false, false, false]);
+}
+
+pub async fn a_key_makes_one_job(world: &World) {
+    let first = world.new_job(|spec| spec.idempotency_key = Some("ticket-812".to_owned()));
+    let attempts: Vec<NewJob> =
+        (0..5).map(|_| NewJob { id: world.new_job(|_| ()).id, ..first.clone() }).collect();
+    let answers = join_all(attempts.iter().map(|new| world.store.submit(vec![new.clone()], user()))).await;
+    let answers: Vec<Submitted> = answers.into_iter().map(|answer| answer.unwrap().remove(0)).collect();
+    let ids: BTreeSet<JobId> = answers.iter().map(|answer| answer.job().id).collect();
+    assert_eq!((ids.len(), world.count(Stage::Queued).await), (1, 1));
+    let created = answers.iter().filter(|answer| matches!(answer, Submitted::Created(_))).count();
+    assert_eq!(created, 1);
+}
+
+pub async fn one_claim_wins(world: &World) {
+    let (mac, linux) = (world.factory("mac-1").await, world.factory("linux-1").await);
+    let job = world.submitted(|_| ()).await;
+    let repeated = world.claim_of(job.id, &mac);
+    let (first, again, other) = tokio::join!(
+        world.store.claim(repeated.clone()),
+        world.store.claim(repeated.clone()),
+        world.claim(job.id, &linux)
+    );
+    let won = granted(first.unwrap());
+    assert_eq!(granted(again.unwrap()), won, "a repetition beside the first is answered like it");
+    assert!(matches!(other, Claimed::Lost(Lost::Gone(_))), "{other:?}");
+    assert_eq!(world.store.read().runs(job.id).await.unwrap().len(), 1);
+}
+
+/// Claimed, started, checkpointed, failed and claimed again, all between one load and one write.
+pub async fn a_job_lives_through_many_changes(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let job = world.submitted(|spec| spec.retry.backoff_ms = 0).await;
+    let first = giga_domain::Holder { factory: mac.clone(), epoch: giga_domain::Epoch(1) };
+    let third = giga_domain::Holder { factory: mac.clone(), epoch: giga_domain::Epoch(3) };
+    let (one, started, failed, two, done) = tokio::join!(
+        world.claim(job.id, &mac),
+        world.hold(job.id, &first, [HolderAction::Start]),
+        world.hold(job.id, &first, [fail(true)]),
+        world.claim(job.id, &mac),
+        world.hold(job.id, &third, [HolderAction::Start, HolderAction::Report(RunReport::default())]),
+    );
+    assert_eq!((granted(one).epoch.0, started.unwrap().stage()), (1, Stage::Building));
+    assert_eq!((failed.unwrap().stage(), granted(two).epoch.0), (Stage::Queued, 3));
+    let job = done.unwrap();
+    assert_eq!((job.stage(), job.last_event), (Stage::Testing, EventSeq(7)));
+    assert_eq!(world.job(job.id).await, job);
+    let epochs: Vec<_> =
+        world.store.read().runs(job.id).await.unwrap().iter().map(|run| run.epoch.0).collect();
+    assert_eq!(epochs, [1, 3]);
+    let seqs: Vec<_> = world.events(job.id).await.iter().map(|event| event.job.unwrap().1.0).collect();
+    assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!((world.count(Stage::Testing).await, world.count(Stage::Queued).await), (1, 0));
+    let queued = world.submitted(|_| ()).await;
+    assert_eq!(queued.state, State::Queued { since: world.now(), ready_at: world.now(), target: None });
+}
+
+pub async fn a_retired_key_is_free_again(world: &World) {
+    let first = world.new_job(|spec| spec.idempotency_key = Some("ticket-812".to_owned()));
+    world.submit(first.clone()).await;
+    world.operate(first.id, OperatorAction::Cancel).await.unwrap();
+    world.advance(Duration::from_hours(1));
+    let second = NewJob { id: world.new_job(|_| ()).id, ..first };
+    let (retired, answers) =
+        tokio::join!(world.store.retire(world.now(), 10), world.store.submit(vec![second], user()));
+    assert_eq!(retired.unwrap(), 1);
+    let answered = answers.unwrap().remove(0);
+    assert_eq!(&world.job(answered.job().id).await, answered.job(), "an answer names a job that exists");
+}
+
+pub async fn two_retirements_count_once(world: &World) {
+    let mac = world.factory("mac-1").await;
+    for _ in 0..3 {
+        world.in_stage(Stage::Cancelled, &mac).await;
+    }
+    world.advance(Duration::from_hours(1));
+    let now = world.now();
+    let (one, two) = tokio::join!(world.store.retire(now, 10), world.store.retire(now, 10));
+    assert_eq!(one.unwrap() + two.unwrap(), 3);
+    assert_eq!(world.count(Stage::Cancelled).await, 0);
+}
+
+pub async fn two_sweeps_do_everything_once(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let (held, _) = world.assigned(&mac, |_| ()).await;
+    let dep = world.in_stage(Stage::Testing, &mac).await;
+    let child = world.submitted(|spec| spec.deps = vec![dep.id]).await;
+    world.operate(dep.id, OperatorAction::Ship).await.unwrap();
+    world.advance(LEASE);
+    let store = &world.store;
+    let (one, two) = tokio::join!(store.expire_leases(10), store.expire_leases(10));
+    assert_eq!([one.unwrap().jobs, two.unwrap().jobs].concat(), [held.id]);
+    let (one, two) = tokio::join!(store.unblock(10), store.unblock(10));
+    assert_eq!([one.unwrap(), two.unwrap()].concat(), [child.id]);
+    assert_eq!((world.events(held.id).await.len(), world.events(child.id).await.len()), (3, 2));
+}
+
+pub async fn prune_spares_who_claims(world: &World) {
+    let (mac, linux) = (world.factory("mac-1").await, world.factory("linux-1").await);
+    let job = world.submitted(|_| ()).await;
+    world.advance(Duration::from_hours(1));
+    let (claimed, touched, pruned) = tokio::join!(
+        world.claim(job.id, &mac),
+        world.store.advertise(linux.clone(), super::world::advertised(3)),
+        world.store.prune(world.now(), user())
+    );
+    assert_eq!(granted(claimed).id, job.id);
+    assert_eq!(touched.unwrap().last_seen_at, Some(world.now()));
+    assert_eq!(pruned.unwrap(), [], "one holds a job by now, the other was just heard of");
+    assert_eq!(world.store.read().factories().await.unwrap().len(), 2);
+}
+
+pub async fn two_prunes_forget_once(world: &World) {
+    let mac = world.factory("mac-1").await;
+    world.advance(Duration::from_hours(1));
+    let now = world.now();
+    let (one, two) = tokio::join!(world.store.prune(now, user()), world.store.prune(now, user()));
+    let told: Vec<_> = [one.unwrap(), two.unwrap()].concat();
+    assert_eq!(told, [mac]);
+    let forgotten =
+        world.feed().await.iter().filter(|event| event.kind == EventKind::FactoryDeregistered).count();
+    assert_eq!(forgotten, 1);
+}
+
+/// The reaper sleeps until the time it is told, so a lease that is made beside its sweep has to count.
+pub async fn the_reaper_hears_of_a_new_lease(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let job = world.submitted(|_| ()).await;
+    let (claimed, reaped) = tokio::join!(world.claim(job.id, &mac), world.store.expire_leases(10));
+    let ends = granted(claimed).lease().unwrap().expires_at;
+    assert_eq!(reaped.unwrap().next_expiry, Some(ends));
+    assert_eq!(ends, world.now().plus(LEASE));
+}

@@ -1,0 +1,234 @@
+//! Worker hosts: enrolled, heard of, drained, forgotten.
+
+use std::time::Duration;
+
+use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope};
+use giga_domain::token::TokenRecord;
+use giga_domain::{
+    CapabilitySet, Event, EventKind, FactoryId, FactoryState, Health, HolderAction, Timestamp,
+};
+use giga_ports::StoreError;
+use giga_ports::store::{Claimed, NewFactory};
+
+use super::World;
+use super::world::{LEASE, advertised, factory, product, user};
+
+fn scope() -> FactoryScope {
+    let capabilities = CapabilitySet::parse(["has:git", "os:linux"]).ok();
+    FactoryScope { products: vec![product("demo"), product("other")], capabilities }
+}
+
+fn new_factory(world: &World, name: &str) -> NewFactory {
+    NewFactory { id: factory(name), scope: scope(), token: world.factory_token(name) }
+}
+
+async fn kinds(world: &World) -> Vec<EventKind> {
+    world.feed().await.iter().map(|event| event.kind).collect()
+}
+
+async fn token(world: &World, record: &TokenRecord) -> TokenRecord {
+    world.store.read().token_by_hash(&record.hash).await.unwrap().expect("the token is known")
+}
+
+pub async fn enrolls_with_its_token(world: &World) {
+    let new = new_factory(world, "mac-1");
+    let enrolled = world.store.enroll(new.clone(), user()).await.unwrap();
+    assert_eq!((&enrolled.id, enrolled.state, &enrolled.scope), (&new.id, FactoryState::Active, &scope()));
+    assert_eq!((enrolled.enrolled_at, enrolled.last_seen_at), (world.now(), None));
+    assert_eq!(enrolled.advertised, Advertised::default());
+    assert_eq!(world.store.read().factory(&new.id).await.unwrap(), Some(enrolled.clone()));
+    assert_eq!(world.store.read().factories().await.unwrap(), [enrolled]);
+    let expected = TokenRecord { created_at: world.now(), ..new.token.clone() };
+    assert_eq!(token(world, &new.token).await, expected);
+    assert_eq!(kinds(world).await, [EventKind::FactoryEnrolled, EventKind::TokenIssued]);
+}
+
+pub async fn a_known_factory_is_refused(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let before = (world.store.read().factories().await.unwrap(), world.feed().await);
+    let new = new_factory(world, "mac-1");
+    let error = world.store.enroll(new.clone(), user()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::FactoryExists(id) if *id == mac), "{error:?}");
+    assert_eq!((world.store.read().factories().await.unwrap(), world.feed().await), before);
+    assert_eq!(world.store.read().token_by_hash(&new.token.hash).await.unwrap(), None);
+}
+
+pub async fn a_repeated_enrolment_is_answered(world: &World) {
+    let new = new_factory(world, "mac-1");
+    let first = world.store.enroll(new.clone(), user()).await.unwrap();
+    let before = world.feed().await;
+    world.advance(Duration::from_secs(1));
+    assert_eq!(world.store.enroll(new, user()).await.unwrap(), first);
+    assert_eq!(world.feed().await, before);
+}
+
+fn everything() -> Advertised {
+    Advertised {
+        capabilities: CapabilitySet::parse(["engine:shell", "gpu"]).unwrap(),
+        repos: vec![
+            FactoryRepo { name: "hello".to_owned(), last_used_at: Some(Timestamp::from_millis(1_000)) },
+            FactoryRepo { name: "world".to_owned(), last_used_at: None },
+        ],
+        can_clone: true,
+        seat_limit: 4,
+        load: 0.3,
+        health: Health::Degraded,
+        cost_usd_micros_per_hour: Some(1_500_000),
+    }
+}
+
+pub async fn advertising_is_kept(world: &World) {
+    let new = new_factory(world, "mac-1");
+    world.store.enroll(new.clone(), user()).await.unwrap();
+    world.advance(Duration::from_secs(7));
+    let told = world.store.advertise(new.id.clone(), everything()).await.unwrap();
+    assert_eq!((&told.advertised, told.last_seen_at), (&everything(), Some(world.now())));
+    assert_eq!(world.store.read().factory(&new.id).await.unwrap(), Some(told));
+    let last: Event = world.feed().await.pop().unwrap();
+    assert_eq!((last.kind, last.job, last.product), (EventKind::FactoryChanged, None, None));
+}
+
+pub async fn the_same_again_appends_no_event(world: &World) {
+    let mac = world.factory("mac-1").await;
+    world.store.advertise(mac.clone(), everything()).await.unwrap();
+    let before = world.feed().await;
+    world.advance(Duration::from_secs(5));
+    let seen = world.store.advertise(mac.clone(), everything()).await.unwrap();
+    assert_eq!(seen.last_seen_at, Some(world.now()), "it is a sign of life all the same");
+    assert_eq!(world.feed().await, before);
+    world.store.advertise(mac, Advertised { seat_limit: 5, ..everything() }).await.unwrap();
+    assert_eq!(world.feed().await.len(), before.len() + 1);
+}
+
+pub async fn an_unknown_factory_is_not_found(world: &World) {
+    let (id, store) = (factory("nobody"), &world.store);
+    let token = world.factory_token("nobody");
+    let errors = [
+        store.advertise(id.clone(), everything()).await.unwrap_err(),
+        store.set_factory_state(id.clone(), FactoryState::Draining, user()).await.unwrap_err(),
+        store.deregister(id.clone(), user()).await.unwrap_err(),
+        store.rotate_token(id.clone(), token, Duration::ZERO, user()).await.unwrap_err(),
+        store.revoke_factory_tokens(id.clone(), user()).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(&error, StoreError::NoSuchFactory(named) if *named == id), "{error:?}");
+    }
+    assert_eq!(world.feed().await, []);
+    assert_eq!(world.store.read().tokens().await.unwrap(), []);
+}
+
+async fn last_seen(world: &World, id: &FactoryId) -> Option<Timestamp> {
+    world.store.read().factory(id).await.unwrap().unwrap().last_seen_at
+}
+
+pub async fn a_touch_only_moves_forward(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let before = world.feed().await;
+    let (start, later) = (world.now(), world.now().plus(Duration::from_secs(9)));
+    for (touched, expected) in [(later, later), (start, later), (later, later)] {
+        world.store.touch(vec![(mac.clone(), touched)]).await.unwrap();
+        assert_eq!(last_seen(world, &mac).await, Some(expected));
+    }
+    // Twice in one write counts once, with the later time.
+    let (early, late) = (later.plus(Duration::from_secs(1)), later.plus(Duration::from_secs(2)));
+    world.store.touch(vec![(mac.clone(), late), (mac.clone(), early)]).await.unwrap();
+    assert_eq!(last_seen(world, &mac).await, Some(late));
+    // An advertisement is a sign of life too, but not an older one than what is known.
+    world.store.advertise(mac.clone(), everything()).await.unwrap();
+    assert_eq!(last_seen(world, &mac).await, Some(late));
+    assert_eq!(world.feed().await.len(), before.len() + 1, "signs of life are no events");
+}
+
+pub async fn a_touch_passes_over_unknown_ones(world: &World) {
+    let (mac, linux) = (world.factory("mac-1").await, world.factory("linux-1").await);
+    let later = world.now().plus(Duration::from_secs(9));
+    let seen = vec![(mac.clone(), later), (factory("nobody"), later), (linux.clone(), later)];
+    world.store.touch(seen).await.unwrap();
+    assert_eq!((last_seen(world, &mac).await, last_seen(world, &linux).await), (Some(later), Some(later)));
+    assert_eq!(world.store.read().factory(&factory("nobody")).await.unwrap(), None);
+    world.store.touch(Vec::new()).await.unwrap();
+}
+
+pub async fn draining_and_resuming(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let before = kinds(world).await.len();
+    for (state, events) in [
+        (FactoryState::Draining, vec![EventKind::FactoryDraining]),
+        (FactoryState::Draining, vec![EventKind::FactoryDraining]),
+        (FactoryState::Active, vec![EventKind::FactoryDraining, EventKind::FactoryResumed]),
+        (FactoryState::Active, vec![EventKind::FactoryDraining, EventKind::FactoryResumed]),
+    ] {
+        let told = world.store.set_factory_state(mac.clone(), state, user()).await.unwrap();
+        assert_eq!(told.state, state);
+        assert_eq!(world.store.read().factory(&mac).await.unwrap(), Some(told));
+        assert_eq!(kinds(world).await[before..], events);
+    }
+    // What it advertises does not make it active again.
+    world.store.set_factory_state(mac.clone(), FactoryState::Draining, user()).await.unwrap();
+    assert_eq!(world.store.advertise(mac, everything()).await.unwrap().state, FactoryState::Draining);
+}
+
+pub async fn deregistering_revokes_tokens_and_spares_leases(world: &World) {
+    let new = new_factory(world, "mac-1");
+    world.store.enroll(new.clone(), user()).await.unwrap();
+    world.store.advertise(new.id.clone(), advertised(5)).await.unwrap();
+    let second = world.factory_token("mac-1");
+    world.store.rotate_token(new.id.clone(), second.clone(), LEASE, user()).await.unwrap();
+    let other = new_factory(world, "linux-1");
+    world.store.enroll(other.clone(), user()).await.unwrap();
+    let (job, holder) = world.assigned(&new.id, |_| ()).await;
+    let before = kinds(world).await.len();
+
+    world.store.deregister(new.id.clone(), user()).await.unwrap();
+    assert_eq!(world.store.read().factory(&new.id).await.unwrap(), None);
+    for record in [&new.token, &second] {
+        assert!(!token(world, record).await.is_live(world.now()), "it must not work any more");
+    }
+    assert!(token(world, &other.token).await.is_live(world.now()), "another's tokens stay");
+    let mut told = kinds(world).await.split_off(before);
+    told.sort_unstable();
+    let revoked = EventKind::TokenRevoked;
+    assert_eq!(told, [EventKind::FactoryDeregistered, revoked, revoked]);
+    // What it holds comes back when the lease ends, not before.
+    assert_eq!(world.job(job.id).await, job);
+    world.hold(job.id, &holder, [HolderAction::Start]).await.unwrap();
+    world.advance(LEASE);
+    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs, [job.id]);
+}
+
+pub async fn a_name_can_be_enrolled_again(world: &World) {
+    let mac = world.factory("mac-1").await;
+    world.store.deregister(mac.clone(), user()).await.unwrap();
+    world.advance(Duration::from_secs(1));
+    let new = new_factory(world, "mac-1");
+    let factory = world.store.enroll(new.clone(), user()).await.unwrap();
+    assert_eq!((factory.enrolled_at, factory.last_seen_at), (world.now(), None));
+    assert_eq!(factory.advertised, Advertised::default(), "nothing of its former life stays");
+    assert!(token(world, &new.token).await.is_live(world.now()));
+}
+
+pub async fn prune_takes_the_unseen(world: &World) {
+    let never_seen = new_factory(world, "never");
+    world.store.enroll(never_seen.clone(), user()).await.unwrap();
+    let silent = world.factory("silent").await;
+    world.advance(Duration::from_hours(1));
+    let cut = world.now();
+    let alive = world.factory("alive").await;
+    let mut pruned = world.store.prune(cut, user()).await.unwrap();
+    pruned.sort_unstable();
+    assert_eq!(pruned, [never_seen.id.clone(), silent]);
+    let left: Vec<_> = world.store.read().factories().await.unwrap().into_iter().map(|f| f.id).collect();
+    assert_eq!(left, [alive]);
+    assert!(!token(world, &never_seen.token).await.is_live(world.now()));
+    assert_eq!(world.store.prune(cut, user()).await.unwrap(), []);
+}
+
+pub async fn prune_spares_holders(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let (job, holder) = world.assigned(&mac, |_| ()).await;
+    world.advance(Duration::from_hours(1));
+    assert_eq!(world.store.prune(world.now(), user()).await.unwrap(), []);
+    world.hold(job.id, &holder, [HolderAction::Release { checkpoint: None }]).await.unwrap();
+    assert_eq!(world.store.prune(world.now(), user()).await.unwrap(), [mac.clone()]);
+    assert!(matches!(world.claim(job.id, &mac).await, Claimed::Lost(_)));
+}

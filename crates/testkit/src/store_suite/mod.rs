@@ -1,0 +1,279 @@
+//! The conformance suite of the store port. Every implementation passes it, the memory store included.
+//!
+//! A case is an async function over a [`World`]: a fresh, empty store with a clock that the case moves. The macro
+//! [`store_conformance!`](crate::store_conformance) makes a test of each, so that a failure has the case's name.
+
+pub mod batches;
+pub mod claim;
+pub mod events;
+pub mod factories;
+pub mod fence;
+pub mod hold;
+pub mod races;
+pub mod reads;
+pub mod steer;
+pub mod submit;
+pub mod sweeps;
+pub mod tokens;
+mod world;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use giga_ports::Store;
+
+use crate::ManualClock;
+pub use world::{Snapshot, World};
+
+/// Where a case gets its store from. One value is one set of data; a test makes its own.
+#[async_trait]
+pub trait StoreFixture: Send + Sync {
+    /// The first handle, on empty data.
+    async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store>;
+
+    /// A further handle on the same data, as another process would have. `None` where the store lives in one
+    /// process only.
+    async fn reopen(&self, clock: Arc<ManualClock>) -> Option<Arc<dyn Store>>;
+}
+
+/// One test per case for the fixture that the expression makes: `store_conformance!(MyFixture::new());`
+#[macro_export]
+macro_rules! store_conformance {
+    ($fixture:expr) => {
+        $crate::store_conformance! { @cases_on "multi_thread" $fixture;
+            submit: [
+                created_and_readable,
+                a_key_makes_one_job,
+                a_key_with_another_body_is_refused,
+                a_key_belongs_to_its_product,
+                a_repeated_command_makes_one_job,
+                a_repeated_command_of_many_makes_each_once,
+                an_unknown_dep_is_refused,
+                a_dep_of_another_product_is_refused,
+                unmet_deps_block,
+                shipped_deps_do_not_block,
+                any_needs_one_dep,
+                deps_inside_one_submit,
+                a_dep_inside_the_submit_that_existed_before_is_followed,
+                a_later_run_at_delays,
+                an_earlier_run_at_does_not,
+                one_bad_job_makes_none,
+                one_key_twice_in_one_submit_makes_one_job,
+                nothing_submitted_is_nothing_made,
+            ],
+            claim: [
+                grants_lease_epoch_and_run,
+                a_repeated_request_gets_the_same_grant,
+                a_request_names_one_job_at_a_time,
+                a_stale_revision_loses,
+                a_current_revision_wins,
+                a_held_job_is_gone,
+                an_unknown_job_is_gone,
+                a_terminal_or_blocked_job_is_gone,
+                a_job_whose_time_has_not_come_is_gone,
+                an_offer_that_is_not_current_is_gone,
+                seats_limit,
+                a_concurrency_key_limits_across_factories,
+                a_concurrency_key_is_of_its_product,
+                a_draining_factory_gets_nothing_new,
+                a_product_out_of_scope_is_not_granted,
+                a_capability_that_lacks_is_not_granted,
+                an_unknown_factory_is_not_granted,
+                losing_changes_nothing,
+            ],
+            fence: [
+                a_stale_epoch_changes_nothing,
+                an_epoch_of_the_future_changes_nothing,
+                another_factory_changes_nothing,
+                an_expired_holder_changes_nothing,
+                an_expired_holder_changes_nothing_after_a_reclaim,
+                a_job_never_claimed_has_no_holder,
+                an_unknown_job_is_not_found,
+                a_last_word_ends_the_right_to_write,
+                a_last_word_can_be_repeated,
+                a_last_word_with_company_can_be_repeated,
+                a_repeated_last_word_is_fenced_after_a_reclaim,
+                a_cancelled_holder_is_told_and_fenced,
+                actions_are_all_or_nothing,
+                an_empty_write_is_fenced_too,
+            ],
+            hold: [
+                start_builds_once,
+                a_renewal_touches_the_lease_alone,
+                a_renewal_never_shortens,
+                a_renewal_is_judged_by_the_stores_clock,
+                a_checkpoint_is_kept_and_repeated_silently,
+                a_checkpoint_survives_expiry,
+                a_report_waits_for_review,
+                a_report_waits_to_be_shipped,
+                a_report_ships_by_itself,
+                a_report_needs_a_start,
+                several_actions_in_one_write,
+                a_retryable_failure_backs_off,
+                exhausted_retries_end_in_dead_letter,
+                a_logical_failure_waits_for_an_operator,
+                a_release_keeps_the_attempt,
+            ],
+            steer: [
+                every_operator_action_in_every_stage,
+                a_matching_revision_is_taken,
+                another_revision_is_refused,
+                an_unknown_job_is_not_found,
+                a_quorum_of_distinct_reviewers,
+                a_review_with_automatic_shipping,
+                changes_asked_for_queue_again,
+                a_rejection_fails,
+                a_stranger_may_not_review,
+                only_review_takes_a_verdict,
+                a_requeue_gives_the_attempts_back,
+                a_preemption_keeps_the_attempt_and_fences,
+                terminal_absorbs_everything,
+            ],
+            sweeps: [
+                leases_expire_in_order,
+                a_lease_ends_exactly_at_its_time,
+                a_renewed_lease_is_left_alone,
+                expiring_nothing_says_when_to_look_again,
+                expiry_uses_attempts_up,
+                unblock_for_all,
+                unblock_for_any,
+                unblock_goes_by_the_limit,
+                a_cancelled_dep_keeps_blocking,
+                an_unblocked_job_keeps_its_run_at,
+                a_thousand_children_in_one_sweep,
+                retire_removes_everything,
+                retire_spares_the_young_and_the_living,
+                retire_spares_what_blocked_jobs_need,
+                retire_goes_by_the_limit,
+            ],
+            factories: [
+                enrolls_with_its_token,
+                a_known_factory_is_refused,
+                a_repeated_enrolment_is_answered,
+                advertising_is_kept,
+                the_same_again_appends_no_event,
+                an_unknown_factory_is_not_found,
+                a_touch_only_moves_forward,
+                a_touch_passes_over_unknown_ones,
+                draining_and_resuming,
+                deregistering_revokes_tokens_and_spares_leases,
+                a_name_can_be_enrolled_again,
+                prune_takes_the_unseen,
+                prune_spares_holders,
+            ],
+            tokens: [
+                found_by_its_hash,
+                rotation_leaves_a_grace,
+                a_second_rotation_does_not_prolong,
+                revoking_a_factorys_tokens_is_immediate,
+                a_repeated_issue_is_one_token,
+                a_repeated_revocation_changes_nothing,
+                an_unknown_token_is_not_found,
+                listed_by_creation,
+                flags_are_set_and_audited,
+                the_same_flag_value_appends_no_event,
+            ],
+            reads: [
+                each_filter_alone,
+                filters_together,
+                pages_cover_all_exactly_once,
+                live_jobs_page_by_id,
+                texts_come_back_byte_for_byte,
+                jobs_by_id_skip_the_missing,
+                a_grant_is_found_while_it_is_held,
+                what_does_not_exist,
+                queue_states_count_stages,
+                a_spec_comes_back_whole,
+                it_answers_a_ping,
+                another_process_sees_everything,
+            ],
+            events: [
+                seq_runs_without_gaps,
+                the_feed_is_in_order_and_complete,
+                a_reader_resumes_anywhere,
+                the_head_is_the_last_position,
+                the_head_hint_rises_with_writes,
+                stages_follow_each_other,
+                actors_and_causes_are_recorded,
+                positions_are_not_reused_after_a_retirement,
+            ],
+            races: [
+                claimers_win_each_job_once,
+                one_claim_of_many_wins,
+                one_key_makes_one_job,
+                concurrency_keys_hold,
+                seats_hold,
+                a_feed_reader_misses_nothing,
+                cancel_against_renew_and_report,
+                expiry_against_renewal,
+            ],
+        }
+        // On one thread, because there everything that a case asks for at once waits together for the writer: it
+        // is one batch for certain, where with several threads it may be any number.
+        $crate::store_conformance! { @cases_on "current_thread" $fixture;
+            batches: [
+                neighbours_see_each_other,
+                refusals_spare_their_neighbours,
+                a_poison_command_spares_its_neighbours,
+                seats_hold,
+                a_concurrency_key_holds,
+                a_key_makes_one_job,
+                one_claim_wins,
+                a_job_lives_through_many_changes,
+                a_retired_key_is_free_again,
+                two_retirements_count_once,
+                two_sweeps_do_everything_once,
+                prune_spares_who_claims,
+                two_prunes_forget_once,
+                the_reaper_hears_of_a_new_lease,
+            ],
+        }
+    };
+    (@cases_on $flavor:literal $fixture:expr; $($module:ident: [$($case:ident),* $(,)?],)*) => {$(
+        mod $module {
+            use super::*;
+            $(
+                #[tokio::test(flavor = $flavor)]
+                async fn $case() {
+                    let world = $crate::store_suite::World::open($fixture).await;
+                    $crate::store_suite::$module::$case(&world).await;
+                }
+            )*
+        }
+    )*};
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that nobody runs looks like a case that passes.
+    #[test]
+    fn every_case_is_in_the_list() {
+        let list = include_str!("mod.rs");
+        let modules = [
+            ("batches", include_str!("batches.rs")),
+            ("claim", include_str!("claim.rs")),
+            ("events", include_str!("events.rs")),
+            ("factories", include_str!("factories.rs")),
+            ("fence", include_str!("fence.rs")),
+            ("hold", include_str!("hold.rs")),
+            ("races", include_str!("races.rs")),
+            ("reads", include_str!("reads.rs")),
+            ("steer", include_str!("steer.rs")),
+            ("submit", include_str!("submit.rs")),
+            ("sweeps", include_str!("sweeps.rs")),
+            ("tokens", include_str!("tokens.rs")),
+        ];
+        for (module, source) in modules {
+            let (_, of_module) = list.split_once(&format!(" {module}: [")).unwrap();
+            let listed: Vec<_> = of_module.split(']').next().unwrap().split(',').map(str::trim).collect();
+            let cases: Vec<_> = source
+                .lines()
+                .filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next())
+                .collect();
+            assert!(!cases.is_empty(), "{module} has no cases");
+            for case in cases {
+                assert!(listed.contains(&case), "{module}::{case} is never run");
+            }
+        }
+    }
+}
