@@ -13,7 +13,10 @@ fn check(page: &str, wanted: &str) {
         std::fs::write(&path, wanted).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "docs/{page} is out of date: GIGA_UPDATE_DOCS=1 cargo test -p xtask writes it anew");
+    assert!(
+        found == wanted,
+        "docs/{page} is out of date: GIGA_UPDATE_DOCS=1 cargo test -p xtask writes it anew"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod error;
 mod factories;
 mod fleet;
 mod follow;
+mod holder;
 mod jobs;
 mod sse;
 mod transport;

@@ -37,6 +37,10 @@ impl<'a> Call<'a> {
         Self::new(Method::POST, path)
     }
 
+    pub(super) fn patch(path: &[&'a str]) -> Self {
+        Self::new(Method::PATCH, path)
+    }
+
     pub(super) fn put(path: &[&'a str]) -> Self {
         Self { repeatable: true, ..Self::new(Method::PUT, path) }
     }
@@ -98,7 +102,15 @@ impl Client {
         }
     }
 
-    /// Sends once. The answer is a success; anything else is an error.
+    /// For calls that answer 204 or 304 when there is nothing to say.
+    pub(super) async fn ask_or_nothing<T: DeserializeOwned>(
+        &self,
+        call: Call<'_>,
+    ) -> Result<Option<T>, ClientError> {
+        Ok(self.ask::<Option<T>>(call).await?.value)
+    }
+
+    /// Sends once. The answer is a success or "not modified"; anything else is an error.
     pub(super) async fn send(
         &self,
         call: &Call<'_>,
@@ -116,7 +128,12 @@ impl Client {
             request = request.timeout(timeout);
         }
         let response = request.send().await.map_err(|source| ClientError::unreachable(&self.base, source))?;
-        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+        let status = response.status();
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            Ok(response)
+        } else {
+            Err(self.refusal(response).await)
+        }
     }
 
     fn identify(&self, mut request: RequestBuilder) -> Result<RequestBuilder, ClientError> {

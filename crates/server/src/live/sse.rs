@@ -60,26 +60,10 @@ fn respond(
 impl Tail {
     /// What comes next, at least one event; nothing when the stream is over.
     async fn next_page(&mut self) -> Option<Vec<SseEvent>> {
-        let stop = self.app.stop.clone();
         // An error is logged already; the client comes back and goes on where it was.
         while let Ok(Some(events)) = self.look().await {
-            if events.is_empty() {
-                loop {
-                    tokio::select! {
-                        () = stop.cancelled() => return None,
-                        grown = self.listener.grown() => match grown {
-                            Ok(_) => break,
-                            Err(_) => return None,
-                        },
-                        // Nothing happens, but the token may have come to its end.
-                        () = tokio::time::sleep(self.app.options.look_every) => {
-                            if !self.is_welcome(&[]).await.unwrap_or(false) {
-                                return None;
-                            }
-                        }
-                    }
-                }
-                continue;
+            if events.is_empty() && !self.wait().await {
+                return None;
             }
             let told = events.iter().filter(|event| is_visible(event, &self.caller.products));
             let page: Vec<SseEvent> = told.map(|event| self.spelled(event)).collect::<Result<_, _>>().ok()?;
@@ -91,6 +75,24 @@ impl Tail {
         None
     }
 
+    /// Until there may be more to tell; false when there never will be.
+    async fn wait(&mut self) -> bool {
+        let grown = self.listener.grown();
+        tokio::pin!(grown);
+        loop {
+            tokio::select! {
+                () = self.app.stop.cancelled() => return false,
+                grown = &mut grown => return grown.is_ok(),
+                // Nothing happens, but the token may have come to its end.
+                () = tokio::time::sleep(self.app.options.look_every) => {
+                    if !is_welcome(&self.app, &self.caller, &[]).await.unwrap_or(false) {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
     /// The next events of the source, visible or not; `None` when the client is to get no more.
     async fn look(&mut self) -> Result<Option<Vec<Event>>, Problem> {
         let coordinator = &self.app.coordinator;
@@ -98,7 +100,7 @@ impl Tail {
             Source::Job(id, after) => coordinator.reads().job_events(*id, *after, PAGE).await?,
             Source::Fleet(after) => coordinator.feed(*after, PAGE).await?,
         };
-        if self.app.stop.is_cancelled() || !self.is_welcome(&events).await? {
+        if self.app.stop.is_cancelled() || !is_welcome(&self.app, &self.caller, &events).await? {
             return Ok(None);
         }
         if let Some(last) = events.last() {
@@ -110,19 +112,6 @@ impl Tail {
         Ok(Some(events))
     }
 
-    /// Does the token still live? Where the news itself is of a revocation the store is asked, because what the
-    /// coordinator remembers of tokens may be a moment behind.
-    async fn is_welcome(&self, news: &[Event]) -> Result<bool, Problem> {
-        let coordinator = &self.app.coordinator;
-        if news.iter().any(|event| event.kind == EventKind::TokenRevoked) {
-            let token = coordinator.reads().token_by_hash(&self.caller.secret.hash()).await?;
-            if token.is_none_or(|token| token.revoked_at.is_some()) {
-                return Ok(false);
-            }
-        }
-        Ok(coordinator.authenticate(&self.caller.secret).await?.is_some())
-    }
-
     fn spelled(&self, event: &Event) -> Result<SseEvent, Problem> {
         let id = match (&self.source, event.job) {
             (Source::Job(..), Some((_, seq))) => seq.0,
@@ -131,6 +120,19 @@ impl Tail {
         let spelled = SseEvent::default().id(id.to_string()).event(event.kind.as_str());
         spelled.json_data(wire::Event::from(event)).map_err(|error| Problem::internal(&error.to_string()))
     }
+}
+
+/// Does the token still live? Where the news itself is of a revocation the store is asked, because what the
+/// coordinator remembers of tokens may be a moment behind.
+async fn is_welcome(app: &App, caller: &Caller, news: &[Event]) -> Result<bool, Problem> {
+    let coordinator = &app.coordinator;
+    if news.iter().any(|event| event.kind == EventKind::TokenRevoked) {
+        let token = coordinator.reads().token_by_hash(&caller.secret.hash()).await?;
+        if token.is_none_or(|token| token.revoked_at.is_some()) {
+            return Ok(false);
+        }
+    }
+    Ok(coordinator.authenticate(&caller.secret).await?.is_some())
 }
 
 /// Events of no product are the whole fleet's business.

@@ -1,7 +1,7 @@
 //! The statements of a write transaction, prepared once per connection.
 //!
-//! All of them go from a few given keys to rows by index. The planner is told so once for the session: its guesses
-//! from old statistics are what makes a queue slow after a busy hour.
+//! A plan is made once for each and kept: there is only one good one, and making it again would cost more than
+//! running it.
 
 use giga_ports::StoreError;
 use tokio_postgres::{Client, Statement};
@@ -10,10 +10,6 @@ use super::error::failure;
 use crate::rows::{self, JOB_READ, Kind, LEASE_READ, Table};
 use crate::sql;
 
-const PLANNER: &str = "\
-    SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
-    SET enable_hashjoin = off; SET enable_mergejoin = off";
-
 macro_rules! statements {
     ($($name:ident = $sql:expr;)*) => {
         pub(super) struct Statements { $(pub(super) $name: Statement,)* }
@@ -21,7 +17,7 @@ macro_rules! statements {
         impl Statements {
             /// In one round trip.
             pub(super) async fn prepare(client: &Client) -> Result<Self, StoreError> {
-                client.batch_execute(PLANNER).await.map_err(failure)?;
+                client.batch_execute("SET plan_cache_mode = force_generic_plan").await.map_err(failure)?;
                 let texts: Vec<String> = vec![$($sql.into(),)*];
                 let prepared = texts.iter().map(|sql| client.prepare(sql));
                 let mut prepared = futures::future::try_join_all(prepared).await.map_err(failure)?.into_iter();

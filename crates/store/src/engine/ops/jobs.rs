@@ -156,7 +156,12 @@ impl Op for ClaimJob {
     fn decide(&self, working: &mut Working) -> Result<Claimed, StoreError> {
         let claim = &self.0;
         if let Some(job) = working.granted(&claim.factory, &claim.request) {
-            return Ok(Claimed::Granted(job.clone()));
+            // An accept names the one job it is about; a claim takes whatever its request has won before.
+            return Ok(if claim.dispatch_seq.is_some() && job.id != claim.job {
+                Claimed::Lost(Lost::Gone("its request id has won another job"))
+            } else {
+                Claimed::Granted(job.clone())
+            });
         }
         if let Err(lost) = self.allowed(working) {
             return Ok(Claimed::Lost(lost));
