@@ -1,4 +1,5 @@
-//! The one table from what went wrong to exit code, text and remedy. Nothing else ends the process with a code.
+//! The one table from what went wrong to exit code, text and remedy. No command picks a
+//! code of its own.
 
 use std::io;
 use std::path::PathBuf;
@@ -71,12 +72,11 @@ impl CliError {
             Self::Client(ClientError::BadUrl { .. } | ClientError::Unsendable(_))
             | Self::Config(_)
             | Self::Usage(_) => USAGE,
-            Self::Client(_) | Self::Manifest { .. } | Self::Failed { .. } => FAILED,
             Self::NoToken { .. } | Self::Untrusted { .. } => AUTH,
             Self::NoSuchJob(_) => NOT_FOUND,
             // Whoever read our output has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
-            Self::Output(_) => FAILED,
+            Self::Client(_) | Self::Manifest { .. } | Self::Failed { .. } | Self::Output(_) => FAILED,
             Self::Ended(code) => *code,
             Self::Interrupted => INTERRUPTED,
         }

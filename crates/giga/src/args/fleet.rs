@@ -1,7 +1,7 @@
 //! `giga factory …`, `giga token …`, `giga flags …`
 
-use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
 use giga_domain::token::Role;
 
 #[derive(Debug, Subcommand)]
@@ -9,7 +9,7 @@ pub(crate) enum FactoryCommand {
     /// List the factories of the fleet
     List,
     /// Show one factory
-    Show { id: String },
+    Show(FactoryArg),
     /// Admit a machine to the fleet; prints its token, once
     #[command(after_help = "\
 Examples:
@@ -27,13 +27,14 @@ Examples:
     },
     /// Let a factory finish what it holds and give it nothing new
     Drain {
+        /// Its name
         id: String,
         /// Let it take jobs again
         #[arg(long)]
         undo: bool,
     },
     /// Forget a factory and revoke its tokens
-    Deregister { id: String },
+    Deregister(FactoryArg),
     /// Forget every factory that was silent for long and holds nothing
     #[command(after_help = "Example:\n  giga factory prune --idle 24h")]
     Prune {
@@ -42,9 +43,15 @@ Examples:
         idle: String,
     },
     /// Give a factory a new token; the old one works a while longer
-    RotateToken { id: String },
+    RotateToken(FactoryArg),
     /// End every token of a factory at once
-    RevokeToken { id: String },
+    RevokeToken(FactoryArg),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FactoryArg {
+    /// Its name
+    pub(crate) id: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,7 +74,10 @@ With --product the token works in that product only (several with commas), else 
     /// List tokens, never the secrets
     List,
     /// End a token at once
-    Revoke { id: String },
+    Revoke {
+        /// Its id, as `giga token list` shows it
+        id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +87,7 @@ pub(crate) enum FlagsCommand {
     /// Change a flag
     #[command(after_help = "Example:\n  giga flags set strict true")]
     Set {
+        /// Which one
         name: String,
         /// JSON, or a plain word
         value: String,

@@ -16,8 +16,8 @@ Examples:
   giga job submit fix-greeting.md --product demo --wait
   sed s/NAME/hello/ template.md | giga job submit -
 
-Handing in the same file twice makes two jobs, unless its manifest has an idempotencyKey. A submit whose answer
-is lost on the way is repeated safely: one invocation never makes two jobs.")]
+Handing in the same file twice makes two jobs, unless its manifest has an idempotencyKey. A submit
+whose answer is lost on the way is repeated safely: one invocation never makes two jobs.")]
     Submit(SubmitArgs),
     /// Say what a submit would do, without doing it
     #[command(after_help = "\

@@ -8,7 +8,7 @@ mod job;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-pub(crate) use fleet::{FactoryCommand, FlagsCommand, TokenCommand};
+pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, TokenCommand};
 pub(crate) use job::{ActArgs, EventsArgs, InitArgs, JobCommand, ListArgs, SubmitArgs, WaitArgs};
 
 const EXIT_CODES: &str = "\
@@ -37,26 +37,26 @@ pub(crate) struct Cli {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
-    /// Where the coordinator is [env: GIGA_URL] [default: the one on this machine]
+    /// Where the coordinator is [env: GIGA_URL]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// A file with the token to use [env: GIGA_TOKEN_FILE, or the token itself in GIGA_TOKEN]
+    /// File with the token to use [env: GIGA_TOKEN_FILE; GIGA_TOKEN holds the token itself]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The product to work in [env: GIGA_PRODUCT]
+    /// Product to work in [env: GIGA_PRODUCT]
     #[arg(long, global = true, value_name = "PRODUCT")]
     pub(crate) product: Option<String>,
-    /// How to print data: table, json, jsonl or name [env: GIGA_OUTPUT] [default: table]
+    /// table, json, jsonl or name [env: GIGA_OUTPUT] [default: table]
     #[arg(short, long, global = true, value_name = "FORMAT")]
     pub(crate) output: Option<String>,
-    /// The folder of the coordinator on this machine [env: GIGA_DATA] [default: ~/.local/share/gigafactory]
+    /// Folder of the coordinator on this machine [env: GIGA_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// What to log to stderr, such as info or giga_store=debug [env: GIGA_LOG] [default: warn, or info for serve]
-    #[arg(long, global = true, value_name = "FILTER", hide_short_help = true)]
+    /// What to log, such as info or giga_store=debug [env: GIGA_LOG]
+    #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
-    /// How to log: text or json [env: GIGA_LOG_FORMAT] [default: text]
-    #[arg(long, global = true, value_name = "FORMAT", hide_short_help = true)]
+    /// text or json [env: GIGA_LOG_FORMAT] [default: text]
+    #[arg(long, global = true, value_name = "FORMAT")]
     pub(crate) log_format: Option<String>,
 }
 
@@ -74,7 +74,7 @@ Examples:
   giga serve
   giga serve --store postgres://giga@db/giga --listen 0.0.0.0:7717 --log-format json
 
-The first start writes an admin token to DIR/admin.token. When it is ready it prints one line to stdout:
+The first start writes an admin token to DIR/admin.token. When it is ready, it says so on stdout:
   ready http://127.0.0.1:7717")]
     Serve(ServeArgs),
     /// Submit, watch and steer jobs
@@ -128,7 +128,7 @@ pub(crate) struct UpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [env: GIGA_STORE] [default: sqlite:DIR/giga.db]
+    /// sqlite:PATH, postgres://USER@HOST/DB or memory: [env: GIGA_STORE] [default: DIR/giga.db]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
@@ -178,7 +178,10 @@ pub(crate) struct FeedArgs {
 pub(crate) enum ConfigCommand {
     /// Every setting, its value and its origin
     #[command(after_help = "\
-Precedence: flag, then GIGA_* environment, then giga.toml, then default. giga.toml is looked for in the
-working folder and upwards, then in ~/.config/gigafactory, then in the data folder.")]
+A flag goes before the environment, that before giga.toml, that before the default. giga.toml is
+looked for in the working folder and upwards, in ~/.config/gigafactory, and in the data folder.
+
+Without settings `giga` talks to the coordinator on this machine: its data folder, by default
+~/.local/share/gigafactory, holds its address and a token.")]
     Show,
 }

@@ -7,7 +7,7 @@ use giga_api::wire::{EnrollRequest, Factory};
 
 use super::Done;
 use super::context::Context;
-use crate::args::FactoryCommand;
+use crate::args::{FactoryArg, FactoryCommand};
 use crate::output::{Columns, Output, ago, joined, millis, printable, say};
 
 pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
@@ -18,7 +18,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
             let none = "no factories; `giga factory enroll ID` admits one";
             output.list(&answer.json, ("/factories", "/id"), none, || table(&answer.factories, output))
         }
-        FactoryCommand::Show { id } => {
+        FactoryCommand::Show(FactoryArg { id }) => {
             let factory = client.factory(&id).await?;
             output.one(&factory.json, "/id", || text(&factory, output))
         }
@@ -44,10 +44,10 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
                 format!("{}  {}{holds}", printable(&factory.id), printable(&factory.state))
             })
         }
-        FactoryCommand::Deregister { id } => {
+        FactoryCommand::Deregister(FactoryArg { id }) => {
             client.deregister(&id).await?;
             say(&format!(
-                "factory {id} is forgotten and its tokens are revoked; what it held comes back by itself"
+                "factory {id} is forgotten and its tokens are revoked; what it holds comes back when its leases end"
             ));
             Ok(())
         }
@@ -57,7 +57,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
                 answer.pruned.iter().map(|id| printable(id) + "\n").collect()
             })
         }
-        FactoryCommand::RotateToken { id } => {
+        FactoryCommand::RotateToken(FactoryArg { id }) => {
             let answer = client.rotate_factory_token(&id).await?;
             output.one(&answer.json, "/token", || answer.token.clone())?;
             say(&format!(
@@ -66,7 +66,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
             ));
             Ok(())
         }
-        FactoryCommand::RevokeToken { id } => {
+        FactoryCommand::RevokeToken(FactoryArg { id }) => {
             client.revoke_factory_tokens(&id).await?;
             say(&format!(
                 "every token of factory {id} is revoked; `giga factory rotate-token {id}` gives it a new one"
@@ -88,7 +88,7 @@ fn condition(factory: &Factory) -> Cell {
 }
 
 fn table(factories: &[Factory], output: &Output) -> String {
-    let mut table = Columns::new(&["FACTORY", "STATE", "SEATS", "LOAD", "CAPABILITIES", "REPOS", "SEEN"]);
+    let mut table = Columns::new(&["FACTORY", "STATE", "SEATS", "LOAD", "CAPABILITIES~", "REPOS~", "SEEN"]);
     for factory in factories {
         let repos: Vec<String> = factory.repos.iter().map(|repo| repo.name.clone()).collect();
         table.row([
@@ -110,11 +110,15 @@ fn text(factory: &Factory, output: &Output) -> String {
     let withheld: Vec<String> =
         factory.advertised.iter().filter(|word| !factory.capabilities.contains(word)).cloned().collect();
     let repos: Vec<String> = factory.repos.iter().map(|repo| repo.name.clone()).collect();
-    let seen = factory.last_seen_at.as_deref().map_or("never".to_owned(), |at| ago(at, output.now));
+    let seen = match factory.last_seen_at.as_deref().map(|at| ago(at, output.now)) {
+        None => "never".to_owned(),
+        Some(seen) if factory.live => seen,
+        Some(seen) => format!("{seen} (stale)"),
+    };
     let facts = [
         ("state", Some(factory.state.clone())),
         ("health", Some(factory.health.clone())),
-        ("seen", Some(if factory.live { seen } else { format!("{seen} (stale)") })),
+        ("seen", Some(seen)),
         ("seats", Some(format!("{} of {} used", factory.seats_used, factory.seat_limit))),
         ("load", Some(format!("{:.2}", factory.load))),
         ("products", Some(everything(&factory.products))),

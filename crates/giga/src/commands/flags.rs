@@ -27,7 +27,7 @@ pub(crate) async fn run(command: FlagsCommand, context: &Context) -> Done {
 }
 
 fn table(flags: &[Flag]) -> String {
-    let mut table = Columns::new(&["FLAG", "VALUE", "DEFAULT", "TAKES", "MEANING"]);
+    let mut table = Columns::new(&["FLAG", "VALUE", "DEFAULT", "TAKES~", "MEANING~"]);
     for flag in flags {
         let value = if flag.is_default { flag.value.to_string() } else { format!("{} (set)", flag.value) };
         let cells = [&flag.name, &value, &flag.default.to_string(), &flag.takes, &flag.about];

@@ -26,12 +26,13 @@ pub(crate) async fn events(args: FeedArgs, context: &Context) -> Done {
     };
     let mut page = client.events(Some(after)).await?;
     while let Some(after) = page.value.next_after {
+        let next = client.events(Some(after)).await?;
         // Only one JSON document has to be kept whole.
-        if context.output.format != Format::Json {
-            print(&page, &context.output, true)?;
-            page = client.events(Some(after)).await?;
+        if context.output.format == Format::Json {
+            append(&mut page, next);
         } else {
-            append(&mut page, client.events(Some(after)).await?);
+            print(&page, &context.output, true)?;
+            page = next;
         }
     }
     print(&page, &context.output, true)
@@ -40,7 +41,7 @@ pub(crate) async fn events(args: FeedArgs, context: &Context) -> Done {
 pub(crate) async fn alerts(context: &Context) -> Done {
     let answer = context.client()?.alerts().await?;
     context.output.list(&answer.json, ("/alerts", "/code"), "nothing to look at", || {
-        let mut table = Columns::new(&["ALERT", "SINCE", "WHAT"]);
+        let mut table = Columns::new(&["ALERT", "SINCE", "WHAT~"]);
         for Alert { code, message, since, .. } in &answer.alerts {
             let since = since.as_deref().map_or("-".to_owned(), |at| ago(at, context.output.now));
             table.row([printable(code), since, printable(message)]);
@@ -64,13 +65,9 @@ fn metrics_text(metrics: &FleetMetrics) -> String {
     );
     let used = (factories.utilisation * 100.0).round();
     let _ = writeln!(text, "seats      {} of {} used ({used}%)", factories.seats_used, factories.seats);
-    let oldest = metrics.oldest_queued_ms.map_or("nothing is queued".to_owned(), millis);
-    let _ = writeln!(text, "longest    {oldest}");
-    let _ = writeln!(
-        text,
-        "store      {} commits carried {} commands, {} retried",
-        metrics.store.commits, metrics.store.commands, metrics.store.retries
-    );
+    let oldest = metrics.oldest_queued_ms;
+    let oldest = oldest.map_or("nothing".to_owned(), |oldest| format!("the longest for {}", millis(oldest)));
+    let _ = writeln!(text, "waiting    {oldest}");
     if metrics.products.is_empty() {
         return text;
     }

@@ -38,7 +38,7 @@ pub(crate) async fn run(command: TokenCommand, context: &Context) -> Done {
 }
 
 fn table(tokens: &[Token], output: &Output) -> String {
-    let mut table = Columns::new(&["TOKEN", "ROLE", "FOR", "LABEL", "MADE", "STATE"]);
+    let mut table = Columns::new(&["TOKEN", "ROLE", "FOR~", "LABEL~", "MADE", "STATE"]);
     for token in tokens {
         let products =
             if token.products.is_empty() { "every product".to_owned() } else { token.products.join(", ") };

@@ -50,9 +50,12 @@ pub(crate) struct Setting<T> {
     pub(crate) origin: Origin,
 }
 
+/// The value of a variable.
+type Environment = Box<dyn Fn(&str) -> Option<String>>;
+
 /// What the process was started with. A value of its own, so that tests need no environment.
 pub(crate) struct Surroundings {
-    pub(crate) environment: Box<dyn Fn(&str) -> Option<String>>,
+    pub(crate) environment: Environment,
     pub(crate) working_folder: PathBuf,
 }
 
@@ -120,13 +123,12 @@ impl Settings {
     }
 
     pub(crate) fn data(&self) -> Setting<PathBuf> {
-        match self.get(Key::Data) {
-            Some(Setting { value, origin }) => Setting { value: value.into(), origin },
-            None => {
-                let value = self.surroundings.home_folder("XDG_DATA_HOME", ".local/share");
-                Setting { value, origin: Origin::Default }
-            }
-        }
+        let default = || Setting {
+            value: self.surroundings.home_folder("XDG_DATA_HOME", ".local/share"),
+            origin: Origin::Default,
+        };
+        let said = |Setting { value, origin }: Setting<String>| Setting { value: value.into(), origin };
+        self.get(Key::Data).map_or_else(default, said)
     }
 
     /// The coordinator on this machine is found by the address that it left in its folder.
@@ -159,8 +161,11 @@ impl Settings {
     }
 
     pub(crate) fn store(&self) -> Setting<String> {
-        let embedded = format!("sqlite:{}", self.data().value.join("giga.db").display());
-        self.get_or(Key::Store, &embedded)
+        self.get_or(Key::Store, &self.embedded_store())
+    }
+
+    pub(crate) fn embedded_store(&self) -> String {
+        format!("sqlite:{}", self.data().value.join("giga.db").display())
     }
 
     pub(crate) fn output(&self) -> Setting<String> {

@@ -1,3 +1,5 @@
+//! Precedence, discovery, and where a token may go.
+
 use std::collections::HashMap;
 
 use giga_domain::token::Secret;

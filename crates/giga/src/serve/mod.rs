@@ -26,12 +26,17 @@ pub(crate) use data::AdminToken;
 
 /// As a service: logs, and the ready line.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), CliError> {
-    run(settings, settings.store(), |_| {}).await
+    run(settings, &settings.store().value, |_| {}).await
 }
 
 /// For people: the embedded store, and a few words on what to do next.
 pub(crate) async fn up(settings: &Settings) -> Result<(), CliError> {
-    run(settings, settings.store(), greet).await
+    let embedded = settings.embedded_store();
+    let set = settings.store();
+    if set.value != embedded {
+        say(&format!("`giga up` uses the embedded store; for {} start `giga serve`", mask_url(&set.value)));
+    }
+    run(settings, &embedded, greet).await
 }
 
 struct Started<'a> {
@@ -41,11 +46,7 @@ struct Started<'a> {
     settings: &'a Settings,
 }
 
-async fn run(
-    settings: &Settings,
-    store: Setting<String>,
-    greet: impl FnOnce(&Started<'_>),
-) -> Result<(), CliError> {
+async fn run(settings: &Settings, store: &str, greet: impl FnOnce(&Started<'_>)) -> Result<(), CliError> {
     // From here on a signal ends in good order, however far the start got.
     let shutdown = CancellationToken::new();
     signals::cancel_on_signal(shutdown.clone())?;
@@ -53,7 +54,7 @@ async fn run(
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
     let coordinator = tokio::select! {
-        started = start(&store.value) => started?,
+        started = start(store) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;

@@ -16,13 +16,13 @@ pub(super) async fn explain(meant: &str, context: &Context) -> Done {
     let answer = client.explain(&id).await?;
     let job = client.job(&id).await?;
     context.output.one(&answer.json, "/summary", || {
-        let about = format!("{} ({}) is {}:", printable(&job.name), job.id, printable(&job.stage));
+        let about = format!("{}  {}  {}", job.id, printable(&job.stage), printable(&job.name));
         explanation_text(&about, &answer)
     })
 }
 
 pub(super) fn explanation_text(about: &str, explanation: &Explanation) -> String {
-    let mut text = format!("{about} \x1b[1m{}\x1b[0m\n", printable(&explanation.summary));
+    let mut text = format!("{about}\n\x1b[1m{}\x1b[0m\n", printable(&sentence(&explanation.summary)));
     if !explanation.blockers.is_empty() {
         text.push_str("\nIn the way\n");
         for blocker in &explanation.blockers {
@@ -48,6 +48,11 @@ pub(super) fn explanation_text(about: &str, explanation: &Explanation) -> String
     text
 }
 
+fn sentence(clause: &str) -> String {
+    let mut letters = clause.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// One column per score term, where any factory has a score; reasons where any is rejected.
 fn factories_table(factories: &[FactoryVerdict]) -> String {
     let terms: BTreeSet<&str> = factories.iter().flat_map(|f| f.terms.keys().map(String::as_str)).collect();
@@ -59,7 +64,7 @@ fn factories_table(factories: &[FactoryVerdict]) -> String {
         header.extend(terms.iter().map(|term| words_of(term)));
     }
     if rejected {
-        header.push("BECAUSE".to_owned());
+        header.push("BECAUSE~".to_owned());
     }
     let mut table = Columns::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
     for factory in factories {

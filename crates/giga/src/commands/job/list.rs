@@ -1,5 +1,6 @@
 //! Many jobs at a glance.
 
+use comfy_table::Cell;
 use giga_api::client::JobQuery;
 use giga_api::wire::Job;
 use giga_domain::limits;
@@ -42,21 +43,28 @@ pub(super) async fn list(args: ListArgs, context: &Context) -> Done {
     Ok(())
 }
 
+/// Columns that would be empty are left out.
 fn jobs_table(jobs: &[Job], context: &Context) -> String {
-    let mut table =
-        Columns::new(&["ID", "NAME", "STAGE", "PRIORITY", "PRODUCT", "REPO", "FACTORY", "UPDATED"]);
+    let holder = |job: &Job| job.lease.as_ref().map(|lease| lease.factory_id.clone());
+    let any_repo = jobs.iter().any(|job| job.repo.is_some());
+    let any_holder = jobs.iter().any(|job| job.lease.is_some());
+    let mut headings = vec!["ID", "NAME~", "STAGE", "PRIORITY", "PRODUCT"];
+    headings.extend(any_repo.then_some("REPO~"));
+    headings.extend(any_holder.then_some("FACTORY"));
+    headings.push("UPDATED");
+    let mut table = Columns::new(&headings);
     for job in jobs {
-        let factory = job.lease.as_ref().map(|lease| lease.factory_id.as_str());
-        table.row([
-            printable(&job.id).into(),
-            printable(&job.name).into(),
+        let mut row = vec![
+            Cell::new(printable(&job.id)),
+            Cell::new(printable(&job.name)),
             stage_cell(&job.stage),
-            printable(&job.priority).into(),
-            printable(&job.product_id).into(),
-            printable(dash(job.repo.as_deref())).into(),
-            printable(dash(factory)).into(),
-            comfy_table::Cell::new(ago(&job.updated_at, context.output.now)),
-        ]);
+            Cell::new(printable(&job.priority)),
+            Cell::new(printable(&job.product_id)),
+        ];
+        row.extend(any_repo.then(|| Cell::new(printable(dash(job.repo.as_deref())))));
+        row.extend(any_holder.then(|| Cell::new(printable(dash(holder(job).as_deref())))));
+        row.push(Cell::new(ago(&job.updated_at, context.output.now)));
+        table.row(row);
     }
     table.render()
 }

@@ -6,10 +6,18 @@ use std::path::Path;
 use giga_api::client::{ClientError, Idempotency};
 use giga_domain::limits;
 use giga_domain::manifest::parse_markdown;
-use giga_ports::Randomness;
+use giga_ports::{Clock, Randomness};
 
 use crate::exit::CliError;
-use crate::system::SystemRandomness;
+use crate::system::{SystemClock, SystemRandomness};
+
+/// What the keys begin with that nobody chose.
+const MADE_UP: &str = "cli-";
+
+/// Nobody wants to read these.
+pub(super) fn is_made_up(key: &str) -> bool {
+    key.starts_with(MADE_UP)
+}
 
 pub(super) struct ManifestFile {
     /// For messages: the path, or `<stdin>`.
@@ -36,11 +44,7 @@ impl ManifestFile {
             // It will be refused.
             Err(_) => Idempotency::Nothing,
             Ok((manifest, _)) if manifest.idempotency_key.is_some() => Idempotency::InManifest,
-            Ok(_) => {
-                let random = &SystemRandomness.bytes()[..16];
-                let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-                Idempotency::Key(format!("cli-{hex}"))
-            }
+            Ok(_) => Idempotency::Key(format!("{MADE_UP}{}", SystemRandomness.job_id(SystemClock.now()))),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use giga_api::wire::{Job, Run};
 
+use super::manifest_file::is_made_up;
 use crate::commands::Done;
 use crate::commands::context::Context;
 use crate::output::{Columns, Output, ago, dash, joined, printable};
@@ -58,7 +59,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("epoch", Some(job.lease_epoch.to_string())),
         ("revision", Some(job.rev.to_string())),
         ("checkpoint", checkpoint),
-        ("key", job.idempotency_key.clone()),
+        ("key", job.idempotency_key.clone().filter(|key| !is_made_up(key))),
         ("created", Some(when(&job.created_at))),
         ("updated", Some(when(&job.updated_at))),
     ];
@@ -78,7 +79,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
 }
 
 fn runs_table(runs: &[Run], output: &Output) -> String {
-    let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT"]);
+    let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT~"]);
     for run in runs {
         let time = |at: &Option<String>| at.as_deref().map_or("-".to_owned(), |at| ago(at, output.now));
         let failure = run.failure.as_ref().map(|f| f.detail.clone().unwrap_or_else(|| f.reason.clone()));

@@ -1,5 +1,7 @@
 //! Handing in a job, for real or as a dry run.
 
+use std::fmt::Write;
+
 use giga_api::client::Idempotency;
 use giga_api::wire::PlanAnswer;
 
@@ -49,9 +51,9 @@ pub(super) async fn plan(file: &str, context: &Context) -> Done {
 }
 
 fn plan_text(plan: &PlanAnswer) -> String {
-    let mut text = explanation_text("A job like this", &plan.explanation);
+    let mut text = explanation_text("Nothing was submitted; this is what would happen:", &plan.explanation);
     if let Some(usd) = plan.worst_case_usd {
-        text.push_str(&format!("\nAt worst it costs ${usd:.2}, all retries included.\n"));
+        let _ = writeln!(text, "\nAt worst it costs ${usd:.2}, all retries included.");
     }
     text
 }

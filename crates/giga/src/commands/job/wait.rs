@@ -34,16 +34,14 @@ pub(super) async fn wait_for(
     context: &Context,
 ) -> Done {
     let waiting = join_all(ids.iter().map(|id| wait_for_one(client, id, until, context)));
-    let ended = match timeout {
-        None => waiting.await,
-        Some(timeout) => match tokio::time::timeout(timeout, waiting).await {
-            Ok(ended) => ended,
-            Err(_) => {
-                let many = if ids.len() == 1 { "the job is" } else { "not all jobs are" };
-                say(&format!("timed out: {many} not {until} yet"));
-                return Err(CliError::Ended(exit::TIMEOUT));
-            }
-        },
+    // Without a timeout, as long as it takes.
+    let ended = tokio::select! {
+        ended = waiting => ended,
+        () = sleep(timeout) => {
+            let who = if ids.len() == 1 { "the job is" } else { "some jobs are" };
+            say(&format!("timed out: {who} not {until} yet"));
+            return Err(CliError::Ended(exit::TIMEOUT));
+        }
     };
     let mut code = exit::OK;
     for ended in ended {
@@ -53,6 +51,13 @@ pub(super) async fn wait_for(
         }
     }
     if code == exit::OK { Ok(()) } else { Err(CliError::Ended(code)) }
+}
+
+async fn sleep(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn wait_for_one(client: &Client, id: &str, until: &str, context: &Context) -> Result<u8, CliError> {

@@ -1,0 +1,15 @@
+//! The real binary against a real coordinator, as people and scripts use it.
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod config;
+mod crash;
+mod exit_codes;
+mod explain;
+mod formats;
+mod help;
+mod life;
+mod manifests;
+mod mask;
+mod start_stop;
+mod streams;
+mod world;
