@@ -123,7 +123,10 @@ impl Coordinator {
         for factory in &snapshot.factories {
             let about = Alert {
                 kind: AlertKind::StaleFactory,
-                message: format!("factory {} has not been heard of for too long", factory.id),
+                message: match state.factories.get(&factory.id).and_then(|f| self.last_seen(f)) {
+                    Some(_) => format!("factory {} has not been heard of for too long", factory.id),
+                    None => format!("factory {} is enrolled but has never been heard of", factory.id),
+                },
                 product: None,
                 job: None,
                 factory: Some(factory.id.clone()),

@@ -2,6 +2,7 @@
 //!
 //! What was acknowledged is there, what was not can be sent again, nothing is there twice, and the store finds its
 //! way back without being opened anew.
+#![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -157,7 +158,7 @@ async fn killed_in_the_middle_of_submits() {
 async fn a_short_outage_is_waited_out() {
     let server = Arc::new(spawn_blocking(PostgresServer::start).await.unwrap());
     let database = TestDatabase::on(&server).await;
-    let store = open(database.url(), Duration::from_secs(60)).await;
+    let store = open(database.url(), Duration::from_mins(1)).await;
     let mut callers = Callers::start(&store);
     assert_ne!(callers.next().await, Told::Refused);
     at(&server, PostgresServer::stop).await;
@@ -175,7 +176,7 @@ async fn a_short_outage_is_waited_out() {
 async fn cut_connections_are_made_again() {
     let server = Arc::new(spawn_blocking(PostgresServer::start).await.unwrap());
     let database = TestDatabase::on(&server).await;
-    let store = open(database.url(), Duration::from_secs(60)).await;
+    let store = open(database.url(), Duration::from_mins(1)).await;
     let (admin, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     let mut callers = Callers::start(&store);

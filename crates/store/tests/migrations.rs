@@ -1,4 +1,5 @@
 //! Opening a store: twice, at the same time, after a newer version, and with what was there before.
+#![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

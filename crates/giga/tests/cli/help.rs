@@ -1,5 +1,8 @@
 //! The help texts are read more often than any other document, so that a change to them is seen.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use crate::world::Home;
 
 fn subcommands(help: &str) -> Vec<String> {
@@ -12,21 +15,33 @@ fn subcommands(help: &str) -> Vec<String> {
         .collect()
 }
 
+/// `docs/cli.md` is the help of every command, so the reference cannot drift from the program.
+/// `GIGA_UPDATE_DOCS=1 cargo test -p giga --test cli help` writes it anew.
 #[test]
 fn of_every_command() {
     let home = Home::new();
+    let mut page = String::from("# Command line\n\nThe help of every command, as `giga help` prints it.\n");
     let mut open: Vec<Vec<String>> = vec![Vec::new()];
     let mut seen = 0;
     while let Some(path) = open.pop() {
         let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
         args.push("--help");
         let help = home.giga(&args).ok();
-        let name = if path.is_empty() { "giga".to_owned() } else { path.join("_") };
-        insta::assert_snapshot!(format!("help__{name}"), help);
+        let name = [vec!["giga".to_owned()], path.clone()].concat().join(" ");
+        write!(page, "\n## {name}\n\n```text\n{}\n```\n", help.trim_end()).unwrap();
         seen += 1;
-        open.extend(subcommands(&help).into_iter().map(|name| [path.clone(), vec![name]].concat()));
+        open.extend(subcommands(&help).into_iter().rev().map(|name| [path.clone(), vec![name]].concat()));
     }
     assert!(seen > 35, "only {seen} commands were found");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    if std::env::var_os("GIGA_UPDATE_DOCS").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        found == page,
+        "docs/cli.md is out of date: GIGA_UPDATE_DOCS=1 cargo test -p giga --test cli help"
+    );
 }
 
 #[test]

@@ -151,3 +151,33 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
     }
     transaction.commit().await.map_err(failure)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(url: &str) -> StoreError {
+        Connector::new(url).err().expect("the URL is malformed")
+    }
+
+    #[test]
+    fn a_malformed_url_is_refused_without_repeating_it() {
+        for url in [
+            "postgres://ana:hunter2@db:port/giga",
+            "postgres://ana:hunter2@db/giga?sslmode=hunter2",
+            "postgres://ana:hunter2@db/giga?sslrootcert=hunter2",
+            "postgres://ana:hun%ter2@[db/giga",
+        ] {
+            let error = refusal(url);
+            assert!(!error.is_transient() && !error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_at_the_address_is_passing() {
+        // Port 1 is nobody's.
+        let connector = Connector::new("postgres://ana:hunter2@127.0.0.1:1/giga").unwrap();
+        let error = connector.connect().await.unwrap_err();
+        assert!(error.is_transient() && !error.to_string().contains("hunter2"), "{error}");
+    }
+}

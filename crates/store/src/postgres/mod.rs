@@ -87,7 +87,8 @@ impl Postgres {
             None => Writer::on(self.connector.connect().await?).await?,
         };
         let result = writer.run(&self.clock, batch).await;
-        if !writer.client.is_closed() {
+        // Whatever went wrong, the transaction is over before its connection is used again.
+        if result.is_ok() || writer.client.batch_execute("ROLLBACK").await.is_ok() {
             *slot = Some(writer);
         }
         result
@@ -100,28 +101,17 @@ impl Writer {
         Ok(Self { client, statements })
     }
 
-    /// The transaction is over when this returns, whatever it returns.
+    /// On an error the transaction may still be open.
     async fn run(&self, clock: &StoreClock, batch: &mut Batch) -> Result<Committed, StoreError> {
-        let loaded = match load::load(self, clock, &batch.needs()).await {
-            Ok(loaded) => loaded,
-            Err(error) => {
-                self.end("ROLLBACK").await?;
-                return Err(error);
-            }
-        };
+        let loaded = load::load(self, clock, &batch.needs()).await?;
         let present = persist::Present::of(&loaded);
         let writes = batch.decide(loaded);
         if writes.is_empty() {
-            self.end("ROLLBACK").await?;
+            self.client.batch_execute("ROLLBACK").await.map_err(failure)?;
             return Ok(Committed { head: None });
         }
-        // When a write fails, the `COMMIT` behind it ends the transaction as a rollback.
         let head = persist::persist(self, &present, writes).await?;
         Ok(Committed { head })
-    }
-
-    async fn end(&self, sql: &'static str) -> Result<(), StoreError> {
-        self.client.batch_execute(sql).await.map_err(failure)
     }
 
     fn pipeline(&self) -> Pipeline<'_> {
@@ -130,6 +120,7 @@ impl Writer {
 }
 
 impl Driver for Postgres {
+    const LIVE_JOBS: &'static str = "jobs";
     const CONTAINS: &'static str = "strpos";
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

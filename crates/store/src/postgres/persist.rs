@@ -1,4 +1,5 @@
-//! Writes what a batch decided: one statement per table, all of them and the commit in one round trip.
+//! Writes what a batch decided: one statement per table, all of them and the commit in one round trip. When one fails,
+//! the commit behind it is a rollback: nothing half-written can stay.
 
 use std::collections::HashSet;
 

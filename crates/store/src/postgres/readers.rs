@@ -27,7 +27,7 @@ impl Readers {
                 *slot_value = None;
             }
             match slot_value.as_ref() {
-                // Two handles: the slot's and this one.
+                // Only the slot knows it: nobody reads from it now.
                 Some(client) if Arc::strong_count(client) == 1 => return Ok(client.clone()),
                 Some(client) => {
                     if best.as_ref().is_none_or(|best| busier(best, client)) {

@@ -9,7 +9,7 @@ use giga_ports::store::{JobFilter, JobText, QueueState};
 use giga_ports::{StoreError, StoreReads};
 use serde_json::Value;
 
-use super::{Decode, Driver, Query, SqlBackend, select, select_jobs};
+use super::{Decode, Driver, Query, SqlBackend, select, select_jobs, select_jobs_from};
 use crate::rows::{self, Cell, JOB_READ, Kind, Table, text};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -74,7 +74,9 @@ impl<D: Driver> StoreReads for SqlBackend<D> {
         let tail = "WHERE jobs.stage IN ('queued', 'assigned', 'building') AND jobs.id > $1 \
                     ORDER BY jobs.id LIMIT $2";
         let after = after.map_or_else(|| Cell::from(""), text);
-        jobs(&self.driver, tail, vec![after, limit.into()]).await
+        let sql = select_jobs_from(D::LIVE_JOBS, tail);
+        let query = Query { sql, values: vec![after, limit.into()], table: &JOB_READ };
+        self.driver.query(query, rows::leased_job).await
     }
 
     async fn grant(&self, factory: &FactoryId, request: &RequestId) -> Result<Option<Job>> {

@@ -75,6 +75,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 impl Driver for Sqlite {
+    const LIVE_JOBS: &'static str = "jobs INDEXED BY jobs_live";
     const CONTAINS: &'static str = "instr";
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -187,3 +188,6 @@ impl Source for rusqlite::Row<'_> {
             .map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;

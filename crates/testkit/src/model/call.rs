@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
-use giga_domain::{Actor, FactoryId, FactoryState, Timestamp, TokenId};
+use giga_domain::{Actor, FactoryId, FactoryState, Job, JobId, Timestamp, TokenId};
 use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob, SteerWrite};
 use giga_ports::{Store, StoreError};
 use serde_json::Value;
@@ -36,19 +36,22 @@ pub(super) enum Call {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     pub(super) text: String,
-    pub(super) claimed: Option<Claimed>,
+    /// An error, or a claim that lost.
+    pub(super) refused: bool,
+    pub(super) granted: Option<Job>,
+    pub(super) reaped: Vec<JobId>,
 }
 
 impl Answer {
     fn of<T: Debug>(result: Result<T, StoreError>) -> Self {
-        let text = match result {
-            Ok(value) => format!("{value:?}"),
+        let (text, refused) = match result {
+            Ok(value) => (format!("{value:?}"), false),
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Broken { .. })) => {
                 panic!("a store failed instead of answering: {error:?}")
             }
-            Err(error) => format!("{error:?}"),
+            Err(error) => (format!("{error:?}"), true),
         };
-        Self { text, claimed: None }
+        Self { text, refused, granted: None, reaped: Vec::new() }
     }
 
     /// For answers that come in no particular order.
@@ -65,14 +68,17 @@ impl Call {
         let ana = || Actor::Token("ana".parse().unwrap());
         match self {
             Self::Submit(jobs) => Answer::of(store.submit(jobs, ana()).await),
-            Self::Claim(claim) => {
-                let claimed = store.claim(claim).await;
-                let for_ledger = claimed.as_ref().ok().cloned();
-                Answer { claimed: for_ledger, ..Answer::of(claimed) }
-            }
+            Self::Claim(claim) => match store.claim(claim).await {
+                Ok(Claimed::Granted(job)) => Answer { granted: Some(job.clone()), ..Answer::of(Ok(job)) },
+                lost => Answer { refused: true, ..Answer::of(lost) },
+            },
             Self::Hold(write) => Answer::of(store.hold(write).await),
             Self::Steer(write) => Answer::of(store.steer(write).await),
-            Self::Expire(limit) => Answer::of(store.expire_leases(limit).await),
+            Self::Expire(limit) => {
+                let answer = store.expire_leases(limit).await;
+                let reaped = answer.as_ref().map(|reaped| reaped.jobs.clone()).unwrap_or_default();
+                Answer { reaped, ..Answer::of(answer) }
+            }
             Self::Unblock(limit) => Answer::of_set(store.unblock(limit).await),
             Self::Retire(before, limit) => Answer::of(store.retire(before, limit).await),
             Self::Enroll(factory) => Answer::of(store.enroll(factory, ana()).await),

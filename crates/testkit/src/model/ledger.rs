@@ -2,22 +2,65 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use giga_domain::{Epoch, FactoryId, Job, JobId, ProductId, RequestId, Rev, RunOutcome, Stage};
-use giga_ports::store::Claimed;
+use giga_domain::job::DepsMode;
+use giga_domain::{Epoch, Factory, FactoryId, Job, JobId, ProductId, RequestId, RunOutcome, Stage};
+use giga_ports::store::Claim;
 
+use super::call::{Answer, Call};
 use super::visible::Visible;
 
 /// Remembers what was seen, so that nothing can be taken back.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     grants: HashMap<JobId, BTreeMap<Epoch, (FactoryId, RequestId)>>,
-    last: HashMap<JobId, (Epoch, Rev, Stage)>,
+}
+
+/// All jobs before and after a step.
+pub(super) struct Look<'a> {
+    pub(super) before: &'a [Job],
+    pub(super) after: &'a [Job],
+    pub(super) factories: &'a [Factory],
+}
+
+impl Look<'_> {
+    fn old(&self, id: JobId) -> Option<&Job> {
+        self.before.iter().find(|job| job.id == id)
+    }
 }
 
 impl Ledger {
-    /// One holder per epoch, and epochs only rise.
-    pub(super) fn note_claim(&mut self, claimed: &Claimed, jobs: &[Job], seat_limit: Option<u32>) {
-        let Claimed::Granted(job) = claimed else { return };
+    pub(super) fn note(&mut self, call: &Call, answer: &Answer, look: &Look<'_>) {
+        if answer.refused {
+            assert_eq!(look.before, look.after, "refused, and yet something changed: {call:?}");
+        }
+        self.nothing_goes_backwards(look);
+        match call {
+            Call::Claim(claim) => {
+                if let Some(job) = &answer.granted {
+                    self.one_holder_per_epoch(claim, job, look);
+                }
+            }
+            Call::Hold(write) => {
+                let held = |job: &Job| {
+                    job.lease().is_some_and(|lease| lease.factory == write.holder.factory)
+                        && job.epoch == write.holder.epoch
+                };
+                if !look.old(write.job).is_some_and(held) {
+                    assert_eq!(look.before, look.after, "written without a lease: {call:?}");
+                }
+            }
+            Call::Steer(write) => {
+                let current = look.old(write.job).map(|job| job.rev);
+                let fits = write.if_rev.is_none_or(|rev| current == Some(rev));
+                assert!(fits || answer.refused, "steered from another revision: {call:?}");
+            }
+            Call::Expire(_) => reaped_in_order(&answer.reaped, look),
+            Call::Unblock(_) => nobody_waits_for_nothing(look),
+            _ => {}
+        }
+    }
+
+    fn one_holder_per_epoch(&mut self, claim: &Claim, job: &Job, look: &Look<'_>) {
         let lease = job.lease().expect("a granted job is held");
         let holder = (lease.factory.clone(), lease.request.clone());
         let grants = self.grants.entry(job.id).or_default();
@@ -28,15 +71,20 @@ impl Ledger {
         let newest = grants.last_key_value().map(|(epoch, _)| *epoch);
         assert!(newest.is_none_or(|newest| newest < job.epoch), "{}: epoch {} came late", job.id, job.epoch);
         grants.insert(job.epoch, holder);
-        let held = |other: &&Job| other.lease().is_some();
-        let seats = jobs.iter().filter(held).filter(|other| other.lease().unwrap().factory == lease.factory);
-        assert!(seats.count() as u32 <= seat_limit.unwrap_or(0), "{} has no such seat", lease.factory);
+        let seen = look.old(job.id).map(|job| job.rev);
+        assert!(claim.rev.is_none_or(|rev| seen == Some(rev)), "{}: claimed at another revision", job.id);
+
+        let held = || look.after.iter().filter_map(|job| Some((job, job.lease()?)));
+        let seats = held().filter(|(_, other)| other.factory == lease.factory).count();
+        let factory = look.factories.iter().find(|factory| factory.id == lease.factory);
+        let limit = factory.expect("only enrolled factories are granted jobs").advertised.seat_limit;
+        assert!(seats as u32 <= limit, "{} has no such seat", lease.factory);
         if let Some(concurrency) = &job.spec.concurrency {
-            let same = |other: &&Job| {
+            let same = |other: &Job| {
                 other.product == job.product
                     && other.spec.concurrency.as_ref().is_some_and(|c| c.key == concurrency.key)
             };
-            let used = jobs.iter().filter(held).filter(same).count();
+            let used = held().filter(|(other, _)| same(other)).count();
             assert!(
                 used as u32 <= concurrency.limit,
                 "{}: the key {} is overbooked",
@@ -46,25 +94,53 @@ impl Ledger {
         }
     }
 
-    /// After every step: nothing goes backwards, nothing final is left, only final jobs disappear.
-    pub(super) fn note_jobs(&mut self, jobs: &[Job]) {
-        let mut now = HashMap::new();
-        for job in jobs {
-            let (epoch, rev, stage) = (job.epoch, job.rev, job.stage());
-            if let Some((old_epoch, old_rev, old_stage)) = self.last.remove(&job.id) {
-                assert!(epoch >= old_epoch && rev >= old_rev, "{} went backwards", job.id);
-                assert!(stage == old_stage || rev > old_rev, "{} moved without a revision", job.id);
-                assert!(!old_stage.is_terminal() || rev == old_rev, "{} was final and changed", job.id);
+    fn nothing_goes_backwards(&mut self, look: &Look<'_>) {
+        for old in look.before {
+            let Some(new) = look.after.iter().find(|job| job.id == old.id) else {
+                assert!(old.stage().is_terminal(), "{} disappeared while {}", old.id, old.stage());
+                // Submitted once more after its retirement it is another job.
+                self.grants.remove(&old.id);
+                continue;
+            };
+            assert!(new.epoch >= old.epoch && new.rev >= old.rev, "{} went backwards", new.id);
+            assert!(!old.stage().is_terminal() || new == old, "{} was final and changed", new.id);
+            let unmarked = Job { state: old.state.clone(), ..new.clone() };
+            assert!(new.rev > old.rev || unmarked == *old, "{} changed without a revision", new.id);
+            assert!(new.rev > old.rev || new.stage() == old.stage(), "{} moved without a revision", new.id);
+            if let (Some(now), Some(then)) = (new.lease(), old.lease())
+                && new.epoch == old.epoch
+            {
+                assert!(now.expires_at >= then.expires_at, "{}: a lease was shortened", new.id);
             }
-            assert_eq!(job.lease().is_some(), stage.is_held(), "{}: a lease exactly while held", job.id);
-            now.insert(job.id, (epoch, rev, stage));
         }
-        for (id, (_, _, stage)) in &self.last {
-            assert!(stage.is_terminal(), "{id} disappeared while {stage}");
-            // Submitted once more after its retirement it is another job.
-            self.grants.remove(id);
+        for job in look.after {
+            assert_eq!(
+                job.lease().is_some(),
+                job.stage().is_held(),
+                "{}: a lease exactly while held",
+                job.id
+            );
         }
-        self.last = now;
+    }
+}
+
+/// Whoever is left has a lease that ends no earlier than those that were taken away.
+fn reaped_in_order(reaped: &[JobId], look: &Look<'_>) {
+    let ends = |id: &JobId| look.old(*id).and_then(Job::lease).map(|lease| lease.expires_at);
+    assert!(reaped.iter().map(ends).is_sorted(), "longest expired first");
+    let last = reaped.iter().filter_map(ends).max();
+    let left = look.after.iter().filter_map(Job::lease).map(|lease| lease.expires_at).min();
+    assert!(last.zip(left).is_none_or(|(last, left)| last <= left), "somebody was passed over");
+}
+
+fn nobody_waits_for_nothing(look: &Look<'_>) {
+    let shipped = |dep: &JobId| look.after.iter().any(|job| job.id == *dep && job.stage() == Stage::Shipped);
+    for job in look.after.iter().filter(|job| job.stage() == Stage::Blocked) {
+        let free = match job.spec.deps_mode {
+            DepsMode::All => job.spec.deps.iter().all(shipped),
+            DepsMode::Any => job.spec.deps.iter().any(shipped),
+        };
+        assert!(!free, "{} waits for nothing", job.id);
     }
 }
 
@@ -98,6 +174,10 @@ pub(super) fn check(seen: &Visible) {
         }
         assert_eq!(details.events.len() as u64, job.last_event.0, "{}", job.id);
         assert_eq!(stage, Some(job.stage()), "{}: the history ends in its stage", job.id);
+
+        let missing = |dep: &&JobId| !seen.jobs.iter().any(|other| other.id == **dep);
+        let gone: Vec<_> = job.spec.deps.iter().filter(missing).collect();
+        assert!(job.stage() != Stage::Blocked || gone.is_empty(), "{} waits for {gone:?} for ever", job.id);
     }
     for (product, state) in &seen.queue {
         let recount = counted.remove(product).unwrap_or_default();

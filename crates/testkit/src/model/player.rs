@@ -17,7 +17,7 @@ use proptest::sample::Index;
 use serde_json::json;
 
 use super::call::Call;
-use super::ledger::{self, Ledger};
+use super::ledger::{self, Ledger, Look};
 use super::step::{Action, Belief, FACTORIES, JobShape, Order, Pick, Step};
 use super::visible::Visible;
 use crate::ManualClock;
@@ -30,13 +30,14 @@ pub(super) struct Player {
     stores: Vec<(String, Arc<dyn Store>)>,
     clock: Arc<ManualClock>,
     submitted: Vec<Vec<NewJob>>,
-    ids: Vec<JobId>,
+    /// Gives every job an id of its own.
+    made: u128,
     ledger: Ledger,
 }
 
 impl Player {
     pub(super) fn new(stores: Vec<(String, Arc<dyn Store>)>, clock: Arc<ManualClock>) -> Self {
-        Self { stores, clock, submitted: Vec::new(), ids: Vec::new(), ledger: Ledger::default() }
+        Self { stores, clock, submitted: Vec::new(), made: 0, ledger: Ledger::default() }
     }
 
     pub(super) async fn play(&mut self, history: Vec<Step>) {
@@ -60,6 +61,7 @@ impl Player {
 
     async fn step(&mut self, step: Step) {
         let Some(call) = self.call(step).await else { return };
+        let before = self.jobs().await;
         let mut answers = Vec::with_capacity(self.stores.len());
         for (name, store) in &self.stores {
             answers.push((name, call.clone().make(&**store).await));
@@ -68,13 +70,9 @@ impl Player {
         for (name, answer) in &answers[1..] {
             assert_eq!(answer.text, expected.text, "{name} answers otherwise than {reference} to {call:?}");
         }
-        let jobs = self.jobs().await;
-        if let (Some(claimed), Call::Claim(claim)) = (&expected.claimed, &call) {
-            let factory = self.stores[0].1.read().factory(&claim.factory).await.unwrap();
-            let seats = factory.map(|factory| factory.advertised.seat_limit);
-            self.ledger.note_claim(claimed, &jobs, seats);
-        }
-        self.ledger.note_jobs(&jobs);
+        let after = self.jobs().await;
+        let factories = self.stores[0].1.read().factories().await.unwrap();
+        self.ledger.note(&call, expected, &Look { before: &before, after: &after, factories: &factories });
     }
 
     async fn look(&self) {
@@ -98,11 +96,11 @@ impl Player {
                 return None;
             }
             Step::Submit(shapes) => {
+                let known = self.jobs().await;
                 let mut jobs: Vec<NewJob> = Vec::new();
                 for shape in shapes {
-                    let new = self.new_job(shape, jobs.last().map(|new| new.id));
-                    self.ids.push(new.id);
-                    jobs.push(new);
+                    jobs.push(self.new_job(shape, &known, jobs.last()));
+                    self.made += 1;
                 }
                 self.submitted.push(jobs.clone());
                 Call::Submit(jobs)
@@ -202,13 +200,16 @@ impl Player {
         }
     }
 
-    fn new_job(&self, shape: JobShape, neighbour: Option<JobId>) -> NewJob {
-        let id = JobId::from_parts(self.now(), self.ids.len() as u128);
+    fn new_job(&self, shape: JobShape, known: &[Job], neighbour: Option<&NewJob>) -> NewJob {
+        let id = JobId::from_parts(self.now(), self.made);
+        let product = product(shape.product);
+        let own: Vec<JobId> = known.iter().filter(|job| job.product == product).map(|job| job.id).collect();
         let mut spec: JobSpec = serde_json::from_value(json!({ "name": format!("job {id}") })).unwrap();
         spec.priority = Priority::from_rank(shape.priority).unwrap();
         spec.idempotency_key = shape.key.map(|key| format!("key-{key}"));
-        spec.deps = shape.deps.iter().filter_map(|index| choose(*index, &self.ids)).copied().collect();
-        spec.deps.extend(neighbour.filter(|_| shape.after_neighbour));
+        spec.deps = shape.deps.iter().filter_map(|index| choose(*index, &own)).copied().collect();
+        // Sometimes of another product, or not there at all: both are refused.
+        spec.deps.extend(neighbour.filter(|_| shape.after_neighbour).map(|new| new.id));
         spec.deps.extend(shape.unknown_dep.then_some(JobId::MAX));
         spec.deps.sort_unstable();
         spec.deps.dedup();
@@ -225,7 +226,7 @@ impl Player {
         }
         let body = format!("body {}\r\n", shape.content);
         let manifest = json!({ "name": spec.name, "content": shape.content });
-        NewJob { id, product: product(shape.product), spec, manifest, fingerprint: body.clone(), body }
+        NewJob { id, product, spec, manifest, fingerprint: body.clone(), body }
     }
 }
 

@@ -110,7 +110,8 @@ fn job_shape() -> impl Strategy<Value = JobShape> {
         prop::bool::weighted(0.03),
         prop::bool::weighted(0.3),
     );
-    let limits = (prop::option::weighted(0.3, (0..2u8, 1..3u32)), 0..3u32, 0..3u32);
+    let quorum = prop_oneof![3 => Just(0u32), 1 => 1..3u32];
+    let limits = (prop::option::weighted(0.3, (0..2u8, 1..3u32)), 0..3u32, quorum);
     let rest = (any::<bool>(), prop_oneof![4 => Just(0), 1 => 1..5_000u64], prop::bool::weighted(0.15));
     (identity, deps, limits, rest).prop_map(|(identity, deps, limits, rest)| JobShape {
         product: identity.0,

@@ -229,6 +229,6 @@ pub async fn prune_spares_holders(world: &World) {
     world.advance(Duration::from_hours(1));
     assert_eq!(world.store.prune(world.now(), user()).await.unwrap(), []);
     world.hold(job.id, &holder, [HolderAction::Release { checkpoint: None }]).await.unwrap();
-    assert_eq!(world.store.prune(world.now(), user()).await.unwrap(), [mac.clone()]);
+    assert_eq!(world.store.prune(world.now(), user()).await.unwrap(), std::slice::from_ref(&mac));
     assert!(matches!(world.claim(job.id, &mac).await, Claimed::Lost(_)));
 }

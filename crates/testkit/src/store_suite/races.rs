@@ -14,7 +14,7 @@ use giga_ports::{Store, StoreError};
 use tokio::task::JoinSet;
 
 use super::World;
-use super::world::{LEASE, granted, holder, request, user};
+use super::world::{LEASE, granted, holder, product, request, user};
 
 async fn queued(world: &World, count: usize) -> Vec<JobId> {
     let new: Vec<NewJob> = (0..count).map(|_| world.new_job(|_| ())).collect();
@@ -191,7 +191,10 @@ pub async fn a_feed_reader_misses_nothing(world: &World) {
     let mut writers = JoinSet::new();
     for (number, factory) in factories.into_iter().enumerate() {
         let store = by_turns(&handles, number);
-        let jobs: Vec<NewJob> = (0..40).map(|_| world.new_job(|_| ())).collect();
+        // A product each, so that writers meet nowhere but in the feed.
+        let own = product(&format!("product-{number}"));
+        let new = || NewJob { product: own.clone(), ..world.new_job(|_| ()) };
+        let jobs: Vec<NewJob> = (0..40).map(|_| new()).collect();
         writers.spawn(async move {
             for (step, new) in jobs.into_iter().enumerate() {
                 let id = new.id;

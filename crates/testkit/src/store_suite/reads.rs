@@ -16,12 +16,12 @@ use super::world::{factory, product, request, user};
 /// Jobs of two products in several stages, priorities and repos.
 async fn populated(world: &World) -> Vec<Job> {
     let (mac, linux) = (world.factory("mac-1").await, world.factory("linux-1").await);
-    let parent = world.submitted(|spec| spec.name = "parent".to_owned()).await;
+    let parent = world.submitted(|_| ()).await;
     for number in 0..24_usize {
         let new = world.new_job(|spec| {
             spec.name = format!("fix {} 100%_{number}", ["greeting", "Greeting", "parser"][number % 3]);
             spec.priority = Priority::ALL[number % 4];
-            spec.repo = [None, Some("hello".to_owned()), Some("world".to_owned())][number % 3].clone();
+            spec.repo = [None, Some("hello"), Some("world")][number % 3].map(str::to_owned);
             spec.parent = (number % 5 == 0).then_some(parent.id);
         });
         let in_product = if number % 2 == 0 { "demo" } else { "other" };

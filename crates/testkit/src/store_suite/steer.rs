@@ -33,27 +33,21 @@ pub async fn every_operator_action_in_every_stage(world: &World) {
             let before = world.snapshot(job.id).await;
             let answer = world.operate(job.id, action).await;
             let case = format!("{} from {from}", action.as_str());
-            match outcome(action, from) {
-                Some(to) => {
-                    let steered = answer.unwrap();
-                    assert_eq!(steered.stage(), to, "{case}");
-                    assert_eq!(steered.lease(), None, "{case}");
-                    assert_eq!(world.job(job.id).await, steered, "{case}");
-                    let after = world.snapshot(job.id).await;
-                    // Once more: answered the same way, and nothing more happens.
-                    world.advance(Duration::from_secs(1));
-                    assert_eq!(world.operate(job.id, action).await.unwrap(), steered, "{case}, repeated");
-                    assert_eq!(world.snapshot(job.id).await, after, "{case}, repeated");
-                }
-                None => {
-                    let error = answer.unwrap_err();
-                    assert!(
-                        matches!(&error, StoreError::Refused(Refusal::Illegal { from: stage, .. }) if *stage == from),
-                        "{case}: {error:?}"
-                    );
-                    assert_eq!(world.snapshot(job.id).await, before, "{case}");
-                }
-            }
+            let Some(to) = outcome(action, from) else {
+                let error = answer.unwrap_err();
+                let illegal = |stage| matches!(&error, StoreError::Refused(Refusal::Illegal { from, .. }) if *from == stage);
+                assert!(illegal(from), "{case}: {error:?}");
+                assert_eq!(world.snapshot(job.id).await, before, "{case}");
+                continue;
+            };
+            let steered = answer.unwrap();
+            assert_eq!((steered.stage(), steered.lease()), (to, None), "{case}");
+            assert_eq!(world.job(job.id).await, steered, "{case}");
+            // Once more: answered the same way, and nothing more happens.
+            let after = world.snapshot(job.id).await;
+            world.advance(Duration::from_secs(1));
+            assert_eq!(world.operate(job.id, action).await.unwrap(), steered, "{case}, repeated");
+            assert_eq!(world.snapshot(job.id).await, after, "{case}, repeated");
         }
     }
 }

@@ -44,7 +44,7 @@ pub async fn leases_expire_in_order(world: &World) {
 pub async fn a_lease_ends_exactly_at_its_time(world: &World) {
     let mac = world.factory("mac-1").await;
     let (job, _) = world.building(&mac, |_| ()).await;
-    world.advance(LEASE - Duration::from_millis(1));
+    world.advance(LEASE.saturating_sub(Duration::from_millis(1)));
     let ends = job.lease().unwrap().expires_at;
     let reaped = world.store.expire_leases(10).await.unwrap();
     assert_eq!(reaped, Reaped { jobs: Vec::new(), next_expiry: Some(ends) });

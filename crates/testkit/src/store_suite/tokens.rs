@@ -71,7 +71,7 @@ pub async fn a_second_rotation_does_not_prolong(world: &World) {
     let (second, third) = (world.factory_token("mac-1"), world.factory_token("mac-1"));
     world.store.rotate_token(mac.clone(), second.clone(), GRACE, user()).await.unwrap();
     let ends = known(world, &first).await.expires_at;
-    world.advance(Duration::from_secs(60));
+    world.advance(Duration::from_mins(1));
     world.store.rotate_token(mac.clone(), third.clone(), GRACE, user()).await.unwrap();
     assert_eq!(known(world, &first).await.expires_at, ends);
     assert_eq!(known(world, &second).await.expires_at, Some(world.now().plus(GRACE)));

@@ -19,7 +19,7 @@ use super::StoreFixture;
 use crate::{ManualClock, SeededRandomness};
 
 /// How long leases last where a case does not care.
-pub(super) const LEASE: Duration = Duration::from_secs(60);
+pub(super) const LEASE: Duration = Duration::from_mins(1);
 
 pub struct World {
     pub store: Arc<dyn Store>,

@@ -1,0 +1,96 @@
+//! What is particular to a file: rights, damage, other processes. Everything else is the conformance suite's.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use giga_domain::{Actor, FactoryId};
+use giga_ports::{Store, StoreError, StoreReads};
+use giga_testkit::ManualClock;
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::{BatchStore, SqliteBackend, SqliteStore, Tuning};
+
+async fn open(path: &Path) -> Result<SqliteBackend, StoreError> {
+    SqliteBackend::open(path, Arc::new(ManualClock::default())).await
+}
+
+async fn store(path: &Path) -> SqliteStore {
+    BatchStore::start(open(path).await.unwrap(), Tuning::default()).await.unwrap()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_file_and_its_folder_are_made_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data/giga.db");
+    let store = store(&path).await;
+    store.set_flag("strict", json!(true), Actor::system("test")).await.unwrap();
+    let rights = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(rights(path.parent().unwrap()), 0o700);
+    for name in ["giga.db", "giga.db-wal", "giga.db-shm"] {
+        assert_eq!(rights(&path.with_file_name(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn another_file_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    let text = "These are my notes, and no database at all. ".repeat(100);
+    std::fs::write(&path, &text).unwrap();
+    let error = open(&path).await.unwrap_err();
+    assert!(!error.is_transient());
+    assert!(error.to_string().contains("notes.txt: the file is not an SQLite database"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("giga.db");
+    drop(open(&path).await.unwrap());
+    let add = "INSERT INTO schema_migrations VALUES (99, 'later', '?', 0)";
+    Connection::open(&path).unwrap().execute(add, []).unwrap();
+    let error = open(&path).await.unwrap_err();
+    assert!(error.to_string().contains("giga.db: its schema is at version 99"), "{error}");
+}
+
+#[tokio::test]
+async fn opening_twice_and_at_once_migrates_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("giga.db");
+    let opened = futures::future::join_all((0..8).map(|_| open(&path))).await;
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+    let count = "SELECT count(*) FROM schema_migrations";
+    let rows: i64 = Connection::open(&path).unwrap().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, crate::migrations::SQLITE.len() as i64);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("giga.db");
+    let backend = open(&path).await.unwrap();
+    let add = "INSERT INTO factories VALUES ('mac-1', 'asleep', '{}', '{}', 0, NULL)";
+    Connection::open(&path).unwrap().execute(add, []).unwrap();
+    let error = backend.factory(&"mac-1".parse::<FactoryId>().unwrap()).await.unwrap_err();
+    assert!(!error.is_transient());
+    assert!(error.to_string().contains("factories.state of row mac-1 cannot be read"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_another_process_keeps_is_passing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("giga.db");
+    let backend = open(&path).await.unwrap();
+    backend.ping().await.unwrap();
+    let error = super::failure(rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+        None,
+    ));
+    assert!(error.is_transient());
+    std::fs::remove_file(&path).unwrap();
+    assert!(backend.ping().await.unwrap_err().is_transient(), "a lost file is not ready");
+}
