@@ -78,7 +78,8 @@ mod tests {
             artifacts.put(hostile, b"x".to_vec()).await.unwrap();
             assert_eq!(artifacts.get(hostile).await.unwrap(), b"x");
         }
-        let outside: Vec<_> = std::fs::read_dir(outer.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+        let outside: Vec<_> =
+            std::fs::read_dir(outer.path()).unwrap().flatten().map(|e| e.file_name()).collect();
         assert_eq!(outside, ["artifacts"]);
     }
 }

@@ -30,6 +30,8 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
+    Blob(#[from] giga_ports::BlobError),
+    #[error(transparent)]
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Invalid(#[from] FieldProblem),

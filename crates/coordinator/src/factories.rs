@@ -131,6 +131,9 @@ impl Coordinator {
     }
 
     pub async fn deregister(&self, id: FactoryId, actor: Actor) -> Result<(), Error> {
+        if self.store.read().factory(&id).await?.is_none() {
+            return Err(StoreError::NoSuchFactory(id).into());
+        }
         self.store.deregister(id.clone(), actor).await?;
         self.tokens.clear();
         self.presence.forget(&id);

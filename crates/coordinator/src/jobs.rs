@@ -260,7 +260,8 @@ impl Coordinator {
         if_rev: Option<Rev>,
         actor: Actor,
     ) -> Result<Job, Error> {
-        Ok(self.store.steer(SteerWrite { job, command, if_rev, actor }).await?)
+        let request = self.new_request();
+        Ok(self.store.steer(SteerWrite { job, request, command, if_rev, actor }).await?)
     }
 }
 

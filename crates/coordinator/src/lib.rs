@@ -10,6 +10,8 @@ mod factories;
 mod flags;
 mod fleet;
 mod jobs;
+mod logs;
+mod merges;
 mod metrics;
 mod reconcile;
 mod tokens;
@@ -20,13 +22,14 @@ pub use factories::{HeartbeatAnswer, Pruned};
 pub use flags::FlagValue;
 pub use fleet::{Alert, AlertKind, FleetMetrics, ProductDepth};
 pub use jobs::{Accept, Directive, DryRun, Renewal, SubmitAnswer, SubmitRequest};
+pub use logs::LogPiece;
 pub use metrics::Metrics;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::FeedPos;
-use giga_ports::{Clock, Randomness, Store, StoreError, StoreReads};
+use giga_ports::{Artifacts, Clock, Logs, Randomness, Store, StoreError, StoreReads};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -62,11 +65,29 @@ impl Default for Options {
     }
 }
 
+/// The world, as the coordinator sees it.
+#[derive(Clone)]
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Randomness>,
+    pub logs: Arc<dyn Logs>,
+    pub artifacts: Arc<dyn Artifacts>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
 /// Everything that the control planes and the factories can ask for.
 pub struct Coordinator {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Randomness>,
+    logs: Arc<dyn Logs>,
+    artifacts: Arc<dyn Artifacts>,
     options: Options,
     view: FleetView,
     presence: Presence,
@@ -75,6 +96,8 @@ pub struct Coordinator {
     claims: mpsc::Sender<ClaimAsk>,
     /// Rung when the feed shows that something shipped.
     shipped: Notify,
+    /// Rung when any log has grown.
+    log_grown: Notify,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -87,24 +110,22 @@ impl std::fmt::Debug for Coordinator {
 
 impl Coordinator {
     /// Loads the fleet and starts the reconcilers; they run until [`Self::stop`].
-    pub async fn start(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        random: Arc<dyn Randomness>,
-        options: Options,
-    ) -> Result<Arc<Self>, StoreError> {
+    pub async fn start(ports: Ports, options: Options) -> Result<Arc<Self>, StoreError> {
         let (claims, asked) = mpsc::channel(1024);
         let coordinator = Arc::new(Self {
             view: FleetView::default(),
             presence: Presence::default(),
             tokens: TokenCache::default(),
             metrics: Metrics::new(),
-            store,
-            clock,
-            random,
+            store: ports.store,
+            clock: ports.clock,
+            random: ports.random,
+            logs: ports.logs,
+            artifacts: ports.artifacts,
             options,
             claims,
             shipped: Notify::new(),
+            log_grown: Notify::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

@@ -101,6 +101,12 @@ impl Coordinator {
         Ok(secret)
     }
 
+    /// Names one call of this process.
+    pub(crate) fn new_request(&self) -> giga_domain::RequestId {
+        let id = self.random.job_id(self.clock.now()).to_string();
+        id.parse().expect("26 letters and digits fit the grammar of request ids")
+    }
+
     pub(crate) fn new_token(&self, kind: &str, grant: Grant, label: String) -> (TokenRecord, Secret) {
         let secret = Secret::from_random(kind, self.random.bytes());
         let hash = secret.hash();

@@ -201,14 +201,9 @@ async fn a_coordinator_that_starts_again_knows_what_is_queued_and_held() {
     let held = fleet.claim(&mac, "r1").await.unwrap();
     fleet.coordinator.stop().await;
     let random = std::sync::Arc::new(giga_testkit::SeededRandomness::new(8));
-    let next = giga_coordinator::Coordinator::start(
-        fleet.store.clone(),
-        fleet.clock.clone(),
-        random,
-        giga_coordinator::Options::default(),
-    )
-    .await
-    .unwrap();
+    let ports = giga_coordinator::Ports { random, ..fleet.ports.clone() };
+    let next =
+        giga_coordinator::Coordinator::start(ports, giga_coordinator::Options::default()).await.unwrap();
     let again = next.claim(mac.clone(), common::request("r1")).await.unwrap().unwrap();
     assert_eq!((again.id, again.epoch), (held.id, held.epoch), "a lost reply survives the restart");
     let other = next.claim(mac.clone(), common::request("r2")).await.unwrap().unwrap();

@@ -61,6 +61,10 @@ event_kinds! {
     Rejected = "job.rejected", "A reviewer or an operator rejected it.";
     Requeued = "job.requeued", "An operator gave it another chance; its attempts start over.";
     Shipped = "job.shipped", "It is done.";
+    MergeStarted = "job.merge_started", "A factory carries out the order to merge: `factoryId`, `attempt`.";
+    Merged = "job.merged", "The result is merged: `commit`.";
+    MergeConflict = "job.merge_conflict", "The result cannot be merged by itself; somebody has to look.";
+    MergeFailed = "job.merge_failed", "Merging failed; it is tried again, or given up after many attempts.";
     Cancelled = "job.cancelled", "An operator cancelled it.";
     FactoryEnrolled = "factory.enrolled", "A factory may join: `factoryId`.";
     FactoryChanged = "factory.changed", "A factory advertises something new: capabilities, repos, seats, health.";

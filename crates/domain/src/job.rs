@@ -323,6 +323,54 @@ pub enum SettledHow {
     Cancelled,
 }
 
+/// What a successful run handed over: a commit on a branch that carries its epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobResult {
+    pub epoch: Epoch,
+    pub branch: String,
+    pub commit: String,
+}
+
+/// What becomes of a shipped job's result in its repository. The order to merge is the coordinator's word for job, epoch
+/// and commit; a factory carries it out. Merging again what is merged changes nothing, so an order that was taken and
+/// not settled is simply given to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Merge {
+    Waiting {
+        attempt: u32,
+        due: Timestamp,
+    },
+    Taken {
+        attempt: u32,
+        factory: FactoryId,
+        until: Timestamp,
+    },
+    Done {
+        commit: String,
+    },
+    /// Somebody has to look: the same files changed on both sides.
+    Conflict {
+        detail: String,
+    },
+    /// Given up after many attempts.
+    Failed {
+        detail: String,
+    },
+}
+
+impl Merge {
+    /// From when on the order may be taken; `None` when there is nothing left to do.
+    pub const fn due(&self) -> Option<Timestamp> {
+        match self {
+            Self::Waiting { due, .. } => Some(*due),
+            Self::Taken { until, .. } => Some(*until),
+            Self::Done { .. } | Self::Conflict { .. } | Self::Failed { .. } => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub id: JobId,
@@ -343,6 +391,12 @@ pub struct Job {
     pub enqueued_at: Timestamp,
     /// Where it last ran: warmth for the scheduler.
     pub last_factory: Option<FactoryId>,
+    /// The last call of an operator or reviewer that changed it: the same one again is answered and does nothing.
+    pub last_steer: Option<RequestId>,
+    /// Of the last successful run.
+    pub result: Option<JobResult>,
+    /// Since it shipped.
+    pub merge: Option<Merge>,
 }
 
 impl Job {

@@ -22,12 +22,12 @@ pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};
 pub use id::{DispatchSeq, Epoch, EventSeq, FactoryId, FeedPos, JobId, ProductId, RequestId, Rev, TokenId};
 pub use job::{
-    Checkpoint, FailReason, Failure, Job, JobKind, JobSpec, Lease, Priority, Settled, SettledHow, State,
-    Target,
+    Checkpoint, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Priority, Settled,
+    SettledHow, State, Target,
 };
 pub use run::{Run, RunOutcome, RunReport};
 pub use stage::Stage;
 pub use time::Timestamp;
 pub use transition::{
-    Command, Holder, HolderAction, OperatorAction, Refusal, Transition, Verdict, transition,
+    Command, Holder, HolderAction, MergeOutcome, OperatorAction, Refusal, Transition, Verdict, transition,
 };

@@ -4,13 +4,15 @@
 //! the same one after a lost reply finds its own effect and is answered again without another change.
 //! The drawing of the stages stands in [`crate::stage`].
 
+mod merge;
+
 use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::{
-    Checkpoint, DispatchSeq, Epoch, EventKind, FactoryId, FailReason, Failure, Job, Lease, NewEvent,
-    RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Stage, State, Target, Timestamp,
+    Checkpoint, DispatchSeq, Epoch, EventKind, FactoryId, FailReason, Failure, Job, JobResult, Lease, Merge,
+    NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Stage, State, Target, Timestamp,
     job::ShipMode,
 };
 
@@ -69,6 +71,20 @@ pub enum Verdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeOutcome {
+    Merged {
+        commit: String,
+    },
+    Conflict {
+        detail: String,
+    },
+    /// The origin could not be reached or said no; another attempt may go better.
+    Failed {
+        detail: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// `rev` is what the claimer saw; another revision means that somebody was faster.
     /// `dispatch_seq` is set by an accept: the offer must still be the current one.
@@ -105,6 +121,17 @@ pub enum Command {
         verdict: Verdict,
         reviewer: String,
         comment: Option<String>,
+    },
+    /// A factory asks for the order to merge a shipped job's result.
+    TakeMerge {
+        factory: FactoryId,
+        lease: Duration,
+    },
+    /// What came of it. `attempt` is the one that was taken: an older one is no longer listened to.
+    SettleMerge {
+        factory: FactoryId,
+        attempt: u32,
+        outcome: MergeOutcome,
     },
 }
 
@@ -154,6 +181,10 @@ impl Transition {
         assert!(from.may_become(to), "transition() left its own table: {from} -> {to}");
         self.job.state = state;
         self.note(NewEvent { from: Some(from), to: Some(to), ..event });
+        if to == Stage::Shipped && self.job.result.is_some() && self.job.spec.repo.is_some() {
+            // At once, which is any time that has passed.
+            self.job.merge = Some(Merge::Waiting { attempt: 1, due: Timestamp::ZERO });
+        }
     }
 
     fn note(&mut self, event: NewEvent) {
@@ -238,6 +269,10 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
             target(&mut next, *rev, factory, *pickup_deadline)?;
         }
         Command::Operator { action, reason } => operate(&mut next, *action, reason.as_deref(), now)?,
+        Command::TakeMerge { factory, lease } => merge::take(&mut next, factory, *lease, now)?,
+        Command::SettleMerge { factory, attempt, outcome } => {
+            merge::settle(&mut next, factory, *attempt, outcome, now)?;
+        }
         Command::Review { verdict, reviewer, comment } => {
             review(&mut next, *verdict, reviewer, comment.as_deref(), now)?;
         }
@@ -295,6 +330,11 @@ fn claim(
 
 fn fenced(job: &Job, holder: &Holder) -> Refusal {
     Refusal::Fenced { given: holder.epoch, current: job.epoch, stage: job.stage() }
+}
+
+/// For what a holder writes outside of the store: refuses whoever does not hold the job now.
+pub fn check_holder(job: &Job, holder: &Holder) -> Result<(), Refusal> {
+    if holds(job, holder) { Ok(()) } else { Err(fenced(job, holder)) }
 }
 
 fn holds(job: &Job, holder: &Holder) -> bool {
@@ -362,6 +402,9 @@ fn hold(
                 after_review(job)
             };
             settle(next, holder, SettledHow::Reported);
+            let epoch = holder.epoch;
+            let handed_over = report.branch.clone().zip(report.commit.clone());
+            next.job.result = handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit });
             let kind = if state.stage() == Stage::Shipped { EventKind::Shipped } else { EventKind::Reported };
             let cause = match state.stage() {
                 Stage::Review => "succeeded; waits for review",

@@ -161,6 +161,7 @@ fn request_body(body: Body, schemas: &mut Schemas) -> Option<utoipa::openapi::re
         Body::OptionalJson(schema) => {
             builder.content("application/json", json(schema, schemas)).required(Some(Required::False))
         }
+        Body::Bytes => builder.content("application/octet-stream", plain()).required(Some(Required::True)),
         Body::Manifest => builder
             .description(Some("Markdown with YAML front matter, or the same as JSON; at most 1 MiB"))
             .content("text/markdown", plain())

@@ -11,7 +11,7 @@ use giga_coordinator::Error;
 use giga_domain::flag::FlagError;
 use giga_domain::manifest::ManifestError;
 use giga_domain::{JobId, Refusal};
-use giga_ports::StoreError;
+use giga_ports::{BlobError, StoreError};
 
 /// Clients decide by these; each has one status and one title for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +26,7 @@ pub enum Code {
     Fenced,
     IllegalTransition,
     NotYours,
+    LogGap,
     IdempotencyConflict,
     FactoryExists,
     NoHeartbeat,
@@ -52,6 +53,7 @@ impl Code {
             Self::Fenced => (StatusCode::CONFLICT, "fenced", "The lease is not held any more"),
             Self::IllegalTransition => (StatusCode::CONFLICT, "illegal_transition", "Not from this stage"),
             Self::NotYours => (StatusCode::CONFLICT, "not_yours", "Not yours to take"),
+            Self::LogGap => (StatusCode::CONFLICT, "log_gap", "The log does not stand there"),
             Self::IdempotencyConflict => {
                 (StatusCode::CONFLICT, "idempotency_conflict", "Idempotency key used for something else")
             }
@@ -167,7 +169,22 @@ impl From<Error> for Problem {
                 Self::new(Code::Unroutable, detail)
             }
             Error::NotYours(_) => Self::new(Code::NotYours, error.to_string()),
+            Error::Blob(blob) => blob.into(),
             Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
+        }
+    }
+}
+
+impl From<BlobError> for Problem {
+    fn from(error: BlobError) -> Self {
+        match &error {
+            BlobError::Gap { .. } => Self::new(Code::LogGap, error.to_string()),
+            BlobError::TooLarge { .. } => Self::new(Code::PayloadTooLarge, error.to_string()),
+            BlobError::NotFound(_) => Self::new(Code::NotFound, error.to_string()),
+            BlobError::Unavailable { .. } => {
+                tracing::error!(%error, "the blob store failed");
+                Self::new(Code::Unavailable, "logs and artifacts cannot be reached; try again")
+            }
         }
     }
 }

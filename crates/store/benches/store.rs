@@ -255,18 +255,12 @@ impl Series {
         work.await;
         self.rates.push(jobs as f64 / start.elapsed().as_secs_f64());
         self.commits = (bench.store.stats().commits - commits) as f64 / jobs as f64;
-        if let (Some(before), Some(_)) = (database, bench.transactions().await) {
-            // A backend reports its counts about once a second; wait until they stand still.
-            let mut after = before;
-            loop {
-                tokio::time::sleep(Duration::from_millis(1_100)).await;
-                match bench.transactions().await {
-                    Some(now) if now.0 - after.0 <= 1 => break,
-                    Some(now) => after = now,
-                    None => break,
-                }
+        if let Some(before) = database {
+            // A backend reports its counts a second after its last transaction at the latest.
+            tokio::time::sleep(Duration::from_millis(1_500)).await;
+            if let Some(after) = bench.transactions().await {
+                self.database = Some(((after.0 - before.0) as f64 / jobs as f64, after.1 - before.1));
             }
-            self.database = Some(((after.0 - before.0) as f64 / jobs as f64, after.1 - before.1));
         }
     }
 

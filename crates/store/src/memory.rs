@@ -85,6 +85,11 @@ impl Tables {
         loaded.unblockable =
             self.jobs.values().filter(free).take(needs.unblockable).map(|job| job.id).collect();
 
+        let due = |job: &Job| Some((job.merge.as_ref()?.due()?, job.id));
+        let mut orders: Vec<_> = self.jobs.values().filter_map(due).collect();
+        orders.sort_unstable();
+        loaded.mergeable = orders.into_iter().take(needs.mergeable).map(|(_, id)| id).collect();
+
         if let Some((before, limit)) = needs.retirable {
             let needed: BTreeSet<JobId> = self
                 .jobs
@@ -110,7 +115,8 @@ impl Tables {
                 loaded.grants.insert((factory.clone(), request.clone()), job.id);
             }
         }
-        wanted.extend(loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.retirable));
+        let swept = loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.mergeable);
+        wanted.extend(swept.chain(&loaded.retirable));
         loaded.jobs = wanted.iter().filter_map(|id| Some((*id, self.jobs.get(id)?.clone()))).collect();
 
         for job in needs.claims.iter().filter_map(|id| self.jobs.get(id)) {

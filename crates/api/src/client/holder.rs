@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    ClaimAnswer, ClaimRequest, FailRequest, HeartbeatAnswer, HeartbeatRequest, Job, PatchRequest, QueueState,
-    ReleaseRequest, RenewAnswer, RenewRequest, ReportRequest,
+    AppendLogAnswer, ClaimAnswer, ClaimMergeRequest, ClaimRequest, FailRequest, HeartbeatAnswer,
+    HeartbeatRequest, Job, MergeOrder, PatchRequest, QueueState, ReleaseRequest, RenewAnswer, RenewRequest,
+    ReportRequest, SettleMergeRequest,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -46,6 +47,35 @@ impl Client {
 
     pub async fn fail(&self, request: &FailRequest) -> Result<Job> {
         self.ask(Call::post(&["fail"]).json(request).repeatable(true)).await
+    }
+
+    /// Adds to the log of the run; returns its length.
+    pub async fn append_log(
+        &self,
+        id: &str,
+        lease_epoch: u64,
+        offset: u64,
+        bytes: Vec<u8>,
+    ) -> std::result::Result<u64, ClientError> {
+        let call = Call::post(&["jobs", id, "logs"])
+            .query("leaseEpoch", Some(lease_epoch))
+            .query("offset", Some(offset))
+            .bytes("application/octet-stream", bytes);
+        let answer: Answer<AppendLogAnswer> = self.ask(call.repeatable(true)).await?;
+        Ok(answer.length)
+    }
+
+    /// An order to merge what has shipped, or nothing.
+    pub async fn claim_merge(
+        &self,
+        request: &ClaimMergeRequest,
+    ) -> std::result::Result<Option<MergeOrder>, ClientError> {
+        // Not repeatable: what a lost reply took comes back by itself after a while.
+        self.ask_or_nothing(Call::post(&["merges", "claim"]).json(request)).await
+    }
+
+    pub async fn settle_merge(&self, id: &str, request: &SettleMergeRequest) -> Result<Job> {
+        self.ask(Call::post(&["merges", id, "settle"]).json(request).repeatable(true)).await
     }
 
     /// Waits up to `wait` for the queue to be at another version than `known`; `None` when it is still the same.

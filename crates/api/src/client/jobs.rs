@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    ActionRequest, EventPage, Explanation, Job, JobPage, PlanAnswer, ReviewRequest, RunList, SubmitAnswer,
+    ActionRequest, EventPage, Explanation, Job, JobPage, LogPiece, PlanAnswer, ReviewRequest, RunList,
+    SubmitAnswer,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -69,6 +70,21 @@ impl Client {
 
     pub async fn runs(&self, id: &str) -> Result<RunList> {
         self.ask(Call::get(&["jobs", id, "runs"])).await
+    }
+
+    /// A piece of a run's log from `offset` on; waits up to `wait` for one while the run goes on.
+    pub async fn log(
+        &self,
+        id: &str,
+        epoch: Option<u64>,
+        offset: u64,
+        wait: std::time::Duration,
+    ) -> Result<LogPiece> {
+        let call = Call::get(&["jobs", id, "logs"])
+            .query("epoch", epoch)
+            .query("offset", Some(offset))
+            .query("wait", Some(format!("{}s", wait.as_secs())));
+        self.ask(call).await
     }
 
     pub async fn explain(&self, id: &str) -> Result<Explanation> {

@@ -48,6 +48,12 @@ pub struct Job {
     pub idempotency_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_factory_id: Option<String>,
+    /// What the last successful run handed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<JobResult>,
+    /// Since it shipped: what its repository made of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Merge>,
     pub created_at: String,
     pub updated_at: String,
     /// Since when it competes for a place.
@@ -61,6 +67,40 @@ pub struct Job {
     /// The body, byte for byte. Only where one job is asked for, and in answers to claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_md: Option<String>,
+}
+
+/// A commit on a branch that carries the epoch of its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobResult {
+    pub lease_epoch: u64,
+    pub branch: String,
+    pub commit: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Merge {
+    /// `waiting`, `merging`, `merged`, `conflict` or `failed`.
+    pub state: String,
+    /// The merge commit, once it is merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl From<&domain::Merge> for Merge {
+    fn from(merge: &domain::Merge) -> Self {
+        let (state, commit, detail) = match merge {
+            domain::Merge::Waiting { .. } => ("waiting", None, None),
+            domain::Merge::Taken { factory, .. } => ("merging", None, Some(format!("by {factory}"))),
+            domain::Merge::Done { commit } => ("merged", Some(commit.clone()), None),
+            domain::Merge::Conflict { detail } => ("conflict", None, Some(detail.clone())),
+            domain::Merge::Failed { detail } => ("failed", None, Some(detail.clone())),
+        };
+        Self { state: state.to_owned(), commit, detail }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -156,6 +196,12 @@ impl From<&domain::Job> for Job {
             approvals,
             idempotency_key: spec.idempotency_key.clone(),
             last_factory_id: job.last_factory.as_ref().map(ToString::to_string),
+            result: job.result.as_ref().map(|result| JobResult {
+                lease_epoch: result.epoch.0,
+                branch: result.branch.clone(),
+                commit: result.commit.clone(),
+            }),
+            merge: job.merge.as_ref().map(Into::into),
             created_at: job.created_at.to_string(),
             updated_at: job.updated_at.to_string(),
             enqueued_at: job.enqueued_at.to_string(),

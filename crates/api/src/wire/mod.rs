@@ -5,9 +5,11 @@ mod fleet;
 mod jobs;
 mod problem;
 mod tokens;
+mod work;
 
 pub use factories::*;
 pub use fleet::*;
 pub use jobs::*;
 pub use problem::*;
 pub use tokens::*;
+pub use work::*;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_coordinator::{Coordinator, Options, SubmitAnswer, SubmitRequest};
+use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_coordinator::{Coordinator, Options, Ports, SubmitAnswer, SubmitRequest};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
@@ -18,6 +19,8 @@ pub struct Fleet {
     pub clock: Arc<ManualClock>,
     pub store: Arc<dyn Store>,
     pub coordinator: Arc<Coordinator>,
+    pub ports: Ports,
+    _folder: tempfile::TempDir,
 }
 
 pub fn operator() -> Actor {
@@ -38,9 +41,16 @@ impl Fleet {
         let backend = MemoryBackend::new(clock.clone());
         let store: Arc<dyn Store> = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
         let random = Arc::new(SeededRandomness::new(7));
-        let coordinator =
-            Coordinator::start(store.clone(), clock.clone(), random, Options::default()).await.unwrap();
-        Self { clock, store, coordinator }
+        let folder = tempfile::tempdir().unwrap();
+        let ports = Ports {
+            store: store.clone(),
+            clock: clock.clone(),
+            random,
+            logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
+            artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
+        };
+        let coordinator = Coordinator::start(ports.clone(), Options::default()).await.unwrap();
+        Self { clock, store, coordinator, ports, _folder: folder }
     }
 
     pub async fn factory(&self, id: &str, capabilities: &[&str], seats: u32) -> FactoryId {

@@ -83,6 +83,9 @@ pub(crate) fn job_in(stage: Stage) -> Job {
         updated_at: NOW,
         enqueued_at: NOW,
         last_factory: stage.is_held().then(|| factory("a")),
+        last_steer: None,
+        result: None,
+        merge: None,
     }
 }
 

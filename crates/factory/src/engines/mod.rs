@@ -1,1 +1,71 @@
 //! Coding engines behind one trait: headless, watched, and killed with everything they started.
+//!
+//! An engine never sees a secret of the coordinator or the factory, never gets a job field through a shell, and
+//! never outlives its run.
+
+mod config;
+mod detect;
+mod devin;
+mod engine;
+mod events;
+mod outlet;
+mod prices;
+mod process;
+mod programs;
+mod redact;
+
+use std::sync::Arc;
+
+pub use config::{CommandConfig, DevinConfig, EnginesConfig, EventFormat, ProgramConfig};
+pub use detect::{Detected, capabilities, detect};
+pub use engine::{
+    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret,
+    Stream, Usage, Watchdog,
+};
+pub use prices::Price;
+pub use process::{HostEnvironment, RUN_MARKER, kill_run};
+
+use prices::PriceTable;
+use programs::{Claude, Codex, Gemini, Opencode, ProgramEngine, Recipe, Shell, Template};
+
+/// All engines that the configuration does not switch off, whether or not they are installed.
+pub fn engines(config: &EnginesConfig) -> Vec<Arc<dyn Engine>> {
+    engines_in(config, HostEnvironment::of_this_process())
+}
+
+/// The same, in an environment of the caller's choice.
+pub fn engines_in(config: &EnginesConfig, host: HostEnvironment) -> Vec<Arc<dyn Engine>> {
+    let workshop = Workshop { config, host: Arc::new(host), prices: PriceTable::new(&config.prices) };
+    let mut all: Vec<Arc<dyn Engine>> = vec![
+        workshop.engine(Shell),
+        workshop.engine(Claude(config.claude.clone())),
+        workshop.engine(Codex(config.codex.clone())),
+        workshop.engine(Opencode(config.opencode.clone())),
+        workshop.engine(Gemini(config.gemini.clone())),
+        Arc::new(devin::Devin::new(config.devin.clone(), &workshop.host)),
+    ];
+    // A template with the name of a built-in engine stands in for it.
+    all.retain(|engine| !config.commands.contains_key(engine.name()));
+    all.extend(config.commands.iter().map(|(name, command)| -> Arc<dyn Engine> {
+        workshop.engine(Template { name: name.clone(), config: command.clone() })
+    }));
+    all.retain(|engine| !config.disabled.iter().any(|name| name == engine.name()));
+    all
+}
+
+struct Workshop<'a> {
+    config: &'a EnginesConfig,
+    host: Arc<HostEnvironment>,
+    prices: PriceTable,
+}
+
+impl Workshop<'_> {
+    fn engine(&self, recipe: impl Recipe + 'static) -> Arc<dyn Engine> {
+        Arc::new(ProgramEngine {
+            recipe,
+            host: Arc::clone(&self.host),
+            prices: self.prices.clone(),
+            scratch: self.config.scratch.clone(),
+        })
+    }
+}

@@ -1,1 +1,90 @@
-//! Git on the worker: one mirror per repository, one worktree per job, refs that carry the epoch.
+//! Git on the worker: one mirror per repository, one work folder per job and epoch, refs that carry the epoch.
+//!
+//! Engines are taken for hostile. An engine gets a repository of its own that borrows the mirror's objects; nothing
+//! here ever runs under that repository's configuration, follows its links, or believes its refs. Nothing here
+//! decides who holds a job either: without the coordinator's word nothing is merged and nothing unmerged is deleted.
+
+mod checkout;
+mod discover;
+mod error;
+pub mod gc;
+mod git;
+mod lock;
+mod merge;
+mod mirror;
+mod policy;
+mod push;
+mod record;
+mod refs;
+mod result;
+mod snapshot;
+mod worktree;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use giga_domain::{Epoch, JobId};
+
+pub use checkout::Leftover;
+pub use discover::LocalRepo;
+pub use error::WorkspaceError;
+pub use gc::{GcOptions, GcReport, JobStates};
+pub use merge::{MergeOrder, MergeOutcome};
+pub use policy::{GitPolicy, GitUrl, Identity, Protocol, RepoSource};
+pub use record::Start;
+pub use refs::{CommitId, job_branch, quarantine_branch, wip_branch};
+pub use result::{ResultCommit, Saved};
+pub use worktree::{Diff, Worktree};
+
+use git::Git;
+use mirror::Mirror;
+use record::Slot;
+
+/// The base folder of a factory: `mirrors/`, `work/` and `locks/`. Cheap to clone; several processes may share one.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    base: PathBuf,
+    policy: GitPolicy,
+    git: Git,
+}
+
+impl Workspace {
+    pub fn open(base: PathBuf, policy: GitPolicy) -> Result<Self, WorkspaceError> {
+        policy.check_prefixes()?;
+        for folder in ["mirrors", "work", "locks"] {
+            let folder = base.join(folder);
+            std::fs::create_dir_all(&folder).map_err(WorkspaceError::io(folder))?;
+        }
+        let base = base.canonicalize().map_err(WorkspaceError::io(base))?;
+        // It is written into files of git's that are read line by line.
+        if base.as_os_str().as_encoded_bytes().contains(&b'\n') {
+            return Err(WorkspaceError::refused("folder", &base.to_string_lossy(), "without a line break"));
+        }
+        let git = Git::probe(&policy)?;
+        Ok(Self { inner: Arc::new(Inner { base, policy, git }) })
+    }
+
+    /// What is free on the disk of the base folder.
+    pub fn free_bytes(&self) -> Result<u64, WorkspaceError> {
+        let stat = rustix::fs::statvfs(&self.inner.base)
+            .map_err(|error| WorkspaceError::io(&self.inner.base)(error.into()))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn git(&self) -> &Git {
+        &self.inner.git
+    }
+
+    fn mirror(&self, source: &RepoSource) -> Mirror {
+        Mirror::new(self.clone(), source.clone())
+    }
+
+    fn slot(&self, job: JobId, epoch: Epoch) -> Slot {
+        Slot::new(&self.inner.base, job, epoch)
+    }
+}

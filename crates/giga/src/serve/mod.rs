@@ -7,9 +7,11 @@ mod data;
 mod signals;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
-use giga_coordinator::{Coordinator, Options};
+use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_coordinator::{Coordinator, Options, Ports};
 use giga_ports::StoreError;
 use giga_server::ServerOptions;
 use giga_store::Tuning;
@@ -54,7 +56,7 @@ async fn run(settings: &Settings, store: &str, greet: impl FnOnce(&Started<'_>))
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
     let coordinator = tokio::select! {
-        started = start(store) => started?,
+        started = start(store, folder.path()) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
@@ -104,11 +106,14 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-async fn start(store: &str) -> Result<Arc<Coordinator>, CliError> {
+async fn start(store: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
     let started = async {
         let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
         let store = giga_store::open(store, clock.clone(), Tuning::default()).await?;
-        Coordinator::start(store, clock, random, Options::default()).await
+        let logs = Arc::new(FolderLogs::new(data.join("logs")));
+        let artifacts = ObjectArtifacts::folder(&data.join("artifacts")).map_err(StoreError::broken)?;
+        let ports = Ports { store, clock, random, logs, artifacts: Arc::new(artifacts) };
+        Coordinator::start(ports, Options::default()).await
     };
     started.await.map_err(|error: StoreError| {
         let message = format!("cannot open the store {}: {error}", mask_url(store));

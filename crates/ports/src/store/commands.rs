@@ -5,8 +5,8 @@ use std::time::Duration;
 use giga_domain::factory::FactoryScope;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Command, DispatchSeq, FactoryId, Holder, HolderAction, Job, JobId, JobSpec, ProductId, RequestId,
-    Rev, Timestamp,
+    Actor, Command, DispatchSeq, FactoryId, Holder, HolderAction, Job, JobId, JobSpec, MergeOutcome,
+    ProductId, RequestId, Rev, Timestamp,
 };
 use serde_json::Value;
 
@@ -78,11 +78,21 @@ pub struct HolderWrite {
 #[derive(Debug, Clone)]
 pub struct SteerWrite {
     pub job: JobId,
+    /// Names this very call: repeating it after a lost reply finds what it did.
+    pub request: RequestId,
     /// `Command::Operator`, `Command::Review` or `Command::Preempt`.
     pub command: Command,
     /// From `If-Match`: another revision is refused with [`super::StoreError::RevMismatch`].
     pub if_rev: Option<Rev>,
     pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub struct SettleMerge {
+    pub job: JobId,
+    pub factory: FactoryId,
+    pub attempt: u32,
+    pub outcome: MergeOutcome,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -46,6 +46,12 @@ pub trait Store: Send + Sync {
     /// An operator's or a reviewer's word.
     async fn steer(&self, write: SteerWrite) -> Result<Job>;
 
+    /// The first due order to merge that the factory may carry out: the job, with the order taken by it.
+    async fn take_merge(&self, factory: FactoryId, lease: Duration) -> Result<Option<Job>>;
+
+    /// What came of it. An order that is no longer the factory's is refused as `NotClaimable`.
+    async fn settle_merge(&self, settled: SettleMerge) -> Result<Job>;
+
     /// Requeues jobs whose lease has ended, longest expired first.
     async fn expire_leases(&self, limit: usize) -> Result<Reaped>;
 
@@ -71,7 +77,8 @@ pub trait Store: Send + Sync {
         actor: Actor,
     ) -> Result<Factory>;
 
-    /// Forgets the factory and revokes its tokens. What it holds comes back when its leases end.
+    /// Forgets the factory and revokes its tokens. What it holds comes back when its leases end. One that is not
+    /// there is fine: it may be the same call again.
     async fn deregister(&self, factory: FactoryId, actor: Actor) -> Result<()>;
 
     /// Deregisters every factory that was not seen since `before` and holds nothing.

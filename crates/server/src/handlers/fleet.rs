@@ -105,7 +105,7 @@ pub(crate) async fn queue_state(
     }
 }
 
-fn wait(app: &App, query: &Query) -> Answer<Duration> {
+pub(crate) fn wait(app: &App, query: &Query) -> Answer<Duration> {
     let Some(text) = query.text("wait") else { return Ok(Duration::ZERO) };
     let wait = check::duration("wait", text)?;
     if wait > app.options.longest_wait {

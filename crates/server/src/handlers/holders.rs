@@ -180,7 +180,7 @@ pub(crate) async fn release(
     Ok(tagged(&job))
 }
 
-fn holder(caller: &Caller, epoch: u64) -> Answer<Holder> {
+pub(crate) fn holder(caller: &Caller, epoch: u64) -> Answer<Holder> {
     Ok(Holder { factory: caller.factory()?.clone(), epoch: Epoch(epoch) })
 }
 
@@ -193,7 +193,7 @@ impl App {
     }
 
     /// A fenced writer learns where the job stands, unless the job is none of its business: then there is no job.
-    async fn refused(&self, caller: &Caller, id: JobId, error: Error) -> Problem {
+    pub(crate) async fn refused(&self, caller: &Caller, id: JobId, error: Error) -> Problem {
         if !matches!(error, Error::Store(StoreError::Refused(Refusal::Fenced { .. }))) {
             return error.into();
         }

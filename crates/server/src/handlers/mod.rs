@@ -11,6 +11,7 @@ pub(crate) mod holders;
 pub(crate) mod jobs;
 pub(crate) mod submit;
 pub(crate) mod tokens;
+pub(crate) mod work;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};

@@ -48,6 +48,17 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
     }
 }
 
+/// Bytes of any kind, up to a limit.
+pub(crate) struct BytesBody<const LIMIT: usize>(pub(crate) Bytes);
+
+impl<const LIMIT: usize> FromRequest<App> for BytesBody<LIMIT> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read(request.into_body(), LIMIT, app).await.map(Self)
+    }
+}
+
 /// A job as it can be sent.
 #[derive(Debug)]
 pub(crate) enum ManifestBody {

@@ -81,6 +81,7 @@ pub enum Body {
     Json(SchemaOf),
     /// An empty body means the defaults.
     OptionalJson(SchemaOf),
+    Bytes,
 }
 
 /// What comes out, where all goes well.
@@ -173,6 +174,11 @@ impl Route {
         self
     }
 
+    fn takes_bytes(mut self) -> Self {
+        self.body = Body::Bytes;
+        self
+    }
+
     fn takes_manifest(mut self) -> Self {
         self.body = Body::Manifest;
         self
@@ -226,6 +232,7 @@ impl Route {
         }
         match self.body {
             Body::None => {}
+            Body::Bytes => codes.extend([Code::PayloadTooLarge, Code::RequestTimeout]),
             Body::Json(_) | Body::OptionalJson(_) => {
                 codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType, Code::RequestTimeout]);
             }

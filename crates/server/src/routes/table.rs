@@ -9,15 +9,23 @@ use giga_domain::token::Role::{Admin, Operator, Submitter, Viewer};
 
 use super::Access::{Factory, Public, Role, RoleOrFactory};
 use super::{Code, Content, Param, Place, Route, Scope, schema_of};
-use crate::handlers::{events, factories, flags, fleet, health, holders, jobs, submit, tokens};
+use crate::handlers::{events, factories, flags, fleet, health, holders, jobs, submit, tokens, work};
 
 /// Every route, in the order of the document.
 pub fn table() -> &'static [Route] {
     static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
-        [jobs_routes(), claim_routes(), event_routes(), factory_routes(), admin_routes(), state_routes()]
-            .into_iter()
-            .flatten()
-            .collect()
+        [
+            jobs_routes(),
+            claim_routes(),
+            work_routes(),
+            event_routes(),
+            factory_routes(),
+            admin_routes(),
+            state_routes(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     });
     &TABLE
 }
@@ -174,6 +182,47 @@ fn claim_routes() -> Vec<Route> {
         .takes::<wire::ReleaseRequest>()
         .gives::<wire::Job>(200, "The job, queued again")
         .tagged(),
+    ]
+}
+
+fn work_routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/api/fleet/jobs/{id}/logs", "appendLog", Factory, Scope::Own, |m| {
+            on(m, work::append_log)
+        })
+        .about("The holder adds to the log of its run; bytes that are there already are passed over")
+        .takes_bytes()
+        .params(&[
+            query("leaseEpoch", "The epoch that the writer holds"),
+            query("offset", "Where these bytes begin: the length that the last answer told"),
+        ])
+        .gives::<wire::AppendLogAnswer>(200, "How long the log is now")
+        .refuses(&[Code::Fenced, Code::NotFound, Code::LogGap]),
+        Route::new(Method::GET, "/api/fleet/jobs/{id}/logs", "readLog", Role(Viewer), Scope::Job, |m| {
+            on(m, work::read_log)
+        })
+        .about("A piece of the log of a run, the newest one if none is named")
+        .params(&[
+            query("epoch", "The run, by its lease epoch"),
+            query("offset", "Where to begin"),
+            query("wait", "With nothing new, wait so long for more, such as 20s, while the run goes on"),
+        ])
+        .gives::<wire::LogPiece>(200, "The piece"),
+        Route::new(Method::POST, "/api/fleet/merges/claim", "claimMerge", Factory, Scope::Own, |m| {
+            on(m, work::claim_merge)
+        })
+        .about("An order to merge what has shipped: the coordinator's word for job, epoch and commit")
+        .takes::<wire::ClaimMergeRequest>()
+        .gives::<wire::MergeOrder>(200, "An order")
+        .answer(204, "Nothing for now", Content::Nothing),
+        Route::new(Method::POST, "/api/fleet/merges/{id}/settle", "settleMerge", Factory, Scope::Own, |m| {
+            on(m, work::settle_merge)
+        })
+        .about("What became of an order to merge")
+        .takes::<wire::SettleMergeRequest>()
+        .gives::<wire::Job>(200, "The job")
+        .tagged()
+        .refuses(&[Code::NotYours, Code::NotFound]),
     ]
 }
 

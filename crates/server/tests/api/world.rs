@@ -31,6 +31,7 @@ pub(crate) struct World {
     pub(crate) server: JoinHandle<std::io::Result<()>>,
     /// For every product.
     pub(crate) admin: String,
+    _folder: tempfile::TempDir,
 }
 
 impl World {
@@ -53,15 +54,22 @@ impl World {
         let memory: Arc<dyn Store> = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
         let store = Arc::new(Probe::new(memory, deaf));
         let random = Arc::new(SeededRandomness::new(11));
-        let coordinator =
-            Coordinator::start(store.clone(), clock.clone(), random, Options::default()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let ports = Ports {
+            store: store.clone(),
+            clock: clock.clone(),
+            random,
+            logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
+            artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
+        };
+        let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
         let server = tokio::spawn(serve(coordinator.clone(), listener, options, shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { clock, store, coordinator, url, http, shutdown, server, admin }
+        Self { clock, store, coordinator, url, http, shutdown, server, admin, _folder: folder }
     }
 
     pub(crate) fn call(&self, method: Method, path: &str) -> Call {

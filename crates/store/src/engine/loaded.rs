@@ -30,6 +30,8 @@ pub struct Needs {
     pub expired: usize,
     /// Blocked jobs whose deps are satisfied, at most so many. Deps count as satisfied when they are shipped.
     pub unblockable: usize,
+    /// Jobs with an order to merge, those that are due first, at most so many. They may not be due yet.
+    pub mergeable: usize,
     /// Terminal jobs last changed before this time that no blocked job depends on, at most so many.
     pub retirable: Option<(Timestamp, usize)>,
     /// Factories last seen (or enrolled, when never seen) before this time that hold no lease.
@@ -40,7 +42,8 @@ pub struct Needs {
 pub struct Loaded {
     /// The store's clock, read inside the transaction.
     pub now: Timestamp,
-    /// Every job named by `jobs`, `claims`, `keys`, `grants`, `expired`, `unblockable`, `retirable` that exists,
+    /// Every job named by `jobs`, `claims`, `keys`, `grants`, `expired`, `unblockable`, `mergeable`, `retirable` that
+    /// exists,
     /// locked.
     pub jobs: HashMap<JobId, Job>,
     /// With the fingerprint of what made it.
@@ -58,6 +61,7 @@ pub struct Loaded {
     /// The earliest expiry among the leases that are not in `expired`.
     pub next_expiry: Option<Timestamp>,
     pub unblockable: Vec<JobId>,
+    pub mergeable: Vec<JobId>,
     pub retirable: Vec<JobId>,
     pub prunable: Vec<FactoryId>,
 }

@@ -121,6 +121,13 @@ impl Working {
         self.job(id)
     }
 
+    /// Remembers which call changed the job last, with the change itself.
+    pub(super) fn steered(&mut self, id: JobId, request: RequestId) {
+        if let Some(job) = self.loaded.jobs.get_mut(&id) {
+            job.last_steer = Some(request);
+        }
+    }
+
     fn count_lease(&mut self, job: &Job, by: i32) {
         let Some(lease) = job.lease() else { return };
         let seats = self.loaded.seats_in_use.entry(lease.factory.clone()).or_default();

@@ -9,7 +9,7 @@ use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
 use giga_domain::{Actor, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Timestamp, TokenId};
 use giga_ports::store::{
-    Claim, Claimed, HolderWrite, NewFactory, NewJob, Reaped, SteerWrite, StoreStats, Submitted,
+    Claim, Claimed, HolderWrite, NewFactory, NewJob, Reaped, SettleMerge, SteerWrite, StoreStats, Submitted,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
@@ -176,6 +176,14 @@ impl<B: Backend> Store for BatchStore<B> {
 
     async fn steer(&self, write: SteerWrite) -> Result<Job, StoreError> {
         self.ask(ops::Steer(write)).await
+    }
+
+    async fn take_merge(&self, factory: FactoryId, lease: Duration) -> Result<Option<Job>, StoreError> {
+        self.ask(ops::TakeMerge { factory, lease }).await
+    }
+
+    async fn settle_merge(&self, settled: SettleMerge) -> Result<Job, StoreError> {
+        self.ask(ops::Settle(settled)).await
     }
 
     async fn expire_leases(&self, limit: usize) -> Result<Reaped, StoreError> {

@@ -20,8 +20,11 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 pub(super) async fn load(writer: &Writer, clock: &StoreClock, needs: &Needs) -> Result<Loaded> {
     let mut loaded = Loaded::default();
-    let sweeps =
-        needs.expired > 0 || needs.unblockable > 0 || needs.retirable.is_some() || needs.prunable.is_some();
+    let sweeps = needs.expired > 0
+        || needs.unblockable > 0
+        || needs.mergeable > 0
+        || needs.retirable.is_some()
+        || needs.prunable.is_some();
     if sweeps {
         find_sweeps(writer, clock, needs, &mut loaded).await?;
     }
@@ -44,6 +47,8 @@ async fn find_sweeps(writer: &Writer, clock: &StoreClock, needs: &Needs, loaded:
     let unblockable = pipeline
         .send_if(needs.unblockable > 0, &statements.unblockable, || vec![limit(needs.unblockable)])
         .await;
+    let mergeable =
+        pipeline.send_if(needs.mergeable > 0, &statements.mergeable, || vec![limit(needs.mergeable)]).await;
     let (before, most) = needs.retirable.unwrap_or_default();
     let retirable = pipeline
         .send_if(needs.retirable.is_some(), &statements.retirable, || {
@@ -61,6 +66,7 @@ async fn find_sweeps(writer: &Writer, clock: &StoreClock, needs: &Needs, loaded:
     let first = decode_all(&answers.take(first), &LEASES, decode)?;
     (loaded.expired, loaded.next_expiry) = sql::split_expired(first, now, needs.expired);
     loaded.unblockable = decode_all(&answers.take(unblockable), &JOBS, rows::id)?;
+    loaded.mergeable = decode_all(&answers.take(mergeable), &JOBS, rows::id)?;
     loaded.retirable = decode_all(&answers.take(retirable), &JOBS, rows::id)?;
     loaded.prunable = decode_all(&answers.take(prunable), &FACTORIES, rows::id)?;
     Ok(())
@@ -75,7 +81,8 @@ async fn lock_and_look(
 ) -> Result<()> {
     let statements = &writer.statements;
     let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
-    wanted.extend(loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.retirable));
+    let swept = loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.mergeable);
+    wanted.extend(swept.chain(&loaded.retirable));
     let pruned = &loaded.prunable;
 
     let mut pipeline = writer.pipeline();

@@ -107,7 +107,7 @@ impl Writer {
         let present = persist::Present::of(&loaded);
         let writes = batch.decide(loaded);
         if writes.is_empty() {
-            self.client.batch_execute("ROLLBACK").await.map_err(failure)?;
+            self.client.batch_execute("COMMIT").await.map_err(failure)?;
             return Ok(Committed { head: None });
         }
         let head = persist::persist(self, &present, writes).await?;

@@ -31,6 +31,7 @@ statements! {
     now = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     first_to_expire = sql::FIRST_TO_EXPIRE;
     unblockable = sql::UNBLOCKABLE;
+    mergeable = sql::MERGEABLE;
     retirable = sql::retirable(sql::RETIRABLE_TAIL);
     still_retirable = sql::retirable("AND id = ANY($2)");
     prunable = sql::PRUNABLE;

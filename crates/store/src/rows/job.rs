@@ -40,6 +40,10 @@ pub(crate) const JOBS: Table = Table {
         ("enqueued_at", Int),
         ("ended_at", Int),
         ("last_factory_id", Text),
+        ("last_steer", Text),
+        ("result", Text),
+        ("merge", Text),
+        ("merge_due", Int),
     ],
 };
 
@@ -62,6 +66,10 @@ pub(crate) const JOB_CHANGES: Table = Table {
         ("enqueued_at", Int),
         ("ended_at", Int),
         ("last_factory_id", Text),
+        ("last_steer", Text),
+        ("result", Text),
+        ("merge", Text),
+        ("merge_due", Int),
     ],
 };
 
@@ -86,6 +94,9 @@ pub(crate) const JOB_READ: Table = Table {
         ("updated_at", Int),
         ("enqueued_at", Int),
         ("last_factory_id", Text),
+        ("last_steer", Text),
+        ("result", Text),
+        ("merge", Text),
     ],
 };
 
@@ -170,6 +181,11 @@ pub(crate) fn job_change_row(job: &Job) -> Row {
         // Apart from `updated_at`, so that the index for retention does not follow every change of a live job.
         job.stage().is_terminal().then_some(job.updated_at).into(),
         job.last_factory.as_ref().map(text).into(),
+        job.last_steer.as_ref().map(text).into(),
+        job.result.as_ref().map(json).into(),
+        job.merge.as_ref().map(json).into(),
+        // Repeated from `merge`, to be found by.
+        job.merge.as_ref().and_then(giga_domain::Merge::due).into(),
     ]
 }
 
@@ -248,6 +264,9 @@ pub(crate) fn job(
         updated_at: fields.time()?,
         enqueued_at: fields.time()?,
         last_factory: fields.parse_or_null()?,
+        last_steer: fields.parse_or_null()?,
+        result: fields.json_or_null()?,
+        merge: fields.json_or_null()?,
     };
     job.state = match (stage, state, lease(fields, id)?) {
         (Stage::Assigned, None, Some(lease)) => State::Assigned { lease },

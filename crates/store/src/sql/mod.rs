@@ -112,6 +112,10 @@ pub(crate) const UNBLOCKABLE: &str = "\
         END \
     ORDER BY id LIMIT $1";
 
+/// Orders to merge, those that are due first.
+pub(crate) const MERGEABLE: &str =
+    "SELECT id FROM jobs WHERE merge_due IS NOT NULL ORDER BY merge_due, id LIMIT $1";
+
 /// Jobs that ended before a time and that nobody waits for.
 pub(crate) fn retirable(more: &str) -> String {
     format!(
@@ -128,13 +132,3 @@ pub(crate) const PRUNABLE: &str = "\
     SELECT id FROM factories WHERE COALESCE(last_seen_at, enrolled_at) < $1 \
         AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.factory_id = factories.id) \
     ORDER BY id";
-
-/// What goes with a retired job, by the column that names it.
-pub(crate) const OF_A_JOB: [(&str, &str); 6] = [
-    ("events", "job_id"),
-    ("runs", "job_id"),
-    ("deps", "job_id"),
-    ("leases", "job_id"),
-    ("job_texts", "job_id"),
-    ("jobs", "id"),
-];

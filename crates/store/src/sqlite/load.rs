@@ -19,7 +19,8 @@ pub(super) fn load(connection: &Connection, needs: &Needs, now: Timestamp) -> Re
     let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
 
     find_sweeps(connection, needs, &mut loaded)?;
-    wanted.extend(loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.retirable));
+    let swept = loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.mergeable);
+    wanted.extend(swept.chain(&loaded.retirable));
 
     for key in &needs.keys {
         let sql = "SELECT jobs.id, job_texts.fingerprint FROM jobs \
@@ -66,6 +67,10 @@ fn find_sweeps(connection: &Connection, needs: &Needs, loaded: &mut Loaded) -> R
     if needs.unblockable > 0 {
         let values = vec![needs.unblockable.into()];
         loaded.unblockable = read(connection, sql::UNBLOCKABLE, values, &JOBS, rows::id)?;
+    }
+    if needs.mergeable > 0 {
+        let values = vec![needs.mergeable.into()];
+        loaded.mergeable = read(connection, sql::MERGEABLE, values, &JOBS, rows::id)?;
     }
     if let Some((before, limit)) = needs.retirable {
         let sql = sql::retirable(sql::RETIRABLE_TAIL);

@@ -8,7 +8,6 @@ use super::connection::failure;
 use super::read;
 use crate::engine::Writes;
 use crate::rows::{self, Cell, Row, RunRows, Table, text};
-use crate::sql::OF_A_JOB;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -67,11 +66,11 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
 }
 
 fn retire(connection: &Connection, ids: &[JobId]) -> Result<()> {
-    for (table, column) in OF_A_JOB {
-        let sql = format!("DELETE FROM {table} WHERE {column} = $1");
+    for table in ["events", "runs", "deps", "job_texts"] {
+        let sql = format!("DELETE FROM {table} WHERE job_id = $1");
         write(connection, &sql, ids.iter().map(|id| vec![text(id)]))?;
     }
-    Ok(())
+    write(connection, "DELETE FROM jobs WHERE id = $1", ids.iter().map(|id| vec![text(id)]))
 }
 
 fn append(connection: &Connection, events: impl ExactSizeIterator<Item = Row>) -> Result<Option<FeedPos>> {

@@ -86,7 +86,7 @@ async fn perform(step: &str, args: &[String]) -> std::io::Result<()> {
         "hang" => std::future::pending().await,
         "closed-hang" => {
             close_output()?;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
         "child" => start(&["ready", "hang"], |_| ())?,
         "nameless-child" => start(&["ready", "hang"], |command| {

@@ -105,11 +105,7 @@ impl Player {
                 self.submitted.push(jobs.clone());
                 Call::Submit(jobs)
             }
-            Step::SubmitAgain(index) if self.submitted.is_empty() => {
-                let _ = index;
-                return None;
-            }
-            Step::SubmitAgain(index) => Call::Submit(index.get(&self.submitted).clone()),
+            Step::SubmitAgain(index) => Call::Submit(choose(index, &self.submitted)?.clone()),
             Step::Claim { job, factory, request, rev, lease_ms } => {
                 let job = self.pick(job, |job| job.stage() == Stage::Queued).await?;
                 Call::Claim(Claim {
@@ -136,7 +132,13 @@ impl Player {
                 let job = self.pick(job, |job| suits(order, job.stage())).await?;
                 let actor = Actor::Token("ana".parse().unwrap());
                 let if_rev = believed(rev, job.rev.0).map(Rev);
-                Call::Steer(SteerWrite { job: job.id, command: command(order), if_rev, actor })
+                Call::Steer(SteerWrite {
+                    job: job.id,
+                    request: crate::store_suite::steer_request(),
+                    command: command(order),
+                    if_rev,
+                    actor,
+                })
             }
             Step::Expire { limit } => Call::Expire(limit),
             Step::Unblock => Call::Unblock(1_000),

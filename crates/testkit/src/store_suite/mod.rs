@@ -9,6 +9,7 @@ pub mod events;
 pub mod factories;
 pub mod fence;
 pub mod hold;
+pub mod merges;
 pub mod races;
 pub mod reads;
 pub mod steer;
@@ -24,6 +25,13 @@ use giga_ports::Store;
 
 use crate::ManualClock;
 pub use world::{Snapshot, World};
+
+/// A name for one call of an operator or a reviewer.
+pub fn steer_request() -> giga_domain::RequestId {
+    static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    format!("steer-{call}").parse().unwrap()
+}
 
 /// Where a case gets its store from. One value is one set of data; a test makes its own.
 #[async_trait]
@@ -128,6 +136,15 @@ macro_rules! store_conformance {
                 a_requeue_gives_the_attempts_back,
                 a_preemption_keeps_the_attempt_and_fences,
                 terminal_absorbs_everything,
+                a_repeated_call_finds_what_it_did,
+            ],
+            merges: [
+                an_order_is_for_one_factory_at_a_time,
+                a_repeated_settlement_changes_nothing,
+                an_order_that_nobody_settled_goes_to_the_next_and_the_first_is_not_heard_again,
+                whoever_ran_the_job_goes_first,
+                a_conflict_waits_for_people_and_a_failure_is_tried_again,
+                nothing_to_merge_is_no_order,
             ],
             sweeps: [
                 leases_expire_in_order,

@@ -230,7 +230,13 @@ pub async fn cancel_against_renew_and_report(world: &World) {
         let (job, holder) = world.building(&mac, |_| ()).await;
         let write = |action| HolderWrite { job: job.id, holder: holder.clone(), actions: vec![action] };
         let command = Command::Operator { action: OperatorAction::Cancel, reason: None };
-        let cancel = SteerWrite { job: job.id, command, if_rev: Some(job.rev), actor: user() };
+        let cancel = SteerWrite {
+            job: job.id,
+            request: super::steer_request(),
+            command,
+            if_rev: Some(job.rev),
+            actor: user(),
+        };
         let renewal = write(HolderAction::Renew { lease: LEASE * 2 });
         let report = write(HolderAction::Report(RunReport::default()));
         let (one, two) = (by_turns(&handles, round), by_turns(&handles, round + 1));

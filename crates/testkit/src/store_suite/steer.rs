@@ -55,7 +55,13 @@ pub async fn every_operator_action_in_every_stage(world: &World) {
 pub async fn a_matching_revision_is_taken(world: &World) {
     let job = world.submitted(|_| ()).await;
     let command = Command::Operator { action: OperatorAction::Cancel, reason: Some("by mistake".to_owned()) };
-    let write = SteerWrite { job: job.id, command, if_rev: Some(job.rev), actor: user() };
+    let write = SteerWrite {
+        job: job.id,
+        request: super::steer_request(),
+        command,
+        if_rev: Some(job.rev),
+        actor: user(),
+    };
     let cancelled = world.store.steer(write).await.unwrap();
     assert_eq!(cancelled.state, State::Cancelled { reason: Some("by mistake".to_owned()) });
     assert_eq!(world.job(job.id).await, cancelled);
@@ -67,7 +73,13 @@ pub async fn another_revision_is_refused(world: &World) {
     let before = world.snapshot(job.id).await;
     for rev in [giga_domain::Rev(1), job.rev.next()] {
         let command = Command::Operator { action: OperatorAction::Cancel, reason: None };
-        let write = SteerWrite { job: job.id, command, if_rev: Some(rev), actor: user() };
+        let write = SteerWrite {
+            job: job.id,
+            request: super::steer_request(),
+            command,
+            if_rev: Some(rev),
+            actor: user(),
+        };
         let error = world.store.steer(write).await.unwrap_err();
         assert!(
             matches!(error, StoreError::RevMismatch { given, current } if given == rev && current == job.rev),
@@ -219,4 +231,28 @@ pub async fn terminal_absorbs_everything(world: &World) {
         world.store.unblock(10).await.unwrap();
         assert_eq!(world.snapshot(job.id).await, before, "{stage}");
     }
+}
+
+/// The reply was lost; the very same call comes again, when the job has already moved on because of it.
+pub async fn a_repeated_call_finds_what_it_did(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let verdicts = [Verdict::Approve, Verdict::RequestChanges, Verdict::Reject];
+    for verdict in verdicts {
+        let (job, _) = in_review(world, &mac, quorum(1), ShipMode::Manual).await;
+        let command = Command::Review { verdict, reviewer: "ana".to_owned(), comment: None };
+        repeated(world, job, command).await;
+    }
+    let queued = world.submitted(|_| ()).await;
+    repeated(world, queued, Command::Operator { action: OperatorAction::Cancel, reason: None }).await;
+    let (held, _) = world.building(&mac, |_| ()).await;
+    repeated(world, held, Command::Preempt { cause: "urgent".to_owned() }).await;
+}
+
+async fn repeated(world: &World, job: Job, command: Command) {
+    let request = super::steer_request();
+    let write = SteerWrite { job: job.id, request, command, if_rev: Some(job.rev), actor: user() };
+    let first = world.store.steer(write.clone()).await.unwrap();
+    let after = world.snapshot(job.id).await;
+    assert_eq!(world.store.steer(write).await.unwrap(), first);
+    assert_eq!(world.snapshot(job.id).await, after);
 }

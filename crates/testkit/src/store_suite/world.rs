@@ -222,7 +222,9 @@ impl World {
     }
 
     pub(super) async fn steer(&self, job: JobId, command: Command) -> Result<Job, StoreError> {
-        self.store.steer(SteerWrite { job, command, if_rev: None, actor: user() }).await
+        self.store
+            .steer(SteerWrite { job, request: super::steer_request(), command, if_rev: None, actor: user() })
+            .await
     }
 
     pub(super) async fn operate(&self, job: JobId, action: OperatorAction) -> Result<Job, StoreError> {

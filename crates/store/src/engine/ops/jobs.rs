@@ -133,6 +133,9 @@ fn first_state(new: &NewJob, spec: JobSpec, working: &Working) -> (Job, NewEvent
         updated_at: now,
         enqueued_at: ready_at,
         last_factory: None,
+        last_steer: None,
+        result: None,
+        merge: None,
     };
     (job, event)
 }
@@ -237,11 +240,18 @@ impl Op for Steer {
     }
 
     fn decide(&self, working: &mut Working) -> Result<Job, StoreError> {
-        let SteerWrite { job, command, if_rev, actor } = &self.0;
-        let current = working.job(*job)?.rev;
-        match if_rev {
-            Some(given) if *given != current => Err(StoreError::RevMismatch { given: *given, current }),
-            _ => working.apply(*job, command, actor).cloned(),
+        let SteerWrite { job: id, request, command, if_rev, actor } = &self.0;
+        let job = working.job(*id)?;
+        if job.last_steer.as_ref() == Some(request) {
+            return Ok(job.clone());
         }
+        let before = job.rev;
+        if let Some(given) = if_rev.filter(|given| *given != before) {
+            return Err(StoreError::RevMismatch { given, current: before });
+        }
+        if working.apply(*id, command, actor)?.rev != before {
+            working.steered(*id, request.clone());
+        }
+        working.job(*id).cloned()
     }
 }

@@ -2,10 +2,12 @@
 
 mod factories;
 mod jobs;
+mod merges;
 mod sweeps;
 mod tokens;
 
 pub(super) use factories::{Advertise, Deregister, Enroll, Prune, SetFactoryState, Touch};
 pub(super) use jobs::{ClaimJob, Hold, Steer, Submit};
+pub(super) use merges::{Settle, TakeMerge};
 pub(super) use sweeps::{ExpireLeases, Retire, Unblock};
 pub(super) use tokens::{IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken, SetFlag};

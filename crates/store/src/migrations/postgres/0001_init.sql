@@ -28,7 +28,11 @@ CREATE TABLE jobs (
     updated_at BIGINT NOT NULL,
     enqueued_at BIGINT NOT NULL,
     ended_at BIGINT,
-    last_factory_id TEXT COLLATE "C"
+    last_factory_id TEXT COLLATE "C",
+    last_steer TEXT COLLATE "C",
+    result TEXT,
+    merge TEXT,
+    merge_due BIGINT
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
         autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX jobs_by_idempotency_key ON jobs (product_id, idempotency_key)
@@ -37,6 +41,7 @@ CREATE INDEX jobs_by_product ON jobs (product_id, id);
 CREATE INDEX jobs_by_stage ON jobs (stage, id);
 CREATE INDEX jobs_live ON jobs (id) WHERE stage IN ('queued', 'assigned', 'building');
 CREATE INDEX jobs_ended ON jobs (ended_at, id) WHERE ended_at IS NOT NULL;
+CREATE INDEX jobs_to_merge ON jobs (merge_due, id) WHERE merge_due IS NOT NULL;
 CREATE INDEX jobs_by_parent ON jobs (parent_id, id) WHERE parent_id IS NOT NULL;
 
 -- The cold part: read when somebody looks at the job, never when it is claimed.

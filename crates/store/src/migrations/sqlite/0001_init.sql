@@ -26,7 +26,11 @@ CREATE TABLE jobs (
     updated_at INTEGER NOT NULL,
     enqueued_at INTEGER NOT NULL,
     ended_at INTEGER,
-    last_factory_id TEXT
+    last_factory_id TEXT,
+    last_steer TEXT,
+    result TEXT,
+    merge TEXT,
+    merge_due INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX jobs_by_idempotency_key ON jobs (product_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
@@ -34,6 +38,7 @@ CREATE INDEX jobs_by_product ON jobs (product_id, id);
 CREATE INDEX jobs_by_stage ON jobs (stage, id);
 CREATE INDEX jobs_live ON jobs (id) WHERE stage IN ('queued', 'assigned', 'building');
 CREATE INDEX jobs_ended ON jobs (ended_at, id) WHERE ended_at IS NOT NULL;
+CREATE INDEX jobs_to_merge ON jobs (merge_due, id) WHERE merge_due IS NOT NULL;
 CREATE INDEX jobs_by_parent ON jobs (parent_id, id) WHERE parent_id IS NOT NULL;
 
 -- The cold part: read when somebody looks at the job, never when it is claimed.

@@ -1,0 +1,61 @@
+//! What a factory sends and fetches beside the life of a job: logs, and orders to merge.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppendLogAnswer {
+    /// How long the log is now: the offset of the next piece.
+    pub length: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogPiece {
+    /// The run that wrote it.
+    pub lease_epoch: u64,
+    pub offset: u64,
+    /// Goes into `?offset=` for the next piece.
+    pub next_offset: u64,
+    pub total: u64,
+    /// The run is over and this is its end.
+    pub complete: bool,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClaimMergeRequest {
+    pub factory_id: String,
+}
+
+/// The coordinator's word that this commit of this epoch is to be merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MergeOrder {
+    pub job_id: String,
+    pub lease_epoch: u64,
+    /// The job's name, for the merge's message.
+    pub name: String,
+    pub repo: String,
+    pub branch: String,
+    pub commit: String,
+    /// Comes back with what became of it.
+    pub attempt: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SettleMergeRequest {
+    pub factory_id: String,
+    pub attempt: u32,
+    /// `merged`, `conflict` or `failed`.
+    pub outcome: String,
+    /// With `merged`: the merge commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// With `conflict` and `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}

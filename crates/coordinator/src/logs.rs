@@ -1,0 +1,130 @@
+//! The logs of runs: written by holders, read by people, live.
+
+use std::time::Duration;
+
+use giga_domain::{Epoch, Holder, Job, JobId, limits};
+use giga_ports::StoreError;
+
+use crate::{Coordinator, Error, FieldProblem};
+
+/// A piece of a run's log as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPiece {
+    pub epoch: Epoch,
+    pub offset: u64,
+    /// Where the next piece begins.
+    pub next_offset: u64,
+    pub total: u64,
+    /// The run is over and this is its end.
+    pub complete: bool,
+    pub text: String,
+}
+
+impl Coordinator {
+    /// Adds to the log of the holder's run. Returns the log's length.
+    pub async fn append_log(
+        &self,
+        id: JobId,
+        holder: &Holder,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<u64, Error> {
+        if bytes.len() > limits::LOG_CHUNK_BYTES {
+            let message = format!("a piece of a log has at most {} bytes", limits::LOG_CHUNK_BYTES);
+            return Err(FieldProblem::new("body", message).into());
+        }
+        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        // The log belongs to the epoch: whoever loses the lease between this look and the write adds to its own old
+        // log and to nothing else.
+        giga_domain::transition::check_holder(&job, holder).map_err(StoreError::from)?;
+        let length = self.logs.append(id, holder.epoch, offset, bytes).await?;
+        self.log_grown.notify_waiters();
+        Ok(length)
+    }
+
+    /// From `offset` on, of the newest run that began or of the one that is named. With nothing new to say it waits up
+    /// to `wait` while the run goes on.
+    pub async fn read_log(
+        &self,
+        id: JobId,
+        epoch: Option<Epoch>,
+        offset: u64,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<LogPiece, Error> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            // Registered before the look, so that nothing written in between is slept through.
+            let grown = self.log_grown.notified();
+            tokio::pin!(grown);
+            grown.as_mut().enable();
+            let piece = self.look_at_log(id, epoch, offset, limit).await?;
+            if !piece.text.is_empty() || piece.complete || tokio::time::Instant::now() >= until {
+                return Ok(piece);
+            }
+            tokio::select! {
+                () = &mut grown => {}
+                () = self.stop.cancelled() => return Ok(piece),
+                // Also looks again now and then: the run may end without another word.
+                () = tokio::time::sleep_until(until.min(tokio::time::Instant::now() + Duration::from_secs(1))) => {}
+            }
+        }
+    }
+
+    async fn look_at_log(
+        &self,
+        id: JobId,
+        epoch: Option<Epoch>,
+        offset: u64,
+        limit: usize,
+    ) -> Result<LogPiece, Error> {
+        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        let epoch = match epoch {
+            Some(epoch) => epoch,
+            None => self.newest_run(&job).await?,
+        };
+        let over = !(job.stage().is_held() && job.epoch == epoch);
+        let slice = self.logs.read(id, epoch, offset, limit).await?;
+        let (text, used) = whole_text(&slice.bytes, over);
+        let next_offset = offset + used;
+        Ok(LogPiece {
+            epoch,
+            offset,
+            next_offset,
+            total: slice.total,
+            complete: over && next_offset >= slice.total,
+            text,
+        })
+    }
+
+    async fn newest_run(&self, job: &Job) -> Result<Epoch, Error> {
+        if job.stage().is_held() {
+            return Ok(job.epoch);
+        }
+        let runs = self.store.read().runs(job.id).await?;
+        Ok(runs.last().map_or(Epoch::ZERO, |run| run.epoch))
+    }
+}
+
+/// As much as is whole characters, and how many bytes that is. What never becomes text is replaced.
+fn whole_text(bytes: &[u8], last: bool) -> (String, u64) {
+    let end = match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() && !last => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    (String::from_utf8_lossy(&bytes[..end]).into_owned(), end as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_text;
+
+    #[test]
+    fn a_character_that_is_cut_in_two_waits_for_its_rest() {
+        let text = "grüße".as_bytes();
+        assert_eq!(whole_text(&text[..3], false), ("gr".to_owned(), 2));
+        assert_eq!(whole_text(text, false), ("grüße".to_owned(), 7));
+        assert_eq!(whole_text(b"a\xffb", false), ("a\u{fffd}b".to_owned(), 3));
+        assert_eq!(whole_text(&text[..3], true).1, 3, "at the end nothing is left over");
+    }
+}

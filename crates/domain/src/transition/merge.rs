@@ -1,0 +1,77 @@
+//! The order to merge a shipped job's result: given out, carried out by a factory, settled.
+//!
+//! The stage never changes here: a shipped job is shipped, and what its repository makes of it is told beside it.
+
+use std::time::Duration;
+
+use super::{MergeOutcome, Refusal, Transition};
+use crate::{EventKind, FactoryId, Merge, NewEvent, Timestamp};
+
+/// Whoever ran the job has its repository at hand and goes first.
+const HEAD_START: Duration = Duration::from_secs(10);
+const ATTEMPTS: u32 = 20;
+const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+
+pub(super) fn take(
+    next: &mut Transition,
+    factory: &FactoryId,
+    lease: Duration,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let attempt = match &next.job.merge {
+        Some(Merge::Waiting { attempt, due }) if *due <= now => *attempt,
+        Some(Merge::Taken { attempt, until, .. }) if *until <= now => attempt + 1,
+        _ => return Err(Refusal::NotClaimable("there is nothing to merge now")),
+    };
+    let ran_here = next.job.last_factory.as_ref() == Some(factory);
+    if !ran_here && now.since(next.job.updated_at) < HEAD_START {
+        return Err(Refusal::NotClaimable("the factory that ran the job goes first"));
+    }
+    next.job.merge = Some(Merge::Taken { attempt, factory: factory.clone(), until: now.plus(lease) });
+    let event = NewEvent::new(EventKind::MergeStarted, format!("{factory} merges the result"))
+        .with("factoryId", factory.as_str())
+        .with("attempt", attempt);
+    next.note(event);
+    Ok(())
+}
+
+pub(super) fn settle(
+    next: &mut Transition,
+    factory: &FactoryId,
+    attempt: u32,
+    outcome: &MergeOutcome,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    match (&next.job.merge, outcome) {
+        // The same words again, after a lost reply.
+        (Some(Merge::Done { commit: known }), MergeOutcome::Merged { commit }) if known == commit => {
+            return Ok(());
+        }
+        (Some(Merge::Conflict { .. }), MergeOutcome::Conflict { .. }) => return Ok(()),
+        (Some(Merge::Taken { attempt: taken, factory: by, .. }), _) if *taken == attempt && by == factory => {
+        }
+        _ => return Err(Refusal::NotClaimable("the order is not this factory's to settle")),
+    }
+    match outcome {
+        MergeOutcome::Merged { commit } => {
+            next.job.merge = Some(Merge::Done { commit: commit.clone() });
+            let event = NewEvent::new(EventKind::Merged, format!("merged as {commit}"));
+            next.note(event.with("commit", commit.as_str()));
+        }
+        MergeOutcome::Conflict { detail } => {
+            next.job.merge = Some(Merge::Conflict { detail: detail.clone() });
+            next.note(NewEvent::new(EventKind::MergeConflict, detail.clone()));
+        }
+        MergeOutcome::Failed { detail } if attempt >= ATTEMPTS => {
+            next.job.merge = Some(Merge::Failed { detail: detail.clone() });
+            let cause = format!("given up after {attempt} attempts: {detail}");
+            next.note(NewEvent::new(EventKind::MergeFailed, cause));
+        }
+        MergeOutcome::Failed { detail } => {
+            let pause = Duration::from_secs(1 << attempt.min(16)).min(LONGEST_PAUSE);
+            next.job.merge = Some(Merge::Waiting { attempt: attempt + 1, due: now.plus(pause) });
+            next.note(NewEvent::new(EventKind::MergeFailed, detail.clone()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! What the operator of a machine decides about its agent.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use giga_domain::FactoryId;
+
+use crate::engines::{EnginesConfig, Watchdog};
+use crate::workspace::GitPolicy;
+
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// Where the coordinator is.
+    pub url: String,
+    pub id: FactoryId,
+    /// Everything that the agent keeps: its token, mirrors, work trees, logs of running jobs.
+    pub base: PathBuf,
+    /// A folder of checkouts whose repositories the factory offers by their folder's name.
+    pub repos: Option<PathBuf>,
+    /// A token that may enrol, for the first start; afterwards the factory's own is kept in `base`.
+    pub enroll_with: Option<String>,
+    pub seats: u32,
+    pub engines: EnginesConfig,
+    pub git: GitPolicy,
+    pub watchdog: Watchdog,
+    /// How often running work is saved where it can be resumed.
+    pub checkpoint_every: Duration,
+    /// Clone what is not here yet.
+    pub can_clone: bool,
+    /// Take one job, or find none, and leave.
+    pub once: bool,
+}

@@ -1,0 +1,33 @@
+//! Why an agent could not start or go on. What becomes of a job is never an error of the agent.
+
+use std::path::PathBuf;
+
+use giga_api::client::ClientError;
+use thiserror::Error;
+
+use crate::workspace::WorkspaceError;
+
+#[derive(Debug, Error)]
+pub enum AgentError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error("{path}: {source}", path = path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "factory {0} is not enrolled here yet; give it a token that may enrol (--token-file), or its own in {1}"
+    )]
+    NotEnrolled(String, String),
+}
+
+impl AgentError {
+    pub(super) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}

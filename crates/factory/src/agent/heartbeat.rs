@@ -1,0 +1,76 @@
+//! Signs of life, on a task of their own and at the interval that the coordinator tells.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_api::client::ClientError;
+use giga_api::wire::{FactoryRepo, HeartbeatRequest, RepoEntry};
+use giga_domain::Capability;
+use tokio_util::sync::CancellationToken;
+
+use super::{AgentError, Shared};
+
+const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
+
+async fn beat(shared: &Shared) -> Result<Duration, ClientError> {
+    let repos = shared.workspace.discover().await;
+    let mut capabilities = shared.capabilities.clone();
+    for repo in &repos {
+        if let Ok(capability) = Capability::repo(&repo.name) {
+            capabilities.insert(capability);
+        }
+    }
+    let used = shared.seat_limit as usize - shared.seats.available_permits().min(shared.seat_limit as usize);
+    let request = HeartbeatRequest {
+        factory_id: shared.id.to_string(),
+        capabilities: capabilities.iter().map(ToString::to_string).collect(),
+        repos: repos
+            .into_iter()
+            .map(|repo| {
+                RepoEntry::Used(FactoryRepo {
+                    name: repo.name,
+                    last_used_at: repo.last_used_at.map(|at| at.to_string()),
+                })
+            })
+            .collect(),
+        seat_limit: shared.seat_limit,
+        load: used as f64 / f64::from(shared.seat_limit.max(1)),
+        health: "ok".to_owned(),
+        can_clone: shared.can_clone,
+        cost_usd_per_hour: None,
+    };
+    let answer = shared.client.heartbeat(&request).await?;
+    Ok(Duration::from_millis(answer.heartbeat_interval_ms))
+}
+
+/// Tries until the coordinator has heard of this factory; a refusal that will not pass is an error.
+pub(super) async fn until_heard(shared: &Shared, stop: &CancellationToken) -> Result<(), AgentError> {
+    loop {
+        match beat(shared).await {
+            Ok(_) => return Ok(()),
+            Err(error) if !error.is_passing() => return Err(error.into()),
+            Err(error) => tracing::warn!(%error, "the coordinator does not answer yet"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(AFTER_A_FAILURE) => {}
+        }
+    }
+}
+
+pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut pause = AFTER_A_FAILURE;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = match beat(&shared).await {
+            Ok(interval) => interval,
+            Err(error) => {
+                tracing::warn!(%error, "a heartbeat failed");
+                AFTER_A_FAILURE
+            }
+        };
+    }
+}

@@ -1,0 +1,378 @@
+//! One job on this machine, from its grant to the holder's last word.
+//!
+//! Whatever happens, exactly one last word is said (report, fail or release), the work is saved first, and the folder is
+//! gone afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use giga_api::wire::{
+    Checkpoint, ClaimAnswer, FailRequest, PatchRequest, ReleaseRequest, ReportRequest, RunReport,
+};
+use giga_domain::FailReason;
+use tokio_util::sync::CancellationToken;
+
+use super::ending::{Ending, RunFailure};
+use super::lease::{Held, LeaseKeeper, StopCause};
+use super::log::RunLog;
+use super::{Shared, plan::Work};
+use crate::engines::{EngineEvent, EngineOutcome, EngineReport, EngineRequest, Usage};
+use crate::workspace::Worktree;
+
+/// Where the engine works: a repository, or an empty folder for a job without one.
+enum Place {
+    Repo(Worktree),
+    Scratch(PathBuf),
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Repo(tree) => tree.path(),
+            Self::Scratch(path) => path,
+        }
+    }
+}
+
+/// Runs the job to its end. Never fails: what goes wrong is the job's ending.
+pub(super) async fn run(shared: Arc<Shared>, grant: ClaimAnswer, drain: CancellationToken) {
+    let held = Held::of(&grant);
+    let done = CancellationToken::new();
+    let keeper = LeaseKeeper::start(shared.client.clone(), held.clone(), &drain, done.clone());
+    let log = match RunLog::create(&shared.base.join("logs"), &held) {
+        Ok(log) => log,
+        Err(error) => {
+            let failure =
+                RunFailure::new(FailReason::Infrastructure, format!("the log cannot be written: {error}"));
+            last_word(&shared, &held, Ending::Failed(failure), None).await;
+            done.cancel();
+            return;
+        }
+    };
+    let ship_done = CancellationToken::new();
+    let shipping = tokio::spawn(log.clone().ship(shared.client.clone(), held.clone(), ship_done.clone()));
+    tracing::info!(job = held.job, epoch = held.epoch, name = grant.job.name, "running");
+    log.say(&format!("{} on {}, epoch {}", grant.job.name, shared.id, held.epoch));
+
+    let run = JobRun { shared: &shared, grant: &grant, held: &held, keeper: &keeper, log: &log };
+    let (ending, place) = run.work().await;
+    run.finish(ending, place, ship_done, shipping).await;
+    done.cancel();
+}
+
+struct JobRun<'a> {
+    shared: &'a Shared,
+    grant: &'a ClaimAnswer,
+    held: &'a Held,
+    keeper: &'a LeaseKeeper,
+    log: &'a RunLog,
+}
+
+impl JobRun<'_> {
+    async fn work(&self) -> (Ending, Option<Place>) {
+        let work = match Work::of(&self.grant.job, &self.shared.engines) {
+            Ok(work) => work,
+            Err(failure) => return (Ending::Failed(failure), None),
+        };
+        let place = match self.prepare(&work).await {
+            Ok(place) => place,
+            Err(ending) => return (ending, None),
+        };
+        if let Err(ending) = self.start().await {
+            return (ending, Some(place));
+        }
+        let ending = self.engine_and_verify(&work, &place).await;
+        (ending, Some(place))
+    }
+
+    async fn prepare(&self, work: &Work) -> Result<Place, Ending> {
+        let Some(repo) = &work.repo else {
+            let path =
+                self.shared.base.join("scratch").join(format!("{}.{}", self.held.job, self.held.epoch));
+            return match std::fs::create_dir_all(&path) {
+                Ok(()) => Ok(Place::Scratch(path)),
+                Err(error) => {
+                    let detail = format!("{}: {error}", path.display());
+                    Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, detail)))
+                }
+            };
+        };
+        let source = self.shared.workspace.resolve(repo).await?;
+        let checkout =
+            self.shared.workspace.checkout(work.job, work.epoch, &source, work.checkpoint.as_ref());
+        let tree = tokio::select! {
+            tree = checkout => tree?,
+            () = self.keeper.stop.cancelled() => return Err(self.stopped()),
+        };
+        self.log.say(&format!("{repo}: {:?}", tree.start()));
+        Ok(Place::Repo(tree))
+    }
+
+    fn stopped(&self) -> Ending {
+        Ending::Stopped(self.keeper.cause().unwrap_or(StopCause::LeaseLost))
+    }
+
+    async fn start(&self) -> Result<(), Ending> {
+        let patch =
+            PatchRequest { lease_epoch: self.held.epoch, stage: Some("building".into()), checkpoint: None };
+        match self.shared.client.patch_job(&self.held.job, &patch).await {
+            Ok(_) => Ok(()),
+            Err(error) if super::lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
+            Err(error) => Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, error.to_string()))),
+        }
+    }
+
+    async fn engine_and_verify(&self, work: &Work, place: &Place) -> Ending {
+        let saving = CancellationToken::new();
+        let report = {
+            let engine = self.engine(work, place);
+            let saver = self.save_now_and_then(place, saving.clone());
+            tokio::pin!(engine, saver);
+            tokio::select! {
+                report = &mut engine => report,
+                // Only ends when it was told to; the engine decides when that is.
+                () = &mut saver => engine.await,
+            }
+        };
+        saving.cancel();
+        match report.outcome {
+            EngineOutcome::Stopped => return self.stopped(),
+            EngineOutcome::Failed(failure) => {
+                self.log.say(&format!("the engine failed: {failure}"));
+                return Ending::Failed(failure.into());
+            }
+            EngineOutcome::Succeeded => {}
+        }
+        for command in &work.verify {
+            if let Some(ending) = self.verify(work, place, command).await {
+                return ending;
+            }
+        }
+        self.result(work, place, &report).await
+    }
+
+    async fn engine(&self, work: &Work, place: &Place) -> EngineReport {
+        let mut request = EngineRequest::new(place.path(), work.prompt.clone());
+        request.script.clone_from(&work.script);
+        request.resume.clone_from(&work.session);
+        request.budget = work.budget;
+        self.run_engine(&*work.engine, request).await
+    }
+
+    /// Runs an engine and puts what it says into the log.
+    async fn run_engine(
+        &self,
+        engine: &dyn crate::engines::Engine,
+        mut request: EngineRequest,
+    ) -> EngineReport {
+        request.watchdog = self.shared.watchdog;
+        request.env = vec![
+            ("GIGA_JOB_ID".to_owned(), self.held.job.clone()),
+            ("GIGA_LEASE_EPOCH".to_owned(), self.held.epoch.to_string()),
+        ];
+        request.redact.clone_from(&self.shared.secrets);
+        let (sender, mut events) = tokio::sync::mpsc::channel(256);
+        let run = engine.run(request, sender, self.keeper.stop.clone());
+        let listen = async {
+            while let Some(event) = events.recv().await {
+                match event {
+                    EngineEvent::Output { line, .. } => self.log.line(&line),
+                    EngineEvent::Note(note) => self.log.say(&note),
+                    EngineEvent::Session(id) => tracing::debug!(job = self.held.job, session = id, "session"),
+                    EngineEvent::Usage(_) => {}
+                }
+            }
+        };
+        let (report, ()) = tokio::join!(run, listen);
+        report
+    }
+
+    /// `None`: it passed.
+    async fn verify(&self, work: &Work, place: &Place, command: &str) -> Option<Ending> {
+        self.log.say(&format!("verify: {command}"));
+        let mut request = EngineRequest::new(place.path(), work.prompt.clone());
+        // The command is what the manifest's author wrote for a shell; no field of the job is put into it.
+        request.script = Some(command.to_owned());
+        let report = self.run_engine(&*work.shell, request).await;
+        match report.outcome {
+            EngineOutcome::Succeeded => None,
+            EngineOutcome::Stopped => Some(self.stopped()),
+            EngineOutcome::Failed(failure) => {
+                let detail = format!("`{command}`: {}", failure.detail);
+                self.log.say(&format!("verify failed: {detail}"));
+                Some(Ending::Failed(RunFailure::new(FailReason::VerifyFailed, detail)))
+            }
+        }
+    }
+
+    async fn result(&self, work: &Work, place: &Place, engine: &EngineReport) -> Ending {
+        let Usage { tokens, cost_usd_micros } = engine.usage;
+        let mut report = RunReport {
+            summary: engine.summary.clone(),
+            tokens: (tokens > 0).then_some(tokens),
+            cost_usd: cost_usd_micros.map(|micros| micros as f64 / 1_000_000.0),
+            ..RunReport::default()
+        };
+        let Place::Repo(tree) = place else { return Ending::Succeeded(report) };
+        let body = engine.summary.as_deref().unwrap_or_default();
+        match tree.commit_result(&work.title, body).await {
+            Ok(Some(result)) => {
+                if let Err(error) = tree.push_result(&result).await {
+                    return error.into();
+                }
+                self.log.say(&format!(
+                    "{} at {}: {} files, +{} -{}",
+                    result.branch,
+                    result.commit,
+                    result.files_changed,
+                    result.lines_added,
+                    result.lines_removed
+                ));
+                report.branch = Some(result.branch);
+                report.commit = Some(result.commit.to_string());
+                report.files_changed = u32::try_from(result.files_changed).ok();
+                report.lines_added = u32::try_from(result.lines_added).ok();
+                report.lines_removed = u32::try_from(result.lines_removed).ok();
+                Ending::Succeeded(report)
+            }
+            Ok(None) => {
+                self.log.say("nothing was changed");
+                Ending::Succeeded(report)
+            }
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Saves the work while the engine runs, so that a dead machine loses little.
+    async fn save_now_and_then(&self, place: &Place, until: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = until.cancelled() => return,
+                () = tokio::time::sleep(self.shared.checkpoint_every) => {}
+            }
+            let Some(checkpoint) = self.save(place, "while running").await else { continue };
+            let patch =
+                PatchRequest { lease_epoch: self.held.epoch, stage: None, checkpoint: Some(checkpoint) };
+            if let Err(error) = self.shared.client.patch_job(&self.held.job, &patch).await {
+                tracing::warn!(job = self.held.job, %error, "the checkpoint could not be told");
+            }
+        }
+    }
+
+    /// A checkpoint of everything so far; `None` when there is nothing new, or it could not be taken.
+    async fn save(&self, place: &Place, note: &str) -> Option<Checkpoint> {
+        let Place::Repo(tree) = place else { return None };
+        match tree.checkpoint(note, true).await {
+            Ok(saved) => {
+                let saved = saved?;
+                if let Some(why) = &saved.not_pushed {
+                    self.log.say(&format!("the checkpoint stays on this machine: {why}"));
+                }
+                let mut checkpoint = Checkpoint::from(&saved.checkpoint);
+                checkpoint.factory_id = saved.not_pushed.is_some().then(|| self.shared.id.to_string());
+                Some(checkpoint)
+            }
+            Err(error) => {
+                self.log.say(&format!("the checkpoint failed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Saves or quarantines, says the last word, ships the rest of the log, and cleans up.
+    async fn finish(
+        &self,
+        ending: Ending,
+        place: Option<Place>,
+        ship_done: CancellationToken,
+        shipping: tokio::task::JoinHandle<()>,
+    ) {
+        let lost = matches!(ending, Ending::Stopped(StopCause::LeaseLost));
+        let checkpoint = match &place {
+            Some(Place::Repo(tree)) if lost => {
+                match tree.quarantine("the lease was lost").await {
+                    Ok(branch) => {
+                        tracing::warn!(job = self.held.job, branch, "fenced: the work is in quarantine")
+                    }
+                    Err(error) => {
+                        tracing::error!(job = self.held.job, %error, "fenced, and quarantine failed")
+                    }
+                }
+                None
+            }
+            Some(place) if !matches!(ending, Ending::Succeeded(_)) => {
+                self.save(place, "at the end of a run").await
+            }
+            _ => None,
+        };
+        self.log.say(&describe(&ending));
+        ship_done.cancel();
+        // A log that cannot be shipped must not hold the job up.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), shipping).await;
+        let said = last_word(self.shared, self.held, ending, checkpoint).await;
+        match place {
+            Some(Place::Repo(tree)) if said => {
+                if let Err(error) = tree.remove().await {
+                    tracing::warn!(job = self.held.job, %error, "a work folder could not be removed");
+                }
+            }
+            Some(Place::Scratch(path)) => {
+                let _ = std::fs::remove_dir_all(path);
+            }
+            // Not said: the folder is kept, and the next start asks the coordinator what became of the job.
+            _ => {}
+        }
+    }
+}
+
+fn describe(ending: &Ending) -> String {
+    match ending {
+        Ending::Succeeded(_) => "succeeded".to_owned(),
+        Ending::Failed(failure) => format!("failed: {}: {}", failure.reason.as_str(), failure.detail),
+        Ending::Stopped(cause) => format!("stopped: {cause:?}"),
+    }
+}
+
+/// Tells the coordinator how it ended, again and again until it answers or the lease must be over. True when there is
+/// nothing left to say.
+async fn last_word(shared: &Shared, held: &Held, ending: Ending, checkpoint: Option<Checkpoint>) -> bool {
+    let lease_epoch = held.epoch;
+    let give_up = tokio::time::Instant::now() + held.lease;
+    loop {
+        let checkpoint = checkpoint.clone();
+        let said = match &ending {
+            Ending::Succeeded(report) => {
+                let request = ReportRequest { lease_epoch, report: Some(report.clone()), checkpoint };
+                shared.client.report(&held.job, &request).await.map(|_| ())
+            }
+            Ending::Failed(failure) => {
+                let request = FailRequest {
+                    job_id: held.job.clone(),
+                    lease_epoch,
+                    reason: failure.reason.as_str().to_owned(),
+                    retryable: failure.retryable,
+                    detail: Some(failure.detail.chars().take(giga_domain::limits::REASON_CHARS).collect()),
+                    checkpoint,
+                };
+                shared.client.fail(&request).await.map(|_| ())
+            }
+            Ending::Stopped(StopCause::Preempted | StopCause::Draining) => {
+                let request = ReleaseRequest { lease_epoch, checkpoint };
+                shared.client.release(&held.job, &request).await.map(|_| ())
+            }
+            Ending::Stopped(StopCause::Cancelled | StopCause::LeaseLost) => return true,
+        };
+        match said {
+            Ok(()) => return true,
+            Err(error) if !error.is_passing() => {
+                tracing::warn!(job = held.job, %error, "the last word was refused");
+                return true;
+            }
+            Err(error) if tokio::time::Instant::now() >= give_up => {
+                tracing::warn!(job = held.job, %error, "the coordinator could not be told; the lease ends by itself");
+                return false;
+            }
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(500)).await,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Merges what has shipped, on the coordinator's order and no other: the order names job, epoch and commit.
+
+use giga_api::client::ClientError;
+use giga_api::wire::{ClaimMergeRequest, MergeOrder as Order, SettleMergeRequest};
+use giga_domain::Epoch;
+
+use super::Shared;
+use crate::workspace::{MergeOrder, MergeOutcome, WorkspaceError};
+
+/// Takes one order after the other until there is none.
+pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
+    loop {
+        let request = ClaimMergeRequest { factory_id: shared.id.to_string() };
+        let Some(order) = shared.client.claim_merge(&request).await? else { return Ok(()) };
+        let settled = carry_out(shared, &order).await;
+        match &settled.commit {
+            Some(commit) => tracing::info!(job = order.job_id, commit, "merged"),
+            None => tracing::warn!(job = order.job_id, detail = settled.detail, "not merged"),
+        }
+        shared.client.settle_merge(&order.job_id, &settled).await?;
+    }
+}
+
+async fn carry_out(shared: &Shared, order: &Order) -> SettleMergeRequest {
+    let settled = |outcome: &str, commit: Option<String>, detail: Option<String>| SettleMergeRequest {
+        factory_id: shared.id.to_string(),
+        attempt: order.attempt,
+        outcome: outcome.to_owned(),
+        commit,
+        detail,
+    };
+    match merge(shared, order).await {
+        Ok(MergeOutcome::Merged { commit, .. } | MergeOutcome::AlreadyMerged { commit, .. }) => {
+            settled("merged", Some(commit.to_string()), None)
+        }
+        Ok(MergeOutcome::Conflict { files, detail }) => {
+            let detail = format!("conflicts in {}: {detail}", files.join(", "));
+            settled("conflict", None, Some(detail.chars().take(2_000).collect()))
+        }
+        Err(error) => settled("failed", None, Some(error.to_string())),
+    }
+}
+
+async fn merge(shared: &Shared, order: &Order) -> Result<MergeOutcome, WorkspaceError> {
+    let malformed = |what: &'static str, given: &str| WorkspaceError::Refused {
+        what,
+        given: given.to_owned(),
+        rule: "the order is malformed".to_owned(),
+    };
+    let order = MergeOrder {
+        job: order.job_id.parse().map_err(|_| malformed("job", &order.job_id))?,
+        epoch: Epoch(order.lease_epoch),
+        repo: shared.workspace.resolve(&order.repo).await?,
+        branch: order.branch.clone(),
+        commit: order.commit.parse()?,
+        into: None,
+        message: format!("Merge {} ({})", order.name, order.job_id),
+    };
+    shared.workspace.merge(&order).await
+}
+
+/// Unique on this machine and beyond: a repeated request is the same one only when it is sent again as it is.
+pub(super) fn request_id() -> String {
+    let mut bytes = [0u8; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        // Without randomness, the time in nanoseconds and the process tell requests apart.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_be_bytes();
+    }
+    bytes.iter().fold(String::from("r"), |text, byte| format!("{text}{byte:02x}"))
+}

@@ -1,0 +1,100 @@
+//! The agent loop: says what the machine has, takes jobs up to its seats, and leaves in good order.
+//!
+//! ```text
+//! enrol ▶ look at the machine ▶ settle what a crash left ▶ ┌ heartbeats, on their own
+//!                                                         ├ gate (long poll) ▶ merge orders, claims ▶ one task per job
+//!                                                         └ now and then: clean up
+//! SIGTERM ▶ nothing new ▶ each job: stop, checkpoint, release ▶ gone
+//! ```
+
+mod config;
+mod detect;
+mod ending;
+mod enroll;
+mod error;
+mod heartbeat;
+mod intake;
+mod job;
+mod lease;
+mod log;
+mod merges;
+mod plan;
+mod recover;
+
+pub use config::AgentConfig;
+pub use error::AgentError;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_api::client::Client;
+use giga_domain::{CapabilitySet, FactoryId};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::engines::{self, Engine, Secret, Watchdog};
+use crate::workspace::Workspace;
+
+/// How long an engine may take to say whether it is ready.
+const PREFLIGHT: Duration = Duration::from_secs(20);
+
+/// What every task of the agent needs.
+struct Shared {
+    client: Client,
+    id: FactoryId,
+    base: PathBuf,
+    workspace: Workspace,
+    /// Those that are ready.
+    engines: Vec<Arc<dyn Engine>>,
+    /// What the machine has, repositories aside.
+    capabilities: CapabilitySet,
+    can_clone: bool,
+    seat_limit: u32,
+    seats: Arc<Semaphore>,
+    watchdog: Watchdog,
+    checkpoint_every: Duration,
+    /// Never to be shown, whatever an engine prints.
+    secrets: Vec<Secret>,
+    jobs: TaskTracker,
+}
+
+/// Runs until `stop`, then drains: every running job is saved, released and left to others.
+pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), AgentError> {
+    let (client, token) = enroll::client(&config).await?;
+    let workspace = Workspace::open(config.base.clone(), config.git.clone())?;
+    let all = engines::engines(&config.engines);
+    let detected = engines::detect(&all, PREFLIGHT).await;
+    let mut capabilities = detect::machine().await;
+    for capability in engines::capabilities(&detected).iter() {
+        capabilities.insert(capability.clone());
+    }
+    let ready = all.into_iter().zip(&detected).filter(|(_, found)| found.preflight.is_ready());
+    let shared = Arc::new(Shared {
+        client,
+        id: config.id.clone(),
+        base: config.base.clone(),
+        workspace,
+        engines: ready.map(|(engine, _)| engine).collect(),
+        capabilities,
+        can_clone: config.can_clone,
+        seat_limit: config.seats,
+        seats: Arc::new(Semaphore::new(config.seats as usize)),
+        watchdog: config.watchdog,
+        checkpoint_every: config.checkpoint_every,
+        secrets: vec![Secret::new(token)],
+        jobs: TaskTracker::new(),
+    });
+    recover::settle_leftovers(&shared).await;
+    // The first one is waited for: without it nothing can be claimed.
+    heartbeat::until_heard(&shared, &stop).await?;
+    let beating = tokio::spawn(heartbeat::keep(shared.clone(), stop.clone()));
+    let taken =
+        if config.once { intake::once(&shared, &stop).await } else { intake::forever(&shared, &stop).await };
+    shared.jobs.close();
+    shared.jobs.wait().await;
+    stop.cancel();
+    let _ = beating.await;
+    taken
+}

@@ -1,0 +1,190 @@
+//! The one trait that every coding engine stands behind, and the words that it is spoken to with.
+//!
+//! An engine never decides about a job: it runs once in one folder, tells what happened, and leaves no process
+//! behind. Nothing here knows leases, epochs or git.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use giga_domain::FailReason;
+use giga_domain::job::BudgetCaps;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+#[async_trait]
+pub trait Engine: Send + Sync + fmt::Debug {
+    /// As in `engine:<name>`.
+    fn name(&self) -> &str;
+
+    /// Whether a run could begin now. Spends nothing and changes nothing.
+    async fn preflight(&self) -> Preflight;
+
+    /// One run, to its end. Events come in order; a receiver that is gone is no reason to stop.
+    async fn run(
+        &self,
+        request: EngineRequest,
+        events: mpsc::Sender<EngineEvent>,
+        stop: CancellationToken,
+    ) -> EngineReport;
+}
+
+#[derive(Debug, Clone)]
+pub struct EngineRequest {
+    /// The work tree: where the engine starts and what it may change.
+    pub dir: PathBuf,
+    pub prompt: String,
+    /// What the shell engine runs; the others ignore it.
+    pub script: Option<String>,
+    /// The session of an earlier run, to be gone on with.
+    pub resume: Option<String>,
+    /// What the earlier runs of the resumed session used, all together: some engines report the sum since the
+    /// session began, and this is taken off it.
+    pub usage_before: Usage,
+    pub budget: BudgetCaps,
+    /// Added to the small environment that an engine gets, such as `GIGA_JOB_ID` and the job's own token. A
+    /// [`RUN_MARKER`](super::RUN_MARKER) here names the run; otherwise a random one is made up.
+    pub env: Vec<(String, String)>,
+    pub watchdog: Watchdog,
+    /// Bytes of output that are forwarded; the engine may go on past it.
+    pub output_limit: u64,
+    pub redact: Vec<Secret>,
+}
+
+impl EngineRequest {
+    /// A fresh session without a budget, under the usual watchdogs.
+    pub fn new(dir: impl Into<PathBuf>, prompt: impl Into<String>) -> Self {
+        Self {
+            dir: dir.into(),
+            prompt: prompt.into(),
+            script: None,
+            resume: None,
+            usage_before: Usage::default(),
+            budget: BudgetCaps::default(),
+            env: Vec::new(),
+            watchdog: Watchdog::default(),
+            output_limit: giga_domain::limits::LOG_BYTES,
+            redact: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watchdog {
+    /// Longest silence.
+    pub idle: Duration,
+    /// Longest run.
+    pub wall: Duration,
+    /// Between the polite signal and the final one.
+    pub kill_grace: Duration,
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_mins(20),
+            wall: Duration::from_hours(4),
+            kill_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Text that must not be shown; printing it for debugging does not show it either.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineEvent {
+    /// One line without its line end: redacted, cut to a bound, valid UTF-8.
+    Output { stream: Stream, line: String },
+    /// What a later run can resume.
+    Session(String),
+    /// Of this run so far.
+    Usage(Usage),
+    /// Something that whoever reads the log should know and the engine did not say.
+    Note(String),
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Everything that was sent and received, cached input included.
+    pub tokens: u64,
+    /// `None` when neither the engine nor the price table knows.
+    pub cost_usd_micros: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineReport {
+    pub outcome: EngineOutcome,
+    pub session_id: Option<String>,
+    pub usage: Usage,
+    /// The engine's own last word, redacted.
+    pub summary: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineOutcome {
+    Succeeded,
+    Failed(EngineFailure),
+    /// The stop token was cancelled before the engine came to an end: whoever cancelled it knows why.
+    Stopped,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {detail}", reason.as_str())]
+pub struct EngineFailure {
+    pub reason: FailReason,
+    /// For people; redacted.
+    pub detail: String,
+    /// Whether the same job may well succeed when it is run again unchanged.
+    pub retryable: bool,
+}
+
+impl EngineFailure {
+    /// A failure that a second run would meet again.
+    pub fn lasting(reason: FailReason, detail: impl Into<String>) -> Self {
+        Self { reason, detail: detail.into(), retryable: false }
+    }
+
+    /// A failure of the moment: a rate limit, a network, a full disk.
+    pub fn passing(reason: FailReason, detail: impl Into<String>) -> Self {
+        Self { reason, detail: detail.into(), retryable: true }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Preflight {
+    Ready { version: Option<String> },
+    NotInstalled { remedy: String },
+    NotSignedIn { remedy: String },
+    Broken { detail: String, remedy: String },
+}
+
+impl Preflight {
+    pub const fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready { .. })
+    }
+}

@@ -1,0 +1,107 @@
+//! Reading what engines print: one pure function per dialect, from a line to [`Sign`]s.
+//!
+//! A parser never fails and never remembers: a line that is no JSON, an unknown type or a missing field means
+//! nothing, because engines add events with every release. What the signs add up to is [`Tally`]'s business.
+
+pub(super) mod claude;
+pub(super) mod codex;
+pub(super) mod gemini;
+pub(super) mod opencode;
+mod tally;
+mod trouble;
+
+use serde_json::Value;
+
+use super::config::EventFormat;
+use super::engine::EngineFailure;
+use super::prices::Tokens;
+
+pub(super) use tally::{Exit, Tally};
+pub(super) use trouble::{classify, names_an_unknown_session};
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Sign {
+    Session(String),
+    Model(String),
+    /// Work goes on: whatever looked like the end before was not.
+    Began,
+    /// The tokens of one message. The same message may be told again, with the same or higher numbers.
+    Message {
+        id: String,
+        tokens: Tokens,
+    },
+    /// One step more.
+    Step {
+        tokens: Tokens,
+        usd_micros: Option<u64>,
+    },
+    /// Everything since the session began, earlier runs included.
+    SessionTotal {
+        tokens: Tokens,
+        usd_micros: Option<u64>,
+    },
+    /// Everything of this run, by model.
+    RunTotal(Vec<(String, Tokens)>),
+    /// The engine's latest words; later ones replace them.
+    Said(String),
+    /// A piece that continues the latest words.
+    SaidMore(String),
+    Note(String),
+    /// An error that the engine may get over.
+    Trouble(EngineFailure),
+    Ended(Result<(), EngineFailure>),
+    /// Nothing more to do. Says nothing about how it went.
+    Idle,
+}
+
+impl EventFormat {
+    pub(super) fn read(self, line: &str) -> Vec<Sign> {
+        match self {
+            Self::Text if line.trim().is_empty() => Vec::new(),
+            Self::Text => vec![Sign::Said(line.trim().to_owned())],
+            Self::Claude => object(line).map(|event| claude::read(&event)).unwrap_or_default(),
+            Self::Codex => object(line).map(|event| codex::read(&event)).unwrap_or_default(),
+            Self::Opencode => object(line).map(|event| opencode::read(&event)).unwrap_or_default(),
+            Self::Gemini => object(line).map(|event| gemini::read(&event)).unwrap_or_default(),
+        }
+    }
+
+    /// What an exit status means, for engines that give it a meaning of its own.
+    pub(super) fn exit_failure(self, code: i32) -> Option<EngineFailure> {
+        match self {
+            Self::Gemini => gemini::exit_failure(code),
+            _ => None,
+        }
+    }
+
+    /// Whether the exit status alone decides: there is no event that could.
+    pub(super) const fn exit_decides(self) -> bool {
+        matches!(self, Self::Text)
+    }
+}
+
+fn object(line: &str) -> Option<Value> {
+    let line = line.trim();
+    if !line.starts_with('{') {
+        return None;
+    }
+    serde_json::from_str(line).ok()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn count(value: &Value, pointer: &str) -> u64 {
+    // Some engines write counts as floats.
+    match value.pointer(pointer) {
+        Some(number) => number.as_u64().or_else(|| number.as_f64().map(|n| n as u64)).unwrap_or(0),
+        None => 0,
+    }
+}
+
+fn dollars(value: &Value, pointer: &str) -> Option<u64> {
+    let dollars = value.pointer(pointer)?.as_f64()?;
+    (dollars.is_finite() && dollars >= 0.0).then(|| (dollars * 1e6).round() as u64)
+}

@@ -1,0 +1,226 @@
+//! What the signs of one run add up to: session, usage, last words, and how it ended.
+//!
+//! Never believes an exit status where an engine has words for it: an engine that says it failed has failed, and one
+//! that says nothing has not succeeded.
+
+use std::collections::HashMap;
+
+use giga_domain::FailReason;
+
+use super::super::config::EventFormat;
+use super::super::engine::{EngineEvent, EngineFailure, Usage};
+use super::super::prices::{PriceTable, Tokens};
+use super::{Sign, classify, names_an_unknown_session};
+
+/// How the process went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Exit {
+    /// `None` when a signal ended it.
+    pub(in super::super) code: Option<i32>,
+    /// `exit status: 3`, for people.
+    pub(in super::super) text: String,
+}
+
+#[derive(Debug)]
+pub(in super::super) struct Tally {
+    format: EventFormat,
+    prices: PriceTable,
+    before: Usage,
+    model: Option<String>,
+    session: Option<String>,
+    said: Option<String>,
+    messages: HashMap<String, Tokens>,
+    steps: Option<Usage>,
+    total: Option<Usage>,
+    usage: Usage,
+    trouble: Option<EngineFailure>,
+    ended: Option<Result<(), EngineFailure>>,
+    priced_by_guess: bool,
+}
+
+impl Tally {
+    pub(in super::super) fn new(
+        format: EventFormat,
+        prices: PriceTable,
+        before: Usage,
+        model: Option<String>,
+    ) -> Self {
+        Self {
+            format,
+            prices,
+            before,
+            model,
+            session: None,
+            said: None,
+            messages: HashMap::new(),
+            steps: None,
+            total: None,
+            usage: Usage::default(),
+            trouble: None,
+            ended: None,
+            priced_by_guess: false,
+        }
+    }
+
+    /// What of this line is news.
+    pub(in super::super) fn line(&mut self, line: &str) -> Vec<EngineEvent> {
+        let mut news = Vec::new();
+        for sign in self.format.read(line) {
+            self.sign(sign, &mut news);
+        }
+        let usage = self.total.or(self.steps).unwrap_or_else(|| self.of_messages());
+        if usage != self.usage {
+            self.usage = usage;
+            news.push(EngineEvent::Usage(usage));
+        }
+        news
+    }
+
+    fn sign(&mut self, sign: Sign, news: &mut Vec<EngineEvent>) {
+        match sign {
+            Sign::Session(id) => {
+                if self.session.as_ref() != Some(&id) {
+                    news.push(EngineEvent::Session(id.clone()));
+                    self.session = Some(id);
+                }
+            }
+            Sign::Model(model) => self.model = Some(model),
+            Sign::Began => self.ended = None,
+            Sign::Message { id, tokens } => {
+                let known = self.messages.entry(id).or_default();
+                if tokens.sum() > known.sum() {
+                    *known = tokens;
+                }
+            }
+            Sign::Step { tokens, usd_micros } => {
+                let steps = self.steps.get_or_insert_default();
+                steps.tokens = steps.tokens.saturating_add(tokens.sum());
+                if let Some(more) = usd_micros {
+                    steps.cost_usd_micros = Some(steps.cost_usd_micros.unwrap_or(0).saturating_add(more));
+                }
+            }
+            Sign::SessionTotal { tokens, usd_micros } => {
+                let model = self.model.clone();
+                let cost = usd_micros.or_else(|| Some(self.priced(model.as_deref(), tokens, news)));
+                self.total = Some(Usage {
+                    tokens: without(tokens.sum(), self.before.tokens),
+                    cost_usd_micros: cost.map(|cost| without(cost, self.before.cost_usd_micros.unwrap_or(0))),
+                });
+            }
+            Sign::RunTotal(models) => {
+                let mut total = Usage { tokens: 0, cost_usd_micros: Some(0) };
+                for (model, tokens) in models {
+                    let cost = self.priced(Some(&model), tokens, news);
+                    total.tokens = total.tokens.saturating_add(tokens.sum());
+                    total.cost_usd_micros = total.cost_usd_micros.map(|sum| sum.saturating_add(cost));
+                }
+                self.total = Some(total);
+            }
+            Sign::Said(words) => self.said = Some(words).filter(|words| !words.is_empty()),
+            Sign::SaidMore(words) => self.said.get_or_insert_default().push_str(&words),
+            Sign::Note(note) => news.push(EngineEvent::Note(note)),
+            Sign::Trouble(failure) => self.trouble = Some(failure),
+            Sign::Ended(how) => self.ended = Some(how),
+            Sign::Idle => {
+                self.ended.get_or_insert(Ok(()));
+            }
+        }
+    }
+
+    fn priced(&mut self, model: Option<&str>, tokens: Tokens, news: &mut Vec<EngineEvent>) -> u64 {
+        if let Some(price) = model.and_then(|model| self.prices.known(model)) {
+            return price.usd_micros(tokens);
+        }
+        if tokens.sum() > 0 && !self.priced_by_guess {
+            self.priced_by_guess = true;
+            let model = model.map_or("the engine did not name its model".to_owned(), |model| {
+                format!("no price is known for the model {model}")
+            });
+            news.push(EngineEvent::Note(format!(
+                "{model}: its tokens are counted at the default price; set `prices` to correct that"
+            )));
+        }
+        self.prices.fallback().usd_micros(tokens)
+    }
+
+    /// An estimate while the engine runs, for engines that name the sum only at the end.
+    fn of_messages(&self) -> Usage {
+        if self.messages.is_empty() {
+            return Usage::default();
+        }
+        let tokens = self.messages.values().fold(Tokens::default(), |sum, tokens| sum.plus(*tokens));
+        let price = self.model.as_deref().and_then(|model| self.prices.known(model));
+        let price = price.unwrap_or_else(|| self.prices.fallback());
+        Usage { tokens: tokens.sum(), cost_usd_micros: Some(price.usd_micros(tokens)) }
+    }
+
+    pub(in super::super) const fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    pub(in super::super) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    pub(in super::super) fn said(&self) -> Option<&str> {
+        self.said.as_deref().map(str::trim).filter(|words| !words.is_empty())
+    }
+
+    /// Whether the engine has said that it is done and well.
+    pub(in super::super) const fn ended_well(&self) -> bool {
+        matches!(self.ended, Some(Ok(())))
+    }
+
+    /// Whether the run came to nothing because the session to resume is not on this machine.
+    pub(in super::super) fn session_is_unknown(&self, complaints: &str) -> bool {
+        let told = match (&self.ended, &self.trouble) {
+            (Some(Ok(())), _) => return false,
+            (Some(Err(failure)), _) | (None, Some(failure)) => failure.detail.as_str(),
+            (None, None) => "",
+        };
+        names_an_unknown_session(told) || names_an_unknown_session(complaints)
+    }
+
+    /// `complaints` are the last lines of standard error.
+    pub(in super::super) fn verdict(&self, exit: &Exit, complaints: &str) -> Result<(), EngineFailure> {
+        let by_status = exit.code.and_then(|code| self.format.exit_failure(code));
+        match &self.ended {
+            Some(Ok(())) => Ok(()),
+            Some(Err(failure)) if failure.reason == FailReason::Crash => {
+                // The closing words are often vague; what came before them, or the status, may know the cause.
+                let cause = self.trouble.clone().filter(|trouble| trouble.reason != FailReason::Crash);
+                Err(cause.or(by_status).unwrap_or_else(|| failure.clone()))
+            }
+            Some(Err(failure)) => Err(failure.clone()),
+            None if self.format.exit_decides() => match exit.code {
+                Some(0) => Ok(()),
+                Some(_) => Err(EngineFailure::lasting(FailReason::Crash, with(&exit.text, complaints))),
+                None => Err(EngineFailure::passing(FailReason::Crash, with(&exit.text, complaints))),
+            },
+            None => Err(by_status
+                .map(|failure| EngineFailure { detail: with(&failure.detail, complaints), ..failure })
+                .or_else(|| self.trouble.clone())
+                .unwrap_or_else(|| unsaid(exit, complaints))),
+        }
+    }
+}
+
+/// No word about the end: its complaints may name the cause; otherwise it broke off, and may not do so again.
+fn unsaid(exit: &Exit, complaints: &str) -> EngineFailure {
+    let detail =
+        with(&format!("the engine ended without saying that it was done ({})", exit.text), complaints);
+    let cause = classify(complaints);
+    match cause.reason {
+        FailReason::Crash => EngineFailure::passing(FailReason::Crash, detail),
+        _ => EngineFailure { detail, ..cause },
+    }
+}
+
+fn with(what: &str, complaints: &str) -> String {
+    if complaints.is_empty() { what.to_owned() } else { format!("{what}: {complaints}") }
+}
+
+/// Takes `before` off a sum, unless the sum cannot contain it: then the engine has begun to count anew.
+const fn without(sum: u64, before: u64) -> u64 {
+    if sum >= before { sum - before } else { sum }
+}

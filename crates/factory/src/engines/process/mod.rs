@@ -1,0 +1,241 @@
+//! Runs one program to its end, and sees to it that it has one.
+//!
+//! Never through a shell, never with the factory's environment, never with an open standard input, and never leaving
+//! a process behind: on every way out (success, failure, watchdog, budget, stop request, a dropped future) the whole
+//! family is killed.
+
+mod environment;
+mod family;
+mod lines;
+mod probe;
+mod pump;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use giga_domain::FailReason;
+use tokio::process::{Child, Command};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Usage};
+use super::events::{Exit, Tally};
+use super::outlet::Outlet;
+use family::Family;
+use pump::Pump;
+
+pub use environment::HostEnvironment;
+pub use family::{RUN_MARKER, kill_run};
+pub(super) use probe::{Probe, probe};
+pub(super) use pump::overrun;
+
+/// How long output is still waited for once everybody who could write it is dead.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// What is started. The environment is complete: nothing is added to it but the marker and the working folder.
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: BTreeMap<OsString, OsString>,
+    pub(super) dir: PathBuf,
+    /// A file to read, for a prompt that is too long for an argument. Unlike a pipe it has an end.
+    pub(super) stdin: Option<File>,
+}
+
+/// A report, and whether it failed only because the session to resume is not on this machine.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) report: EngineReport,
+    pub(super) session_is_unknown: bool,
+}
+
+enum End {
+    Exited(std::io::Result<ExitStatus>),
+    Stopped,
+    Cut(EngineFailure),
+}
+
+pub(super) async fn run(
+    launch: Launch,
+    request: &EngineRequest,
+    tally: Tally,
+    outlet: Outlet,
+    stop: &CancellationToken,
+) -> Run {
+    if stop.is_cancelled() {
+        return not_started(EngineOutcome::Stopped);
+    }
+    let (mut child, mut family) = match spawn(launch) {
+        Ok(started) => started,
+        Err(failure) => return not_started(EngineOutcome::Failed(failure)),
+    };
+    let (alarm, mut alarms) = mpsc::channel(1);
+    let (last_output, quiet_since) = watch::channel(Instant::now());
+    let give_up = CancellationToken::new();
+    let stdout = child.stdout.take().expect("standard output was piped by spawn");
+    let stderr = child.stderr.take().expect("standard error was piped by spawn");
+    let pump =
+        Pump::new(tally, outlet, request.budget, alarm).run(stdout, stderr, last_output, give_up.clone());
+    let mut pump = tokio::spawn(pump);
+
+    let end = tokio::select! {
+        biased;
+        exited = child.wait() => End::Exited(exited),
+        () = stop.cancelled() => End::Stopped,
+        Some(failure) = alarms.recv() => End::Cut(failure),
+        failure = watchdogs(request, quiet_since) => End::Cut(failure),
+    };
+    if !matches!(end, End::Exited(_)) {
+        family.terminate();
+        // Whether it went by itself or not, the rest of the family is killed next.
+        let _in_time = tokio::time::timeout(request.watchdog.kill_grace, child.wait()).await;
+    }
+    family.kill().await;
+    let _reaped = child.wait().await;
+    let pump = if let Ok(pump) = tokio::time::timeout(DRAIN, &mut pump).await {
+        pump
+    } else {
+        give_up.cancel();
+        pump.await
+    };
+    match pump {
+        Ok(pump) => conclude(end, pump).await,
+        Err(panicked) => not_started(EngineOutcome::Failed(EngineFailure::passing(
+            FailReason::Infrastructure,
+            format!("the engine's output could not be read: {panicked}"),
+        ))),
+    }
+}
+
+async fn conclude(end: End, mut pump: Pump) -> Run {
+    let complaints = pump.complaints();
+    let mut session_is_unknown = false;
+    let outcome = match end {
+        End::Stopped => EngineOutcome::Stopped,
+        End::Cut(failure) => EngineOutcome::Failed(failure),
+        End::Exited(Err(error)) => EngineOutcome::Failed(EngineFailure::passing(
+            FailReason::Infrastructure,
+            format!("the engine could not be waited for: {error}"),
+        )),
+        End::Exited(Ok(status)) => {
+            let exit = Exit { code: status.code(), text: status.to_string() };
+            session_is_unknown = pump.tally.session_is_unknown(&complaints);
+            match pump.tally.verdict(&exit, &complaints) {
+                Ok(()) => {
+                    if !status.success() {
+                        let note =
+                            format!("the engine said that it succeeded, then ended with {}", exit.text);
+                        pump.outlet.note(&note).await;
+                    }
+                    if let Some(overrun) = overrun(pump.tally.usage(), &pump.budget) {
+                        let note = format!("the engine was done before its budget could stop it: {overrun}");
+                        pump.outlet.note(&note).await;
+                    }
+                    EngineOutcome::Succeeded
+                }
+                Err(failure) => EngineOutcome::Failed(failure),
+            }
+        }
+    };
+    let outcome = match outcome {
+        EngineOutcome::Failed(failure) => {
+            EngineOutcome::Failed(EngineFailure { detail: pump.outlet.redact(&failure.detail), ..failure })
+        }
+        other => other,
+    };
+    let report = EngineReport {
+        outcome,
+        session_id: pump.tally.session().map(str::to_owned),
+        usage: pump.tally.usage(),
+        summary: pump.tally.said().map(|words| pump.outlet.redact(words)),
+    };
+    Run { report, session_is_unknown }
+}
+
+pub(super) fn not_started(outcome: EngineOutcome) -> Run {
+    let report = EngineReport { outcome, session_id: None, usage: Usage::default(), summary: None };
+    Run { report, session_is_unknown: false }
+}
+
+/// Ends with the first watchdog that bites.
+async fn watchdogs(request: &EngineRequest, quiet_since: watch::Receiver<Instant>) -> EngineFailure {
+    let start = Instant::now();
+    let watchdog = request.watchdog;
+    let cap = request.budget.wall_ms.map(Duration::from_millis);
+    loop {
+        let idle_end = *quiet_since.borrow() + watchdog.idle;
+        let wall_end = start + watchdog.wall;
+        let cap_end = cap.map(|cap| start + cap);
+        let next = cap_end.unwrap_or(wall_end).min(wall_end).min(idle_end);
+        tokio::time::sleep_until(next).await;
+        let now = Instant::now();
+        if cap_end.is_some_and(|end| now >= end) {
+            let cap = cap.unwrap_or_default();
+            return EngineFailure::lasting(
+                FailReason::BudgetExceeded,
+                format!("the run reached the job's cap of {cap:?}"),
+            );
+        }
+        if now >= wall_end {
+            return EngineFailure::lasting(
+                FailReason::Timeout,
+                format!("the run was still going after {:?}", watchdog.wall),
+            );
+        }
+        if now >= *quiet_since.borrow() + watchdog.idle {
+            return EngineFailure::passing(
+                FailReason::Timeout,
+                format!("the engine printed nothing for {:?}", watchdog.idle),
+            );
+        }
+    }
+}
+
+fn spawn(mut launch: Launch) -> Result<(Child, Family), EngineFailure> {
+    let marker = match launch.env.get(OsString::from(RUN_MARKER).as_os_str()).and_then(|value| value.to_str())
+    {
+        Some(marker) => marker.to_owned(),
+        None => random_marker()?,
+    };
+    launch.env.insert(RUN_MARKER.into(), marker.clone().into());
+    launch.env.insert("PWD".into(), launch.dir.clone().into());
+    let mut command = Command::new(&launch.program);
+    command
+        .args(&launch.args)
+        .env_clear()
+        .envs(&launch.env)
+        .current_dir(&launch.dir)
+        .stdin(launch.stdin.map_or_else(Stdio::null, Stdio::from))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    let child = command.spawn().map_err(|error| not_spawned(&launch.program, &launch.dir, &error))?;
+    let family = Family::new(child.id(), marker);
+    Ok((child, family))
+}
+
+fn not_spawned(program: &std::path::Path, dir: &std::path::Path, error: &std::io::Error) -> EngineFailure {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    let detail = format!("{} could not be started: {error}", program.display());
+    if !dir.is_dir() {
+        return EngineFailure::passing(FailReason::Infrastructure, "the work tree is not there");
+    }
+    match error.kind() {
+        NotFound | PermissionDenied => EngineFailure::lasting(FailReason::NoEngine, detail),
+        _ => EngineFailure::passing(FailReason::Infrastructure, detail),
+    }
+}
+
+fn random_marker() -> Result<String, EngineFailure> {
+    let random = getrandom::u64().map_err(|error| {
+        EngineFailure::passing(FailReason::Infrastructure, format!("no randomness for a marker: {error}"))
+    })?;
+    Ok(format!("{:x}-{random:016x}", std::process::id()))
+}

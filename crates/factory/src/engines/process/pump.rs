@@ -1,0 +1,145 @@
+//! Carries what a process prints to the tally and to the listener, and raises the alarm when a budget is used up.
+//!
+//! Reads both streams to their end whatever happens to the listener: a pipe that nobody empties would stop the
+//! engine. Every line is read for its meaning, also those that are no longer forwarded.
+
+use std::collections::VecDeque;
+
+use giga_domain::FailReason;
+use giga_domain::job::BudgetCaps;
+use tokio::io::AsyncRead;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::lines::{Line, Lines};
+use crate::engines::engine::{EngineEvent, EngineFailure, Stream, Usage};
+use crate::engines::events::Tally;
+use crate::engines::outlet::Outlet;
+
+/// Longest line that is read for its meaning.
+const LINE_BYTES: usize = 1024 * 1024;
+/// Lines between the pipes and the pump; few, because one may be long.
+const WAITING_LINES: usize = 8;
+/// Of standard error, kept to explain a failure.
+const COMPLAINT_LINES: usize = 5;
+const COMPLAINT_BYTES: usize = 400;
+
+pub(super) struct Pump {
+    pub(super) tally: Tally,
+    pub(super) outlet: Outlet,
+    pub(super) budget: BudgetCaps,
+    complaints: VecDeque<String>,
+    alarm: mpsc::Sender<EngineFailure>,
+}
+
+impl Pump {
+    pub(super) fn new(
+        tally: Tally,
+        outlet: Outlet,
+        budget: BudgetCaps,
+        alarm: mpsc::Sender<EngineFailure>,
+    ) -> Self {
+        Self { tally, outlet, budget, complaints: VecDeque::new(), alarm }
+    }
+
+    /// Until both streams have ended, or `give_up`.
+    pub(super) async fn run(
+        mut self,
+        stdout: impl AsyncRead + Unpin + Send + 'static,
+        stderr: impl AsyncRead + Unpin + Send + 'static,
+        last_output: watch::Sender<Instant>,
+        give_up: CancellationToken,
+    ) -> Self {
+        let (lines, mut incoming) = mpsc::channel(WAITING_LINES);
+        // The readers end with this set, also when a pipe is held open by someone who slipped away.
+        let mut readers = JoinSet::new();
+        readers.spawn(read(Stream::Stdout, stdout, lines.clone(), last_output.clone()));
+        readers.spawn(read(Stream::Stderr, stderr, lines, last_output));
+        loop {
+            let next = tokio::select! {
+                next = incoming.recv() => next,
+                () = give_up.cancelled() => None,
+            };
+            match next {
+                Some((stream, line)) => self.line(stream, line).await,
+                None => return self,
+            }
+        }
+    }
+
+    async fn line(&mut self, stream: Stream, line: Line) {
+        self.outlet.line(stream, &line.text, line.lost).await;
+        if stream == Stream::Stderr {
+            self.remember(&line.text);
+            return;
+        }
+        for event in self.tally.line(&line.text) {
+            if let EngineEvent::Usage(usage) = &event {
+                self.guard_budget(*usage);
+            }
+            self.outlet.event(event).await;
+        }
+    }
+
+    fn remember(&mut self, line: &str) {
+        let line = line.trim();
+        if line.is_empty() {
+            return;
+        }
+        if self.complaints.len() == COMPLAINT_LINES {
+            self.complaints.pop_front();
+        }
+        // Redacted before it is cut, so that no half of a secret stays.
+        let clean = self.outlet.redact(line);
+        self.complaints.push_back(clean[..clean.floor_char_boundary(COMPLAINT_BYTES)].to_owned());
+    }
+
+    /// The last lines of standard error.
+    pub(super) fn complaints(&self) -> String {
+        self.complaints.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    }
+
+    fn guard_budget(&self, usage: Usage) {
+        // What is done is paid for: stopping now would save nothing and lose the work.
+        if self.tally.ended_well() {
+            return;
+        }
+        if let Some(overrun) = overrun(usage, &self.budget) {
+            // A full channel means that the alarm was already raised.
+            let _raised = self.alarm.try_send(EngineFailure::lasting(FailReason::BudgetExceeded, overrun));
+        }
+    }
+}
+
+/// In words, what was used up.
+pub(in crate::engines) fn overrun(usage: Usage, budget: &BudgetCaps) -> Option<String> {
+    let dollars = |micros: u64| format!("${:.2}", micros as f64 / 1e6);
+    match (budget.tokens, budget.usd_micros, usage.cost_usd_micros) {
+        (Some(cap), _, _) if usage.tokens > cap => {
+            Some(format!("{} tokens are used, the job's cap is {cap}", usage.tokens))
+        }
+        (_, Some(cap), Some(cost)) if cost > cap => {
+            Some(format!("{} are spent, the job's cap is {}", dollars(cost), dollars(cap)))
+        }
+        _ => None,
+    }
+}
+
+async fn read(
+    which: Stream,
+    stream: impl AsyncRead + Unpin,
+    to: mpsc::Sender<(Stream, Line)>,
+    last_output: watch::Sender<Instant>,
+) {
+    let mut lines = Lines::new(stream, LINE_BYTES);
+    let alive = || {
+        last_output.send_replace(Instant::now());
+    };
+    while let Some(line) = lines.next(alive).await {
+        if to.send((which, line)).await.is_err() {
+            return;
+        }
+    }
+}

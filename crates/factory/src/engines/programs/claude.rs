@@ -1,0 +1,89 @@
+//! Claude Code.
+//!
+//! Edits are allowed by default and commands are not: whoever wants more adds `--permission-mode` or
+//! `--allowedTools` to `extra-args`.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use giga_domain::FailReason;
+
+use super::{Call, Recipe, SignIn, arguments, configured, program, variables};
+use crate::engines::config::{EventFormat, ProgramConfig};
+use crate::engines::engine::EngineFailure;
+use crate::engines::process::Probe;
+
+#[derive(Debug)]
+pub(in crate::engines) struct Claude(pub(in crate::engines) ProgramConfig);
+
+impl Recipe for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn program(&self) -> &Path {
+        program("claude", &self.0)
+    }
+
+    fn format(&self) -> EventFormat {
+        EventFormat::Claude
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.0.model.as_deref()
+    }
+
+    fn variables(&self) -> Vec<&str> {
+        let usual = [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "ANTHROPIC_BASE_URL",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_CONFIG_DIR",
+        ];
+        variables(&usual, &self.0)
+    }
+
+    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
+        let mut args = arguments(["-p", "--output-format", "stream-json", "--verbose"]);
+        args.extend(arguments(["--permission-mode", "acceptEdits"]));
+        if let Some(id) = call.session {
+            args.extend(arguments(["--resume", id]));
+        } else {
+            args.extend(arguments(["--session-id", &new_session_id()?]));
+        }
+        if let Some(cap) = call.request.budget.usd_micros {
+            // It counts what the resumed session cost before.
+            let before = call.session.and(call.request.usage_before.cost_usd_micros).unwrap_or(0);
+            let dollars = cap.saturating_add(before) as f64 / 1e6;
+            args.extend(arguments(["--max-budget-usd", &dollars.to_string()]));
+        }
+        args.extend(configured(&self.0, "--model"));
+        args.extend(call.prompt.into_iter().flat_map(|prompt| arguments(["--", prompt])));
+        Ok(args)
+    }
+
+    fn sign_in(&self) -> SignIn {
+        SignIn::Ask {
+            args: arguments(["auth", "status"]),
+            is_signed_in: |answer: &Probe| answer.succeeded && !answer.stdout.contains("\"loggedIn\": false"),
+            remedy: "run `claude auth login`, or set ANTHROPIC_API_KEY for the factory".to_owned(),
+        }
+    }
+
+    fn how_to_install(&self) -> String {
+        "install Claude Code: npm install -g @anthropic-ai/claude-code".to_owned()
+    }
+}
+
+/// A random UUID, which is the only form that the program takes.
+fn new_session_id() -> Result<String, EngineFailure> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        EngineFailure::passing(FailReason::Infrastructure, format!("no randomness for a session id: {error}"))
+    })?;
+    let random = u128::from_be_bytes(bytes);
+    let version_4 = (random & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{version_4:032x}");
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}

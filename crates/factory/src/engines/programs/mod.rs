@@ -1,0 +1,268 @@
+//! Engines that are programs on this machine: what they share around the runner.
+//!
+//! A recipe says how one program is called and recognised; it never starts anything itself, and what comes from a job
+//! reaches a program as one whole argument or as a file, never as part of a command line that someone splits.
+
+mod claude;
+mod codex;
+mod command;
+mod gemini;
+mod opencode;
+mod preflight;
+mod shell;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use giga_domain::FailReason;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::config::{EventFormat, ProgramConfig};
+use super::engine::{
+    Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret, Usage,
+};
+use super::events::Tally;
+use super::outlet::Outlet;
+use super::prices::PriceTable;
+use super::process::{self, HostEnvironment, Launch, Run};
+
+pub(super) use claude::Claude;
+pub(super) use codex::Codex;
+pub(super) use command::Template;
+pub(super) use gemini::Gemini;
+pub(super) use opencode::Opencode;
+use preflight::SignIn;
+pub(super) use shell::Shell;
+
+/// Linux takes 128 KiB in one argument; a longer prompt is given as a file on standard input.
+const LONGEST_ARGUMENT: usize = 96 * 1024;
+
+/// How engines with an account reach it from behind a proxy.
+const NETWORK_VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
+
+/// How one program is used.
+pub(super) trait Recipe: fmt::Debug + Send + Sync {
+    fn name(&self) -> &str;
+    fn program(&self) -> &Path;
+    fn format(&self) -> EventFormat;
+
+    /// Known before the program names it.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// Variables of the factory that the program may see besides the base.
+    fn variables(&self) -> Vec<&str>;
+
+    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure>;
+
+    /// Prints a version, or at least shows that the program runs.
+    fn version_args(&self) -> Option<Vec<OsString>> {
+        Some(vec!["--version".into()])
+    }
+
+    fn sign_in(&self) -> SignIn {
+        SignIn::Unneeded
+    }
+
+    fn how_to_install(&self) -> String;
+}
+
+/// One call, as a recipe sees it.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) request: &'a EngineRequest,
+    /// Checked: it cannot be taken for an option.
+    pub(super) session: Option<&'a str>,
+    /// `None` when it is too long and comes on standard input.
+    pub(super) prompt: Option<&'a str>,
+    pub(super) prompt_file: &'a Path,
+    /// A private folder outside of the work tree that lives as long as the run.
+    pub(super) scratch: &'a Path,
+}
+
+#[derive(Debug)]
+pub(super) struct ProgramEngine<R> {
+    pub(super) recipe: R,
+    pub(super) host: Arc<HostEnvironment>,
+    pub(super) prices: PriceTable,
+    pub(super) scratch: Option<PathBuf>,
+}
+
+#[async_trait]
+impl<R: Recipe> Engine for ProgramEngine<R> {
+    fn name(&self) -> &str {
+        self.recipe.name()
+    }
+
+    async fn preflight(&self) -> Preflight {
+        preflight::preflight(&self.recipe, &self.host).await
+    }
+
+    async fn run(
+        &self,
+        request: EngineRequest,
+        events: mpsc::Sender<EngineEvent>,
+        stop: CancellationToken,
+    ) -> EngineReport {
+        let mut outlet = Outlet::new(&request, &self.secrets(&request), events);
+        let resume = match request.resume.as_deref() {
+            Some(id) if is_session_id(id) => Some(id),
+            Some(_) => {
+                outlet
+                    .note("the session to resume has no name that an engine would give; a new one is begun")
+                    .await;
+                None
+            }
+            None => None,
+        };
+        let before = if resume.is_some() { request.usage_before } else { Usage::default() };
+        let run = self.attempt(&request, resume, before, outlet.again(), &stop).await;
+        if resume.is_none() || !run.session_is_unknown || stop.is_cancelled() {
+            return run.report;
+        }
+        outlet.note("the session to resume is not on this machine; a new one is begun").await;
+        self.attempt(&request, None, Usage::default(), outlet, &stop).await.report
+    }
+}
+
+impl<R: Recipe> ProgramEngine<R> {
+    async fn attempt(
+        &self,
+        request: &EngineRequest,
+        session: Option<&str>,
+        before: Usage,
+        outlet: Outlet,
+        stop: &CancellationToken,
+    ) -> Run {
+        let scratch = match private_folder(self.scratch.as_deref()) {
+            Ok(scratch) => scratch,
+            Err(error) => return failed(no_scratch(&error)),
+        };
+        let launch = match self.launch(request, session, scratch.path()) {
+            Ok(launch) => launch,
+            Err(failure) => return failed(failure),
+        };
+        let model = self.recipe.model().map(str::to_owned);
+        let tally = Tally::new(self.recipe.format(), self.prices.clone(), before, model);
+        process::run(launch, request, tally, outlet, stop).await
+    }
+
+    fn launch(
+        &self,
+        request: &EngineRequest,
+        session: Option<&str>,
+        scratch: &Path,
+    ) -> Result<Launch, EngineFailure> {
+        let Some(program) = self.host.find_program(self.recipe.program()) else {
+            let program = self.recipe.program().display();
+            return Err(EngineFailure::lasting(FailReason::NoEngine, format!("{program} is not installed")));
+        };
+        let prompt_file = scratch.join("prompt.md");
+        write_private(&prompt_file, &request.prompt).map_err(|error| no_scratch(&error))?;
+        let fits = request.prompt.len() <= LONGEST_ARGUMENT && !request.prompt.contains('\0');
+        let prompt = fits.then_some(request.prompt.as_str());
+        let call = Call { request, session, prompt, prompt_file: &prompt_file, scratch };
+        let args = self.recipe.args(&call)?;
+        let stdin =
+            if fits { None } else { Some(File::open(&prompt_file).map_err(|error| no_scratch(&error))?) };
+        let mut env = self.environment(request);
+        env.insert("GIGA_PROMPT_FILE".into(), prompt_file.into());
+        Ok(Launch { program, args, env, dir: request.dir.clone(), stdin })
+    }
+
+    fn environment(&self, request: &EngineRequest) -> BTreeMap<OsString, OsString> {
+        self.host.for_engine(self.recipe.variables(), &request.env)
+    }
+
+    /// What the engine is given and must not print: keys by their variables' names.
+    fn secrets(&self, request: &EngineRequest) -> Vec<Secret> {
+        const TELLING: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+        let variables = self.recipe.variables();
+        let passed = variables.iter().filter_map(|name| Some((*name, self.host.get(name)?.to_str()?)));
+        let own = request.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        passed
+            .chain(own)
+            .filter(|(name, _)| TELLING.iter().any(|word| name.to_uppercase().contains(word)))
+            .map(|(_, value)| Secret::new(value))
+            .collect()
+    }
+}
+
+fn failed(failure: EngineFailure) -> Run {
+    process::not_started(EngineOutcome::Failed(failure))
+}
+
+fn no_scratch(error: &std::io::Error) -> EngineFailure {
+    EngineFailure::passing(FailReason::Infrastructure, format!("no private folder for the run: {error}"))
+}
+
+/// Readable by the owner only; removed with the run.
+fn private_folder(parent: Option<&Path>) -> std::io::Result<TempDir> {
+    let owner_only = std::fs::Permissions::from_mode(0o700);
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("giga-run-").permissions(owner_only);
+    match parent {
+        Some(parent) => {
+            std::fs::create_dir_all(parent)?;
+            folder.tempdir_in(parent)
+        }
+        None => folder.tempdir(),
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// What an engine would name a session; above all, nothing that looks like an option or a path.
+fn is_session_id(id: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    id.len() <= 200 && id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(legal)
+}
+
+/// Built up from text and paths alike.
+fn arguments<const N: usize>(fixed: [&str; N]) -> Vec<OsString> {
+    fixed.into_iter().map(OsString::from).collect()
+}
+
+/// Options that the operator's configuration adds for any program.
+fn configured(config: &ProgramConfig, model_option: &str) -> Vec<OsString> {
+    let model = config.model.iter().flat_map(|model| [OsString::from(model_option), OsString::from(model)]);
+    model.chain(config.extra_args.iter().map(OsString::from)).collect()
+}
+
+fn variables<'a>(usual: &[&'static str], config: &'a ProgramConfig) -> Vec<&'a str> {
+    let named = config.pass_env.iter().map(String::as_str);
+    usual.iter().copied().chain(NETWORK_VARIABLES).chain(named).collect()
+}
+
+fn program<'a>(usual: &'static str, config: &'a ProgramConfig) -> &'a Path {
+    config.program.as_deref().unwrap_or(Path::new(usual))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_names() {
+        for good in ["ses_494719016ffe85dk", "0199a213-81c0-7800-8aa1-bbab2a035a53", "devin-1"] {
+            assert!(is_session_id(good), "{good}");
+        }
+        for bad in ["", "-x", "--help", "../x", "a b", "a\nb", "a/b", "$(x)", &"x".repeat(201)] {
+            assert!(!is_session_id(bad), "{bad:?}");
+        }
+    }
+}

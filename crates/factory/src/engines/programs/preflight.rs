@@ -1,0 +1,107 @@
+//! Whether a program is there, runs, and has an account.
+//!
+//! Asks the program where it has a question for that, because a file that looks like a sign-in may have expired.
+//! Never spends a token.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::Recipe;
+use crate::engines::engine::Preflight;
+use crate::engines::process::{HostEnvironment, Launch, Probe, probe};
+
+/// For one question; node programs take seconds to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How a program's account is checked.
+pub(in crate::engines) enum SignIn {
+    Unneeded,
+    Ask { args: Vec<OsString>, is_signed_in: fn(&Probe) -> bool, remedy: String },
+    Look { is_signed_in: fn(&HostEnvironment) -> bool, remedy: String },
+}
+
+pub(super) async fn preflight(recipe: &impl Recipe, host: &HostEnvironment) -> Preflight {
+    let Some(program) = host.find_program(recipe.program()) else {
+        return Preflight::NotInstalled { remedy: recipe.how_to_install() };
+    };
+    let variables = recipe.variables();
+    let ask = async |args: Vec<OsString>| ask(&program, args, host, &variables).await;
+    let version = match recipe.version_args() {
+        None => None,
+        Some(args) => match ask(args).await {
+            Ok(answer) if answer.succeeded => version(&answer.stdout),
+            Ok(answer) => {
+                return broken(
+                    recipe,
+                    &format!("it ends with {:?}: {}", answer.code, last_line(&answer.stderr)),
+                );
+            }
+            Err(detail) => return broken(recipe, &detail),
+        },
+    };
+    match recipe.sign_in() {
+        SignIn::Unneeded => Preflight::Ready { version },
+        SignIn::Look { is_signed_in, .. } if is_signed_in(host) => Preflight::Ready { version },
+        SignIn::Look { remedy, .. } => Preflight::NotSignedIn { remedy },
+        SignIn::Ask { args, is_signed_in, remedy } => match ask(args).await {
+            Ok(answer) if is_signed_in(&answer) => Preflight::Ready { version },
+            Ok(_) => Preflight::NotSignedIn { remedy },
+            Err(detail) => broken(recipe, &detail),
+        },
+    }
+}
+
+async fn ask(
+    program: &Path,
+    args: Vec<OsString>,
+    host: &HostEnvironment,
+    variables: &[&str],
+) -> Result<Probe, String> {
+    // An empty folder, so that no project's settings or hooks have a say.
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let question = args.first().map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default();
+    let launch = Launch {
+        program: program.to_owned(),
+        args,
+        env: host.for_engine(variables.iter().copied(), &[]),
+        dir: dir.path().to_owned(),
+        stdin: None,
+    };
+    match probe(launch, PATIENCE).await {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(format!("`{question}` was not answered within {PATIENCE:?}")),
+        Err(failure) => Err(failure.detail),
+    }
+}
+
+fn broken(recipe: &impl Recipe, detail: &str) -> Preflight {
+    let program = recipe.program().display();
+    Preflight::Broken {
+        detail: detail.to_owned(),
+        remedy: format!("run `{program}` by hand and see what it says; {}", recipe.how_to_install()),
+    }
+}
+
+/// The first word with a number in it, such as `1.2.3` of `tool 1.2.3 (release)`.
+fn version(answer: &str) -> Option<String> {
+    let mut words = answer.lines().next()?.split_whitespace();
+    words.find(|word| word.contains('.') && word.contains(|c: char| c.is_ascii_digit())).map(str::to_owned)
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        assert_eq!(version("2.1.40 (Claude Code)\n").as_deref(), Some("2.1.40"));
+        assert_eq!(version("codex-cli 0.150.0").as_deref(), Some("0.150.0"));
+        assert_eq!(version("no number"), None);
+        assert_eq!(version(""), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! Makes a job's work folder, and finds again what a crash left behind.
+//!
+//! The folder holds a repository of its own that borrows the mirror's objects: what an engine does to its refs,
+//! settings and hooks stays there. It can fetch from the origin but not push to it; results leave through
+//! `result` alone.
+
+use std::path::PathBuf;
+
+use giga_domain::{Checkpoint, Epoch, JobId};
+
+use super::Workspace;
+use super::error::WorkspaceError;
+use super::lock::FileLock;
+use super::mirror::{LockedMirror, Mirror, OriginHead};
+use super::policy::RepoSource;
+use super::record::{Record, Slot, Start};
+use super::refs::{CommitId, OurBranch, fetched_wip_ref, head_ref, job_branch, wip_branch};
+use super::worktree::Worktree;
+
+/// Where a push of an engine's ends. Its result is pushed by the factory, to the branch of its epoch.
+const NO_PUSH: &str = "file:///dev/null/the-factory-pushes-the-result";
+
+/// A work folder that nobody holds: its agent ended without cleaning up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    pub job: JobId,
+    pub epoch: Epoch,
+    /// Where the engine worked.
+    pub path: PathBuf,
+}
+
+impl Workspace {
+    /// A work folder for this epoch of the job, from the origin's HEAD or from the checkpoint. Repeated after a
+    /// crash, it gives the folder back as it was.
+    pub async fn checkout(
+        &self,
+        job: JobId,
+        epoch: Epoch,
+        repo: &RepoSource,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Worktree, WorkspaceError> {
+        let slot = self.slot(job, epoch);
+        let lock = slot.try_lock()?.ok_or(WorkspaceError::InUse { job, epoch })?;
+        let mirror = self.mirror(repo);
+        if let Some(record) = slot.read() {
+            if record.url != repo.url.as_str() {
+                let rule = format!("this epoch already works on {}", record.url);
+                return Err(WorkspaceError::refused("repository", repo.url.as_str(), rule));
+            }
+            return Worktree::new(slot, mirror, &record, None, lock);
+        }
+        // Half made, so without work in it.
+        slot.clear().await?;
+        let origin = Origin::fetch(&mirror, job, resume).await?;
+        let record = Record {
+            job,
+            epoch,
+            repo: repo.name.clone(),
+            url: repo.url.as_str().to_owned(),
+            base: origin.base.clone().map(String::from),
+            started_from: origin.from.clone().map(String::from),
+            start: origin.start,
+            quarantined: false,
+        };
+        let built = self.build(&slot, &mirror, &origin).await;
+        if let Err(error) = built {
+            // Best effort: the next checkout clears what is left.
+            let _ = slot.clear().await;
+            return Err(error);
+        }
+        slot.write(&record)?;
+        Worktree::new(slot, mirror, &record, origin.wip, lock)
+    }
+
+    /// Folders of jobs that were under way when their agent died; those in use are not among them.
+    pub async fn find_leftovers(&self) -> Vec<Leftover> {
+        let mut found = Vec::new();
+        for slot in self.slots() {
+            match slot.try_lock() {
+                Ok(Some(_free)) if slot.read().is_some() => {
+                    found.push(Leftover { job: slot.job, epoch: slot.epoch, path: slot.tree() });
+                }
+                Ok(Some(lock)) => {
+                    // Died while it was being made: no engine has been in it.
+                    if slot.clear().await.is_ok() {
+                        lock.remove();
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => tracing::warn!(job = %slot.job, %error, "a leftover cannot be looked at"),
+            }
+        }
+        found
+    }
+
+    /// Takes a leftover in hand again, to go on with it, save it or quarantine it.
+    pub fn adopt(&self, leftover: &Leftover) -> Result<Worktree, WorkspaceError> {
+        let (job, epoch) = (leftover.job, leftover.epoch);
+        let slot = self.slot(job, epoch);
+        let lock = slot.try_lock()?.ok_or(WorkspaceError::InUse { job, epoch })?;
+        self.adopt_locked(slot, lock)
+    }
+
+    pub(crate) fn adopt_locked(&self, slot: Slot, lock: FileLock) -> Result<Worktree, WorkspaceError> {
+        let record = slot.read().ok_or_else(|| {
+            WorkspaceError::refused(
+                "work folder",
+                &slot.folder.to_string_lossy(),
+                "it is gone, or was never finished",
+            )
+        })?;
+        let mirror = self.mirror(&record.source()?);
+        Worktree::new(slot, mirror, &record, None, lock)
+    }
+
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        let entries = std::fs::read_dir(self.inner.base.join("work")).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut ids: Vec<_> = names.filter_map(|name| Slot::parse_name(&name)).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(job, epoch)| self.slot(job, epoch)).collect()
+    }
+
+    async fn build(&self, slot: &Slot, mirror: &Mirror, origin: &Origin) -> Result<(), WorkspaceError> {
+        let tree = slot.tree();
+        std::fs::create_dir_all(&tree).map_err(WorkspaceError::io(&tree))?;
+        let git_dir = tree.join(".git");
+        let format = origin.from.as_ref().map_or("sha1", CommitId::object_format);
+        let branch = job_branch(slot.job, slot.epoch);
+        self.git()
+            .anywhere("making the work folder")
+            .args(["init", "--quiet", "--template="])
+            .args([format!("--object-format={format}"), format!("--initial-branch={branch}")])
+            .arg("--end-of-options")
+            .arg(&tree)
+            .run()
+            .await?;
+        borrow_objects(&git_dir, mirror)?;
+        self.configure(&git_dir, mirror).await?;
+        // With the objects borrowed, this copies names only.
+        self.git()
+            .at(&git_dir, "copying refs")
+            .args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"])
+            .arg("--end-of-options")
+            .arg(mirror.dir())
+            .args(["+refs/remotes/origin/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"])
+            .local_source()
+            .run()
+            .await?;
+        if let OriginHead::Branch { name, .. } = &origin.head {
+            let target = format!("refs/remotes/origin/{name}");
+            let call = self.git().at(&git_dir, "noting the origin's branch");
+            call.args(["symbolic-ref", "refs/remotes/origin/HEAD", &target]).run().await?;
+        }
+        if let Some(from) = &origin.from {
+            self.git()
+                .at(&git_dir, "checking out")
+                .arg("--work-tree")
+                .arg(&tree)
+                .args(["checkout", "--quiet", "--no-guess", "-B", &branch, from.as_str(), "--"])
+                // Large files may come from the origin while they are checked out.
+                .over(mirror.url().protocol())
+                .run()
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn configure(&self, git_dir: &std::path::Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
+        let set = |key: &'static str, value: &str| {
+            let call = self.git().at(git_dir, "configuring the work folder");
+            call.args(["config", "--replace-all", key, value]).run()
+        };
+        set("remote.origin.url", mirror.url().as_str()).await?;
+        set("remote.origin.pushurl", NO_PUSH).await?;
+        set("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*").await?;
+        // A background job of git's would outlive the engine.
+        set("gc.auto", "0").await?;
+        set("maintenance.auto", "false").await?;
+        let email = self.git().at(git_dir, "looking for an identity").args(["config", "--get", "user.email"]);
+        if !email.run_any().await?.status.success() {
+            let identity = &self.inner.policy.identity;
+            set("user.name", &identity.name).await?;
+            set("user.email", &identity.email).await?;
+        }
+        Ok(())
+    }
+}
+
+fn borrow_objects(git_dir: &std::path::Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
+    let info = git_dir.join("objects").join("info");
+    let attempt = || {
+        std::fs::create_dir_all(&info)?;
+        let mut line = mirror.dir().join("objects").into_os_string();
+        line.push("\n");
+        std::fs::write(info.join("alternates"), line.as_encoded_bytes())
+    };
+    attempt().map_err(WorkspaceError::io(&info))
+}
+
+/// What the origin has for this job, and where the work begins.
+struct Origin {
+    head: OriginHead,
+    wip: Option<CommitId>,
+    from: Option<CommitId>,
+    base: Option<CommitId>,
+    start: Start,
+}
+
+impl Origin {
+    async fn fetch(mirror: &Mirror, job: JobId, resume: Option<&Checkpoint>) -> Result<Self, WorkspaceError> {
+        let locked = mirror.lock().await?;
+        let head = locked.refresh().await?;
+        locked.note_use()?;
+        let wip = locked.fetch_branch(&wip_branch(job), &fetched_wip_ref(job)).await?;
+        let checkpoint = match resume {
+            Some(checkpoint) => find_checkpoint(&locked, job, checkpoint, wip.as_ref()).await?,
+            None => None,
+        };
+        let start = match (resume, &checkpoint) {
+            (Some(_), Some(_)) => Start::Resumed,
+            (Some(asked), None) if asked.wip_ref.is_some() || asked.commit.is_some() => {
+                Start::CheckpointMissing
+            }
+            _ => Start::Fresh,
+        };
+        let base = match (&checkpoint, head.commit()) {
+            (Some(from), Some(head)) => locked.merge_base(from, head).await?,
+            (_, head) => head.cloned(),
+        };
+        let from = checkpoint.or_else(|| head.commit().cloned());
+        Ok(Self { head, wip, from, base, start })
+    }
+}
+
+/// The commit that the coordinator recorded, wherever it is; without one, the newest on the branch.
+async fn find_checkpoint(
+    locked: &LockedMirror<'_>,
+    job: JobId,
+    checkpoint: &Checkpoint,
+    fetched_wip: Option<&CommitId>,
+) -> Result<Option<CommitId>, WorkspaceError> {
+    let branch = checkpoint.wip_ref.as_deref().map(|name| checked_branch(job, name)).transpose()?;
+    let recorded: Option<CommitId> = checkpoint.commit.as_deref().map(str::parse).transpose()?;
+    let mut fetched = fetched_wip.cloned();
+    if let Some(branch @ OurBranch::Job(..)) = branch {
+        fetched =
+            locked.fetch_branch(&branch.name(), &format!("refs/giga/fetched/{}", branch.name())).await?;
+    }
+    match (recorded, branch) {
+        (Some(recorded), _) => locked.commit_at(recorded.as_str()).await,
+        (None, Some(branch)) => Ok(match fetched {
+            Some(commit) => Some(commit),
+            None => locked.commit_at(&head_ref(&branch.name())).await?,
+        }),
+        (None, None) => Ok(None),
+    }
+}
+
+/// A checkpoint may only name branches of its own job.
+fn checked_branch(job: JobId, name: &str) -> Result<OurBranch, WorkspaceError> {
+    let short = name.strip_prefix("refs/heads/").unwrap_or(name);
+    match OurBranch::parse(short) {
+        Some(branch @ (OurBranch::Wip(_) | OurBranch::Job(..))) if branch.job() == job => Ok(branch),
+        _ => Err(WorkspaceError::refused(
+            "checkpoint",
+            name,
+            format!("job {job} resumes from {}", wip_branch(job)),
+        )),
+    }
+}

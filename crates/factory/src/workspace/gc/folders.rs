@@ -1,0 +1,100 @@
+//! Work folders of jobs that have ended.
+//!
+//! Never removes one that is held or whose work is not on a ref: what was not saved goes to quarantine first.
+
+use super::super::Workspace;
+use super::super::error::WorkspaceError;
+use super::super::record::Slot;
+use super::super::refs::{head_ref, job_branch, quarantine_branch};
+use super::super::snapshot::Missing;
+use super::super::worktree::Worktree;
+use super::{GcKind, GcOptions, GcReport, JobStates, ask, keeps};
+
+impl Workspace {
+    pub(super) async fn gc_folders(
+        &self,
+        known: &dyn JobStates,
+        options: &GcOptions,
+        report: &mut GcReport,
+    ) -> Result<(), WorkspaceError> {
+        let slots = self.slots();
+        let stages = ask(known, slots.iter().map(|slot| slot.job).collect()).await?;
+        for slot in slots {
+            let name = format!("{}.{}", slot.job, slot.epoch);
+            let kind = GcKind::Worktree;
+            if let Some(why) = keeps(stages.get(&slot.job)) {
+                report.kept(kind, name, why);
+                continue;
+            }
+            let Some(lock) = slot.try_lock()? else {
+                report.kept(kind, name, "a running agent holds it");
+                continue;
+            };
+            if slot.read().is_none() {
+                if !options.dry_run {
+                    slot.clear().await?;
+                    lock.remove();
+                }
+                report.removed(kind, name, "half made");
+                continue;
+            }
+            let worktree = self.adopt_locked(slot, lock)?;
+            if options.dry_run {
+                report.removed(kind, name, "the job has ended");
+                continue;
+            }
+            match save_first(&worktree).await {
+                Ok(why) => {
+                    worktree.remove().await?;
+                    report.removed(kind, name, why);
+                }
+                Err(error) => report.kept(kind, name, format!("its work cannot be saved: {error}")),
+            }
+        }
+        if !options.dry_run {
+            self.remove_stale_locks()?;
+        }
+        Ok(())
+    }
+
+    /// Locks whose folders are gone; empty files, but one for each epoch of each job.
+    fn remove_stale_locks(&self) -> Result<(), WorkspaceError> {
+        let entries = std::fs::read_dir(self.inner.base.join("locks")).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let ids = names.filter_map(|name| Slot::parse_name(name.strip_suffix(".work")?));
+        for slot in ids.map(|(job, epoch)| self.slot(job, epoch)) {
+            if let Some(lock) = slot.try_lock()?
+                && !slot.folder.exists()
+            {
+                lock.remove();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes sure that a ref holds all that the folder does.
+async fn save_first(worktree: &Worktree) -> Result<String, WorkspaceError> {
+    let snapshot = worktree.snapshot(Missing::Note).await?;
+    let (job, epoch) = (worktree.job(), worktree.epoch());
+    let mirror = &worktree.mirror;
+    let untouched = snapshot.head == worktree.started_from
+        && snapshot.tree == mirror.tree_of(worktree.started_from.as_ref()).await?;
+    if untouched {
+        return Ok("the job has ended; the folder was as checked out".to_owned());
+    }
+    for branch in [job_branch(job, epoch), quarantine_branch(job, epoch)] {
+        let Some(commit) = mirror.commit_at(&head_ref(&branch)).await? else { continue };
+        let has_files = mirror.tree_of(Some(&commit)).await? == snapshot.tree;
+        let has_commits = match &snapshot.head {
+            Some(head) => mirror.is_ancestor(head, &commit).await?,
+            None => true,
+        };
+        if has_files && has_commits {
+            return Ok(format!("the job has ended; its work is on {branch}"));
+        }
+    }
+    let branch = worktree.quarantine("the job ended before this was handed over").await?;
+    tracing::info!(%job, %branch, "unsaved work of an ended job was kept");
+    Ok(format!("the job has ended; unsaved work was kept on {branch}"))
+}

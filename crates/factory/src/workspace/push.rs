@@ -1,0 +1,178 @@
+//! The only way by which anything leaves this host: three kinds of targets, and quarantine is none of them.
+//!
+//! Never forces. A WIP branch is replaced only when it still is what this holder last saw there.
+
+use giga_domain::{Epoch, JobId};
+
+use super::error::{WorkspaceError, tidy};
+use super::mirror::Mirror;
+use super::refs::{CommitId, OurBranch, fetched_wip_ref, job_branch, parse_trailer, wip_branch};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PushTarget<'a> {
+    /// `seen` is what the origin had when we last looked; `None` when it had nothing.
+    Wip {
+        job: JobId,
+        seen: Option<&'a CommitId>,
+    },
+    Result {
+        job: JobId,
+        epoch: Epoch,
+    },
+    /// A branch of the owner's, checked by `check_target_branch`.
+    Owners(&'a str),
+}
+
+impl PushTarget<'_> {
+    fn branch(self) -> String {
+        match self {
+            Self::Wip { job, .. } => wip_branch(job),
+            Self::Result { job, epoch } => job_branch(job, epoch),
+            Self::Owners(branch) => branch.to_owned(),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PushReply {
+    Done,
+    /// Somebody else wrote first; look again.
+    Raced,
+}
+
+impl Mirror {
+    pub(crate) async fn push(
+        &self,
+        commit: &CommitId,
+        to: PushTarget<'_>,
+    ) -> Result<PushReply, WorkspaceError> {
+        let branch = to.branch();
+        let mut options = vec![];
+        if let PushTarget::Wip { seen, .. } = to {
+            let seen = seen.map_or("", CommitId::as_str);
+            options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));
+        }
+        self.send(&branch, &options, &format!("{commit}:refs/heads/{branch}")).await
+    }
+
+    /// Deletes one of our branches on the origin if it still is where it was when that was decided.
+    pub(crate) async fn push_deletion(
+        &self,
+        branch: OurBranch,
+        at: &CommitId,
+    ) -> Result<PushReply, WorkspaceError> {
+        let name = branch.name();
+        let lease = format!("--force-with-lease=refs/heads/{name}:{at}");
+        self.send(&name, &[lease], &format!(":refs/heads/{name}")).await
+    }
+
+    async fn send(
+        &self,
+        branch: &str,
+        options: &[String],
+        refspec: &str,
+    ) -> Result<PushReply, WorkspaceError> {
+        let output = self
+            .call("pushing")
+            .args(["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"])
+            .args(["--recurse-submodules=no"])
+            .args(options)
+            .args(["--end-of-options", self.url().as_str(), refspec])
+            .over(self.url().protocol())
+            .run_any()
+            .await?;
+        if output.status.success() {
+            return Ok(PushReply::Done);
+        }
+        let text = output.text();
+        let Some(line) = text.lines().find(|line| line.starts_with("!\t")) else {
+            return Err(self.unreachable(output.error()));
+        };
+        if is_race(line) {
+            return Ok(PushReply::Raced);
+        }
+        let detail = tidy(&format!("{}\n{}", line.trim_start_matches("!\t"), output.stderr));
+        Err(WorkspaceError::PushRefused { branch: branch.to_owned(), detail })
+    }
+
+    /// Moves the origin's WIP branch to `commit`, past what older epochs left there, never past a newer one.
+    /// Answers what the origin has now.
+    pub(crate) async fn push_wip(
+        &self,
+        (job, epoch): (JobId, Epoch),
+        commit: &CommitId,
+        seen: Option<CommitId>,
+    ) -> Result<(), WorkspaceError> {
+        let mut seen = seen;
+        for _ in 0..3 {
+            let target = PushTarget::Wip { job, seen: seen.as_ref() };
+            if self.push(commit, target).await? == PushReply::Done {
+                return Ok(());
+            }
+            let locked = self.lock().await?;
+            seen = locked.fetch_branch(&wip_branch(job), &fetched_wip_ref(job)).await?;
+            if let Some(theirs) = &seen {
+                self.check_epoch((job, epoch), theirs).await?;
+            }
+        }
+        let detail = "the branch kept changing under this push".to_owned();
+        Err(WorkspaceError::PushRefused { branch: wip_branch(job), detail })
+    }
+
+    /// The fence as git sees it: work of a newer epoch is never replaced. What nobody signed is not ours to
+    /// replace either.
+    pub(crate) async fn check_epoch(
+        &self,
+        (job, ours): (JobId, Epoch),
+        found: &CommitId,
+    ) -> Result<(), WorkspaceError> {
+        match parse_trailer(&self.message_of(found).await?) {
+            Some((owner, theirs)) if owner == job && theirs <= ours => Ok(()),
+            Some((owner, theirs)) if owner == job => Err(WorkspaceError::Superseded { job, ours, theirs }),
+            _ => {
+                let detail = format!("{found} on it is not a checkpoint of this job");
+                Err(WorkspaceError::PushRefused { branch: wip_branch(job), detail })
+            }
+        }
+    }
+}
+
+/// As git words the refusals that mean "you have not seen the latest".
+fn is_race(line: &str) -> bool {
+    const RACES: [&str; 8] = [
+        "fetch first",
+        "non-fast-forward",
+        "stale info",
+        "needs force",
+        "cannot lock ref",
+        "failed to update ref",
+        "incorrect old value provided",
+        "reference already exists",
+    ];
+    line.rsplit_once('(').is_some_and(|(_, reason)| RACES.iter().any(|race| reason.contains(race)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn races_are_told_from_refusals() {
+        for race in [
+            "!\tabc:refs/heads/main\t[rejected] (fetch first)",
+            "!\tabc:refs/heads/main\t[rejected] (non-fast-forward)",
+            "!\tabc:refs/heads/main\t[rejected] (stale info)",
+            "!\tabc:refs/heads/main\t[remote rejected] (cannot lock ref 'refs/heads/main': is at 1 but expected 2)",
+            "!\tabc:refs/heads/main\t[remote rejected] (failed to update ref)",
+        ] {
+            assert!(is_race(race), "{race}");
+        }
+        for refusal in [
+            "!\tabc:refs/heads/main\t[remote rejected] (pre-receive hook declined)",
+            "!\tabc:refs/heads/main\t[remote rejected] (branch is currently checked out)",
+            "!\tabc:refs/heads/main\t[remote rejected] (protected branch hook declined)",
+        ] {
+            assert!(!is_race(refusal), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A job's place on disk: its folder, its lock, and the note of what it is that survives a crash.
+//!
+//! The note lies beside the work tree, not in it, and is written last: a folder without one is half made and
+//! holds no work. Removal never follows a link.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use giga_domain::{Epoch, JobId};
+use serde::{Deserialize, Serialize};
+
+use super::error::WorkspaceError;
+use super::lock::FileLock;
+use super::policy::{GitUrl, RepoSource};
+use super::refs::{CommitId, parse_epoch};
+
+/// How a checkout began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Start {
+    Fresh,
+    Resumed,
+    /// The checkpoint is on no host that can be reached; the work begins again.
+    CheckpointMissing,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Record {
+    pub(crate) job: JobId,
+    pub(crate) epoch: Epoch,
+    pub(crate) repo: String,
+    pub(crate) url: String,
+    pub(crate) base: Option<String>,
+    pub(crate) started_from: Option<String>,
+    pub(crate) start: Start,
+    /// A fenced holder's: from then on nothing of it leaves this host.
+    #[serde(default)]
+    pub(crate) quarantined: bool,
+}
+
+impl Record {
+    pub(crate) fn source(&self) -> Result<RepoSource, WorkspaceError> {
+        Ok(RepoSource::new(&self.repo, GitUrl::parse(&self.url)?))
+    }
+
+    pub(crate) fn commit(text: Option<&String>) -> Result<Option<CommitId>, WorkspaceError> {
+        text.map(|text| text.parse()).transpose()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Slot {
+    pub(crate) job: JobId,
+    pub(crate) epoch: Epoch,
+    pub(crate) folder: PathBuf,
+    lock: PathBuf,
+}
+
+impl Slot {
+    pub(crate) fn new(base: &Path, job: JobId, epoch: Epoch) -> Self {
+        let name = format!("{job}.{epoch}");
+        let lock = base.join("locks").join(format!("{name}.work"));
+        Self { job, epoch, folder: base.join("work").join(name), lock }
+    }
+
+    /// `None` for what is not named as we would name it.
+    pub(crate) fn parse_name(name: &str) -> Option<(JobId, Epoch)> {
+        let (job, epoch) = name.split_once('.')?;
+        Some((job.parse().ok()?, parse_epoch(epoch)?))
+    }
+
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.folder.join("tree")
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.folder.join("snapshot.index")
+    }
+
+    pub(crate) fn try_lock(&self) -> Result<Option<FileLock>, WorkspaceError> {
+        FileLock::try_acquire(&self.lock)
+    }
+
+    pub(crate) fn read(&self) -> Option<Record> {
+        let text = std::fs::read(self.folder.join("job.json")).ok()?;
+        let record: Record = serde_json::from_slice(&text).ok()?;
+        (record.job == self.job && record.epoch == self.epoch).then_some(record)
+    }
+
+    /// Whole or not at all.
+    pub(crate) fn write(&self, record: &Record) -> Result<(), WorkspaceError> {
+        let path = self.folder.join("job.json");
+        let attempt = || {
+            let text = serde_json::to_vec_pretty(record)?;
+            let fresh = self.folder.join("job.json.new");
+            std::fs::write(&fresh, text)?;
+            std::fs::rename(&fresh, &path)
+        };
+        attempt().map_err(WorkspaceError::io(&path))
+    }
+
+    pub(crate) async fn clear(&self) -> Result<(), WorkspaceError> {
+        remove_folder(self.folder.clone()).await
+    }
+}
+
+/// Removes a folder and all in it, links as links. Folders that an engine made unwritable are opened up first.
+pub(crate) async fn remove_folder(path: PathBuf) -> Result<(), WorkspaceError> {
+    let removal = tokio::task::spawn_blocking({
+        let path = path.clone();
+        move || match remove_all(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                open_up(&path)?;
+                remove_all(&path)
+            }
+            other => other,
+        }
+    });
+    removal.await.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(WorkspaceError::io(path))
+}
+
+fn remove_all(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn open_up(folder: &Path) -> io::Result<()> {
+    if !std::fs::symlink_metadata(folder)?.is_dir() {
+        return Ok(());
+    }
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}

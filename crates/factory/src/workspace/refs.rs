@@ -1,0 +1,249 @@
+//! The names that this factory gives to work: commits, and refs that carry job and epoch.
+//!
+//! Refs are built from ids that were parsed, never from text; text from outside is only ever compared with them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use giga_domain::{Epoch, JobId};
+
+use super::error::WorkspaceError;
+
+/// A full commit id in lower-case hex, so that it can never be taken for a ref or an option.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(String);
+
+impl CommitId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn object_format(&self) -> &'static str {
+        if self.0.len() == 64 { "sha256" } else { "sha1" }
+    }
+}
+
+impl FromStr for CommitId {
+    type Err = WorkspaceError;
+    fn from_str(text: &str) -> Result<Self, WorkspaceError> {
+        let is_hex = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
+        if is_hex && matches!(text.len(), 40 | 64) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(WorkspaceError::refused("commit", text, "a commit is 40 or 64 lower-case hex digits"))
+        }
+    }
+}
+
+impl fmt::Display for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<CommitId> for String {
+    fn from(id: CommitId) -> Self {
+        id.0
+    }
+}
+
+impl AsRef<str> for CommitId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where interrupted work waits: one per job, moved on by each holder in turn.
+pub fn wip_branch(job: JobId) -> String {
+    format!("aq/wip/{job}")
+}
+
+/// What a run hands over. The epoch in the name keeps a zombie off its successor's branch.
+pub fn job_branch(job: JobId, epoch: Epoch) -> String {
+    format!("aq/job/{job}/{epoch}")
+}
+
+/// What a fenced holder had; stays on its host.
+pub fn quarantine_branch(job: JobId, epoch: Epoch) -> String {
+    format!("aq/quarantine/{job}/{epoch}")
+}
+
+pub(crate) fn head_ref(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
+/// The engine's own HEAD as last read; keeps its commits from being pruned between two reads.
+pub(crate) fn engine_ref(job: JobId, epoch: Epoch) -> String {
+    format!("refs/giga/engine/{job}/{epoch}")
+}
+
+/// The origin's WIP as last fetched.
+pub(crate) fn fetched_wip_ref(job: JobId) -> String {
+    format!("refs/giga/wip/{job}")
+}
+
+/// The origin's HEAD as last fetched.
+pub(crate) const ORIGIN_HEAD: &str = "refs/giga/origin-head";
+
+/// Marks a commit as made for one epoch of one job.
+pub(crate) fn trailer(job: JobId, epoch: Epoch) -> String {
+    format!("{TRAILER}{job}/{epoch}")
+}
+
+const TRAILER: &str = "Gigafactory-Job: ";
+
+/// The job and epoch that a commit message ends with. Only the last line counts: titles and bodies come from
+/// jobs, and the line after them is ours.
+pub(crate) fn parse_trailer(message: &str) -> Option<(JobId, Epoch)> {
+    let (job, epoch) = message.trim_end().lines().next_back()?.strip_prefix(TRAILER)?.split_once('/')?;
+    Some((job.parse().ok()?, parse_epoch(epoch)?))
+}
+
+/// One of ours, by its branch name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum OurBranch {
+    Wip(JobId),
+    Job(JobId, Epoch),
+    Quarantine(JobId, Epoch),
+}
+
+impl OurBranch {
+    /// `None` for whatever is not spelled exactly as we would spell it.
+    pub(crate) fn parse(branch: &str) -> Option<Self> {
+        let rest = branch.strip_prefix("aq/")?;
+        let (kind, rest) = rest.split_once('/')?;
+        let parsed = match kind {
+            "wip" => Self::Wip(rest.parse().ok()?),
+            "job" | "quarantine" => {
+                let (job, epoch) = rest.split_once('/')?;
+                let (job, epoch) = (job.parse().ok()?, parse_epoch(epoch)?);
+                if kind == "job" { Self::Job(job, epoch) } else { Self::Quarantine(job, epoch) }
+            }
+            _ => return None,
+        };
+        (parsed.name() == branch).then_some(parsed)
+    }
+
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Wip(job) => wip_branch(job),
+            Self::Job(job, epoch) => job_branch(job, epoch),
+            Self::Quarantine(job, epoch) => quarantine_branch(job, epoch),
+        }
+    }
+
+    pub(crate) const fn job(self) -> JobId {
+        match self {
+            Self::Wip(job) | Self::Job(job, _) | Self::Quarantine(job, _) => job,
+        }
+    }
+}
+
+pub(crate) fn parse_epoch(text: &str) -> Option<Epoch> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| plain).map(Epoch)
+}
+
+/// A branch that work may be merged into. Stricter than git: what it lets through is safe as an argument, a
+/// path and a refspec, and it is never one of ours.
+pub(crate) fn check_target_branch(branch: &str) -> Result<(), WorkspaceError> {
+    let part_ok = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '#'))
+            && !part.contains("..")
+            && !part.ends_with('.')
+            && !std::path::Path::new(part).extension().is_some_and(|e| e.eq_ignore_ascii_case("lock"))
+    };
+    let ok = branch.len() <= 200 && branch.split('/').all(part_ok) && branch != "HEAD";
+    if !ok {
+        let rule =
+            "a branch name of letters, digits, `.`, `_`, `-`, `+`, `#` and `/`, such as main or release/2.1";
+        return Err(WorkspaceError::refused("branch", branch, rule));
+    }
+    if branch == "aq" || branch.starts_with("aq/") || branch.starts_with("refs/") {
+        return Err(WorkspaceError::refused("branch", branch, "work is merged into a branch of the owner's"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: &str = "01J9ZK3V5N8Q4W2E6R7T1Y0ABC";
+
+    #[test]
+    fn our_branches_have_one_spelling() {
+        for good in [format!("aq/wip/{JOB}"), format!("aq/job/{JOB}/3"), format!("aq/quarantine/{JOB}/0")] {
+            assert_eq!(OurBranch::parse(&good).map(OurBranch::name), Some(good));
+        }
+        for bad in [
+            "main".to_owned(),
+            "aq/wip/".to_owned(),
+            format!("aq/wip/{}", JOB.to_lowercase()),
+            format!("aq/wip/{JOB}/1"),
+            format!("aq/job/{JOB}"),
+            format!("aq/job/{JOB}/03"),
+            format!("aq/job/{JOB}/+3"),
+            format!("aq/job/{JOB}/-1"),
+            format!("aq/job/../{JOB}/1"),
+            format!("aq/other/{JOB}"),
+            format!("refs/heads/aq/wip/{JOB}"),
+        ] {
+            assert_eq!(OurBranch::parse(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_the_last_line_is_ours() {
+        let job: JobId = JOB.parse().unwrap();
+        let message = format!("wip\n\nGigafactory-Job: {JOB}/9\n\n{}\n", trailer(job, Epoch(2)));
+        assert_eq!(parse_trailer(&message), Some((job, Epoch(2))));
+        assert_eq!(parse_trailer(&format!("{}\nmore", trailer(job, Epoch(2)))), None);
+    }
+
+    #[test]
+    fn target_branches() {
+        for good in ["main", "release/2.1", "dependabot/npm/x-1", "_x"] {
+            assert!(check_target_branch(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "-f",
+            "--force",
+            "a/../b",
+            "a b",
+            "a\nb",
+            "a\0b",
+            "a:b",
+            "+main",
+            "a~1",
+            "a^",
+            "x.lock",
+            "a/",
+            "/a",
+            "HEAD",
+            "refs/heads/x",
+            "aq/job/x",
+            "a@{1}",
+            "a*",
+            "é",
+        ] {
+            assert!(check_target_branch(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn commits() {
+        assert!("a".repeat(40).parse::<CommitId>().is_ok());
+        for bad in ["", "HEAD", "--all", "A234567890123456789012345678901234567890"] {
+            assert!(bad.parse::<CommitId>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A job's work folder while this process holds it.
+//!
+//! Never shared: its lock is held for as long as the value lives, so neither another agent nor the garbage
+//! collector touches it. What is saved and handed over is in `result`.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use giga_domain::{Epoch, JobId};
+
+use super::error::WorkspaceError;
+use super::lock::FileLock;
+use super::mirror::Mirror;
+use super::policy::RepoSource;
+use super::record::{Record, Slot, Start};
+use super::refs::{CommitId, engine_ref};
+use super::snapshot::{Missing, Snapshot, Snapshotter};
+
+#[derive(Debug)]
+pub struct Worktree {
+    pub(crate) slot: Slot,
+    pub(crate) mirror: Mirror,
+    path: PathBuf,
+    base: Option<CommitId>,
+    pub(crate) started_from: Option<CommitId>,
+    start: Start,
+    quarantined: AtomicBool,
+    /// One snapshot at a time; what the last one saved.
+    pub(crate) saved: tokio::sync::Mutex<LastSaved>,
+    lock: FileLock,
+}
+
+/// What is known of the last checkpoint, so that an unchanged folder costs neither a commit nor a push.
+#[derive(Debug, Default)]
+pub(crate) struct LastSaved {
+    pub(crate) head: Option<CommitId>,
+    pub(crate) tree: Option<String>,
+    pub(crate) commit: Option<CommitId>,
+    /// What the origin's WIP branch was when we last looked.
+    pub(crate) on_origin: Option<CommitId>,
+}
+
+/// Text of a diff, cut at the limit that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    pub text: String,
+    pub truncated: bool,
+}
+
+impl Worktree {
+    pub(crate) fn new(
+        slot: Slot,
+        mirror: Mirror,
+        record: &Record,
+        on_origin: Option<CommitId>,
+        lock: FileLock,
+    ) -> Result<Self, WorkspaceError> {
+        Ok(Self {
+            path: slot.tree(),
+            slot,
+            mirror,
+            base: Record::commit(record.base.as_ref())?,
+            started_from: Record::commit(record.started_from.as_ref())?,
+            start: record.start,
+            quarantined: AtomicBool::new(record.quarantined),
+            saved: tokio::sync::Mutex::new(LastSaved { on_origin, ..LastSaved::default() }),
+            lock,
+        })
+    }
+
+    pub const fn job(&self) -> JobId {
+        self.slot.job
+    }
+
+    pub const fn epoch(&self) -> Epoch {
+        self.slot.epoch
+    }
+
+    /// Where the engine works.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub const fn repo(&self) -> &RepoSource {
+        self.mirror.source()
+    }
+
+    /// Where the job's changes begin: the commit that it shares with the origin. `None` for an empty origin.
+    pub const fn base(&self) -> Option<&CommitId> {
+        self.base.as_ref()
+    }
+
+    /// What was checked out: the base, or the checkpoint of a resumed job.
+    pub const fn started_from(&self) -> Option<&CommitId> {
+        self.started_from.as_ref()
+    }
+
+    pub const fn start(&self) -> Start {
+        self.start
+    }
+
+    /// Everything that the job has changed so far, committed or not.
+    pub async fn diff(&self, limit_bytes: usize) -> Result<Diff, WorkspaceError> {
+        let _turn = self.saved.lock().await;
+        let snapshot = self.snapshot(Missing::Note).await?;
+        let base = self.mirror.tree_of(self.base()).await?;
+        let output = self
+            .mirror
+            .call("comparing trees")
+            .args(["diff-tree", "-p", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"])
+            .args(["--end-of-options", &base, &snapshot.tree])
+            .at_most(limit_bytes)
+            .run_any()
+            .await?;
+        if !output.status.success() && !output.truncated {
+            return Err(output.error());
+        }
+        Ok(Diff { text: String::from_utf8_lossy(&output.stdout).into_owned(), truncated: output.truncated })
+    }
+
+    /// Removes the folder for good. Whoever calls this has saved what is worth keeping: as a checkpoint, a
+    /// result or in quarantine.
+    pub async fn remove(self) -> Result<(), WorkspaceError> {
+        self.slot.clear().await?;
+        self.mirror.lock().await?.drop_ref(&engine_ref(self.job(), self.epoch())).await?;
+        self.lock.remove();
+        Ok(())
+    }
+
+    pub(crate) async fn snapshot(&self, missing: Missing) -> Result<Snapshot, WorkspaceError> {
+        let started_from = self.started_from.as_ref();
+        Snapshotter { mirror: &self.mirror, slot: &self.slot, started_from }.take(missing).await
+    }
+
+    pub(crate) fn is_quarantined(&self) -> bool {
+        self.quarantined.load(Ordering::SeqCst)
+    }
+
+    /// Noted on disk, so that a restart does not forget it.
+    pub(crate) fn mark_quarantined(&self) -> Result<(), WorkspaceError> {
+        self.quarantined.store(true, Ordering::SeqCst);
+        match self.slot.read() {
+            Some(record) => self.slot.write(&Record { quarantined: true, ..record }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What the event streams of each engine mean. The samples follow the formats that the engines document.
+
+use giga_domain::FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine};
+use giga_factory::engines::{EngineEvent, Price, Usage};
+
+use crate::kit::{Bench, Ran, fixture};
+
+fn bench(engine: &str, sample: &str, last: &str) -> Bench {
+    Bench::new(engine, &[&format!("emit {}", fixture(sample)), last])
+}
+
+async fn run(engine: &str, sample: &str, last: &str) -> Ran {
+    bench(engine, sample, last).run().await
+}
+
+fn usage(tokens: u64, cost_usd_micros: u64) -> Usage {
+    Usage { tokens, cost_usd_micros: Some(cost_usd_micros) }
+}
+
+#[tokio::test]
+async fn claude_succeeds() {
+    let ran = run("claude", "claude-success", "").await;
+    ran.succeeded();
+    assert_eq!(ran.report.session_id.as_deref(), Some("5b0c9a52-5a0e-4c3f-9f0e-0e6f6b1c2d3e"));
+    assert_eq!(ran.report.summary.as_deref(), Some("The greeting is fixed."));
+    assert_eq!(ran.report.usage, usage(26_085, 31_200));
+    // While it ran: each message counted once, at the listed price; at the end, its own word.
+    let tokens: Vec<u64> = ran.usages().iter().map(|usage| usage.tokens).collect();
+    assert_eq!(tokens, [13_044, 13_059, 26_085, 26_085]);
+    let sessions = ran.events.iter().filter(|event| matches!(event, EngineEvent::Session(_))).count();
+    assert_eq!(sessions, 1, "told once");
+    assert_eq!(ran.lines().len(), 9, "every raw line is kept");
+    assert_eq!(ran.notes(), Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn a_resumed_sum_is_not_counted_twice() {
+    let before = usage(20_000, 30_000);
+    let resume = |bench: Bench| {
+        bench.with(|request| {
+            request.resume = Some("5b0c9a52-5a0e-4c3f-9f0e-0e6f6b1c2d3e".into());
+            request.usage_before = before;
+        })
+    };
+    let ran = resume(bench("claude", "claude-success", "")).run().await;
+    assert_eq!(ran.report.usage, usage(6_085, 1_200));
+    let ran = resume(bench("codex", "codex-success", "")).run().await;
+    assert_eq!(ran.report.usage.tokens, 24_885 - 20_000);
+    // opencode counts steps, so there is nothing to take off.
+    let ran = resume(bench("opencode", "opencode-success", "")).run().await;
+    assert_eq!(ran.report.usage, usage(44_094, 3_500));
+    // A sum that is smaller than what was before cannot contain it.
+    let ran =
+        resume(bench("claude", "claude-budget", "")).with(|request| request.usage_before = usage(0, 900_000));
+    assert_eq!(ran.run().await.report.usage.cost_usd_micros, Some(520_000));
+}
+
+#[tokio::test]
+async fn claude_fails() {
+    // Signed out: `success` and `is_error` in one event.
+    let ran = run("claude", "claude-signed-out", "exit 1").await;
+    ran.failed(NoEngine, false);
+    let ran = run("claude", "claude-rate-limit", "exit 1").await;
+    ran.failed(Infrastructure, true);
+    assert!(
+        ran.notes()[0].contains("five_hour rate limit is used up, until 1778565600"),
+        "{:?}",
+        ran.notes()
+    );
+    run("claude", "claude-budget", "exit 1").await.failed(BudgetExceeded, false);
+}
+
+#[tokio::test]
+async fn exit_statuses_are_not_believed() {
+    let error =
+        r#"print {"type":"result","subtype":"error_during_execution","is_error":true,"errors":["it broke"]}"#;
+    let ran = Bench::new("claude", &[error, "exit 0"]).run().await;
+    ran.failed(Crash, true);
+    assert_eq!(ran.failure().detail, "it broke");
+
+    let ran = run("claude", "claude-success", "exit 1").await;
+    ran.succeeded();
+    assert!(ran.notes()[0].contains("then ended with exit status: 1"), "{:?}", ran.notes());
+
+    for engine in ["claude", "codex", "opencode", "gemini"] {
+        let ran = Bench::new(engine, &["print all is well", "exit 0"]).run().await;
+        ran.failed(Crash, true);
+        assert!(ran.failure().detail.contains("without saying that it was done"), "{:?}", ran.failure());
+    }
+}
+
+#[tokio::test]
+async fn garbage_and_broken_lines_mean_nothing() {
+    let ran = run("claude", "claude-broken", "exit 0").await;
+    ran.failed(Crash, true);
+    assert_eq!(ran.report.session_id.as_deref(), Some("44444444-4444-4444-8444-444444444444"));
+    assert_eq!(ran.lines().len(), 7);
+    for engine in ["codex", "opencode", "gemini"] {
+        run(engine, "claude-broken", "exit 0").await.failed(Crash, true);
+    }
+}
+
+#[tokio::test]
+async fn a_huge_event_line_before_the_end_does_no_harm() {
+    let ran = Bench::new("codex", &["long-line 3000000", &format!("emit {}", fixture("codex-success"))])
+        .run()
+        .await;
+    ran.succeeded();
+}
+
+#[tokio::test]
+async fn codex_succeeds() {
+    let ran = bench("codex", "codex-success", "")
+        .configured(|config| config.codex.model = Some("gpt-5-codex".into()))
+        .run()
+        .await;
+    ran.succeeded();
+    assert_eq!(ran.report.session_id.as_deref(), Some("0199a213-81c0-7800-8aa1-bbab2a035a53"));
+    assert_eq!(ran.report.summary.as_deref(), Some("The greeting is fixed."));
+    // 315 × 1.25 + 24448 × 0.125 + 122 × 10
+    assert_eq!(ran.report.usage, usage(24_885, 4_670));
+    assert_eq!(ran.notes(), ["a feature is deprecated"], "a passing error is no end");
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_priced_dear_and_said_so() {
+    let ran = run("codex", "codex-success", "").await;
+    assert_eq!(ran.report.usage, usage(24_885, 315 * 5 + 24_448 / 2 + 122 * 30));
+    assert!(ran.notes()[1].contains("did not name its model"), "{:?}", ran.notes());
+    let own = Price { input: 1.0, cached_input: 0.0, output: 0.0 };
+    let ran = bench("gemini", "gemini-error", "exit 54")
+        .configured(|config| config.prices = [("gemini-next".to_owned(), own)].into())
+        .run()
+        .await;
+    assert_eq!(ran.report.usage, usage(100, 90));
+    assert_eq!(ran.notes(), Vec::<&str>::new());
+    let ran = run("gemini", "gemini-error", "exit 54").await;
+    assert!(ran.notes()[0].contains("no price is known for the model gemini-next"), "{:?}", ran.notes());
+}
+
+#[tokio::test]
+async fn codex_fails() {
+    run("codex", "codex-signed-out", "exit 1").await.failed(NoEngine, false);
+    run("codex", "codex-rate-limit", "exit 1").await.failed(Infrastructure, true);
+    run("codex", "codex-cut-off", "exit 0").await.failed(Crash, true);
+    let ran = Bench::new("codex", &["complain Not logged in", "exit 1"]).run().await;
+    ran.failed(NoEngine, false);
+}
+
+#[tokio::test]
+async fn opencode_succeeds() {
+    let ran = run("opencode", "opencode-success", "").await;
+    ran.succeeded();
+    assert_eq!(ran.report.session_id.as_deref(), Some("ses_494719016ffe85dkDMj0FPRbHK"));
+    assert_eq!(ran.report.summary.as_deref(), Some("The greeting is fixed."));
+    assert_eq!(ran.report.usage, usage(44_094, 3_500));
+    let ran = run("opencode", "opencode-done", "").await;
+    ran.succeeded();
+    assert_eq!(ran.notes(), ["opencode was refused permissions: bash"]);
+}
+
+#[tokio::test]
+async fn opencode_fails() {
+    run("opencode", "opencode-error", "exit 0").await.failed(NoEngine, false);
+    let ran = run("opencode", "opencode-length", "exit 0").await;
+    ran.failed(Crash, false);
+    assert!(ran.failure().detail.contains("length"));
+}
+
+#[tokio::test]
+async fn gemini_succeeds() {
+    let ran = run("gemini", "gemini-success", "").await;
+    ran.succeeded();
+    assert_eq!(ran.report.session_id.as_deref(), Some("a1b2c3d4-0000-4000-8000-000000000000"));
+    assert_eq!(ran.report.summary.as_deref(), Some("The greeting is fixed."));
+    // 6000 × 1.25 + 4000 × 0.125 + 1000 × 10: thoughts are output
+    assert_eq!(ran.report.usage, usage(11_000, 18_000));
+    assert_eq!(ran.notes(), ["a loop was suspected"]);
+}
+
+#[tokio::test]
+async fn gemini_fails() {
+    run("gemini", "gemini-error", "exit 54").await.failed(Infrastructure, true);
+    run("gemini", "gemini-quota", "exit 1").await.failed(Infrastructure, true);
+    for (status, reason, retryable) in [
+        (41, NoEngine, false),
+        (42, Crash, false),
+        (44, Infrastructure, false),
+        (52, NoEngine, false),
+        (53, BudgetExceeded, false),
+        (54, Infrastructure, true),
+        (55, NoEngine, false),
+        (130, Crash, true),
+        (1, Crash, true),
+    ] {
+        let ran = Bench::new("gemini", &["complain it is so", &format!("exit {status}")]).run().await;
+        ran.failed(reason, retryable);
+        assert!(ran.failure().detail.contains("it is so"), "{:?}", ran.failure());
+    }
+}
+
+/// A job that moved to another machine brings a session that is not there.
+#[tokio::test]
+async fn a_session_of_another_machine_is_begun_anew() {
+    let claude = format!("without --resume emit {}", fixture("claude-success"));
+    let codex = format!("without resume emit {}", fixture("codex-success"));
+    let opencode = format!("without -s emit {}", fixture("opencode-success"));
+    let gemini = format!("without --resume=ses-1 emit {}", fixture("gemini-success"));
+    for (engine, refusal, success) in [
+        ("claude", "on --resume complain No conversation found with session ID: ses-1", claude),
+        ("codex", "on resume complain Error: no rollout found for thread id ses-1", codex),
+        ("opencode", "on -s complain Error: Session not found", opencode),
+        ("gemini", "on --resume=ses-1 complain Error resuming session: Invalid session identifier", gemini),
+    ] {
+        let bench = Bench::new(engine, &[refusal, &success]);
+        let ran = bench
+            .with(|request| {
+                request.resume = Some("ses-1".into());
+                request.usage_before = usage(1_000, 1_000);
+            })
+            .run()
+            .await;
+        ran.succeeded();
+        assert!(ran.notes().iter().any(|note| note.contains("not on this machine")), "{engine}");
+        let fresh = Bench::new(engine, &[&success]).run().await;
+        assert_eq!(ran.report.usage, fresh.report.usage, "{engine}: nothing is taken off a new session");
+    }
+}
+
+#[tokio::test]
+async fn a_finished_run_over_its_budget_is_kept_and_noted() {
+    let bench = bench("codex", "codex-success", "").with(|request| request.budget.tokens = Some(10));
+    let ran = bench.run().await;
+    // Its only count comes with its last event.
+    ran.succeeded();
+    assert!(ran.notes().iter().any(|note| note.contains("24885 tokens are used")), "{:?}", ran.notes());
+}

@@ -1,0 +1,12 @@
+//! Engines from outside: real processes that behave badly, recorded event streams, and a small Devin.
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod argv;
+mod devin;
+mod dialects;
+mod isolation;
+mod kit;
+mod lifecycle;
+mod output;
+mod preflight;
+mod templates;

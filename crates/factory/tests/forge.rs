@@ -1,0 +1,8 @@
+//! Pull requests against a fake GitHub that loses replies and fails, and against a fake `gh`.
+
+mod forge {
+    mod fake;
+
+    mod gh;
+    mod rest;
+}

@@ -1,0 +1,156 @@
+//! Merging on the coordinator's word: once, without force, and with a clear answer when it cannot be.
+
+use std::os::unix::fs::PermissionsExt;
+
+use giga_domain::Epoch;
+use giga_factory::workspace::{MergeOutcome, WorkspaceError, job_branch};
+
+use super::fixture::{Fixture, finish, git, job, order, write};
+
+#[tokio::test]
+async fn a_repeated_order_finds_the_merge() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let order = order(&worktree, &result);
+    let MergeOutcome::Merged { commit, into } = host.merge(&order).await.unwrap() else { panic!("merged") };
+    assert_eq!(into, "main");
+    assert_eq!(git(&fixture.origin(), &["rev-parse", "main"]), commit.as_str());
+    let message = git(&fixture.origin(), &["log", "-1", "--format=%B", "main"]);
+    assert!(message.starts_with("Merge the result") && message.contains(&format!("{}/1", job(1))));
+
+    fixture.push_from_outside("later.txt", "later");
+    let again = MergeOutcome::AlreadyMerged { commit, into };
+    assert_eq!(host.merge(&order).await.unwrap(), again);
+    // Another host, after the branch was cleaned up.
+    git(&fixture.origin(), &["branch", "--quiet", "-D", &result.branch]);
+    assert_eq!(fixture.host("two").merge(&order).await.unwrap(), again);
+    let merges = git(&fixture.origin(), &["rev-list", "--merges", "--count", "main"]);
+    assert_eq!(merges, "1");
+}
+
+#[tokio::test]
+async fn another_host_may_do_the_merging() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let worktree = fixture.checkout(&one, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let merged = two.merge(&order(&worktree, &result)).await.unwrap();
+    assert!(matches!(merged, MergeOutcome::Merged { .. }));
+    assert_eq!(fixture.show("main:a.txt"), "a");
+}
+
+#[tokio::test]
+async fn a_conflict_names_its_files_and_changes_nothing() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    write(worktree.path(), "src/lib.txt", "one\nours\nthree\n");
+    write(worktree.path(), "new.txt", "fine\n");
+    let result = finish(&worktree, "README.md", "ours\n").await;
+    fixture.push_from_outside("README.md", "theirs\n");
+    fixture.push_from_outside("src/lib.txt", "one\ntheirs\nthree\n");
+    let before = git(&fixture.origin(), &["rev-parse", "main"]);
+    let outcome = host.merge(&order(&worktree, &result)).await.unwrap();
+    let MergeOutcome::Conflict { files, detail } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(files, ["README.md", "src/lib.txt"]);
+    assert!(detail.contains("CONFLICT"), "{detail}");
+    assert_eq!(git(&fixture.origin(), &["rev-parse", "main"]), before);
+}
+
+/// The origin's own hook plays the competitor: on the first pushes to main it moves main itself, then lets git
+/// find out.
+fn race(fixture: &Fixture, times: usize) {
+    let hook = fixture.origin().join("hooks/pre-receive");
+    let origin = fixture.origin();
+    let script = format!(
+        "#!/bin/sh\n\
+         unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES\n\
+         cd '{origin}' || exit 1\n\
+         while read -r old new ref; do [ \"$ref\" = refs/heads/main ] || exit 0; done\n\
+         n=$(cat races 2>/dev/null || echo 0)\n\
+         [ \"$n\" -ge {times} ] && exit 0\n\
+         echo $((n + 1)) > races\n\
+         export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x\n\
+         c=$(git commit-tree -m \"race $n\" -p main 'main^{{tree}}') && git update-ref refs/heads/main \"$c\"\n",
+        origin = origin.display()
+    );
+    write(&fixture.origin(), "hooks/pre-receive", &script);
+    std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn a_push_that_lost_a_race_is_tried_again() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    race(&fixture, 3);
+    let merged = host.merge(&order(&worktree, &result)).await.unwrap();
+    assert!(matches!(merged, MergeOutcome::Merged { .. }), "{merged:?}");
+    let log = git(&fixture.origin(), &["log", "--format=%s", "--first-parent", "main"]);
+    assert_eq!(log, "Merge the result\nrace 2\nrace 1\nrace 0\nfirst");
+}
+
+#[tokio::test]
+async fn racing_for_ever_ends_with_an_answer() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    race(&fixture, 1_000);
+    let refused = host.merge(&order(&worktree, &result)).await.unwrap_err();
+    assert!(refused.to_string().contains("others pushed first"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_origin_that_says_no_is_quoted() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    write(&fixture.origin(), "hooks/pre-receive", "#!/bin/sh\necho main is frozen >&2\nexit 1\n");
+    let hook = fixture.origin().join("hooks/pre-receive");
+    std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = host.merge(&order(&worktree, &result)).await.unwrap_err();
+    assert!(matches!(refused, WorkspaceError::PushRefused { .. }));
+    assert!(refused.to_string().contains("main is frozen") && !refused.is_retryable(), "{refused}");
+}
+
+#[tokio::test]
+async fn an_order_must_fit_what_it_is_about() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let good = order(&worktree, &result);
+
+    let mut zombie = good.clone();
+    zombie.epoch = Epoch(2);
+    let mut foreign = good.clone();
+    foreign.branch = job_branch(job(2), Epoch(1));
+    let mut moved = good.clone();
+    moved.commit = "1".repeat(40).parse().unwrap();
+    let mut hostile = good.clone();
+    hostile.into = Some("--force".to_owned());
+    let mut sideways = good.clone();
+    sideways.into = Some("aq/job/x".to_owned());
+    for order in [zombie, foreign, moved, hostile, sideways] {
+        let refused = host.merge(&order).await;
+        assert!(matches!(refused, Err(WorkspaceError::Refused { .. })), "{order:?}: {refused:?}");
+    }
+    assert_eq!(git(&fixture.origin(), &["log", "--format=%s", "main"]), "first");
+}
+
+#[tokio::test]
+async fn unrelated_histories_are_a_conflict() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    git(worktree.path(), &["checkout", "--quiet", "--orphan", "fresh"]);
+    git(worktree.path(), &["commit", "--quiet", "-m", "from nothing"]);
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let outcome = host.merge(&order(&worktree, &result)).await.unwrap();
+    assert!(matches!(outcome, MergeOutcome::Conflict { .. }), "{outcome:?}");
+}

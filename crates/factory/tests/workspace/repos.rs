@@ -1,0 +1,110 @@
+//! Which repositories a host knows and which it refuses.
+
+use giga_domain::Epoch;
+use giga_factory::workspace::{GitPolicy, MergeOutcome, Workspace, WorkspaceError};
+
+use super::fixture::{Fixture, finish, git, job, order, write};
+
+fn with_repos(fixture: &Fixture) -> Workspace {
+    let repos = fixture.path().join("repos");
+    std::fs::create_dir_all(&repos).unwrap();
+    // Nothing is allowed by URL: the owner's folders are enough.
+    let policy = GitPolicy { repos: Some(repos), ..GitPolicy::default() };
+    Workspace::open(fixture.path().join("one"), policy).unwrap()
+}
+
+#[tokio::test]
+async fn folders_and_mirrors_are_discovered() {
+    let fixture = Fixture::new();
+    let host = with_repos(&fixture);
+    let repos = fixture.path().join("repos");
+    git(&repos, &["clone", "--quiet", &fixture.url(), "hello"]);
+    git(&repos, &["init", "--quiet", "--initial-branch=main", "alone"]);
+    git(&repos, &["init", "--quiet", "--bare", "kept.git"]);
+    git(&repos, &["clone", "--quiet", &fixture.url(), "evil"]);
+    git(&repos.join("evil"), &["config", "remote.origin.url", "ext::sh -c 'touch canary'"]);
+    write(&repos, "no-repository/x", "x");
+    write(&repos, "-rf/.git/HEAD", "ref: refs/heads/main");
+
+    let found = host.discover().await;
+    let names: Vec<_> = found.iter().map(|repo| repo.name.as_str()).collect();
+    assert_eq!(names, ["alone", "hello", "kept"]);
+    let hello = found.iter().find(|repo| repo.name == "hello").unwrap();
+    assert_eq!((hello.url.as_str(), hello.last_used_at), (fixture.url().as_str(), None));
+
+    let source = host.resolve("hello").await.unwrap();
+    let worktree = host.checkout(job(1), Epoch(1), &source, None).await.unwrap();
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    assert!(matches!(host.merge(&order(&worktree, &result)).await.unwrap(), MergeOutcome::Merged { .. }));
+    let used = host.discover().await.into_iter().find(|repo| repo.name == "hello").unwrap();
+    assert!(used.last_used_at.is_some());
+    assert_eq!(host.resolve(&fixture.url()).await.unwrap(), source, "a known repository by its URL");
+}
+
+#[tokio::test]
+async fn a_mirror_is_known_by_its_name_afterwards() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    assert!(matches!(host.resolve("origin").await, Err(WorkspaceError::UnknownRepo(_))));
+    let _worktree = fixture.checkout(&host, job(1), 1).await;
+    assert_eq!(host.resolve("origin").await.unwrap().url.as_str(), fixture.url());
+    let strict = Workspace::open(fixture.path().join("one"), GitPolicy::default()).unwrap();
+    assert!(strict.resolve("origin").await.is_err(), "the allow-list counts as it is now");
+    assert!(strict.discover().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_checkout_without_an_origin_is_its_own_origin() {
+    let fixture = Fixture::new();
+    let host = with_repos(&fixture);
+    let alone = fixture.path().join("repos/my-app");
+    std::fs::create_dir_all(&alone).unwrap();
+    git(&alone, &["init", "--quiet", "--initial-branch=main"]);
+    write(&alone, "x.txt", "x\n");
+    git(&alone, &["add", "."]);
+    git(&alone, &["commit", "--quiet", "-m", "x"]);
+    let source = host.resolve("my-app").await.unwrap();
+    let worktree = host.checkout(job(1), Epoch(1), &source, None).await.unwrap();
+    let result = finish(&worktree, "y.txt", "y\n").await;
+    assert_eq!(git(&alone, &["show", &format!("{}:y.txt", result.branch)]), "y");
+    // Nobody's checked-out branch is moved under their feet; git says what to do about it.
+    let refused = host.merge(&order(&worktree, &result)).await.unwrap_err();
+    assert!(refused.to_string().contains("denyCurrentBranch"), "{refused}");
+}
+
+#[tokio::test]
+async fn hostile_names_and_urls_are_refused_before_git_sees_them() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    for hostile in [
+        "",
+        "..",
+        "../origin.git",
+        "-rf",
+        "--upload-pack=touch canary",
+        "ext::sh -c 'touch canary'",
+        "ext::sh",
+        "a\0b",
+        "a\nb",
+        "/etc",
+        ".git",
+        "https://user:secret@host/x",
+        "ssh://-oProxyCommand=touch/x",
+        "git@-oProxyCommand=touch:x",
+        "file:///etc",
+        "https://host/x",
+        "file:///../etc",
+    ] {
+        let refused = host.resolve(hostile).await.unwrap_err();
+        assert!(
+            matches!(refused, WorkspaceError::Refused { .. } | WorkspaceError::UnknownRepo(_)),
+            "{hostile:?}: {refused}"
+        );
+        assert!(!refused.to_string().contains("secret"), "{refused}");
+        assert_eq!(refused.fail_reason(), giga_domain::FailReason::CapabilityMismatch);
+    }
+    let beside = format!("{}/origin.gitx", fixture.url().trim_end_matches("/origin.git"));
+    let narrow = GitPolicy { allowed: vec![fixture.url()], ..fixture.policy() };
+    let host = Workspace::open(fixture.path().join("two"), narrow).unwrap();
+    assert!(host.resolve(&beside).await.is_err() && host.resolve(&fixture.url()).await.is_ok());
+}

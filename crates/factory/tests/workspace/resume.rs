@@ -1,0 +1,186 @@
+//! Interrupted work goes on: on the same host, on another one, and only from what the job itself left.
+
+use giga_domain::{Checkpoint, Epoch};
+use giga_factory::workspace::{Start, WorkspaceError, wip_branch};
+
+use super::fixture::{Fixture, finish, git, job, order, write};
+
+#[tokio::test]
+async fn another_host_resumes_from_the_pushed_checkpoint() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let first = fixture.checkout(&one, job(1), 1).await;
+    write(first.path(), "engine.txt", "committed before the kill\n");
+    git(first.path(), &["add", "."]);
+    git(first.path(), &["commit", "--quiet", "-m", "before the kill"]);
+    write(first.path(), "open.txt", "not committed\n");
+    let saved = first.checkpoint("every minute", true).await.unwrap().unwrap();
+
+    // The first host is gone. Meanwhile somebody pushed.
+    fixture.push_from_outside("other.txt", "other");
+    let repo = fixture.repo(&two).await;
+    let second = two.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
+    assert_eq!(second.start(), Start::Resumed);
+    assert_eq!(second.started_from().unwrap().as_str(), saved.checkpoint.commit.unwrap());
+    assert_eq!(std::fs::read_to_string(second.path().join("open.txt")).unwrap(), "not committed\n");
+    assert_eq!(git(second.path(), &["status", "--porcelain"]), "");
+
+    let result = finish(&second, "rest.txt", "rest\n").await;
+    assert_eq!(result.files_changed, 3, "counted from where the job began, not from the checkpoint");
+    two.merge(&order(&second, &result)).await.unwrap();
+    let log = git(&fixture.origin(), &["log", "--format=%s", "main"]);
+    assert!(log.contains("before the kill") && log.contains("wip: every minute"), "{log}");
+    assert_eq!(fixture.show("main:open.txt"), "not committed");
+}
+
+#[tokio::test]
+async fn the_same_host_resumes_from_what_was_never_pushed() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let first = fixture.checkout(&host, job(1), 1).await;
+    write(first.path(), "a.txt", "a\n");
+    let saved = first.checkpoint("local", false).await.unwrap().unwrap();
+    assert!(saved.not_pushed.is_some());
+    let repo = fixture.repo(&host).await;
+    let second = host.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
+    assert!(second.path().join("a.txt").is_file());
+
+    let elsewhere = fixture.host("two");
+    let repo = fixture.repo(&elsewhere).await;
+    let lost = elsewhere.checkout(job(1), Epoch(3), &repo, Some(&saved.checkpoint)).await.unwrap();
+    assert_eq!(lost.start(), Start::CheckpointMissing, "it begins again and says so");
+    assert!(!lost.path().join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn without_a_recorded_commit_the_branch_is_enough() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let first = fixture.checkout(&one, job(1), 1).await;
+    write(first.path(), "a.txt", "a\n");
+    first.checkpoint("pushed", true).await.unwrap().unwrap();
+    let repo = fixture.repo(&two).await;
+    let checkpoint = Checkpoint { wip_ref: Some(wip_branch(job(1))), ..Checkpoint::default() };
+    let second = two.checkout(job(1), Epoch(2), &repo, Some(&checkpoint)).await.unwrap();
+    assert_eq!(second.start(), Start::Resumed);
+    let session_only = Checkpoint { session_id: Some("s".to_owned()), ..Checkpoint::default() };
+    let third = two.checkout(job(2), Epoch(1), &repo, Some(&session_only)).await.unwrap();
+    assert_eq!(third.start(), Start::Fresh);
+}
+
+#[tokio::test]
+async fn changes_asked_for_at_review_continue_on_the_result() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let first = fixture.checkout(&one, job(1), 1).await;
+    let result = finish(&first, "a.txt", "a\n").await;
+    let repo = fixture.repo(&two).await;
+    let second = two.checkout(job(1), Epoch(2), &repo, Some(&result.checkpoint())).await.unwrap();
+    assert_eq!(second.started_from(), Some(&result.commit));
+    let result = finish(&second, "b.txt", "b\n").await;
+    assert_eq!(result.files_changed, 2);
+    assert!(git(&fixture.origin(), &["log", "--format=%s", &result.branch]).lines().count() == 3);
+}
+
+#[tokio::test]
+async fn a_zombie_cannot_replace_its_successors_checkpoint() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let zombie = fixture.checkout(&one, job(1), 1).await;
+    write(zombie.path(), "a.txt", "1\n");
+    let saved = zombie.checkpoint("before the pause", true).await.unwrap().unwrap();
+    let repo = fixture.repo(&two).await;
+    let successor = two.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
+
+    // The zombie wakes up first: its successor overrules it.
+    write(zombie.path(), "a.txt", "late\n");
+    zombie.checkpoint("awake again", true).await.unwrap().unwrap();
+    write(successor.path(), "a.txt", "2\n");
+    let overruled = successor.checkpoint("at work", true).await.unwrap().unwrap();
+    assert_eq!(overruled.not_pushed, None);
+
+    // From then on the zombie learns from git what the coordinator will tell it, too.
+    write(zombie.path(), "a.txt", "later\n");
+    let fenced = zombie.checkpoint("once more", true).await.unwrap_err();
+    assert!(matches!(fenced, WorkspaceError::Superseded { theirs: Epoch(2), .. }), "{fenced}");
+    assert_eq!(fixture.show(&format!("{}:a.txt", wip_branch(job(1)))), "2");
+}
+
+#[tokio::test]
+async fn a_kill_in_the_middle_leaves_what_can_be_found_again() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 3).await;
+    write(worktree.path(), "a.txt", "unsaved\n");
+    let path = worktree.path().to_owned();
+    // The lock goes with the process; nothing else is cleaned up.
+    drop(worktree);
+
+    let restarted = fixture.host("one");
+    let leftovers = restarted.find_leftovers().await;
+    assert_eq!(leftovers.len(), 1);
+    assert_eq!((leftovers[0].job, leftovers[0].epoch, &leftovers[0].path), (job(1), Epoch(3), &path));
+    let adopted = restarted.adopt(&leftovers[0]).unwrap();
+    assert!(restarted.adopt(&leftovers[0]).is_err(), "once");
+    let saved = adopted.checkpoint("after a restart", true).await.unwrap().unwrap();
+    assert_eq!(saved.not_pushed, None);
+    assert_eq!(fixture.show(&format!("{}:a.txt", wip_branch(job(1)))), "unsaved");
+    drop(adopted);
+
+    let repo = fixture.repo(&restarted).await;
+    let again = restarted.checkout(job(1), Epoch(3), &repo, None).await.unwrap();
+    assert!(again.path().join("a.txt").is_file(), "the same epoch gets its folder back as it was");
+}
+
+#[tokio::test]
+async fn a_kill_during_checkout_leaves_nothing_to_adopt() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let folder = fixture.path().join(format!("one/work/{}.1", job(1)));
+    write(&folder, "tree/half", "half");
+    assert!(host.find_leftovers().await.is_empty());
+    assert!(!folder.exists(), "half made, without work in it");
+    write(&folder, "tree/half", "half");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    assert!(!worktree.path().join("half").exists());
+}
+
+#[tokio::test]
+async fn locks_of_a_killed_git_do_not_stop_the_next() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    write(worktree.path(), "a.txt", "a\n");
+    let mirror = fixture.mirror("one");
+    write(&mirror, &format!("refs/heads/aq/wip/{}.lock", job(1)), "");
+    write(&mirror, "packed-refs.lock", "");
+    write(worktree.path().parent().unwrap(), "snapshot.index.lock", "");
+    let slug = mirror.file_stem().unwrap().to_str().unwrap().to_owned();
+    write(&fixture.path().join("one/locks"), &format!("{slug}.repo"), "busy\n");
+    assert!(worktree.checkpoint("all the same", true).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_checkpoint_names_only_its_own_job() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let repo = fixture.repo(&host).await;
+    for hostile in [
+        wip_branch(job(2)),
+        "main".to_owned(),
+        "--upload-pack=touch canary".to_owned(),
+        "aq/wip/../../main".to_owned(),
+        format!("{}\nrefs/heads/main", wip_branch(job(1))),
+        format!("aq/quarantine/{}/1", job(1)),
+        String::new(),
+    ] {
+        let checkpoint = Checkpoint { wip_ref: Some(hostile.clone()), ..Checkpoint::default() };
+        let refused = host.checkout(job(1), Epoch(1), &repo, Some(&checkpoint)).await;
+        assert!(matches!(refused, Err(WorkspaceError::Refused { .. })), "{hostile:?}");
+    }
+    for hostile in ["HEAD", "main", "--all", "deadbeef", "../../x"] {
+        let checkpoint = Checkpoint { commit: Some(hostile.to_owned()), ..Checkpoint::default() };
+        let refused = host.checkout(job(1), Epoch(1), &repo, Some(&checkpoint)).await;
+        assert!(matches!(refused, Err(WorkspaceError::Refused { .. })), "{hostile:?}");
+    }
+}
