@@ -3,5 +3,6 @@
 
 mod fixture;
 mod holder;
+mod merge;
 mod properties;
 mod table;
