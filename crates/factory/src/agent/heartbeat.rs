@@ -20,7 +20,8 @@ async fn beat(shared: &Shared) -> Result<Duration, ClientError> {
             capabilities.insert(capability);
         }
     }
-    let used = shared.seat_limit as usize - shared.seats.available_permits().min(shared.seat_limit as usize);
+    // Jobs, not taken seats: the intake keeps one in hand while it waits for work.
+    let used = shared.jobs.len();
     let request = HeartbeatRequest {
         factory_id: shared.id.to_string(),
         capabilities: capabilities.iter().map(ToString::to_string).collect(),

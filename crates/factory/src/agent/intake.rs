@@ -25,11 +25,7 @@ pub(super) async fn forever(shared: &Arc<Shared>, stop: &CancellationToken) -> R
             seat = shared.seats.clone().acquire_owned() => seat,
         };
         let Ok(seat) = seat else { break };
-        let looked = tokio::select! {
-            () = stop.cancelled() => break,
-            looked = look(shared, known, seat, stop) => looked,
-        };
-        match looked {
+        match look(shared, known, seat, stop).await {
             Ok(version) => known = version,
             Err(error) if !error.is_passing() => return Err(error.into()),
             Err(error) => {
@@ -61,11 +57,12 @@ async fn look(
     stop: &CancellationToken,
 ) -> Result<Option<u64>, ClientError> {
     // Read before the claim: what changes after it opens the gate.
-    let version =
-        match shared.client.queue_state(known, if known.is_some() { GATE } else { Duration::ZERO }).await? {
-            Some(state) => Some(state.version),
-            None => known,
-        };
+    let wait = if known.is_some() { GATE } else { Duration::ZERO };
+    // Only this wait may be cut short: a claim or a merge whose answer nobody hears would be held by nobody.
+    let version = tokio::select! {
+        () = stop.cancelled() => return Ok(known),
+        state = shared.client.queue_state(known, wait) => state?.map(|state| state.version).or(known),
+    };
     merges::take(shared).await?;
     match claim(shared).await? {
         Some(grant) => {

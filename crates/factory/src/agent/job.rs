@@ -16,7 +16,7 @@ use super::ending::{Ending, RunFailure};
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::{Shared, plan::Work};
-use crate::engines::{EngineEvent, EngineOutcome, EngineReport, EngineRequest, Usage};
+use crate::engines::{EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Usage};
 use crate::workspace::Worktree;
 
 /// Where the engine works: a repository, or an empty folder for a job without one.
@@ -87,8 +87,7 @@ impl JobRun<'_> {
 
     async fn prepare(&self, work: &Work) -> Result<Place, Ending> {
         let Some(repo) = &work.repo else {
-            let path =
-                self.shared.base.join("scratch").join(format!("{}.{}", self.held.job, self.held.epoch));
+            let path = self.shared.base.join("scratch").join(run_marker(&self.held.job, self.held.epoch));
             return match std::fs::create_dir_all(&path) {
                 Ok(()) => Ok(Place::Scratch(path)),
                 Err(error) => {
@@ -124,17 +123,13 @@ impl JobRun<'_> {
 
     async fn engine_and_verify(&self, work: &Work, place: &Place) -> Ending {
         let saving = CancellationToken::new();
-        let report = {
-            let engine = self.engine(work, place);
-            let saver = self.save_now_and_then(place, saving.clone());
-            tokio::pin!(engine, saver);
-            tokio::select! {
-                report = &mut engine => report,
-                // Only ends when it was told to; the engine decides when that is.
-                () = &mut saver => engine.await,
-            }
+        let engine = async {
+            let report = self.engine(work, place).await;
+            saving.cancel();
+            report
         };
-        saving.cancel();
+        // A checkpoint under way is finished: a git that is cut off leaves its locks in the mirror.
+        let (report, ()) = tokio::join!(engine, self.save_now_and_then(place, saving.clone()));
         match report.outcome {
             EngineOutcome::Stopped => return self.stopped(),
             EngineOutcome::Failed(failure) => {
@@ -167,6 +162,7 @@ impl JobRun<'_> {
     ) -> EngineReport {
         request.watchdog = self.shared.watchdog;
         request.env = vec![
+            (RUN_MARKER.to_owned(), run_marker(&self.held.job, self.held.epoch)),
             ("GIGA_JOB_ID".to_owned(), self.held.job.clone()),
             ("GIGA_LEASE_EPOCH".to_owned(), self.held.epoch.to_string()),
         ];
@@ -217,6 +213,9 @@ impl JobRun<'_> {
         let body = engine.summary.as_deref().unwrap_or_default();
         match tree.commit_result(&work.title, body).await {
             Ok(Some(result)) => {
+                if let Err(ending) = self.confirm_hold().await {
+                    return ending;
+                }
                 if let Err(error) = tree.push_result(&result).await {
                     return error.into();
                 }
@@ -240,6 +239,18 @@ impl JobRun<'_> {
                 Ending::Succeeded(report)
             }
             Err(error) => error.into(),
+        }
+    }
+
+    /// Asks before anything leaves this machine: an agent that was frozen finds its engine done and its lease gone.
+    async fn confirm_hold(&self) -> Result<(), Ending> {
+        if self.keeper.stop.is_cancelled() {
+            return Err(self.stopped());
+        }
+        match self.shared.client.renew(&self.held.job, self.held.epoch).await {
+            Ok(_) => Ok(()),
+            Err(error) if super::lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
+            Err(error) => Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, error.to_string()))),
         }
     }
 
@@ -287,42 +298,55 @@ impl JobRun<'_> {
         ship_done: CancellationToken,
         shipping: tokio::task::JoinHandle<()>,
     ) {
-        let lost = matches!(ending, Ending::Stopped(StopCause::LeaseLost));
-        let checkpoint = match &place {
-            Some(Place::Repo(tree)) if lost => {
-                match tree.quarantine("the lease was lost").await {
-                    Ok(branch) => {
-                        tracing::warn!(job = self.held.job, branch, "fenced: the work is in quarantine")
-                    }
-                    Err(error) => {
-                        tracing::error!(job = self.held.job, %error, "fenced, and quarantine failed")
-                    }
-                }
-                None
-            }
-            Some(place) if !matches!(ending, Ending::Succeeded(_)) => {
-                self.save(place, "at the end of a run").await
-            }
-            _ => None,
+        let checkpoint = match (&ending, &place) {
+            (Ending::Succeeded(report), _) => handed_over(report),
+            (Ending::Stopped(StopCause::LeaseLost), _) | (_, None) => None,
+            (_, Some(place)) => self.save(place, "at the end of a run").await,
         };
         self.log.say(&describe(&ending));
         ship_done.cancel();
         // A log that cannot be shipped must not hold the job up.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(10), shipping).await;
-        let said = last_word(self.shared, self.held, ending, checkpoint).await;
+        let heard = last_word(self.shared, self.held, ending, checkpoint).await;
         match place {
-            Some(Place::Repo(tree)) if said => {
-                if let Err(error) = tree.remove().await {
-                    tracing::warn!(job = self.held.job, %error, "a work folder could not be removed");
-                }
-            }
+            Some(Place::Repo(tree)) => self.leave(tree, heard).await,
             Some(Place::Scratch(path)) => {
                 let _ = std::fs::remove_dir_all(path);
             }
-            // Not said: the folder is kept, and the next start asks the coordinator what became of the job.
-            _ => {}
+            None => {}
         }
     }
+
+    async fn leave(&self, tree: Worktree, heard: Heard) {
+        match heard {
+            Heard::Taken => {}
+            Heard::Fenced => match tree.quarantine("the lease was lost").await {
+                Ok(branch) => {
+                    tracing::warn!(job = self.held.job, branch, "fenced: the work is in quarantine");
+                }
+                Err(error) => {
+                    tracing::error!(job = self.held.job, %error, "fenced, and quarantine failed; the folder is kept");
+                    return;
+                }
+            },
+            // The folder is kept, and the next start asks the coordinator what became of the job.
+            Heard::Nothing => return,
+        }
+        if let Err(error) = tree.remove().await {
+            tracing::warn!(job = self.held.job, %error, "a work folder could not be removed");
+        }
+    }
+}
+
+/// How everything that a run starts can be told, also by an agent that was not there when it started.
+pub(super) fn run_marker(job: &str, epoch: u64) -> String {
+    format!("{job}.{epoch}")
+}
+
+/// Where the next run goes on when a reviewer asks for changes.
+fn handed_over(report: &RunReport) -> Option<Checkpoint> {
+    let (branch, commit) = (report.branch.clone()?, report.commit.clone()?);
+    Some(Checkpoint { wip_ref: Some(branch), commit: Some(commit), ..Checkpoint::default() })
 }
 
 fn describe(ending: &Ending) -> String {
@@ -333,9 +357,17 @@ fn describe(ending: &Ending) -> String {
     }
 }
 
-/// Tells the coordinator how it ended, again and again until it answers or the lease must be over. True when there is
-/// nothing left to say.
-async fn last_word(shared: &Shared, held: &Held, ending: Ending, checkpoint: Option<Checkpoint>) -> bool {
+/// What became of the last word.
+enum Heard {
+    Taken,
+    /// The job is somebody else's by now.
+    Fenced,
+    /// Nobody answered.
+    Nothing,
+}
+
+/// Tells the coordinator how it ended, again and again until it answers or the lease must be over.
+async fn last_word(shared: &Shared, held: &Held, ending: Ending, checkpoint: Option<Checkpoint>) -> Heard {
     let lease_epoch = held.epoch;
     let give_up = tokio::time::Instant::now() + held.lease;
     loop {
@@ -360,17 +392,18 @@ async fn last_word(shared: &Shared, held: &Held, ending: Ending, checkpoint: Opt
                 let request = ReleaseRequest { lease_epoch, checkpoint };
                 shared.client.release(&held.job, &request).await.map(|_| ())
             }
-            Ending::Stopped(StopCause::Cancelled | StopCause::LeaseLost) => return true,
+            Ending::Stopped(StopCause::Cancelled) => return Heard::Taken,
+            Ending::Stopped(StopCause::LeaseLost) => return Heard::Fenced,
         };
         match said {
-            Ok(()) => return true,
+            Ok(()) => return Heard::Taken,
             Err(error) if !error.is_passing() => {
                 tracing::warn!(job = held.job, %error, "the last word was refused");
-                return true;
+                return Heard::Fenced;
             }
             Err(error) if tokio::time::Instant::now() >= give_up => {
                 tracing::warn!(job = held.job, %error, "the coordinator could not be told; the lease ends by itself");
-                return false;
+                return Heard::Nothing;
             }
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(500)).await,
         }

@@ -63,7 +63,9 @@ struct Shared {
 /// Runs until `stop`, then drains: every running job is saved, released and left to others.
 pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), AgentError> {
     let (client, token) = enroll::client(&config).await?;
-    let workspace = Workspace::open(config.base.clone(), config.git.clone())?;
+    let mut git = config.git.clone();
+    git.repos = config.repos.clone().or(git.repos);
+    let workspace = Workspace::open(config.base.clone(), git)?;
     let all = engines::engines(&config.engines);
     let detected = engines::detect(&all, PREFLIGHT).await;
     let mut capabilities = detect::machine().await;
