@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::TryStreamExt;
 use giga_ports::{Artifacts, BlobError};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
@@ -19,7 +20,8 @@ impl ObjectArtifacts {
     pub fn folder(folder: &Path) -> Result<Self, BlobError> {
         std::fs::create_dir_all(folder).map_err(BlobError::unavailable)?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(BlobError::unavailable)?;
-        Ok(Self { store: Arc::new(store) })
+        // A job that is gone leaves no empty folders behind.
+        Ok(Self { store: Arc::new(store.with_automatic_cleanup(true)) })
     }
 }
 
@@ -52,6 +54,17 @@ impl Artifacts for ObjectArtifacts {
             Err(other) => Err(error(name, other)),
         }
     }
+
+    async fn delete_all(&self, folder: &str) -> Result<(), BlobError> {
+        let mut found = self.store.list(Some(&key(folder)));
+        while let Some(object) = found.try_next().await.map_err(|e| error(folder, e))? {
+            match self.store.delete(&object.location).await {
+                Err(object_store::Error::NotFound { .. }) | Ok(()) => {}
+                Err(other) => return Err(error(folder, other)),
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +80,21 @@ mod tests {
         artifacts.delete("job/1/report.txt").await.unwrap();
         artifacts.delete("job/1/report.txt").await.unwrap();
         assert!(matches!(artifacts.get("job/1/report.txt").await, Err(BlobError::NotFound(_))));
+    }
+
+    #[tokio::test]
+    async fn a_folder_goes_with_all_that_is_in_it_and_with_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let artifacts = ObjectArtifacts::folder(folder.path()).unwrap();
+        for key in ["one/1/a", "one/2/b", "one-more/1/a"] {
+            artifacts.put(key, b"x".to_vec()).await.unwrap();
+        }
+        for _ in 0..2 {
+            artifacts.delete_all("one").await.unwrap();
+            assert!(matches!(artifacts.get("one/1/a").await, Err(BlobError::NotFound(_))));
+            assert_eq!(artifacts.get("one-more/1/a").await.unwrap(), b"x");
+        }
+        assert!(!folder.path().join("one").exists(), "no empty folder stays");
     }
 
     #[tokio::test]

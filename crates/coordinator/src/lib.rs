@@ -4,6 +4,7 @@
 //! signs of life, known tokens) is a copy that may be old: every decision that counts is made again inside the
 //! store's transaction.
 
+mod artifacts;
 mod claims;
 mod error;
 mod factories;

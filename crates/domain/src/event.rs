@@ -49,6 +49,8 @@ event_kinds! {
     Assigned = "job.assigned", "A claim won: `factoryId`, `leaseEpoch`.";
     Started = "job.started", "Its holder began to work.";
     Checkpointed = "job.checkpointed", "Its holder said where the work can be resumed.";
+    ArtifactAdded = "job.artifact_added", "Its holder left a file: `artifactId`, `name`, `size`.";
+    ArtifactRemoved = "job.artifact_removed", "An operator removed a file: `artifactId`, `name`.";
     Reported = "job.reported", "Its holder reported success; the gates decided where it goes.";
     Failed = "job.failed", "A failure that is not tried again by itself: `reason`, `detail`.";
     Retried = "job.retried", "A failure that is tried again: `reason`, `detail`, `readyAt`.";

@@ -16,62 +16,78 @@ pub struct IdError {
 }
 
 impl IdError {
-    fn new(what: &'static str, given: &str, rule: &'static str) -> Self {
+    pub(crate) fn new(what: &'static str, given: &str, rule: &'static str) -> Self {
         // Bounded, so that hostile input does not come back in full in an error.
         let given = given.chars().take(80).flat_map(char::escape_default).collect();
         Self { what, given, rule }
     }
 }
 
-/// A job's id: a ULID, 26 characters of Crockford base 32 that sort by creation time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobId(ulid::Ulid);
+/// ULIDs: 26 characters of Crockford base 32 that sort by creation time.
+macro_rules! ulid_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(ulid::Ulid);
 
-impl JobId {
-    /// Time and randomness are arguments: the composition root owns both.
-    pub fn from_parts(at: crate::Timestamp, random: u128) -> Self {
-        Self(ulid::Ulid::from_parts(at.as_millis().max(0).cast_unsigned(), random))
-    }
+        impl $name {
+            /// Time and randomness are arguments: the composition root owns both.
+            pub fn from_parts(at: crate::Timestamp, random: u128) -> Self {
+                Self(ulid::Ulid::from_parts(at.as_millis().max(0).cast_unsigned(), random))
+            }
 
-    pub const MIN: Self = Self(ulid::Ulid(0));
-    pub const MAX: Self = Self(ulid::Ulid(u128::MAX));
+            pub const MIN: Self = Self(ulid::Ulid(0));
+            pub const MAX: Self = Self(ulid::Ulid(u128::MAX));
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                // `Ulid` accepts lower case and overflow; one spelling per id keeps ids comparable as text.
+                let id = ulid::Ulid::from_string(text).map_err(|_| IdError::new($what, text, $rule))?;
+                if id.to_string() == text { Ok(Self(id)) } else { Err(IdError::new($what, text, $rule)) }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
 }
 
-impl FromStr for JobId {
-    type Err = IdError;
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let rule =
-            "a job id is 26 characters of 0-9 and A-Z without I, L, O, U, such as 01J9ZK3V5N8Q4W2E6R7T1Y0ABC";
-        // `Ulid` accepts lower case and overflow; one spelling per job keeps ids comparable as text.
-        let id = ulid::Ulid::from_string(text).map_err(|_| IdError::new("job id", text, rule))?;
-        if id.to_string() == text { Ok(Self(id)) } else { Err(IdError::new("job id", text, rule)) }
-    }
-}
-
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for JobId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for JobId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+ulid_id!(
+    /// A job.
+    JobId,
+    "job id",
+    "a job id is 26 characters of 0-9 and A-Z without I, L, O, U, such as 01J9ZK3V5N8Q4W2E6R7T1Y0ABC"
+);
+ulid_id!(
+    /// A file that a run left behind, this version of it and no other.
+    ArtifactId,
+    "artifact id",
+    "an artifact id is 26 characters of 0-9 and A-Z without I, L, O, U, such as 01J9ZK3V5N8Q4W2E6R7T1Y0ABC"
+);
 
 /// Text ids with a grammar that is safe in URLs, refs, file names and metric labels.
 macro_rules! text_id {

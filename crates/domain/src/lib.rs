@@ -3,6 +3,7 @@
 //! This crate never reads a clock, draws a random number, touches a file or awaits. Whatever it decides
 //! follows from its arguments alone, so every store, route, simulation and test can share it.
 
+pub mod artifact;
 pub mod capability;
 pub mod event;
 pub mod factory;
@@ -17,10 +18,13 @@ pub mod time;
 pub mod token;
 pub mod transition;
 
+pub use artifact::{Artifact, ArtifactKey, ArtifactName};
 pub use capability::{Capability, CapabilitySet};
 pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};
-pub use id::{DispatchSeq, Epoch, EventSeq, FactoryId, FeedPos, JobId, ProductId, RequestId, Rev, TokenId};
+pub use id::{
+    ArtifactId, DispatchSeq, Epoch, EventSeq, FactoryId, FeedPos, JobId, ProductId, RequestId, Rev, TokenId,
+};
 pub use job::{
     Checkpoint, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Priority, Settled,
     SettledHow, State, Target,

@@ -4,16 +4,19 @@
 //! the same one after a lost reply finds its own effect and is answered again without another change.
 //! The drawing of the stages stands in [`crate::stage`].
 
+mod artifact;
 mod merge;
+
+pub use merge::MergeOutcome;
 
 use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::{
-    Checkpoint, DispatchSeq, Epoch, EventKind, FactoryId, FailReason, Failure, Job, JobResult, Lease, Merge,
-    NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Stage, State, Target, Timestamp,
-    job::ShipMode,
+    Artifact, Checkpoint, DispatchSeq, Epoch, EventKind, FactoryId, FailReason, Failure, Job, JobResult,
+    Lease, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Stage, State, Target,
+    Timestamp, job::ShipMode,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -71,20 +74,6 @@ pub enum Verdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MergeOutcome {
-    Merged {
-        commit: String,
-    },
-    Conflict {
-        detail: String,
-    },
-    /// The origin could not be reached or said no; another attempt may go better.
-    Failed {
-        detail: String,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// `rev` is what the claimer saw; another revision means that somebody was faster.
     /// `dispatch_seq` is set by an accept: the offer must still be the current one.
@@ -133,6 +122,11 @@ pub enum Command {
         attempt: u32,
         outcome: MergeOutcome,
     },
+    AddArtifact {
+        holder: Holder,
+        artifact: Artifact,
+    },
+    RemoveArtifact(Artifact),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -273,6 +267,11 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         Command::SettleMerge { factory, attempt, outcome } => {
             merge::settle(&mut next, factory, *attempt, outcome, now)?;
         }
+        Command::AddArtifact { holder, artifact } => {
+            check_holder(job, holder)?;
+            next.note(artifact::added(artifact));
+        }
+        Command::RemoveArtifact(artifact) => next.note(artifact::removed(artifact)),
         Command::Review { verdict, reviewer, comment } => {
             review(&mut next, *verdict, reviewer, comment.as_deref(), now)?;
         }

@@ -1,5 +1,6 @@
 //! The workspace against real git and real origins in temporary folders. Nothing here reaches a network.
 
+#[cfg(test)]
 mod workspace {
     mod fixture;
 

@@ -59,4 +59,6 @@ pub trait Artifacts: Send + Sync {
     async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError>;
     /// Deleting what is not there is fine.
     async fn delete(&self, key: &str) -> Result<(), BlobError>;
+    /// Deletes whatever stands below `folder/`.
+    async fn delete_all(&self, folder: &str) -> Result<(), BlobError>;
 }

@@ -203,9 +203,10 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let text = error.to_string();
         match error {
-            StoreError::NoSuchJob(_) | StoreError::NoSuchFactory(_) | StoreError::NoSuchToken(_) => {
-                Self::new(Code::NotFound, text)
-            }
+            StoreError::NoSuchJob(_)
+            | StoreError::NoSuchFactory(_)
+            | StoreError::NoSuchToken(_)
+            | StoreError::NoSuchArtifact(_) => Self::new(Code::NotFound, text),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::RevMismatch { .. } => Self::new(Code::RevMismatch, text),
             StoreError::KeyReused { job, .. } => {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use giga_domain::job::DepsMode;
 use giga_domain::token::{Grant, TokenHash, TokenRecord};
 use giga_domain::{
-    Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId, Run, Stage, Timestamp,
-    TokenId,
+    Artifact, ArtifactId, ArtifactKey, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, ProductId,
+    RequestId, Run, Stage, Timestamp, TokenId,
 };
 use giga_ports::store::{JobFilter, JobText, QueueState};
 use giga_ports::{Clock, StoreError, StoreReads};
@@ -35,6 +35,7 @@ struct Tables {
     texts: HashMap<JobId, JobText>,
     keys: HashMap<(ProductId, String), (JobId, String)>,
     runs: BTreeMap<(JobId, giga_domain::Epoch), Run>,
+    artifacts: BTreeMap<ArtifactKey, Artifact>,
     events: Vec<Event>,
     last_pos: FeedPos,
     queue: BTreeMap<ProductId, QueueState>,
@@ -91,17 +92,11 @@ impl Tables {
         loaded.mergeable = orders.into_iter().take(needs.mergeable).map(|(_, id)| id).collect();
 
         if let Some((before, limit)) = needs.retirable {
-            let needed: BTreeSet<JobId> = self
-                .jobs
-                .values()
-                .filter(|job| job.stage() == Stage::Blocked)
-                .flat_map(|job| job.spec.deps.iter().copied())
-                .collect();
-            let old = |job: &&Job| {
-                job.stage().is_terminal() && job.updated_at < before && !needed.contains(&job.id)
-            };
-            loaded.retirable = self.jobs.values().filter(old).take(limit).map(|job| job.id).collect();
+            loaded.retirable = self.retirable(before, limit);
         }
+        let files = needs.artifacts.iter();
+        loaded.artifacts =
+            files.filter_map(|key| Some((key.clone(), self.artifacts.get(key)?.clone()))).collect();
 
         for key in &needs.keys {
             if let Some(found) = self.keys.get(key) {
@@ -158,6 +153,16 @@ impl Tables {
         loaded
     }
 
+    fn retirable(&self, before: Timestamp, limit: usize) -> Vec<JobId> {
+        let blocked = self.jobs.values().filter(|job| job.stage() == Stage::Blocked);
+        let needed: BTreeSet<JobId> = blocked.flat_map(|job| job.spec.deps.iter().copied()).collect();
+        let old =
+            |job: &&Job| job.stage().is_terminal() && job.updated_at < before && !needed.contains(&job.id);
+        let mut old: Vec<_> = self.jobs.values().filter(old).map(|job| (job.updated_at, job.id)).collect();
+        old.sort_unstable();
+        old.into_iter().take(limit).map(|(_, id)| id).collect()
+    }
+
     fn deps_satisfied(&self, job: &Job) -> bool {
         let shipped = |dep: &JobId| self.jobs.get(dep).is_some_and(|job| job.stage() == Stage::Shipped);
         match job.spec.deps_mode {
@@ -199,6 +204,10 @@ impl Tables {
         }
         for run in writes.runs {
             self.change_run(run);
+        }
+        self.artifacts.retain(|_, artifact| !writes.delete_artifacts.contains(&artifact.id));
+        for artifact in writes.insert_artifacts {
+            self.artifacts.insert(artifact.key(), artifact);
         }
         for factory in writes.put_factories {
             self.factories.insert(factory.id.clone(), factory);
@@ -269,6 +278,7 @@ impl Tables {
         }
         self.texts.remove(&id);
         self.runs.retain(|(job, _), _| *job != id);
+        self.artifacts.retain(|(job, ..), _| *job != id);
         self.events.retain(|event| event.job.is_none_or(|(job, _)| job != id));
     }
 }
@@ -320,6 +330,18 @@ impl StoreReads for MemoryBackend {
 
     async fn runs(&self, job: JobId) -> Result<Vec<Run>, StoreError> {
         Ok(self.tables().runs.values().filter(|run| run.job == job).cloned().collect())
+    }
+
+    async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>, StoreError> {
+        Ok(self.tables().artifacts.values().filter(|artifact| artifact.job == job).cloned().collect())
+    }
+
+    async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>, StoreError> {
+        Ok(self.tables().artifacts.values().find(|artifact| artifact.id == id).cloned())
+    }
+
+    async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        Ok(self.tables().retirable(before, limit))
     }
 
     async fn job_events(&self, job: JobId, after: EventSeq, limit: usize) -> Result<Vec<Event>, StoreError> {

@@ -4,13 +4,27 @@
 
 use std::time::Duration;
 
-use super::{MergeOutcome, Refusal, Transition};
+use super::{Refusal, Transition};
 use crate::{EventKind, FactoryId, Merge, NewEvent, Timestamp};
 
 /// Whoever ran the job has its repository at hand and goes first.
 const HEAD_START: Duration = Duration::from_secs(10);
 const ATTEMPTS: u32 = 20;
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeOutcome {
+    Merged {
+        commit: String,
+    },
+    Conflict {
+        detail: String,
+    },
+    /// The origin could not be reached or said no; another attempt may go better.
+    Failed {
+        detail: String,
+    },
+}
 
 pub(super) fn take(
     next: &mut Transition,

@@ -17,7 +17,7 @@ fn shipped() -> Job {
     job.last_factory = Some(factory("a"));
     let (branch, commit) = ("aq/job/x/7".to_owned(), "c0ffee".to_owned());
     job.result = Some(JobResult { epoch: Epoch(7), branch, commit });
-    transition(&job, &operator(OperatorAction::Ship), NOW).unwrap().job
+    transition(&job, &operator(OperatorAction::Ship), NOW).expect("testing can be shipped").job
 }
 
 fn take(who: &str) -> Command {

@@ -1,10 +1,14 @@
 //! The factory's own token: made at the first start, kept in a file that only its owner can read.
+//!
+//! A name belongs to the factory that enrolled it first. Two machines under one name would take each other's jobs, so it
+//! changes hands only where the operator says so.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
-use giga_api::client::{Client, ClientOptions};
+use giga_api::client::{Client, ClientError, ClientOptions};
 use giga_api::wire::EnrollRequest;
 
 use super::{AgentConfig, AgentError};
@@ -19,10 +23,21 @@ pub(super) async fn client(config: &AgentConfig) -> Result<(Client, String), Age
         Err(error) => return Err(AgentError::file(&path)(error)),
     };
     let token = match known {
+        // Of a coordinator that is no more, such as one whose store was made anew.
+        Some(token) if config.enroll_with.is_some() && is_refused(config, &token).await? => {
+            tracing::warn!(factory = %config.id, "the kept token is not valid here any more");
+            enroll(config, &path).await?
+        }
         Some(token) => token,
         None => enroll(config, &path).await?,
     };
     Ok((connect(config, Some(token.clone()))?, token))
+}
+
+async fn is_refused(config: &AgentConfig, token: &str) -> Result<bool, AgentError> {
+    let asked = connect(config, Some(token.to_owned()))?.queue_state(None, Duration::ZERO).await;
+    // Whoever does not answer has not refused.
+    Ok(asked.is_err_and(|error| error.code() == Some("unauthenticated")))
 }
 
 async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError> {
@@ -31,10 +46,36 @@ async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError>
     };
     let request =
         EnrollRequest { factory_id: config.id.to_string(), products: Vec::new(), capabilities: Vec::new() };
-    let answer = connect(config, Some(allowed))?.enroll(&request).await?;
+    let answer = match connect(config, Some(allowed))?.enroll(&request).await {
+        Err(ClientError::Problem(problem)) if problem.status == 409 => {
+            return Err(AgentError::NameTaken(config.id.to_string()));
+        }
+        answer => answer?,
+    };
     write_private(path, &answer.token).map_err(AgentError::file(path))?;
     tracing::info!(factory = %config.id, "enrolled");
     Ok(answer.token.clone())
+}
+
+/// Gives this machine a token for a name that is enrolled already, unless it has one that works. The tokens before it
+/// end. Does nothing about a name that nobody has.
+pub async fn take_over(config: &AgentConfig) -> Result<(), AgentError> {
+    let Some(allowed) = config.enroll_with.clone() else { return Ok(()) };
+    let path = config.base.join("factory.token");
+    if let Ok(token) = std::fs::read_to_string(&path)
+        && !is_refused(config, token.trim()).await?
+    {
+        return Ok(());
+    }
+    match connect(config, Some(allowed))?.rotate_factory_token(config.id.as_str()).await {
+        Ok(answer) => {
+            std::fs::create_dir_all(&config.base).map_err(AgentError::file(&config.base))?;
+            tracing::info!(factory = %config.id, "took the name over");
+            write_private(&path, &answer.token).map_err(AgentError::file(path))
+        }
+        Err(error) if error.code() == Some("not_found") => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn connect(config: &AgentConfig, token: Option<String>) -> Result<Client, AgentError> {

@@ -19,6 +19,9 @@ use super::{Shared, plan::Work};
 use crate::engines::{EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Usage};
 use crate::workspace::Worktree;
 
+/// How long a leaving agent tries to hand a job back to a coordinator that does not answer.
+const LEAVING: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Where the engine works: a repository, or an empty folder for a job without one.
 enum Place {
     Repo(Worktree),
@@ -204,7 +207,7 @@ impl JobRun<'_> {
     async fn result(&self, work: &Work, place: &Place, engine: &EngineReport) -> Ending {
         let Usage { tokens, cost_usd_micros } = engine.usage;
         let mut report = RunReport {
-            summary: engine.summary.clone(),
+            summary: engine.summary.as_deref().map(plain),
             tokens: (tokens > 0).then_some(tokens),
             cost_usd: cost_usd_micros.map(|micros| micros as f64 / 1_000_000.0),
             ..RunReport::default()
@@ -349,6 +352,12 @@ fn handed_over(report: &RunReport) -> Option<Checkpoint> {
     Some(Checkpoint { wip_ref: Some(branch), commit: Some(commit), ..Checkpoint::default() })
 }
 
+/// As the coordinator takes it: bounded, and without the control characters that an engine's output may carry.
+fn plain(text: &str) -> String {
+    let kept = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+    kept.take(giga_domain::limits::REASON_CHARS).collect()
+}
+
 fn describe(ending: &Ending) -> String {
     match ending {
         Ending::Succeeded(_) => "succeeded".to_owned(),
@@ -369,7 +378,12 @@ enum Heard {
 /// Tells the coordinator how it ended, again and again until it answers or the lease must be over.
 async fn last_word(shared: &Shared, held: &Held, ending: Ending, checkpoint: Option<Checkpoint>) -> Heard {
     let lease_epoch = held.epoch;
-    let give_up = tokio::time::Instant::now() + held.lease;
+    // Whoever is leaving does not wait for long: the folder is kept, and the next start settles it.
+    let patience = match ending {
+        Ending::Stopped(StopCause::Draining) => held.lease.min(LEAVING),
+        _ => held.lease,
+    };
+    let give_up = tokio::time::Instant::now() + patience;
     loop {
         let checkpoint = checkpoint.clone();
         let said = match &ending {
@@ -383,7 +397,7 @@ async fn last_word(shared: &Shared, held: &Held, ending: Ending, checkpoint: Opt
                     lease_epoch,
                     reason: failure.reason.as_str().to_owned(),
                     retryable: failure.retryable,
-                    detail: Some(failure.detail.chars().take(giga_domain::limits::REASON_CHARS).collect()),
+                    detail: Some(plain(&failure.detail)),
                     checkpoint,
                 };
                 shared.client.fail(&request).await.map(|_| ())

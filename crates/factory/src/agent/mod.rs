@@ -20,9 +20,12 @@ mod log;
 mod merges;
 mod plan;
 mod recover;
+mod sweep;
 
 pub use config::AgentConfig;
+pub use enroll::take_over;
 pub use error::AgentError;
+pub use sweep::{CoordinatorsWord, DISK_FLOOR_BYTES};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,41 +65,52 @@ struct Shared {
 
 /// Runs until `stop`, then drains: every running job is saved, released and left to others.
 pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), AgentError> {
+    run_and_tell(config, stop, || {}).await
+}
+
+/// The same; `ready` is called once the coordinator knows the factory.
+pub async fn run_and_tell(
+    config: AgentConfig,
+    stop: CancellationToken,
+    ready: impl FnOnce(),
+) -> Result<(), AgentError> {
     let (client, token) = enroll::client(&config).await?;
-    let mut git = config.git.clone();
-    git.repos = config.repos.clone().or(git.repos);
-    let workspace = Workspace::open(config.base.clone(), git)?;
+    let workspace = Workspace::open(config.base.clone(), config.git.clone())?;
     let all = engines::engines(&config.engines);
     let detected = engines::detect(&all, PREFLIGHT).await;
     let mut capabilities = detect::machine().await;
     for capability in engines::capabilities(&detected).iter() {
         capabilities.insert(capability.clone());
     }
-    let ready = all.into_iter().zip(&detected).filter(|(_, found)| found.preflight.is_ready());
+    let usable = all.into_iter().zip(&detected).filter(|(_, found)| found.preflight.is_ready());
     let shared = Arc::new(Shared {
         client,
         id: config.id.clone(),
         base: config.base.clone(),
         workspace,
-        engines: ready.map(|(engine, _)| engine).collect(),
+        engines: usable.map(|(engine, _)| engine).collect(),
         capabilities,
         can_clone: config.can_clone,
         seat_limit: config.seats,
         seats: Arc::new(Semaphore::new(config.seats as usize)),
         watchdog: config.watchdog,
         checkpoint_every: config.checkpoint_every,
-        secrets: vec![Secret::new(token)],
+        secrets: std::iter::once(token).chain(config.enroll_with).map(Secret::new).collect(),
         jobs: TaskTracker::new(),
     });
     recover::settle_leftovers(&shared).await;
     // The first one is waited for: without it nothing can be claimed.
     heartbeat::until_heard(&shared, &stop).await?;
     let beating = tokio::spawn(heartbeat::keep(shared.clone(), stop.clone()));
+    let sweeping = tokio::spawn(sweep::now_and_then(shared.clone(), stop.clone()));
+    if !stop.is_cancelled() {
+        ready();
+    }
     let taken =
         if config.once { intake::once(&shared, &stop).await } else { intake::forever(&shared, &stop).await };
     shared.jobs.close();
     shared.jobs.wait().await;
     stop.cancel();
-    let _ = beating.await;
+    let _ = tokio::join!(beating, sweeping);
     taken
 }

@@ -71,7 +71,8 @@ impl Default for GitPolicy {
 }
 
 impl GitPolicy {
-    pub(crate) fn check_prefixes(&self) -> Result<(), WorkspaceError> {
+    /// Whether every prefix is one.
+    pub fn check_prefixes(&self) -> Result<(), WorkspaceError> {
         self.allowed.iter().try_for_each(|prefix| canonical_prefix(prefix).map(drop))
     }
 

@@ -120,7 +120,7 @@ async fn serve(answers: Vec<Answer>, refusals: &[StatusCode]) -> (Arc<Server>, S
 
 fn bench(base_url: &str) -> Bench {
     let mut bench = Bench::new("devin", &[]).configured(|config| {
-        config.devin.base_url = base_url.to_owned();
+        base_url.clone_into(&mut config.devin.base_url);
         config.devin.poll_interval_ms = 5;
         config.devin.usd_micros_per_acu = Some(2_000_000);
     });

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Nothing here takes this long unless it is broken.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Built by the first test that needs it: a binary of another package is not built for us.
 pub(crate) fn fake_engine() -> &'static Path {
@@ -155,26 +155,23 @@ pub(crate) struct Ran {
 
 impl Ran {
     pub(crate) fn lines(&self) -> Vec<&str> {
-        let line = |event| match event {
-            &EngineEvent::Output { ref line, .. } => Some(line.as_str()),
-            _ => None,
-        };
+        fn line(event: &EngineEvent) -> Option<&str> {
+            if let EngineEvent::Output { line, .. } = event { Some(line) } else { None }
+        }
         self.events.iter().filter_map(line).collect()
     }
 
     pub(crate) fn notes(&self) -> Vec<&str> {
-        let note = |event| match event {
-            &EngineEvent::Note(ref note) => Some(note.as_str()),
-            _ => None,
-        };
+        fn note(event: &EngineEvent) -> Option<&str> {
+            if let EngineEvent::Note(note) = event { Some(note) } else { None }
+        }
         self.events.iter().filter_map(note).collect()
     }
 
     pub(crate) fn usages(&self) -> Vec<Usage> {
-        let usage = |event| match event {
-            &EngineEvent::Usage(usage) => Some(usage),
-            _ => None,
-        };
+        fn usage(event: &EngineEvent) -> Option<Usage> {
+            if let EngineEvent::Usage(usage) = event { Some(*usage) } else { None }
+        }
         self.events.iter().filter_map(usage).collect()
     }
 

@@ -49,12 +49,12 @@ async fn packing_keeps_what_work_folders_borrow() {
     let mirror = fixture.mirror("one");
     // Enough loose objects, none of which a ref reaches.
     let folder = fixture.path().join("loose");
-    let names: String = (0..5_100)
-        .map(|n| {
-            write(&folder, &n.to_string(), &format!("object {n}"));
-            format!("{}\n", folder.join(n.to_string()).display())
-        })
-        .collect();
+    let mut names = String::new();
+    for n in 0..5_100 {
+        write(&folder, &n.to_string(), &format!("object {n}"));
+        names.push_str(folder.join(n.to_string()).to_str().unwrap());
+        names.push('\n');
+    }
     let list = fixture.path().join("list");
     std::fs::write(&list, names).unwrap();
     let stdin = std::fs::File::open(list).unwrap();

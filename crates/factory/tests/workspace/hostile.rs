@@ -256,6 +256,8 @@ async fn a_work_folder_that_became_a_link_is_not_followed() {
     assert_eq!(fixture.origin_branches(), ["main"]);
 }
 
+type Trick<'a> = (&'a str, Box<dyn Fn(&Path)>);
+
 #[tokio::test]
 async fn a_repository_that_was_swapped_or_broken_does_not_cost_the_files() {
     let fixture = Fixture::new();
@@ -264,7 +266,6 @@ async fn a_repository_that_was_swapped_or_broken_does_not_cost_the_files() {
     write(&private, "private.txt", "private\n");
     git(&private, &["add", "."]);
     git(&private, &["commit", "--quiet", "-m", "private"]);
-    type Trick<'a> = (&'a str, Box<dyn Fn(&Path)>);
     let tricks: Vec<Trick> = vec![
         ("gone", Box::new(|_: &Path| {})),
         ("a file that points elsewhere", {

@@ -39,7 +39,7 @@ async fn twenty_jobs_of_one_repository_do_not_meet() {
         let (number, outcome) = ended.unwrap();
         match outcome {
             MergeOutcome::Merged { .. } => {
-                assert_eq!(fixture.show(&format!("main:job-{number}.txt")), number.to_string())
+                assert_eq!(fixture.show(&format!("main:job-{number}.txt")), number.to_string());
             }
             MergeOutcome::Conflict { files, .. } => {
                 assert_eq!(files, ["README.md"]);

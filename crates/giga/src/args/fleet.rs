@@ -1,11 +1,27 @@
 //! `giga factory …`, `giga token …`, `giga flags …`
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use giga_domain::token::Role;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FactoryCommand {
+    /// Run jobs on this machine
+    #[command(after_help = "\
+Examples:
+  giga factory run --repos ~/code
+  giga factory run --id mac-1 --seats 4 --url https://giga.example --token-file enrol.token
+  giga factory run --once
+
+The first start enrols the factory with the token that `giga` uses; after that its own token, in
+BASE/factory.token, is all it needs. When it can take jobs, it says so on stdout:
+  ready factory mac-1
+
+SIGTERM and Ctrl-C end it in good order: every job is saved, handed back, and goes on elsewhere.
+A second one ends it at once.")]
+    Run(RunArgs),
     /// List the factories of the fleet
     List,
     /// Show one factory
@@ -46,6 +62,50 @@ Examples:
     RotateToken(FactoryArg),
     /// End every token of a factory at once
     RevokeToken(FactoryArg),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Its name [env: GIGA_FACTORY] [default: the name of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) id: Option<String>,
+    /// Folder for its token, mirrors and work [env: GIGA_BASE] [default: DATA/factory/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) base: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    /// Take one job, or find none, and leave
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Take the name over from an earlier factory; its token ends
+    #[arg(long)]
+    pub(crate) take_over: bool,
+    /// Leave when stdin ends; so the factories of `giga up` end with it
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_ends: bool,
+}
+
+/// How a factory works, whoever starts it.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
+    /// Jobs at once [env: GIGA_SEATS] [default: 2]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) seats: Option<String>,
+    /// Folder whose repositories jobs may name [env: GIGA_REPOS]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repos: Option<PathBuf>,
+    /// Git URLs that jobs may name, as prefixes, such as https://github.com/org [env: GIGA_GIT_ALLOW]
+    #[arg(long, value_delimiter = ',', value_name = "PREFIX")]
+    pub(crate) git_allow: Vec<String>,
+    /// Save running work this often [env: GIGA_CHECKPOINT_EVERY] [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) checkpoint_every: Option<String>,
+    /// End an engine that is silent for so long [env: GIGA_ENGINE_IDLE] [default: 20m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) engine_idle: Option<String>,
+    /// End an engine that runs for so long [env: GIGA_ENGINE_WALL] [default: 4h]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) engine_wall: Option<String>,
 }
 
 #[derive(Debug, Args)]

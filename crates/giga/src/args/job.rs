@@ -7,6 +7,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use giga_domain::{Priority, Stage};
 
+use crate::config::duration;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
     /// Hand in a job
@@ -50,6 +52,13 @@ Examples:
   giga job events fix-greeting
   giga job events fix-greeting -f")]
     Events(EventsArgs),
+    /// Print what a run of a job printed
+    #[command(after_help = "\
+Examples:
+  giga job logs fix-greeting
+  giga job logs fix-greeting -f
+  giga job logs fix-greeting --epoch 1")]
+    Logs(LogsArgs),
     /// Wait until jobs have shipped, or can no longer ship by themselves
     #[command(after_help = "\
 Examples:
@@ -128,6 +137,18 @@ pub(crate) struct EventsArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArg,
+    /// Go on until the run has ended; one that has not begun is waited for
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Of this run [default: the latest]
+    #[arg(long, value_name = "EPOCH")]
+    pub(crate) epoch: Option<u64>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
     /// Ids, ends of ids, or names
     #[arg(required = true, value_name = "JOB")]
@@ -165,35 +186,4 @@ fn stages() -> PossibleValuesParser {
 
 fn priorities() -> PossibleValuesParser {
     PossibleValuesParser::new(Priority::ALL.map(Priority::as_str))
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a time such as 90s, 10m or 2h");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (count, unit) = text.split_at(digits);
-    let millis: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return Err(wrong()),
-    };
-    let count: u64 = count.parse().map_err(|_| wrong())?;
-    count.checked_mul(millis).map(Duration::from_millis).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_a_number_and_a_unit() {
-        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
-        for wrong in ["", "5", "m", "-1s", "1.5h", "1 h", "99999999999999999999s", "999999999999999999d"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 }

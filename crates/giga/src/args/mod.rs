@@ -2,14 +2,16 @@
 //!
 //! Settings that also come from the environment or a file are plain options without a default; `config` decides.
 
+mod demo;
 mod fleet;
 mod job;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, TokenCommand};
-pub(crate) use job::{ActArgs, EventsArgs, InitArgs, JobCommand, ListArgs, SubmitArgs, WaitArgs};
+pub(crate) use demo::DemoArgs;
+pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, RunArgs, TokenCommand, WorkArgs};
+pub(crate) use job::{ActArgs, EventsArgs, InitArgs, JobCommand, ListArgs, LogsArgs, SubmitArgs, WaitArgs};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -18,7 +20,8 @@ Exit codes:
 
 const FIRST_STEPS: &str = "\
 First steps:
-  giga up                         start a coordinator on this machine
+  giga demo                       watch a job go from a manifest to a merge
+  giga up                         start a coordinator and a factory on this machine
   giga job init hello.md          write a manifest to start from
   giga job submit hello.md        hand it in
   giga job explain hello          see where it would run, or why it waits";
@@ -62,11 +65,24 @@ pub(crate) struct Globals {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a coordinator on this machine, with everything in one folder
+    /// Watch a real job go from a manifest to a merge; needs nothing and leaves nothing behind
+    #[command(after_help = "\
+Examples:
+  giga demo
+  giga demo --fleet
+
+It makes a small repository with a failing test and starts a coordinator and a factory of its own in
+a fresh folder. The last lines, on stdout, name the merge commits.")]
+    Demo(DemoArgs),
+    /// Start a coordinator and factories on this machine, with everything in one folder
     #[command(after_help = "\
 Examples:
   giga up
-  giga up --data ./playground --listen 127.0.0.1:0")]
+  giga up --repos ~/code --factories 2
+  giga up --data ./playground --listen 127.0.0.1:0 --factories 0
+
+The factories are called local-1, local-2, …; they end with this command, however it ends. With
+--repos every repository in that folder can be named in a manifest: repo: NAME.")]
     Up(UpArgs),
     /// Run a coordinator as a service
     #[command(after_help = "\
@@ -87,7 +103,7 @@ Examples:
   giga review fix-greeting --approve -m 'reads well'
   giga review fix-greeting --request-changes -m 'the test is missing'")]
     Review(ReviewArgs),
-    /// Enrol, watch and retire the machines that run jobs
+    /// Run, enrol, watch and retire the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
     /// Make and revoke the tokens of people and programs
@@ -106,6 +122,23 @@ Examples:
     Alerts,
     /// How much waits, runs and is free
     Metrics,
+    /// Say what this machine has, what is missing, and what to do about it
+    #[command(after_help = "\
+Examples:
+  giga doctor
+  giga doctor -o json
+
+Exit codes: 0 jobs can run here · 1 something that every job needs is missing")]
+    Doctor,
+    /// Remove what ended jobs left on this machine: work folders, merged branches, saved work
+    #[command(after_help = "\
+Examples:
+  giga gc --dry-run
+  giga gc --base /srv/factory
+
+Nothing unmerged goes, nothing that a running factory holds, and nothing of a job that the
+coordinator does not know to have ended. Factories do the same by themselves every hour.")]
+    Gc(GcArgs),
     /// Settings and where each of them comes from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -124,6 +157,21 @@ pub(crate) struct UpArgs {
     /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    /// How many local factories; 0 for a coordinator alone [env: GIGA_FACTORIES] [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) factories: Option<String>,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// Say what would go, and touch nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The folder of one factory [default: every factory in the data folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) base: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use giga_api::wire::{EnrollRequest, Factory};
 use super::Done;
 use super::context::Context;
 use crate::args::{FactoryArg, FactoryCommand};
+use crate::exit::CliError;
 use crate::output::{Columns, Output, ago, joined, millis, printable, say};
 
 pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
@@ -66,6 +67,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
             ));
             Ok(())
         }
+        FactoryCommand::Run(_) => Err(CliError::failed("`factory run` is not a client command")),
         FactoryCommand::RevokeToken(FactoryArg { id }) => {
             client.revoke_factory_tokens(&id).await?;
             say(&format!(

@@ -1,9 +1,13 @@
-//! What each command does. They only talk to the API and print; none of them knows a store or a clock.
+//! What each command does. They talk to the API, look at this machine where that is the question, and print; none of
+//! them knows a store.
 
 mod context;
+pub(crate) mod demo;
+mod doctor;
 mod factory;
 mod flags;
 mod fleet;
+mod gc;
 mod job;
 mod review;
 mod settings;
@@ -29,6 +33,8 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Events(args) => fleet::events(args, &context).await,
         Command::Alerts => fleet::alerts(&context).await,
         Command::Metrics => fleet::metrics(&context).await,
+        Command::Doctor => doctor::doctor(&context).await,
+        Command::Gc(args) => gc::gc(args, &context).await,
         Command::Config(ConfigCommand::Show) => settings::show(&context),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -36,8 +42,8 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
             context.output.text(&String::from_utf8_lossy(&script))
         }
         Command::Version => context.output.text(concat!("giga ", env!("CARGO_PKG_VERSION"))),
-        Command::Up(_) | Command::Serve(_) => {
-            Err(CliError::failed("`up` and `serve` are not client commands"))
+        Command::Up(_) | Command::Serve(_) | Command::Demo(_) => {
+            Err(CliError::failed("`up`, `serve` and `demo` are not client commands"))
         }
     }
 }

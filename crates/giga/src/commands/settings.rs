@@ -1,11 +1,13 @@
 //! `giga config show`: every setting, its value and where that comes from. Secrets are masked.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Done;
 use super::context::Context;
-use crate::config::{Key, Origin, mask_url};
-use crate::output::{Columns, printable};
+use crate::config::{Key, Origin, Setting, Settings, mask_url};
+use crate::output::{Columns, printable, span};
 
 pub(crate) fn show(context: &Context) -> Done {
     let settings = &context.settings;
@@ -15,20 +17,35 @@ pub(crate) fn show(context: &Context) -> Done {
         Ok(None) => ("-".to_owned(), "none found".to_owned()),
         Err(error) => ("-".to_owned(), error.to_string()),
     };
-    let plain = |set: crate::config::Setting<String>| (mask_url(&set.value), set.origin.to_string());
+    let plain = |set: Setting<String>| (mask_url(&set.value), set.origin.to_string());
     let or_none =
         |key: Key| settings.get(key).map_or_else(|| ("-".to_owned(), Origin::Default.to_string()), plain);
+    let folder = |set: Setting<std::path::PathBuf>| (set.value.display().to_string(), set.origin.to_string());
+    let id = settings.factory_id()?;
+    let base = settings.factory_base(&id.value);
+    let number = |set: Setting<u32>| (set.value.to_string(), set.origin.to_string());
+    let time = |set: Setting<Duration>| (span(set.value), set.origin.to_string());
     let rows = [
         (Key::Url.name(), plain(settings.url())),
         ("token", token),
         (Key::TokenFile.name(), or_none(Key::TokenFile)),
         (Key::Product.name(), or_none(Key::Product)),
         (Key::Output.name(), plain(settings.output())),
-        (Key::Data.name(), (data.value.display().to_string(), data.origin.to_string())),
+        (Key::Data.name(), folder(data)),
         (Key::Listen.name(), plain(settings.listen())),
         (Key::Store.name(), plain(settings.store())),
         (Key::Log.name(), plain(settings.log("warn"))),
         (Key::LogFormat.name(), plain(settings.log_format())),
+        (Key::Factories.name(), number(settings.factories()?)),
+        (Key::Factory.name(), (id.value.to_string(), id.origin.to_string())),
+        (Key::Base.name(), folder(base)),
+        (Key::Seats.name(), number(settings.seats()?)),
+        (Key::Repos.name(), settings.repos().map_or_else(|| or_none(Key::Repos), folder)),
+        (Key::GitAllow.name(), or_none(Key::GitAllow)),
+        (Key::CheckpointEvery.name(), time(settings.checkpoint_every()?)),
+        (Key::EngineIdle.name(), time(settings.engine_idle()?)),
+        (Key::EngineWall.name(), time(settings.engine_wall()?)),
+        (Key::ENGINES, engines(settings)),
     ];
     let list: Vec<Value> = rows
         .iter()
@@ -41,4 +58,16 @@ pub(crate) fn show(context: &Context) -> Done {
         }
         table.render()
     })
+}
+
+/// Which engines a factory here would ask for; what the file says of each is the file's to show.
+fn engines(settings: &Settings) -> (String, String) {
+    match settings.engines() {
+        Ok(Setting { value, origin }) => {
+            let all = giga_factory::engines::engines(&value);
+            let names: Vec<&str> = all.iter().map(|engine| engine.name()).collect();
+            (names.join(", "), origin.to_string())
+        }
+        Err(error) => ("-".to_owned(), error.to_string()),
+    }
 }

@@ -1,8 +1,9 @@
-//! giga.toml: flat, text values only, unknown keys refused.
+//! giga.toml: one value per setting and a table for the engines; unknown keys are refused.
 
 use std::path::PathBuf;
 
 use giga_domain::manifest::suggest;
+use giga_factory::engines::EnginesConfig;
 
 use super::{Key, Origin, Setting};
 use crate::exit::CliError;
@@ -13,6 +14,7 @@ pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     of_project: bool,
     values: Vec<(Key, String)>,
+    engines: Option<EnginesConfig>,
 }
 
 impl ConfigFile {
@@ -25,30 +27,56 @@ impl ConfigFile {
             CliError::Config(format!("{}:{line}: {}", path.display(), error.message()))
         })?;
         let mut values = Vec::new();
+        let mut engines = None;
         for (name, value) in table {
+            if name == Key::ENGINES {
+                let read = value.try_into::<EnginesConfig>();
+                engines = Some(read.map_err(|error| wrong(format!("[engines]: {}", error.message())))?);
+                continue;
+            }
             let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) else {
                 return Err(wrong(unknown(&name)));
             };
-            let toml::Value::String(value) = value else {
-                return Err(wrong(format!("`{name}` must be text, such as {name} = \"…\"")));
-            };
+            let value = plain(key, value).map_err(wrong)?;
             let value =
                 if key.is_path() { path.with_file_name("").join(value).display().to_string() } else { value };
             values.push((key, value));
         }
-        Ok(Self { path, of_project, values })
+        Ok(Self { path, of_project, values, engines })
+    }
+
+    pub(super) fn engines(&self) -> Option<Setting<EnginesConfig>> {
+        Some(Setting { value: self.engines.clone()?, origin: self.origin() })
     }
 
     pub(super) fn get(&self, key: Key) -> Option<Setting<String>> {
         let (_, value) = self.values.iter().find(|(name, _)| *name == key)?;
-        let origin = Origin::File { path: self.path.clone(), of_project: self.of_project };
-        Some(Setting { value: value.clone(), origin })
+        Some(Setting { value: value.clone(), origin: self.origin() })
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::File { path: self.path.clone(), of_project: self.of_project }
+    }
+}
+
+/// As a flag would say it: text, and for some settings a number or a list.
+fn plain(key: Key, value: toml::Value) -> Result<String, String> {
+    let name = key.name();
+    match (key, value) {
+        (_, toml::Value::String(text)) => Ok(text),
+        (Key::Seats | Key::Factories, toml::Value::Integer(number)) => Ok(number.to_string()),
+        (Key::Seats | Key::Factories, _) => Err(format!("`{name}` must be a number, such as {name} = 2")),
+        (Key::GitAllow, toml::Value::Array(list)) if list.iter().all(toml::Value::is_str) => {
+            Ok(list.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(","))
+        }
+        (Key::GitAllow, _) => Err(format!("`{name}` must be a list of text, such as {name} = [\"https://…\"]")),
+        _ => Err(format!("`{name}` must be text, such as {name} = \"…\"")),
     }
 }
 
 fn unknown(name: &str) -> String {
-    let names = Key::ALL.map(Key::name);
-    match suggest(name, names) {
+    let names: Vec<&str> = Key::ALL.into_iter().map(Key::name).chain([Key::ENGINES]).collect();
+    match suggest(name, names.iter().copied()) {
         _ if name == "token" => {
             "a token does not belong into a file that is shared; name its file with `token-file`".to_owned()
         }

@@ -1,4 +1,4 @@
-//! The one table of settings: name in giga.toml, flag, variable, meaning.
+//! The one table of settings: name in giga.toml, flag, variable.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -11,10 +11,19 @@ pub(crate) enum Key {
     Store,
     Log,
     LogFormat,
+    Factories,
+    Factory,
+    Base,
+    Seats,
+    Repos,
+    GitAllow,
+    CheckpointEvery,
+    EngineIdle,
+    EngineWall,
 }
 
 impl Key {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -24,12 +33,23 @@ impl Key {
         Self::Store,
         Self::Log,
         Self::LogFormat,
+        Self::Factories,
+        Self::Factory,
+        Self::Base,
+        Self::Seats,
+        Self::Repos,
+        Self::GitAllow,
+        Self::CheckpointEvery,
+        Self::EngineIdle,
+        Self::EngineWall,
     ];
 
     pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
     /// The token itself comes only from here: a flag would show it to everyone who lists processes, and a file in
     /// a project would be committed.
     pub(crate) const TOKEN_VARIABLE: &str = "GIGA_TOKEN";
+    /// A table of giga.toml, and not a setting of one value: what the engines of a factory are.
+    pub(crate) const ENGINES: &str = "engines";
 
     pub(crate) const fn name(self) -> &'static str {
         self.row().0
@@ -54,11 +74,20 @@ impl Key {
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
+            Self::Factories => ("factories", "--factories", "GIGA_FACTORIES"),
+            Self::Factory => ("factory", "--id", "GIGA_FACTORY"),
+            Self::Base => ("base", "--base", "GIGA_BASE"),
+            Self::Seats => ("seats", "--seats", "GIGA_SEATS"),
+            Self::Repos => ("repos", "--repos", "GIGA_REPOS"),
+            Self::GitAllow => ("git-allow", "--git-allow", "GIGA_GIT_ALLOW"),
+            Self::CheckpointEvery => ("checkpoint-every", "--checkpoint-every", "GIGA_CHECKPOINT_EVERY"),
+            Self::EngineIdle => ("engine-idle", "--engine-idle", "GIGA_ENGINE_IDLE"),
+            Self::EngineWall => ("engine-wall", "--engine-wall", "GIGA_ENGINE_WALL"),
         }
     }
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::Data)
+        matches!(self, Self::TokenFile | Self::Data | Self::Base | Self::Repos)
     }
 }

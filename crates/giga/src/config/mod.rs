@@ -2,7 +2,10 @@
 //!
 //! Nothing but this module reads the environment or giga.toml. Secrets are shown masked.
 
+mod duration;
+mod factory;
 mod file;
+mod flags;
 mod key;
 mod mask;
 mod token;
@@ -10,10 +13,11 @@ mod token;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use duration::duration;
+pub(crate) use flags::flags;
 pub(crate) use key::Key;
 pub(crate) use mask::mask_url;
 
-use crate::args::Globals;
 use crate::exit::CliError;
 use file::ConfigFile;
 
@@ -95,15 +99,17 @@ impl Settings {
         }
         let own = surroundings.home_folder("XDG_CONFIG_HOME", ".config").join(file::NAME);
         let mut settings = Self { flags, surroundings, files };
-        settings.add_own_file(own)?;
-        let in_data = settings.data().value.join(file::NAME);
-        settings.add_own_file(in_data)?;
+        settings.add_file(own, false)?;
+        let data = settings.data();
+        // Whoever chose the folder wrote what is in it.
+        let of_project = matches!(data.origin, Origin::File { of_project: true, .. });
+        settings.add_file(data.value.join(file::NAME), of_project)?;
         Ok(settings)
     }
 
-    fn add_own_file(&mut self, path: PathBuf) -> Result<(), CliError> {
+    fn add_file(&mut self, path: PathBuf, of_project: bool) -> Result<(), CliError> {
         if path.is_file() && self.files.iter().all(|file| file.path != path) {
-            self.files.push(ConfigFile::read(path, false)?);
+            self.files.push(ConfigFile::read(path, of_project)?);
         }
         Ok(())
     }
@@ -179,27 +185,6 @@ impl Settings {
     pub(crate) fn log_format(&self) -> Setting<String> {
         self.get_or(Key::LogFormat, "text")
     }
-}
-
-/// The flags that were given, by the setting they stand for.
-pub(crate) fn flags(
-    globals: &Globals,
-    listen: Option<&String>,
-    store: Option<&String>,
-) -> Vec<(Key, String)> {
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
-    let given = [
-        (Key::Url, globals.url.clone()),
-        (Key::TokenFile, path(&globals.token_file)),
-        (Key::Product, globals.product.clone()),
-        (Key::Output, globals.output.clone()),
-        (Key::Data, path(&globals.data)),
-        (Key::Log, globals.log.clone()),
-        (Key::LogFormat, globals.log_format.clone()),
-        (Key::Listen, listen.cloned()),
-        (Key::Store, store.cloned()),
-    ];
-    given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use giga_domain::Timestamp;
 use serde_json::Value;
 
 pub(crate) use table::{Columns, stage_cell};
-pub(crate) use words::{ago, dash, joined, millis, printable};
+pub(crate) use words::{ago, dash, joined, millis, printable, span};
 
 use crate::exit::CliError;
 
@@ -79,6 +79,15 @@ impl Output {
         }
     }
 
+    /// As it is, with or without an end of line.
+    #[expect(clippy::unused_self, reason = "only who has an output may write to it")]
+    pub(crate) fn raw(&self, text: &str) -> Written {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
     /// To stdout at once, so that a reader of a pipe sees it now.
     #[expect(clippy::unused_self, reason = "only who has an output may write to it")]
     pub(crate) fn text(&self, text: &str) -> Written {
@@ -95,6 +104,16 @@ fn pretty(json: &Value) -> String {
 
 fn text_at<'a>(json: &'a Value, path: &str) -> &'a str {
     json.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The one line on stdout of something that runs on: who started it waits for it.
+pub(crate) fn announce(line: &str) -> Written {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        // Nobody waits for it; that is no reason not to run.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// Adds a page to those before it: its items, and the cursor that it ends with.

@@ -48,7 +48,7 @@ pub(crate) fn millis(millis: u64) -> String {
 }
 
 /// The two largest units at most.
-fn span(duration: Duration) -> String {
+pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600, seconds / 60);
     match seconds {

@@ -4,7 +4,7 @@
 //! line comes last, when everything that it promises is true.
 
 mod data;
-mod signals;
+mod local;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -20,15 +20,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Setting, Settings, mask_url};
 use crate::exit::CliError;
-use crate::output::{say, warn};
+use crate::output::{announce, say, warn};
+use crate::signals;
 use crate::system::{SystemClock, SystemRandomness};
 use data::DataFolder;
+use local::{LocalFactories, Plan};
 
 pub(crate) use data::AdminToken;
 
 /// As a service: logs, and the ready line.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), CliError> {
-    run(settings, &settings.store().value, |_| {}).await
+    run(settings, &settings.store().value, None).await
 }
 
 /// For people: the embedded store, and a few words on what to do next.
@@ -38,7 +40,7 @@ pub(crate) async fn up(settings: &Settings) -> Result<(), CliError> {
     if set.value != embedded {
         say(&format!("`giga up` uses the embedded store; for {} start `giga serve`", mask_url(&set.value)));
     }
-    run(settings, &embedded, greet).await
+    run(settings, &embedded, Some(Plan::new(settings)?)).await
 }
 
 struct Started<'a> {
@@ -46,12 +48,15 @@ struct Started<'a> {
     folder: &'a DataFolder,
     token: AdminToken,
     settings: &'a Settings,
+    plan: &'a Plan,
 }
 
-async fn run(settings: &Settings, store: &str, greet: impl FnOnce(&Started<'_>)) -> Result<(), CliError> {
+/// With a plan, for people and with factories of its own.
+async fn run(settings: &Settings, store: &str, plan: Option<Plan>) -> Result<(), CliError> {
     // From here on a signal ends in good order, however far the start got.
     let shutdown = CancellationToken::new();
-    signals::cancel_on_signal(shutdown.clone())?;
+    let factories = LocalFactories::none();
+    signals::cancel_on_signal(shutdown.clone(), factories.clone().leave_at_once())?;
 
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
@@ -67,13 +72,41 @@ async fn run(settings: &Settings, store: &str, greet: impl FnOnce(&Started<'_>))
             "{address} is reachable from other machines, and tokens travel unencrypted; put TLS in front"
         ));
     }
-    greet(&Started { url: &url, folder: &folder, token, settings });
-    ready(&url)?;
+    if let Some(plan) = &plan {
+        greet(&Started { url: &url, folder: &folder, token, settings, plan });
+        factories.start(plan, folder.path(), &url);
+    }
+    announce(&format!("ready {url}"))?;
 
-    let served = giga_server::serve(coordinator.clone(), listener, ServerOptions::default(), shutdown).await;
+    let served = serve_until(shutdown, &factories, coordinator.clone(), listener).await;
     coordinator.stop().await;
     folder.remove_url();
     served.map_err(|error| CliError::failed(format!("the server stopped: {error}")))
+}
+
+/// The factories leave first: they need somebody to hand their jobs back to.
+async fn serve_until(
+    shutdown: CancellationToken,
+    factories: &LocalFactories,
+    coordinator: Arc<Coordinator>,
+    listener: TcpListener,
+) -> std::io::Result<()> {
+    let stop = CancellationToken::new();
+    let server = giga_server::serve(coordinator, listener, ServerOptions::default(), stop.clone());
+    tokio::pin!(server);
+    let leaving = async {
+        shutdown.cancelled().await;
+        factories.leave().await;
+    };
+    tokio::select! {
+        served = &mut server => {
+            factories.leave().await;
+            return served;
+        }
+        () = leaving => {}
+    }
+    stop.cancel();
+    server.await
 }
 
 async fn listen(wanted: Setting<String>) -> Result<(TcpListener, SocketAddr), CliError> {
@@ -106,7 +139,8 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-async fn start(store: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
+/// A coordinator on this store, with logs and artifacts in the folder.
+pub(crate) async fn start(store: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
     let started = async {
         let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
         let store = giga_store::open(store, clock.clone(), Tuning::default()).await?;
@@ -128,20 +162,8 @@ async fn start(store: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
     })
 }
 
-/// The one line on stdout: who started us waits for it.
-fn ready(url: &str) -> Result<(), CliError> {
-    use std::io::Write;
-    let mut stdout = std::io::stdout().lock();
-    let written = writeln!(stdout, "ready {url}").and_then(|()| stdout.flush());
-    match written {
-        // Nobody waits for it; that is no reason not to serve.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
-    }
-}
-
 fn greet(started: &Started<'_>) {
-    let Started { url, folder, token, settings } = started;
+    let Started { url, folder, token, settings, plan } = started;
     let token_note = match token {
         AdminToken::Kept => "",
         AdminToken::Written => " (new; only you can read it)",
@@ -151,9 +173,9 @@ fn greet(started: &Started<'_>) {
         format!("  address  {url}"),
         format!("  data     {}", folder.path().display()),
         format!("  token    {}{token_note}", folder.token_path().display()),
-        String::new(),
-        "From another terminal:".to_owned(),
     ];
+    lines.extend(factory_lines(plan, settings));
+    lines.extend([String::new(), "From another terminal:".to_owned()]);
     // Elsewhere than by default it has to be told where to look.
     if settings.data().origin != crate::config::Origin::Default {
         lines.push(format!("  \x1b[36mexport GIGA_DATA={}\x1b[0m", folder.path().display()));
@@ -164,4 +186,20 @@ fn greet(started: &Started<'_>) {
     for line in lines {
         say(&line);
     }
+}
+
+fn factory_lines(plan: &Plan, settings: &Settings) -> Vec<String> {
+    let names = match plan.names() {
+        [] => return vec!["  factory  none; `giga factory run` starts one".to_owned()],
+        [one] => one.clone(),
+        [first, .., last] => format!("{first} to {last}"),
+    };
+    let seats = settings.seats().map_or(0, |seats| seats.value);
+    let jobs = if seats == 1 { "1 job".to_owned() } else { format!("{seats} jobs") };
+    let each = if plan.names().len() == 1 { "at once" } else { "at once each" };
+    let repos = match settings.repos() {
+        Some(repos) => format!("  repos    {}", repos.value.display()),
+        None => "  repos    none; --repos DIR offers the repositories of a folder".to_owned(),
+    };
+    vec![format!("  factory  {names}, {jobs} {each}"), repos]
 }

@@ -1,10 +1,12 @@
 //! The real binary against a real coordinator, as people and scripts use it.
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod bench;
 mod config;
 mod crash;
 mod exit_codes;
 mod explain;
+mod factories;
 mod formats;
 mod help;
 mod life;

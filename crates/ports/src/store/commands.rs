@@ -5,8 +5,8 @@ use std::time::Duration;
 use giga_domain::factory::FactoryScope;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Command, DispatchSeq, FactoryId, Holder, HolderAction, Job, JobId, JobSpec, MergeOutcome,
-    ProductId, RequestId, Rev, Timestamp,
+    Actor, Artifact, ArtifactId, ArtifactName, Command, DispatchSeq, FactoryId, Holder, HolderAction, Job,
+    JobId, JobSpec, MergeOutcome, ProductId, RequestId, Rev, Timestamp,
 };
 use serde_json::Value;
 
@@ -93,6 +93,24 @@ pub struct SettleMerge {
     pub factory: FactoryId,
     pub attempt: u32,
     pub outcome: MergeOutcome,
+}
+
+/// A file that the holder's run leaves behind. Its bytes are in place already, under this id.
+#[derive(Debug, Clone)]
+pub struct PutArtifact {
+    pub id: ArtifactId,
+    pub job: JobId,
+    pub holder: Holder,
+    pub name: ArtifactName,
+    pub media_type: String,
+    pub size: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactPut {
+    pub artifact: Artifact,
+    /// What had the name until now; nothing points to its bytes any more.
+    pub replaced: Option<Artifact>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

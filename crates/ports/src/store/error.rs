@@ -1,6 +1,6 @@
 //! Errors in the store's own words. Which HTTP status each gets is decided elsewhere, last.
 
-use giga_domain::{FactoryId, JobId, Refusal, Rev, TokenId};
+use giga_domain::{ArtifactId, FactoryId, JobId, Refusal, Rev, TokenId};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -11,6 +11,8 @@ pub enum StoreError {
     NoSuchFactory(FactoryId),
     #[error("there is no token {0}")]
     NoSuchToken(TokenId),
+    #[error("there is no artifact {0}")]
+    NoSuchArtifact(ArtifactId),
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("the job is at revision {current}, not {given}")]

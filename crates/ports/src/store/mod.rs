@@ -17,7 +17,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
-use giga_domain::{Actor, Factory, FactoryId, FactoryState, FeedPos, Job, Timestamp, TokenId};
+use giga_domain::{
+    Actor, Artifact, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Timestamp, TokenId,
+};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -56,10 +58,17 @@ pub trait Store: Send + Sync {
     async fn expire_leases(&self, limit: usize) -> Result<Reaped>;
 
     /// Queues blocked jobs whose deps are satisfied by now. Says which, and whether there may be more.
-    async fn unblock(&self, limit: usize) -> Result<Vec<giga_domain::JobId>>;
+    async fn unblock(&self, limit: usize) -> Result<Vec<JobId>>;
 
-    /// Removes terminal jobs that ended before `before`, with all that belongs to them.
-    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize>;
+    /// Points to a file of the holder's run: fenced by its epoch. A name that the run has used before gets the new
+    /// file.
+    async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut>;
+
+    /// Points to it no more. One that is gone or was replaced is fine: it may be the same call again.
+    async fn delete_artifact(&self, artifact: Artifact, actor: Actor) -> Result<()>;
+
+    /// Removes those of `jobs` that are [`StoreReads::retirable`], with all that belongs to them; says which.
+    async fn retire(&self, before: Timestamp, jobs: Vec<JobId>) -> Result<Vec<JobId>>;
 
     /// A new factory with its first token. A known id is refused, except for a repetition of the same call.
     async fn enroll(&self, factory: NewFactory, actor: Actor) -> Result<Factory>;

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
-    Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, Priority, ProductId, RequestId, Run, Stage,
-    Timestamp,
+    Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, Priority, ProductId,
+    RequestId, Run, Stage, Timestamp,
 };
 use serde_json::Value;
 
@@ -37,6 +37,16 @@ pub trait StoreReads: Send + Sync {
     async fn grant(&self, factory: &FactoryId, request: &RequestId) -> Result<Option<Job>>;
 
     async fn runs(&self, job: JobId) -> Result<Vec<Run>>;
+
+    /// Of all runs, by epoch and name.
+    async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>>;
+
+    async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>>;
+
+    /// Terminal jobs that ended before `before` and that no blocked job waits for: what [`super::Store::retire`]
+    /// would remove. None of them ever changes again in a way that matters, so what belongs to them elsewhere can go
+    /// before they do.
+    async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>>;
 
     async fn job_events(&self, job: JobId, after: EventSeq, limit: usize) -> Result<Vec<Event>>;
 

@@ -192,9 +192,12 @@ impl App {
         }
     }
 
-    /// A fenced writer learns where the job stands, unless the job is none of its business: then there is no job.
+    /// A refused writer learns why and where the job stands, unless the job is none of its business: then there is no
+    /// job.
     pub(crate) async fn refused(&self, caller: &Caller, id: JobId, error: Error) -> Problem {
-        if !matches!(error, Error::Store(StoreError::Refused(Refusal::Fenced { .. }))) {
+        let tells =
+            matches!(error, Error::NotYours(_) | Error::Store(StoreError::Refused(Refusal::Fenced { .. })));
+        if !tells {
             return error.into();
         }
         match self.in_scope(caller, id).await {

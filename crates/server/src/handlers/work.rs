@@ -39,13 +39,15 @@ pub(crate) async fn append_log(
 
 pub(crate) async fn read_log(
     State(app): State<App>,
+    caller: Caller,
     path: PathText,
     query: Query,
 ) -> Answer<Json<wire::LogPiece>> {
     let epoch = query.number("epoch")?.map(Epoch);
     let offset = query.number("offset")?.unwrap_or(0);
     let wait = wait(&app, &query)?;
-    let piece = app.coordinator.read_log(path.id()?, epoch, offset, PIECE, wait).await?;
+    let job = app.visible_job(&caller, path.id()?).await?;
+    let piece = app.coordinator.read_log(job.id, epoch, offset, PIECE, wait).await?;
     Ok(Json(wire::LogPiece {
         lease_epoch: piece.epoch.0,
         offset: piece.offset,
@@ -102,6 +104,9 @@ pub(crate) async fn settle_merge(
         ("failed", _) => MergeOutcome::Failed { detail },
         _ => return Err(Problem::field("outcome", "it is one of merged, conflict and failed")),
     };
-    let job = app.coordinator.settle_merge(path.id()?, factory, request.attempt, outcome).await?;
-    Ok(tagged(&job))
+    let id = path.id()?;
+    match app.coordinator.settle_merge(id, factory, request.attempt, outcome).await {
+        Ok(job) => Ok(tagged(&job)),
+        Err(error) => Err(app.refused(&caller, id, error).await),
+    }
 }

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use crate::client::{Call, Reply};
 use crate::world::World;
 
-/// What a holder would send there. A holder's route that is not known here is not known to be fenced.
-fn body(route: &Route, job: JobId, epoch: u64) -> Value {
+/// What a holder would send there: query and body. A holder's route that is not known here is not known to be fenced.
+fn words(route: &Route, job: JobId, epoch: u64) -> (String, Value) {
     let checkpoint = json!({"wipRef": "refs/wip/zombie"});
-    match route.operation {
+    let body = match route.operation {
+        "appendLog" => return (format!("?leaseEpoch={epoch}&offset=0"), json!("words of a zombie")),
         "failJob" => json!({
             "jobId": job.to_string(), "leaseEpoch": epoch, "reason": "crash", "retryable": false,
             "checkpoint": checkpoint,
@@ -22,7 +23,8 @@ fn body(route: &Route, job: JobId, epoch: u64) -> Value {
         "renewLease" => json!({"leaseEpoch": epoch}),
         "releaseLease" => json!({"leaseEpoch": epoch, "checkpoint": checkpoint}),
         unknown => panic!("{unknown} writes as a holder and has no fence test"),
-    }
+    };
+    (String::new(), body)
 }
 
 fn holder_routes() -> Vec<&'static Route> {
@@ -31,16 +33,17 @@ fn holder_routes() -> Vec<&'static Route> {
     let unfenced: Vec<_> = writing.filter(|op| !fenced.iter().any(|r| r.operation == *op)).collect();
     assert_eq!(
         unfenced,
-        ["claimJob", "acceptJob", "heartbeat"],
-        "every other write of a factory names an epoch"
+        ["claimJob", "acceptJob", "claimMerge", "settleMerge", "heartbeat"],
+        "every other write of a factory names an epoch; an order to merge has its attempt"
     );
     fenced
 }
 
 async fn send(world: &World, route: &Route, job: JobId, epoch: u64, token: &str) -> Reply {
     let path = route.path.replace("{id}", &job.to_string());
-    let call = Call::new(&world.http, route.method.clone(), format!("{}{path}", world.url));
-    call.token(token).json(body(route, job, epoch)).send().await
+    let (query, body) = words(route, job, epoch);
+    let call = Call::new(&world.http, route.method.clone(), format!("{}{path}{query}", world.url));
+    call.token(token).json(body).send().await
 }
 
 async fn assert_fenced(world: &World, route: &Route, job: &Job, epoch: u64, token: &str) {
@@ -54,6 +57,9 @@ async fn assert_fenced(world: &World, route: &Route, job: &Job, epoch: u64, toke
     assert_eq!(world.job(job.id).await, before, "{}", route.operation);
     assert_eq!(world.feed().await, events, "{}", route.operation);
     assert_eq!(world.coordinator.reads().runs(job.id).await.unwrap(), runs, "{}", route.operation);
+    let path = format!("/api/fleet/jobs/{}/logs?epoch={epoch}", job.id);
+    let log = world.get(&path).token(&world.admin).gives(200).await.json();
+    assert_eq!(log["total"], 0, "{}", route.operation);
 }
 
 #[tokio::test]

@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use giga_domain::factory::Advertised;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
-    Actor, Event, EventSeq, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, ProductId, RequestId, Run,
-    Timestamp, TokenId,
+    Actor, Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FactoryState, FeedPos, Job, JobId,
+    ProductId, RequestId, Run, Timestamp, TokenId,
 };
 use giga_ports::store::{
-    Claim, Claimed, HolderWrite, JobFilter, JobText, NewFactory, NewJob, QueueState, Reaped, SteerWrite,
-    StoreStats, Submitted,
+    ArtifactPut, Claim, Claimed, HolderWrite, JobFilter, JobText, NewFactory, NewJob, PutArtifact,
+    QueueState, Reaped, SettleMerge, SteerWrite, StoreStats, Submitted,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
@@ -105,6 +105,15 @@ impl StoreReads for Probe {
     async fn runs(&self, job: JobId) -> Result<Vec<Run>> {
         self.inner.read().runs(job).await
     }
+    async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>> {
+        self.inner.read().artifacts(job).await
+    }
+    async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>> {
+        self.inner.read().artifact(id).await
+    }
+    async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>> {
+        self.inner.read().retirable(before, limit).await
+    }
     async fn job_events(&self, job: JobId, after: EventSeq, limit: usize) -> Result<Vec<Event>> {
         self.inner.read().job_events(job, after, limit).await
     }
@@ -166,14 +175,26 @@ impl Store for Probe {
     async fn steer(&self, write: SteerWrite) -> Result<Job> {
         self.inner.steer(write).await
     }
+    async fn take_merge(&self, factory: FactoryId, lease: Duration) -> Result<Option<Job>> {
+        self.inner.take_merge(factory, lease).await
+    }
+    async fn settle_merge(&self, settled: SettleMerge) -> Result<Job> {
+        self.inner.settle_merge(settled).await
+    }
     async fn expire_leases(&self, limit: usize) -> Result<Reaped> {
         self.inner.expire_leases(limit).await
     }
     async fn unblock(&self, limit: usize) -> Result<Vec<JobId>> {
         self.inner.unblock(limit).await
     }
-    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        self.inner.retire(before, limit).await
+    async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut> {
+        self.inner.put_artifact(put).await
+    }
+    async fn delete_artifact(&self, artifact: Artifact, actor: Actor) -> Result<()> {
+        self.inner.delete_artifact(artifact, actor).await
+    }
+    async fn retire(&self, before: Timestamp, jobs: Vec<JobId>) -> Result<Vec<JobId>> {
+        self.inner.retire(before, jobs).await
     }
     async fn enroll(&self, factory: NewFactory, actor: Actor) -> Result<Factory> {
         self.inner.enroll(factory, actor).await

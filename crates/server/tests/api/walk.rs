@@ -47,6 +47,8 @@ struct Things {
     held: String,
     held_epoch: u64,
     review: String,
+    /// Shipped, and its factory has taken the order to merge it.
+    merging: String,
     other_token_id: String,
 }
 
@@ -54,6 +56,9 @@ impl Things {
     async fn make(world: &World, product: &'static str, factory: &'static str) -> Self {
         let token = world.factory(factory, &[product]).await;
         let review = world.in_review(product, factory, "review").await;
+        let merging = world.shipped(product, factory, "merging").await;
+        let taken = world.coordinator.take_merge(factory.parse().unwrap()).await.unwrap();
+        assert_eq!(taken.map(|job| job.id), Some(merging.id));
         let held = world.building(product, factory, "held").await;
         let products = vec![product.parse().unwrap()];
         let issued =
@@ -65,6 +70,7 @@ impl Things {
             held: held.id.to_string(),
             held_epoch: held.epoch.0,
             review: review.id.to_string(),
+            merging: merging.id.to_string(),
             other_token_id: issued.await.unwrap().0.id.to_string(),
         }
     }
@@ -83,16 +89,26 @@ struct Sample {
 
 /// A route that is not known here has no test of its auth rule, which fails the walk.
 fn sample(route: &Route, things: &Things) -> Sample {
-    let Things { product, factory, held, held_epoch, review, other_token_id, .. } = things;
+    let Things { product, factory, held, held_epoch, review, merging, other_token_id, .. } = things;
     let epoch = json!({ "leaseEpoch": held_epoch });
+    let query = match route.operation {
+        "appendLog" => format!("?leaseEpoch={held_epoch}&offset=0"),
+        _ => String::new(),
+    };
     let (id, body, success) = match route.operation {
         "submitJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 201),
         "planJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 200),
-        "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" => {
+        "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" | "readLog" => {
             (held.as_str(), None, 200)
         }
+        "appendLog" => (held.as_str(), Some(json!("one line")), 200),
         "actOnJob" => (held.as_str(), Some(json!({"reason": "no longer needed"})), 200),
         "reviewJob" => (review.as_str(), Some(json!({"verdict": "approve"})), 200),
+        "claimMerge" => ("", Some(json!({"factoryId": factory})), 204),
+        "settleMerge" => {
+            let body = json!({"factoryId": "f-alpha", "attempt": 1, "outcome": "merged", "commit": "abc"});
+            (merging.as_str(), Some(body), 200)
+        }
         "claimJob" => ("", Some(json!({"factoryId": factory, "requestId": "walk"})), 204),
         "acceptJob" => {
             // The request that won its own job, repeated; for the other's job one that never won anything.
@@ -126,14 +142,15 @@ fn sample(route: &Route, things: &Things) -> Sample {
     };
     let other = match (route.operation, route.scope) {
         // The body names another factory, or more products than the caller has.
-        ("claimJob" | "heartbeat" | "enrollFactory" | "issueToken", _) => 403,
+        ("claimJob" | "claimMerge" | "heartbeat" | "enrollFactory" | "issueToken", _) => 403,
         ("acceptJob", _) => 409,
         ("revokeToken", _) | (_, Scope::Job | Scope::Factory | Scope::Own) => 404,
         // The list is cut to what the caller may see.
         ("listTokens", _) | (_, Scope::Nothing) => success,
         (_, Scope::Product | Scope::Products | Scope::Within | Scope::Fleet) => 403,
     };
-    let path = route.path.replace("{id}", id).replace("{action}", "cancel").replace("{name}", "strict");
+    let path =
+        route.path.replace("{id}", id).replace("{action}", "cancel").replace("{name}", "strict") + &query;
     let by_header = body.is_none() && route.scope == Scope::Products;
     Sample { path, body, success, other, by_header }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::http::Method;
-use giga_coordinator::{Coordinator, Options, SubmitRequest};
+use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_coordinator::{Coordinator, Options, Ports, SubmitRequest};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::parse_markdown;
 use giga_domain::token::Role;
@@ -60,7 +61,7 @@ impl World {
             clock: clock.clone(),
             random,
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
-            artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
+            artifacts: Arc::new(ObjectArtifacts::folder(&folder.path().join("artifacts")).unwrap()),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();
@@ -99,6 +100,7 @@ impl World {
         let advertised = Advertised {
             capabilities: CapabilitySet::parse(["os:linux"]).unwrap(),
             seat_limit: 8,
+            can_clone: true,
             ..Advertised::default()
         };
         self.coordinator.heartbeat(id, advertised).await.unwrap();
@@ -133,6 +135,21 @@ impl World {
         self.submit(product, &format!("name: {name}\nreview: {{quorum: 1}}")).await;
         let job = self.claim(factory, name).await;
         self.hold(&job, vec![HolderAction::Start, HolderAction::Report(RunReport::default())]).await
+    }
+
+    /// A job that ran on the factory, handed a branch over, and was shipped.
+    pub(crate) async fn shipped(&self, product: &str, factory: &str, name: &str) -> Job {
+        self.submit(product, &format!("name: {name}\nrepo: hello")).await;
+        let job = self.claim(factory, name).await;
+        let report = RunReport {
+            branch: Some(format!("aq/job/{}/1", job.id)),
+            commit: Some("c0ffee".to_owned()),
+            ..RunReport::default()
+        };
+        let job = self.hold(&job, vec![HolderAction::Start, HolderAction::Report(report)]).await;
+        let path = format!("/api/fleet/jobs/{}/actions/ship", job.id);
+        self.post(&path).token(&self.admin).gives(200).await;
+        self.job(job.id).await
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Job {

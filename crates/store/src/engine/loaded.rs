@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use giga_domain::token::TokenRecord;
-use giga_domain::{Factory, FactoryId, Job, JobId, ProductId, RequestId, Timestamp, TokenId};
+use giga_domain::{
+    Artifact, ArtifactKey, Factory, FactoryId, Job, JobId, ProductId, RequestId, Timestamp, TokenId,
+};
 use serde_json::Value;
 
 /// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.
@@ -17,6 +19,8 @@ pub struct Needs {
     pub grants: BTreeSet<(FactoryId, RequestId)>,
     /// Jobs about to be claimed: what their concurrency keys count is needed too, and must not change until commit.
     pub claims: BTreeSet<JobId>,
+    /// Files by what there is one of. They only change under the lock of their job, which is needed with them.
+    pub artifacts: BTreeSet<ArtifactKey>,
     pub factories: BTreeSet<FactoryId>,
     /// Factories whose `last_seen_at` is to move: locked in turn with `factories`, not loaded.
     pub seen: BTreeSet<FactoryId>,
@@ -51,6 +55,7 @@ pub struct Loaded {
     pub grants: HashMap<(FactoryId, RequestId), JobId>,
     /// Held jobs by product and concurrency key, for the keys of `claims`.
     pub key_in_use: HashMap<(ProductId, String), u32>,
+    pub artifacts: HashMap<ArtifactKey, Artifact>,
     /// Those of `prunable` included.
     pub factories: HashMap<FactoryId, Factory>,
     pub seats_in_use: HashMap<FactoryId, u32>,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use giga_domain::token::TokenRecord;
 use giga_domain::transition::RunChange;
 use giga_domain::{
-    Actor, Command, EventSeq, Factory, FactoryId, Job, JobId, NewEvent, ProductId, RequestId, Run,
-    RunOutcome, RunReport, Stage, Timestamp, TokenId, Transition, transition,
+    Actor, Artifact, ArtifactKey, Command, EventSeq, Factory, FactoryId, Job, JobId, NewEvent, ProductId,
+    RequestId, Run, RunOutcome, RunReport, Stage, Timestamp, TokenId, Transition, transition,
 };
 use giga_ports::StoreError;
 use serde_json::Value;
@@ -166,6 +166,28 @@ impl Working {
                 RunWrite::Close { job: before.id, epoch: before.epoch, at, outcome, report }
             }
         });
+    }
+
+    pub(super) fn artifact(&self, key: &ArtifactKey) -> Option<&Artifact> {
+        self.loaded.artifacts.get(key)
+    }
+
+    /// What had the name before.
+    pub(super) fn put_artifact(&mut self, artifact: Artifact) -> Option<Artifact> {
+        let replaced = self.remove_artifact(&artifact.key());
+        self.loaded.artifacts.insert(artifact.key(), artifact.clone());
+        self.writes.insert_artifacts.push(artifact);
+        replaced
+    }
+
+    pub(super) fn remove_artifact(&mut self, key: &ArtifactKey) -> Option<Artifact> {
+        let removed = self.loaded.artifacts.remove(key)?;
+        let before = self.writes.insert_artifacts.len();
+        self.writes.insert_artifacts.retain(|new| new.id != removed.id);
+        if self.writes.insert_artifacts.len() == before {
+            self.writes.delete_artifacts.push(removed.id);
+        }
+        Some(removed)
     }
 
     pub(super) fn append(

@@ -7,9 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
-use giga_domain::{Actor, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Timestamp, TokenId};
+use giga_domain::{
+    Actor, Artifact, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Timestamp, TokenId,
+};
 use giga_ports::store::{
-    Claim, Claimed, HolderWrite, NewFactory, NewJob, Reaped, SettleMerge, SteerWrite, StoreStats, Submitted,
+    ArtifactPut, Claim, Claimed, HolderWrite, NewFactory, NewJob, PutArtifact, Reaped, SettleMerge,
+    SteerWrite, StoreStats, Submitted,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
@@ -194,8 +197,16 @@ impl<B: Backend> Store for BatchStore<B> {
         self.ask(ops::Unblock { limit }).await
     }
 
-    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.ask(ops::Retire { before, limit }).await
+    async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut, StoreError> {
+        self.ask(ops::PutArtifact(put)).await
+    }
+
+    async fn delete_artifact(&self, artifact: Artifact, actor: Actor) -> Result<(), StoreError> {
+        self.ask(ops::DeleteArtifact { artifact, actor }).await
+    }
+
+    async fn retire(&self, before: Timestamp, jobs: Vec<JobId>) -> Result<Vec<JobId>, StoreError> {
+        self.ask(ops::Retire { before, jobs }).await
     }
 
     async fn enroll(&self, factory: NewFactory, actor: Actor) -> Result<Factory, StoreError> {

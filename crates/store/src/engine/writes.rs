@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Epoch, EventSeq, Factory, FactoryId, Job, JobId, Lease, NewEvent, ProductId, Run, RunOutcome,
-    RunReport, Timestamp,
+    Actor, Artifact, ArtifactId, Epoch, EventSeq, Factory, FactoryId, Job, JobId, Lease, NewEvent, ProductId,
+    Run, RunOutcome, RunReport, Timestamp,
 };
 use serde_json::Value;
 
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// Gone with their texts, runs, deps and events. Their queue counts fall with them. First, because a new job may
+    /// Gone with their texts, runs, deps, artifacts and events. Their queue counts fall with them. First, because a new job may
     /// take over the idempotency key of one that goes.
     pub retire_jobs: Vec<JobId>,
     pub insert_jobs: Vec<JobInsert>,
@@ -22,6 +22,9 @@ pub struct Writes {
     pub delete_leases: Vec<JobId>,
     /// In order: a run can be opened and closed in one batch.
     pub runs: Vec<RunWrite>,
+    /// Before the inserts: a file may take over the name of one that goes.
+    pub delete_artifacts: Vec<ArtifactId>,
+    pub insert_artifacts: Vec<Artifact>,
     pub put_factories: Vec<Factory>,
     pub delete_factories: Vec<FactoryId>,
     /// Only ever moves `last_seen_at` forward.
@@ -42,6 +45,8 @@ impl Writes {
             && self.put_leases.is_empty()
             && self.delete_leases.is_empty()
             && self.runs.is_empty()
+            && self.delete_artifacts.is_empty()
+            && self.insert_artifacts.is_empty()
             && self.put_factories.is_empty()
             && self.delete_factories.is_empty()
             && self.seen_factories.is_empty()

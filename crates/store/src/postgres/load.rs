@@ -13,7 +13,9 @@ use tokio_postgres::Row;
 use super::pipeline::Value;
 use super::{StoreClock, Writer, decode_all};
 use crate::engine::{Loaded, Needs};
-use crate::rows::{self, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEASE_READ, LEASES, TOKENS, Table};
+use crate::rows::{
+    self, ARTIFACTS, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEASE_READ, LEASES, TOKENS, Table,
+};
 use crate::sql;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -106,6 +108,17 @@ async fn lock_and_look(
             ]
         })
         .await;
+    let artifacts = pipeline
+        .send_if(!needs.artifacts.is_empty(), &statements.artifacts, || {
+            let epochs: Vec<i64> =
+                needs.artifacts.iter().map(|(_, epoch, _)| epoch.0.cast_signed()).collect();
+            vec![
+                texts(needs.artifacts.iter().map(|(job, ..)| job)),
+                Box::new(epochs),
+                texts(needs.artifacts.iter().map(|(_, _, name)| name)),
+            ]
+        })
+        .await;
     // Concurrency keys: nobody else grants one until this batch is done.
     let claims = !needs.claims.is_empty();
     pipeline.send_if(claims, &statements.lock_concurrency_keys, || vec![texts(&needs.claims)]).await;
@@ -144,6 +157,8 @@ async fn lock_and_look(
     let jobs = decode_all(&answers.take(jobs), &JOB_READ, with_lease)?;
     loaded.jobs = jobs.into_iter().map(|job| (job.id, job)).collect();
     loaded.retirable = decode_all(&answers.take(retirable), &JOBS, rows::id)?;
+    let artifacts = decode_all(&answers.take(artifacts), &ARTIFACTS, rows::artifact)?;
+    loaded.artifacts = artifacts.into_iter().map(|artifact| (artifact.key(), artifact)).collect();
     let key = |fields: &mut Fields<'_>| {
         let key = (fields.parse()?, fields.text()?.to_owned());
         Ok((key, (fields.parse()?, fields.text()?.to_owned())))

@@ -42,7 +42,8 @@ pub(super) async fn persist(
 
     // Before the inserts: a new job may take over the idempotency key of one that goes.
     let retired = &writes.retire_jobs;
-    for statement in [&s.retire_events, &s.retire_runs, &s.retire_deps, &s.retire_texts, &s.retire_jobs] {
+    let of_jobs = [&s.retire_events, &s.retire_artifacts, &s.retire_runs, &s.retire_deps, &s.retire_texts];
+    for statement in of_jobs.into_iter().chain([&s.retire_jobs]) {
         delete(out, statement, retired).await;
     }
 
@@ -64,6 +65,10 @@ pub(super) async fn persist(
     let runs = RunRows::fold(writes.runs);
     put(out, &s.insert_runs, &rows::RUNS, runs.opened).await;
     put(out, &s.update_runs, &rows::RUN_CHANGES, runs.changed).await;
+
+    delete(out, &s.delete_artifacts, &writes.delete_artifacts).await;
+    let files = writes.insert_artifacts.iter().map(rows::artifact_row);
+    put(out, &s.insert_artifacts, &rows::ARTIFACTS, files).await;
 
     let (known, new): (Vec<_>, Vec<_>) =
         writes.put_factories.iter().partition(|factory| present.factories.contains(&factory.id));

@@ -58,6 +58,11 @@ statements! {
     lock_factories = "SELECT id FROM factories WHERE id = ANY($1) ORDER BY id FOR UPDATE";
     factories = sql::select(&rows::FACTORIES, "WHERE id = ANY($1)");
     seats = "SELECT factory_id, count(*) FROM leases WHERE factory_id = ANY($1) GROUP BY factory_id";
+    artifacts = format!(
+        "SELECT {} FROM unnest($1::text[], $2::bigint[], $3::text[]) AS wanted (job_id, lease_epoch, name) \
+         JOIN artifacts ON artifacts.job_id = wanted.job_id \
+             AND artifacts.lease_epoch = wanted.lease_epoch AND artifacts.name = wanted.name",
+        rows::ARTIFACTS.qualified_list());
     grants = "SELECT leases.factory_id, leases.request_id, leases.job_id \
         FROM unnest($1::text[], $2::text[]) AS wanted (factory_id, request_id) \
         JOIN leases ON leases.factory_id = wanted.factory_id AND leases.request_id = wanted.request_id \
@@ -74,6 +79,8 @@ statements! {
     delete_leases = "DELETE FROM leases WHERE job_id = ANY($1)";
     insert_runs = insert(&rows::RUNS);
     update_runs = update(&rows::RUN_CHANGES, keep_when_empty);
+    delete_artifacts = "DELETE FROM artifacts WHERE id = ANY($1)";
+    insert_artifacts = insert(&rows::ARTIFACTS);
     insert_factories = insert(&rows::FACTORIES);
     update_factories = update(&rows::FACTORIES, replace);
     delete_factories = "DELETE FROM factories WHERE id = ANY($1)";
@@ -83,6 +90,7 @@ statements! {
     insert_flags = insert(&rows::FLAGS);
     update_flags = update(&rows::FLAGS, replace);
     retire_events = "DELETE FROM events WHERE job_id = ANY($1)";
+    retire_artifacts = "DELETE FROM artifacts WHERE job_id = ANY($1)";
     retire_runs = "DELETE FROM runs WHERE job_id = ANY($1)";
     retire_deps = "DELETE FROM deps WHERE job_id = ANY($1)";
     retire_texts = "DELETE FROM job_texts WHERE job_id = ANY($1)";

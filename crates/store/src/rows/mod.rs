@@ -3,11 +3,13 @@
 //! Nothing here talks to a database, and nothing here trusts one: a value that cannot be read becomes an error
 //! that names table, column and row, never a panic and never a default.
 
+mod artifact;
 mod filter;
 mod fleet;
 mod history;
 mod job;
 
+pub(crate) use artifact::{ARTIFACTS, artifact, artifact_row};
 pub(crate) use filter::list_query;
 pub(crate) use fleet::{
     FACTORIES, FLAGS, QUEUE_STATE, SIGHTINGS, TOKENS, factory, factory_row, flag, flag_row, queue_row,

@@ -3,13 +3,16 @@
 use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
-    Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId, Run, Timestamp,
+    Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId,
+    Run, Timestamp,
 };
 use giga_ports::store::{JobFilter, JobText, QueueState};
 use giga_ports::{StoreError, StoreReads};
 use serde_json::Value;
 
-use super::{Decode, Driver, Query, SqlBackend, select, select_jobs, select_jobs_from};
+use super::{
+    Decode, Driver, Query, RETIRABLE_TAIL, SqlBackend, retirable, select, select_jobs, select_jobs_from,
+};
 use crate::rows::{self, Cell, JOB_READ, Kind, Table, text};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -93,6 +96,22 @@ impl<D: Driver> StoreReads for SqlBackend<D> {
             rows::run,
         )
         .await
+    }
+
+    async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>> {
+        let tail = "WHERE job_id = $1 ORDER BY lease_epoch, name";
+        rows_of(&self.driver, &rows::ARTIFACTS, tail, vec![text(job)], rows::artifact).await
+    }
+
+    async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>> {
+        let found = rows_of(&self.driver, &rows::ARTIFACTS, "WHERE id = $1", vec![text(id)], rows::artifact);
+        Ok(found.await?.pop())
+    }
+
+    async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>> {
+        let values = vec![before.into(), limit.into()];
+        let query = Query { sql: retirable(RETIRABLE_TAIL), values, table: &rows::JOBS };
+        self.driver.query(query, rows::id).await
     }
 
     async fn job_events(&self, job: JobId, after: EventSeq, limit: usize) -> Result<Vec<Event>> {

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::read;
 use crate::engine::{Loaded, Needs};
-use crate::rows::{self, Cell, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEASES, TOKENS, text};
+use crate::rows::{self, ARTIFACTS, Cell, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEASES, TOKENS, text};
 use crate::sql;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -46,6 +46,12 @@ pub(super) fn load(connection: &Connection, needs: &Needs, now: Timestamp) -> Re
         if let Some(job) = read(connection, &by_id, vec![text(id)], &JOB_READ, rows::leased_job)?.pop() {
             loaded.jobs.insert(id, job);
         }
+    }
+    let named = sql::select(&ARTIFACTS, "WHERE job_id = $1 AND lease_epoch = $2 AND name = $3");
+    for key @ (job, epoch, name) in &needs.artifacts {
+        let values = vec![text(job), epoch.0.into(), name.as_str().into()];
+        let found = read(connection, &named, values, &ARTIFACTS, rows::artifact)?.pop();
+        loaded.artifacts.extend(found.map(|artifact| (key.clone(), artifact)));
     }
     count_keys(connection, needs, &mut loaded)?;
     for id in &needs.seats {

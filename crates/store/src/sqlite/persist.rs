@@ -42,6 +42,13 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
 
     write(
         connection,
+        "DELETE FROM artifacts WHERE id = $1",
+        writes.delete_artifacts.iter().map(|id| vec![text(id)]),
+    )?;
+    write(connection, &insert(&rows::ARTIFACTS), writes.insert_artifacts.iter().map(rows::artifact_row))?;
+
+    write(
+        connection,
         &upsert(&rows::FACTORIES, replace_excluded),
         writes.put_factories.iter().map(rows::factory_row),
     )?;
@@ -66,7 +73,7 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
 }
 
 fn retire(connection: &Connection, ids: &[JobId]) -> Result<()> {
-    for table in ["events", "runs", "deps", "job_texts"] {
+    for table in ["events", "artifacts", "runs", "deps", "job_texts"] {
         let sql = format!("DELETE FROM {table} WHERE job_id = $1");
         write(connection, &sql, ids.iter().map(|id| vec![text(id)]))?;
     }

@@ -80,7 +80,10 @@ impl Call {
                 Answer { reaped, ..Answer::of(answer) }
             }
             Self::Unblock(limit) => Answer::of_set(store.unblock(limit).await),
-            Self::Retire(before, limit) => Answer::of(store.retire(before, limit).await),
+            Self::Retire(before, limit) => {
+                let old = store.read().retirable(before, limit).await.unwrap();
+                Answer::of_set(store.retire(before, old).await)
+            }
             Self::Enroll(factory) => Answer::of(store.enroll(factory, ana()).await),
             Self::Advertise(factory, advertised) => Answer::of(store.advertise(factory, advertised).await),
             Self::Touch(seen) => Answer::of(store.touch(seen).await),

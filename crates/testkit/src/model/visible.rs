@@ -1,7 +1,7 @@
 //! Everything that one can see of a store, to be compared with what one can see of another.
 
 use giga_domain::token::TokenRecord;
-use giga_domain::{Event, EventSeq, Factory, FeedPos, Job, ProductId, Run};
+use giga_domain::{Artifact, Event, EventSeq, Factory, FeedPos, Job, ProductId, Run};
 use giga_ports::Store;
 use giga_ports::store::{JobFilter, JobText, QueueState};
 use serde_json::Value;
@@ -25,6 +25,7 @@ pub(super) struct Visible {
 pub(super) struct Details {
     pub(super) text: Option<JobText>,
     pub(super) runs: Vec<Run>,
+    pub(super) artifacts: Vec<Artifact>,
     pub(super) events: Vec<Event>,
 }
 
@@ -37,6 +38,7 @@ impl Visible {
             details.push(Details {
                 text: read.job_text(job.id).await.unwrap(),
                 runs: read.runs(job.id).await.unwrap(),
+                artifacts: read.artifacts(job.id).await.unwrap(),
                 events: unplaced(read.job_events(job.id, EventSeq::ZERO, EVERYTHING).await.unwrap()),
             });
             if let Some(lease) = job.lease() {

@@ -184,10 +184,12 @@ pub async fn a_retired_key_is_free_again(world: &World) {
     world.submit(first.clone()).await;
     world.operate(first.id, OperatorAction::Cancel).await.unwrap();
     world.advance(Duration::from_hours(1));
-    let second = NewJob { id: world.new_job(|_| ()).id, ..first };
-    let (retired, answers) =
-        tokio::join!(world.store.retire(world.now(), 10), world.store.submit(vec![second], user()));
-    assert_eq!(retired.unwrap(), 1);
+    let second = NewJob { id: world.new_job(|_| ()).id, ..first.clone() };
+    let (retired, answers) = tokio::join!(
+        world.store.retire(world.now(), vec![first.id]),
+        world.store.submit(vec![second], user())
+    );
+    assert_eq!(retired.unwrap(), [first.id]);
     let answered = answers.unwrap().remove(0);
     assert_eq!(&world.job(answered.job().id).await, answered.job(), "an answer names a job that exists");
 }
@@ -199,8 +201,9 @@ pub async fn two_retirements_count_once(world: &World) {
     }
     world.advance(Duration::from_hours(1));
     let now = world.now();
-    let (one, two) = tokio::join!(world.store.retire(now, 10), world.store.retire(now, 10));
-    assert_eq!(one.unwrap() + two.unwrap(), 3);
+    let old = world.store.read().retirable(now, 10).await.unwrap();
+    let (one, two) = tokio::join!(world.store.retire(now, old.clone()), world.store.retire(now, old));
+    assert_eq!(one.unwrap().len() + two.unwrap().len(), 3);
     assert_eq!(world.count(Stage::Cancelled).await, 0);
 }
 

@@ -3,6 +3,7 @@
 //! A case is an async function over a [`World`]: a fresh, empty store with a clock that the case moves. The macro
 //! [`store_conformance!`](crate::store_conformance) makes a test of each, so that a failure has the case's name.
 
+pub mod artifacts;
 pub mod batches;
 pub mod claim;
 pub mod events;
@@ -146,6 +147,16 @@ macro_rules! store_conformance {
                 a_conflict_waits_for_people_and_a_failure_is_tried_again,
                 nothing_to_merge_is_no_order,
             ],
+            artifacts: [
+                a_file_is_kept_and_told,
+                files_come_by_run_and_name,
+                a_repeated_put_is_one_file,
+                a_name_that_is_used_again_gets_the_new_file,
+                a_stale_epoch_changes_nothing,
+                another_factory_changes_nothing,
+                a_deleted_file_is_gone_and_told_once,
+                files_are_retired_with_their_job,
+            ],
             sweeps: [
                 leases_expire_in_order,
                 a_lease_ends_exactly_at_its_time,
@@ -267,12 +278,14 @@ mod tests {
     fn every_case_is_in_the_list() {
         let list = include_str!("mod.rs");
         let modules = [
+            ("artifacts", include_str!("artifacts.rs")),
             ("batches", include_str!("batches.rs")),
             ("claim", include_str!("claim.rs")),
             ("events", include_str!("events.rs")),
             ("factories", include_str!("factories.rs")),
             ("fence", include_str!("fence.rs")),
             ("hold", include_str!("hold.rs")),
+            ("merges", include_str!("merges.rs")),
             ("races", include_str!("races.rs")),
             ("reads", include_str!("reads.rs")),
             ("steer", include_str!("steer.rs")),

@@ -206,7 +206,7 @@ pub async fn retire_removes_everything(world: &World) {
     world.operate(child.id, OperatorAction::Cancel).await.unwrap();
     let version = world.store.read().queue_state(&product("demo")).await.unwrap().version;
     later(world);
-    assert_eq!(world.store.retire(world.now(), 10).await.unwrap(), 2);
+    assert_eq!(world.retire(world.now(), 10).await, 2);
     let read = world.store.read();
     for id in [new.id, child.id] {
         assert_eq!(read.job(id).await.unwrap(), None);
@@ -222,7 +222,7 @@ pub async fn retire_removes_everything(world: &World) {
     let again = NewJob { id: world.new_job(|_| ()).id, fingerprint: "another".to_owned(), ..new };
     let answers = world.store.submit(vec![again], user()).await.unwrap();
     assert!(matches!(answers[0], Submitted::Created(_)));
-    assert_eq!(world.store.retire(world.now(), 10).await.unwrap(), 0);
+    assert_eq!(world.retire(world.now(), 10).await, 0);
 }
 
 pub async fn retire_spares_the_young_and_the_living(world: &World) {
@@ -236,7 +236,7 @@ pub async fn retire_spares_the_young_and_the_living(world: &World) {
     let young = world.in_stage(Stage::Shipped, &mac).await;
     // `before` is an end that does not belong to the past.
     let before = young.updated_at;
-    assert_eq!(world.store.retire(before, 100).await.unwrap(), 3);
+    assert_eq!(world.retire(before, 100).await, 3);
     for job in old {
         let kept = world.store.read().job(job.id).await.unwrap().is_some();
         assert_eq!(kept, !job.stage().is_terminal(), "{}", job.stage());
@@ -250,15 +250,15 @@ pub async fn retire_spares_what_blocked_jobs_need(world: &World) {
     let child = blocked_by(world, &[one, two], DepsMode::All).await;
     ship(world, one).await;
     later(world);
-    assert_eq!(world.store.retire(world.now(), 10).await.unwrap(), 0, "the child still counts on it");
+    assert_eq!(world.retire(world.now(), 10).await, 0, "the child still counts on it");
     ship(world, two).await;
     assert_eq!(world.store.unblock(10).await.unwrap(), [child.id]);
-    assert_eq!(world.store.retire(world.now(), 10).await.unwrap(), 1, "the second is not old yet");
+    assert_eq!(world.retire(world.now(), 10).await, 1, "the second is not old yet");
     assert_eq!(world.store.read().job(one).await.unwrap(), None);
     // The child lives on without its dep.
     assert_eq!(world.job(child.id).await.spec.deps, [one, two]);
     later(world);
-    assert_eq!(world.store.retire(world.now(), 10).await.unwrap(), 1);
+    assert_eq!(world.retire(world.now(), 10).await, 1);
     assert_eq!(world.job(child.id).await.stage(), Stage::Queued);
 }
 
@@ -269,7 +269,7 @@ pub async fn retire_goes_by_the_limit(world: &World) {
     }
     later(world);
     for expected in [2, 2, 1, 0] {
-        assert_eq!(world.store.retire(world.now(), 2).await.unwrap(), expected);
+        assert_eq!(world.retire(world.now(), 2).await, expected);
     }
     assert_eq!(world.count(Stage::Cancelled).await, 0);
 }

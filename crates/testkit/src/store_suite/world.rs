@@ -247,6 +247,16 @@ impl World {
         self.store.read().queue_state(&product("demo")).await.unwrap().count(stage)
     }
 
+    /// Retires up to `limit` jobs that ended before `before`; returns how many that were.
+    pub(super) async fn retire(&self, before: Timestamp, limit: usize) -> usize {
+        let mut old = self.store.read().retirable(before, limit).await.unwrap();
+        let mut retired = self.store.retire(before, old.clone()).await.unwrap();
+        old.sort_unstable();
+        retired.sort_unstable();
+        assert_eq!(retired, old, "what can be retired is what is retired");
+        retired.len()
+    }
+
     pub(super) async fn snapshot(&self, id: JobId) -> Snapshot {
         let read = self.store.read();
         Snapshot {

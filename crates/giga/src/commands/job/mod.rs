@@ -5,6 +5,7 @@ mod events;
 mod explain;
 mod init;
 mod list;
+mod logs;
 mod manifest_file;
 mod show;
 mod submit;
@@ -25,6 +26,7 @@ pub(crate) async fn run(command: JobCommand, context: &Context) -> Done {
         JobCommand::Show(args) => show::show(&args.job, context).await,
         JobCommand::Explain(args) => explain::explain(&args.job, context).await,
         JobCommand::Events(args) => events::events(args, context).await,
+        JobCommand::Logs(args) => logs::logs(args, context).await,
         JobCommand::Wait(args) => wait::wait(args, context).await,
         JobCommand::Ship(args) => act::act("ship", args, context).await,
         JobCommand::Requeue(args) => act::act("requeue", args, context).await,

@@ -1,11 +1,13 @@
 //! One command per type: what it looks at, and what it does to what it finds.
 
+mod artifacts;
 mod factories;
 mod jobs;
 mod merges;
 mod sweeps;
 mod tokens;
 
+pub(super) use artifacts::{Delete as DeleteArtifact, Put as PutArtifact};
 pub(super) use factories::{Advertise, Deregister, Enroll, Prune, SetFactoryState, Touch};
 pub(super) use jobs::{ClaimJob, Hold, Steer, Submit};
 pub(super) use merges::{Settle, TakeMerge};

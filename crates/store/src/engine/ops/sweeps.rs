@@ -57,22 +57,23 @@ impl Op for Unblock {
 
 pub(in crate::engine) struct Retire {
     pub(in crate::engine) before: Timestamp,
-    pub(in crate::engine) limit: usize,
+    pub(in crate::engine) jobs: Vec<JobId>,
 }
 
 impl Op for Retire {
-    type Reply = usize;
+    type Reply = Vec<JobId>;
 
     fn needs(&self, needs: &mut Needs) {
-        let limit = needs.retirable.map_or(self.limit, |(_, limit)| limit.max(self.limit));
+        let limit = needs.retirable.map_or(self.jobs.len(), |(_, limit)| limit.max(self.jobs.len()));
         let before = needs.retirable.map_or(self.before, |(before, _)| before.min(self.before));
         needs.retirable = Some((before, limit));
     }
 
-    fn decide(&self, working: &mut Working) -> Result<usize, StoreError> {
+    fn decide(&self, working: &mut Working) -> Result<Vec<JobId>, StoreError> {
         let awaited = working.awaited();
         let mut ids = working.loaded().retirable.clone();
-        ids.retain(|id| !awaited.contains(id) && working.retire(*id));
-        Ok(ids.len())
+        // Only what the caller named: it has removed what belongs to those elsewhere.
+        ids.retain(|id| self.jobs.contains(id) && !awaited.contains(id) && working.retire(*id));
+        Ok(ids)
     }
 }

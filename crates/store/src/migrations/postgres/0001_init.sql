@@ -91,6 +91,19 @@ CREATE TABLE runs (
     PRIMARY KEY (job_id, lease_epoch)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 
+-- What points to the files of runs; their bytes are in the object store, under job, epoch and id.
+CREATE TABLE artifacts (
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    job_id TEXT COLLATE "C" NOT NULL,
+    product_id TEXT COLLATE "C" NOT NULL,
+    lease_epoch BIGINT NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    media_type TEXT NOT NULL,
+    size BIGINT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX artifacts_by_name ON artifacts (job_id, lease_epoch, name);
+
 -- `product_id` is empty for events of the fleet, `job_id` and `seq` for those of no job.
 CREATE TABLE events (
     pos BIGINT NOT NULL PRIMARY KEY,

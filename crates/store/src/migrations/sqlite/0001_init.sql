@@ -87,6 +87,19 @@ CREATE TABLE runs (
     PRIMARY KEY (job_id, lease_epoch)
 ) STRICT, WITHOUT ROWID;
 
+-- What points to the files of runs; their bytes are in the object store, under job, epoch and id.
+CREATE TABLE artifacts (
+    id TEXT NOT NULL PRIMARY KEY,
+    job_id TEXT NOT NULL,
+    product_id TEXT NOT NULL,
+    lease_epoch INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX artifacts_by_name ON artifacts (job_id, lease_epoch, name);
+
 -- `product_id` is empty for events of the fleet, `job_id` and `seq` for those of no job.
 CREATE TABLE events (
     pos INTEGER NOT NULL PRIMARY KEY,

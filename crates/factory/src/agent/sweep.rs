@@ -1,0 +1,74 @@
+//! Cleans up now and then, by the coordinator's word on which jobs have ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use futures::{StreamExt, TryStreamExt};
+use giga_api::client::Client;
+use giga_domain::{JobId, Stage, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use crate::workspace::{GcOptions, JobStates};
+
+/// With less than this free, mirrors that lie idle go as well.
+pub const DISK_FLOOR_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+
+const EVERY: Duration = Duration::from_hours(1);
+/// Jobs that are asked about at the same time.
+const ABREAST: usize = 8;
+
+/// What the coordinator knows of jobs. No answer is an error, never "unknown".
+#[derive(Debug, Clone)]
+pub struct CoordinatorsWord(pub Client);
+
+#[async_trait]
+impl JobStates for CoordinatorsWord {
+    async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String> {
+        let asked = jobs.iter().copied().map(|job| self.stage(job));
+        let known: Vec<_> = futures::stream::iter(asked).buffered(ABREAST).try_collect().await?;
+        Ok(known.into_iter().flatten().collect())
+    }
+}
+
+impl CoordinatorsWord {
+    async fn stage(&self, job: JobId) -> Result<Option<(JobId, Stage)>, String> {
+        match self.0.job(&job.to_string()).await {
+            Ok(answer) => match answer.stage.parse() {
+                Ok(stage) => Ok(Some((job, stage))),
+                Err(_) => Err(format!("job {job} is in a stage of another version: {}", answer.stage)),
+            },
+            Err(error) if error.code() == Some("not_found") => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+pub(super) async fn now_and_then(shared: Arc<Shared>, stop: CancellationToken) {
+    let word = CoordinatorsWord(shared.client.clone());
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let options =
+            GcOptions { disk_floor_bytes: DISK_FLOOR_BYTES, ..GcOptions::at(Timestamp::ZERO.plus(now)) };
+        let swept = tokio::select! {
+            // It can be cut off anywhere: what it had not done yet, the next one does.
+            () = stop.cancelled() => return,
+            swept = shared.workspace.gc(&word, options) => swept,
+        };
+        match swept {
+            Ok(report) if report.removed.is_empty() => tracing::debug!("nothing to clean up"),
+            Ok(report) => tracing::info!(
+                removed = report.removed.len(),
+                kept = report.kept.len(),
+                "cleaned up after ended jobs"
+            ),
+            Err(error) => tracing::warn!(%error, "cleaning up failed; it is tried again later"),
+        }
+    }
+}

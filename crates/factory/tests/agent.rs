@@ -1,0 +1,12 @@
+//! The agent against a real coordinator over HTTP, real git origins and real processes. Nothing here reaches a network.
+
+mod agent {
+    mod child;
+    mod world;
+
+    mod crash;
+    mod endings;
+    mod hostile;
+    mod life;
+    mod many;
+}

@@ -1,0 +1,107 @@
+//! A job from its manifest to the merge, and what people see of it on the way.
+
+use std::time::Duration;
+
+use super::child::ChildFactory;
+use super::world::{World, processes_of, work_folders};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_done_verified_and_merged() {
+    let world = World::start().await;
+    let origin = world.origin("hello");
+    let factory = world.factory("a");
+    let gate = world.gate("gate");
+    let script = format!("echo working; read _ < {}; echo hello > greeting.txt; echo new > new.txt", gate.display());
+    let more = "repo: hello\nship: auto\nverify: [grep -q hello greeting.txt, test -f new.txt]";
+    let job = world.submit("fix-greeting", more, &script).await;
+
+    world.until_logged(&job, "working\n").await;
+    assert_eq!(world.job(&job).await.stage, "building", "the log was read while it ran");
+    std::fs::write(gate, "go\n").unwrap();
+    let merged = world.until_merged(&job).await;
+
+    assert_eq!(merged.stage, "shipped");
+    let commit = merged.merge.unwrap().commit.unwrap();
+    assert_eq!(origin.git(&["rev-parse", "main"]), commit);
+    assert_eq!(origin.file("main", "greeting.txt"), "hello");
+    let message = origin.git(&["log", "-1", "--format=%s", "main"]);
+    assert!(message.contains("fix-greeting"), "{message}");
+    let run = &world.runs(&job).await[0];
+    assert_eq!((run.outcome.as_str(), run.factory_id.as_str()), ("succeeded", "a"));
+    let report = &run.report;
+    assert_eq!((report.files_changed, report.lines_added, report.lines_removed), (Some(2), Some(2), Some(1)));
+    assert_eq!(report.branch, Some(format!("aq/job/{job}/1")));
+    let piece = world.client.log(&job, None, 0, Duration::ZERO).await.unwrap();
+    assert!(piece.complete && piece.text.contains("verify: test -f new.txt"), "{}", piece.text);
+
+    factory.drain().await;
+    assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
+    assert_eq!(processes_of(&job), Vec::<u32>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_without_a_repository_runs_in_an_empty_folder() {
+    let world = World::start().await;
+    let factory = world.factory("a");
+    let job = world.submit("look", "ship: auto", "ls -A | wc -l; touch x").await;
+    world.until_stage(&job, "shipped").await;
+    assert!(world.log(&job, None).await.contains("\n0\n"));
+    factory.drain().await;
+    let scratch = std::fs::read_dir(world.base("a").join("scratch")).unwrap();
+    assert_eq!(scratch.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_a_reviewer_asks_for_go_on_where_the_work_was() {
+    let world = World::start().await;
+    let origin = world.origin("hello");
+    let factory = world.factory("a");
+    let script = "if [ -f first.txt ]; then echo 2 > second.txt; else echo 1 > first.txt; fi";
+    let job = world.submit("two-rounds", "repo: hello\nreview: {quorum: 1}\nship: auto", script).await;
+    let review = |verdict: &str| giga_api::wire::ReviewRequest {
+        verdict: verdict.to_owned(),
+        reviewer: Some("ana".to_owned()),
+        comment: None,
+    };
+
+    world.until_stage(&job, "review").await;
+    world.client.review(&job, &review("request_changes")).await.unwrap();
+    world.until(&job, |job| job.stage == "review" && job.lease_epoch == 2).await;
+    world.client.review(&job, &review("approve")).await.unwrap();
+    world.until_merged(&job).await;
+
+    assert_eq!(origin.file("main", "first.txt"), "1");
+    assert_eq!(origin.file("main", "second.txt"), "2");
+    factory.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_told_to_take_one_job_takes_one_and_leaves() {
+    let world = World::start().await;
+    let first = world.submit("one", "", "echo 1").await;
+    let second = world.submit("two", "", "echo 2").await;
+    let mut config = world.config("a");
+    config.once = true;
+    super::world::Factory::start(config).ended().await.unwrap();
+    assert_eq!(world.job(&first).await.stage, "testing");
+    assert_eq!(world.job(&second).await.stage, "queued");
+}
+
+/// The token stands in the agent's own environment and in its folder; what it starts sees neither.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_sees_no_token() {
+    let world = World::start().await;
+    world.origin("hello");
+    let factory = ChildFactory::start(&world, "a");
+    let script = "env; tr '\\0' '\\n' < /proc/self/environ; echo printed: $(cat ../../../factory.token || true)";
+    let job = world.submit("spy", "repo: hello", script).await;
+    world.until_stage(&job, "testing").await;
+    let log = world.log(&job, None).await;
+    let token = std::fs::read_to_string(world.base("a").join("factory.token")).unwrap();
+    assert!(log.contains("GIGA_JOB_ID="), "it is the environment: {log}");
+    for secret in [world.admin.as_str(), token.trim()] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    assert!(!log.contains("GIGA_TOKEN") && !log.contains("GIGA_URL"), "{log}");
+    drop(factory);
+}

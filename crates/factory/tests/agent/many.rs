@@ -1,0 +1,82 @@
+//! Many jobs on one repository and one machine at once: nobody gets into anybody's way, and nothing stays behind.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use giga_api::client::Client;
+use giga_domain::{JobId, Stage, Timestamp};
+use giga_factory::workspace::{GcOptions, JobStates};
+
+use super::world::{Factory, World, mirror_branches, processes_of, work_folders};
+
+struct Coordinator(Client);
+
+#[async_trait]
+impl JobStates for Coordinator {
+    async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String> {
+        let mut stages = BTreeMap::new();
+        for job in jobs {
+            let found = self.0.job(&job.to_string()).await.map_err(|error| error.to_string())?;
+            stages.insert(*job, found.stage.parse().map_err(|_| found.stage.clone())?);
+        }
+        Ok(stages)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_jobs_on_one_repository() {
+    let world = World::start().await;
+    let origin = world.origin("hello");
+    let mut config = world.config("a");
+    config.seats = 4;
+    let factory = Factory::start(config);
+    let mut jobs = Vec::new();
+    for number in 0..20 {
+        // Each sees a clean tree and only its own file; every other one fights for the same line.
+        let fight = if number % 2 == 0 { format!("echo job-{number} > greeting.txt;") } else { String::new() };
+        let script = format!(
+            "test -z \"$(git status --porcelain)\"; {fight} echo {number} > file-{number}.txt\n\
+             test \"$(git status --porcelain --untracked-files=all | grep -c file-)\" = 1"
+        );
+        jobs.push(world.submit(&format!("job-{number}"), "repo: hello\nship: auto", &script).await);
+    }
+    let (mut merged, mut conflicts) = (Vec::new(), Vec::new());
+    for (number, job) in jobs.iter().enumerate() {
+        let settled = world
+            .until(job, |job| {
+                assert_ne!(job.stage, "failed", "{job:#?}");
+                job.merge.as_ref().is_some_and(|m| matches!(m.state.as_str(), "merged" | "conflict" | "failed"))
+            })
+            .await;
+        let merge = settled.merge.unwrap();
+        match merge.state.as_str() {
+            "merged" => merged.push(number),
+            "conflict" => {
+                assert!(merge.detail.unwrap().contains("greeting.txt"));
+                conflicts.push(number);
+            }
+            other => panic!("job-{number}: {other}: {:?}", merge.detail),
+        }
+    }
+    assert!(conflicts.iter().all(|number| number % 2 == 0), "{conflicts:?}");
+    assert!(merged.len() >= 11, "all that did not fight, and at least the first that did: {merged:?}");
+    let files = origin.git(&["ls-tree", "--name-only", "main"]);
+    for number in &merged {
+        assert_eq!(origin.file("main", &format!("file-{number}.txt")), number.to_string());
+    }
+    assert_eq!(files.lines().filter(|name| name.starts_with("file-")).count(), merged.len());
+
+    factory.drain().await;
+    assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
+    for job in &jobs {
+        assert_eq!(processes_of(job), Vec::<u32>::new());
+    }
+    let now = Timestamp::from_millis(i64::MAX / 2);
+    world.workspace("a").gc(&Coordinator(world.client.clone()), GcOptions::at(now)).await.unwrap();
+    let left = [origin.branches(), mirror_branches(&world.base("a"), "aq/")].concat();
+    let wip: Vec<_> = left.iter().filter(|name| name.contains("aq/wip")).collect();
+    assert!(wip.is_empty(), "{wip:?}");
+    // What could not be merged is work, and stays.
+    let results = origin.branches().iter().filter(|name| name.starts_with("aq/job")).count();
+    assert_eq!(results, conflicts.len());
+}

@@ -1,0 +1,300 @@
+//! A coordinator with a short lease, origins beside it, and factories as tasks of the test.
+//!
+//! Whatever is waited for is waited for through the API: events of the job, or lines of its log.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_api::client::{Client, ClientOptions, Idempotency, Signal};
+use giga_api::wire::{Job, Run};
+use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_coordinator::{Coordinator, Options, Ports};
+use giga_domain::{Actor, Timestamp};
+use giga_factory::agent::{self, AgentConfig, AgentError};
+use giga_factory::engines::{EnginesConfig, Watchdog};
+use giga_factory::workspace::{GitPolicy, Workspace};
+use giga_ports::Clock;
+use giga_server::ServerOptions;
+use giga_store::Tuning;
+use giga_testkit::SeededRandomness;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Nothing here takes this long unless it is broken.
+const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const LEASE_MS: u64 = 2_000;
+
+#[derive(Debug)]
+struct RealClock;
+
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Timestamp::ZERO.plus(since.unwrap())
+    }
+}
+
+pub(crate) struct World {
+    folder: TempDir,
+    pub(crate) client: Client,
+    pub(crate) admin: String,
+    pub(crate) url: String,
+    coordinator: Arc<Coordinator>,
+    shutdown: CancellationToken,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(RealClock);
+        let url = format!("sqlite:{}", folder.path().join("giga.db").display());
+        let store = giga_store::open(&url, clock.clone(), Tuning::default()).await.unwrap();
+        let ports = Ports {
+            store,
+            clock,
+            random: Arc::new(SeededRandomness::new(3)),
+            logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
+            artifacts: Arc::new(ObjectArtifacts::folder(&folder.path().join("artifacts")).unwrap()),
+        };
+        let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
+        let actor = Actor::system("test");
+        coordinator.set_flag("lease_ms", json!(LEASE_MS), actor).await.unwrap();
+        let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let shutdown = CancellationToken::new();
+        let served =
+            giga_server::serve(coordinator.clone(), listener, ServerOptions::default(), shutdown.clone());
+        tokio::spawn(served);
+        let options = ClientOptions {
+            url: url.clone(),
+            token: Some(admin.clone()),
+            product: Some("demo".to_owned()),
+            agent: "test".to_owned(),
+        };
+        let client = Client::new(options).unwrap();
+        std::fs::create_dir(folder.path().join("repos")).unwrap();
+        Self { folder, client, admin, url, coordinator, shutdown }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A bare origin that factories know by its name, with one commit on `main`.
+    pub(crate) fn origin(&self, name: &str) -> Origin {
+        let path = self.path().join("repos").join(format!("{name}.git"));
+        let seed = self.path().join("seeds").join(name);
+        std::fs::create_dir_all(&seed).unwrap();
+        git(self.path(), &["init", "-q", "--bare", "--initial-branch=main", path.to_str().unwrap()]);
+        git(&seed, &["init", "-q", "--initial-branch=main"]);
+        std::fs::write(seed.join("greeting.txt"), "helo\n").unwrap();
+        git(&seed, &["add", "."]);
+        git(&seed, &["commit", "-qm", "first"]);
+        git(&seed, &["push", "-q", path.to_str().unwrap(), "main"]);
+        Origin { path }
+    }
+
+    pub(crate) fn base(&self, factory: &str) -> PathBuf {
+        self.path().join(factory)
+    }
+
+    pub(crate) fn config(&self, factory: &str) -> AgentConfig {
+        Self::config_in(self.path(), &self.url, &self.admin, factory)
+    }
+
+    pub(crate) fn config_in(world: &Path, url: &str, admin: &str, factory: &str) -> AgentConfig {
+        AgentConfig {
+            url: url.to_owned(),
+            id: factory.parse().unwrap(),
+            base: world.join(factory),
+            enroll_with: Some(admin.to_owned()),
+            repos: Some(world.join("repos")),
+            seats: 1,
+            engines: EnginesConfig { disabled: others(), ..EnginesConfig::default() },
+            git: GitPolicy { repos: Some(world.join("repos")), ..GitPolicy::default() },
+            watchdog: Watchdog { kill_grace: Duration::from_millis(500), ..Watchdog::default() },
+            checkpoint_every: Duration::from_millis(200),
+            can_clone: false,
+            once: false,
+        }
+    }
+
+    pub(crate) fn factory(&self, name: &str) -> Factory {
+        Factory::start(self.config(name))
+    }
+
+    pub(crate) fn workspace(&self, factory: &str) -> Workspace {
+        let git = GitPolicy { repos: Some(self.path().join("repos")), ..GitPolicy::default() };
+        Workspace::open(self.base(factory), git).unwrap()
+    }
+
+    /// `more` is front matter; the script stands in a block of its own.
+    pub(crate) async fn submit(&self, name: &str, more: &str, script: &str) -> String {
+        let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
+        let manifest = format!("---\nname: {name}\nengine: shell\n{more}\nscript: |\n{script}---\nDo it.\n");
+        let answer = self.client.submit(manifest.into_bytes(), &Idempotency::Nothing).await.unwrap();
+        answer.value.job.id
+    }
+
+    pub(crate) async fn job(&self, id: &str) -> Job {
+        self.client.job(id).await.unwrap().value
+    }
+
+    pub(crate) async fn runs(&self, id: &str) -> Vec<Run> {
+        self.client.runs(id).await.unwrap().value.runs
+    }
+
+    /// The job as soon as it is so.
+    pub(crate) async fn until(&self, id: &str, so: impl Fn(&Job) -> bool) -> Job {
+        let waited = tokio::time::timeout(PATIENCE, async {
+            let mut events = self.client.follow_job(id, 0);
+            loop {
+                let job = self.job(id).await;
+                if so(&job) {
+                    return job;
+                }
+                while !matches!(events.next().await.unwrap(), Signal::Event(_)) {}
+            }
+        });
+        match waited.await {
+            Ok(job) => job,
+            Err(_) => panic!("{:#?}\n{}", self.job(id).await, self.log(id, None).await),
+        }
+    }
+
+    pub(crate) async fn until_stage(&self, id: &str, stage: &str) -> Job {
+        self.until(id, |job| job.stage == stage).await
+    }
+
+    pub(crate) async fn until_merged(&self, id: &str) -> Job {
+        self.until(id, |job| job.merge.as_ref().is_some_and(|merge| merge.state == "merged")).await
+    }
+
+    /// As soon as the newest run has printed it.
+    pub(crate) async fn until_logged(&self, id: &str, text: &str) {
+        let waited = tokio::time::timeout(PATIENCE, async {
+            self.until(id, |job| job.stage != "queued" && job.stage != "assigned").await;
+            let (mut offset, mut seen) = (0, String::new());
+            while !seen.contains(text) {
+                let piece = self.client.log(id, None, offset, Duration::from_secs(5)).await.unwrap();
+                offset = piece.next_offset;
+                seen.push_str(&piece.text);
+                assert!(!piece.complete || seen.contains(text), "{text:?} is not in:\n{seen}");
+            }
+        });
+        assert!(waited.await.is_ok(), "{text:?} is not in:\n{}", self.log(id, None).await);
+    }
+
+    pub(crate) async fn log(&self, id: &str, epoch: Option<u64>) -> String {
+        self.client.log(id, epoch, 0, Duration::ZERO).await.map_or_else(|e| e.to_string(), |p| p.text.clone())
+    }
+
+    /// A pipe that a script waits at until the test writes to it.
+    pub(crate) fn gate(&self, name: &str) -> PathBuf {
+        let path = self.path().join(name);
+        let made = Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        path
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        let coordinator = self.coordinator.clone();
+        tokio::spawn(async move { coordinator.stop().await });
+    }
+}
+
+/// Engines that a developer's machine may have; a test must not use an account.
+fn others() -> Vec<String> {
+    ["claude", "codex", "opencode", "gemini", "devin"].map(str::to_owned).to_vec()
+}
+
+/// An agent in this process.
+pub(crate) struct Factory {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), AgentError>>,
+}
+
+impl Factory {
+    pub(crate) fn start(config: AgentConfig) -> Self {
+        let stop = CancellationToken::new();
+        Self { task: tokio::spawn(agent::run(config, stop.clone())), stop }
+    }
+
+    /// As SIGTERM does it.
+    pub(crate) async fn drain(self) {
+        self.stop.cancel();
+        tokio::time::timeout(PATIENCE, self.task).await.expect("a drain ends").unwrap().unwrap();
+    }
+
+    /// For one that leaves by itself.
+    pub(crate) async fn ended(self) -> Result<(), AgentError> {
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
+    }
+}
+
+pub(crate) struct Origin {
+    path: PathBuf,
+}
+
+impl Origin {
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        git(&self.path, args)
+    }
+
+    pub(crate) fn file(&self, revision: &str, name: &str) -> String {
+        self.git(&["show", &format!("{revision}:{name}")])
+    }
+
+    pub(crate) fn branches(&self) -> Vec<String> {
+        self.git(&["for-each-ref", "--format=%(refname:short)"]).lines().map(str::to_owned).collect()
+    }
+}
+
+pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Test", "-c", "user.email=test@example.invalid"])
+        .args(args)
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+/// Branches of every mirror of a factory that begin so.
+pub(crate) fn mirror_branches(base: &Path, prefix: &str) -> Vec<String> {
+    let mirrors = std::fs::read_dir(base.join("mirrors")).unwrap().flatten().map(|entry| entry.path());
+    mirrors
+        .filter(|path| path.is_dir())
+        .flat_map(|path| {
+            let found = git(&path, &["for-each-ref", "--format=%(refname:short)", &format!("refs/heads/{prefix}")]);
+            found.lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Processes whose environment names this job.
+pub(crate) fn processes_of(job: &str) -> Vec<u32> {
+    let wanted = format!("GIGA_JOB_ID={job}");
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|id: &u32| {
+            std::fs::read(format!("/proc/{id}/environ"))
+                .is_ok_and(|env| env.split(|byte| *byte == 0).any(|pair| pair == wanted.as_bytes()))
+        })
+        .collect()
+}
+
+pub(crate) fn work_folders(base: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(base.join("work")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}

@@ -1,0 +1,47 @@
+//! `giga demo`: a real job on a real repository, on a stage of its own that is gone afterwards.
+//!
+//! It shares nothing with a coordinator that may run on this machine: a fresh folder, a free port, tokens of its own.
+//! Whatever happens, Ctrl-C included, the stage is cleared: factories end, then the coordinator, then the folder goes.
+
+mod factory;
+mod fleet;
+mod origin;
+mod stage;
+mod tour;
+
+use std::io::IsTerminal;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::DemoArgs;
+use crate::exit::CliError;
+use crate::output::say;
+use stage::DemoStage;
+
+pub(crate) async fn run(args: &DemoArgs) -> Result<(), CliError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut stage = DemoStage::open(args.keep).await?;
+    let asks = !args.yes && std::io::stdin().is_terminal();
+    let told = async {
+        if args.fleet { fleet::tell(&mut stage).await } else { tour::tell(&mut stage, asks).await }
+    };
+    let told = tokio::select! {
+        told = told => told,
+        _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
+        _ = terminate.recv() => Err(CliError::Interrupted),
+    };
+    stage.clear().await;
+    told
+}
+
+/// A step of the story.
+fn step(title: &str) {
+    say(&format!("\n\x1b[1m{title}\x1b[0m"));
+}
+
+/// Something that a program said, set apart from what the demo says.
+fn quote(text: &str) {
+    for line in text.lines() {
+        say(&format!("  \x1b[2m│\x1b[0m {}", crate::output::printable(line)));
+    }
+}

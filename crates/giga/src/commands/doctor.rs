@@ -1,0 +1,248 @@
+//! `giga doctor`: what this machine has, what is missing, and what to do about it.
+//!
+//! Only looks: nothing is enrolled, signed in, written or spent.
+
+use std::path::Path;
+use std::time::Duration;
+
+use comfy_table::{Cell, Color};
+use giga_factory::engines::{self, Detected, Preflight};
+use serde_json::json;
+
+use super::Done;
+use super::context::Context;
+use crate::exit::{self, CliError};
+use crate::output::{Columns, printable};
+
+/// How long an engine may take to say whether it is ready.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Less than this is not enough for a few repositories.
+const LITTLE_SPACE: u64 = 2 * 1024 * 1024 * 1024;
+/// The first git that knows everything that the workspace asks of it.
+const OLDEST_GIT: (u32, u32) = (2, 38);
+
+/// One thing that was looked at.
+struct Finding {
+    kind: &'static str,
+    name: String,
+    state: State,
+    detail: String,
+    remedy: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ready,
+    /// Good to have; jobs can run without it.
+    Missing,
+    /// No job can run here until it is put right.
+    Broken,
+}
+
+impl State {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Missing => "missing",
+            Self::Broken => "broken",
+        }
+    }
+
+    fn cell(self) -> Cell {
+        let colour = match self {
+            Self::Ready => Color::Green,
+            Self::Missing => Color::Yellow,
+            Self::Broken => Color::Red,
+        };
+        Cell::new(self.as_str()).fg(colour)
+    }
+}
+
+pub(crate) async fn doctor(context: &Context) -> Done {
+    let mut findings = vec![git().await];
+    findings.extend(engine_findings(context).await);
+    findings.push(coordinator(context).await);
+    findings.push(data_folder(context));
+    findings.push(repos(context));
+    let usable = findings.iter().all(|finding| finding.state != State::Broken);
+    let list: Vec<_> = findings
+        .iter()
+        .map(|f| json!({"kind": f.kind, "name": f.name, "state": f.state.as_str(), "detail": f.detail, "remedy": f.remedy}))
+        .collect();
+    context.output.list(
+        &json!({"usable": usable, "findings": list}),
+        ("/findings", "/name"),
+        "nothing was looked at",
+        || table(&findings),
+    )?;
+    if usable { Ok(()) } else { Err(CliError::Ended(exit::FAILED)) }
+}
+
+fn table(findings: &[Finding]) -> String {
+    let mut table = Columns::new(&["WHAT", "NAME", "STATE", "DETAIL~", "TO DO~"]);
+    for finding in findings {
+        table.row([
+            Cell::new(finding.kind),
+            Cell::new(printable(&finding.name)),
+            finding.state.cell(),
+            Cell::new(printable(&finding.detail)),
+            Cell::new(printable(finding.remedy.as_deref().unwrap_or("-"))),
+        ]);
+    }
+    table.render()
+}
+
+async fn git() -> Finding {
+    let mut command = tokio::process::Command::new("git");
+    command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let said = tokio::time::timeout(PATIENCE, command.output()).await;
+    let text = match said {
+        Ok(Ok(output)) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        _ => String::new(),
+    };
+    let version = text.strip_prefix("git version ").unwrap_or_default();
+    let (state, detail, remedy) = match major_minor(version) {
+        Some(found) if found >= OLDEST_GIT => (State::Ready, version.to_owned(), None),
+        Some(_) => {
+            let wanted = format!("install git {}.{} or newer", OLDEST_GIT.0, OLDEST_GIT.1);
+            (State::Broken, format!("{version} is too old"), Some(wanted))
+        }
+        None => (State::Broken, "not found".to_owned(), Some("install git".to_owned())),
+    };
+    Finding { kind: "tool", name: "git".to_owned(), state, detail, remedy }
+}
+
+fn major_minor(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+async fn engine_findings(context: &Context) -> Vec<Finding> {
+    let config = match context.settings.engines() {
+        Ok(config) => config.value,
+        Err(error) => {
+            return vec![Finding {
+                kind: "engine",
+                name: "engines".to_owned(),
+                state: State::Broken,
+                detail: error.to_string(),
+                remedy: Some("put giga.toml right".to_owned()),
+            }];
+        }
+    };
+    let all = engines::engines(&config);
+    engines::detect(&all, PATIENCE).await.into_iter().map(engine).collect()
+}
+
+/// The shell is what verify commands run in, so that nothing works without it.
+fn engine(found: Detected) -> Finding {
+    let without = if found.name == "shell" { State::Broken } else { State::Missing };
+    let (state, detail, remedy) = match found.preflight {
+        Preflight::Ready { version } => {
+            (State::Ready, version.unwrap_or_else(|| "needs no account".to_owned()), None)
+        }
+        Preflight::NotInstalled { remedy } => (without, "not installed".to_owned(), Some(remedy)),
+        Preflight::NotSignedIn { remedy } => (without, "not signed in".to_owned(), Some(remedy)),
+        Preflight::Broken { detail, remedy } => (without, detail, Some(remedy)),
+    };
+    Finding { kind: "engine", name: found.name, state, detail, remedy }
+}
+
+async fn coordinator(context: &Context) -> Finding {
+    let url = context.settings.url();
+    let asked = async {
+        let metrics = context.client()?.metrics().await?;
+        Ok::<_, CliError>(format!("answers; {} factories are live", metrics.factories.live))
+    };
+    let (state, detail, remedy) = match asked.await {
+        Ok(detail) => (State::Ready, detail, None),
+        // A machine may be looked at before anything runs, so that this is no reason to fail.
+        Err(error) => {
+            let remedy = match &error {
+                CliError::Client(giga_api::client::ClientError::Unreachable { .. }) => {
+                    "start one with `giga up`, or say where it is with --url"
+                }
+                _ => "`giga config show` says which address and token are used, and why",
+            };
+            (State::Missing, error.to_string(), Some(remedy.to_owned()))
+        }
+    };
+    Finding { kind: "coordinator", name: url.value, state, detail, remedy }
+}
+
+fn data_folder(context: &Context) -> Finding {
+    let path = context.settings.data().value;
+    // The folder is made at the first start: until then, the disk is the one of what is above it.
+    let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    let (state, detail, remedy) = match free_bytes(there) {
+        Err(error) => {
+            let remedy = "choose another with --data DIR".to_owned();
+            (State::Broken, format!("cannot be used: {error}"), Some(remedy))
+        }
+        Ok(free) if free < LITTLE_SPACE => {
+            let remedy = "make room; `giga gc` removes what ended jobs left".to_owned();
+            (State::Missing, format!("only {} free", size(free)), Some(remedy))
+        }
+        Ok(free) => {
+            let made = if path.exists() { "" } else { "not made yet; " };
+            (State::Ready, format!("{made}{} free", size(free)), None)
+        }
+    };
+    Finding { kind: "data", name: path.display().to_string(), state, detail, remedy }
+}
+
+fn free_bytes(folder: &Path) -> std::io::Result<u64> {
+    let stat = rustix::fs::statvfs(folder)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+fn size(bytes: u64) -> String {
+    const MIB: u64 = 1024 * 1024;
+    match bytes / MIB {
+        mib @ 0..1024 => format!("{mib} MiB"),
+        mib => format!("{} GiB", mib / 1024),
+    }
+}
+
+fn repos(context: &Context) -> Finding {
+    let (name, state, detail, remedy) = match context.settings.repos() {
+        None => {
+            let remedy = "--repos DIR, or `repos` in giga.toml, offers the repositories of a folder";
+            ("-".to_owned(), State::Missing, "no folder was named".to_owned(), Some(remedy.to_owned()))
+        }
+        Some(set) => {
+            let name = set.value.display().to_string();
+            if set.value.is_dir() {
+                (name, State::Ready, format!("from {}", set.origin), None)
+            } else {
+                (name, State::Broken, "not a folder".to_owned(), Some(format!("put it right: {}", set.origin)))
+            }
+        }
+    };
+    Finding { kind: "repos", name, state, detail, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(major_minor("2.39.5"), Some((2, 39)));
+        assert_eq!(major_minor("2.50.1 (Apple Git-155)"), Some((2, 50)));
+        assert!(major_minor("2.9.0") < Some(OLDEST_GIT));
+        assert_eq!(major_minor(""), None);
+    }
+
+    #[test]
+    fn only_the_shell_is_needed() {
+        let found = |name: &str| {
+            let preflight = Preflight::NotInstalled { remedy: "install it".to_owned() };
+            engine(Detected { name: name.to_owned(), preflight }).state == State::Broken
+        };
+        assert!(found("shell"));
+        assert!(!found("claude"));
+    }
+}

@@ -1,0 +1,147 @@
+//! Settings of a factory: who it is, where it works, what it may use.
+//!
+//! A project's giga.toml may not choose engines: they are programs that run with the rights of whoever starts the
+//! factory, and the project may be somebody else's.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use giga_domain::FactoryId;
+use giga_factory::engines::EnginesConfig;
+
+use super::{Key, Origin, Setting, Settings, duration};
+use crate::exit::CliError;
+
+/// More would be a mistake of the finger.
+const MOST_SEATS: u32 = 256;
+const MOST_FACTORIES: u32 = 32;
+
+impl Settings {
+    pub(crate) fn factories(&self) -> Result<Setting<u32>, CliError> {
+        self.number(Key::Factories, 1, 0..=MOST_FACTORIES)
+    }
+
+    pub(crate) fn seats(&self) -> Result<Setting<u32>, CliError> {
+        self.number(Key::Seats, 2, 1..=MOST_SEATS)
+    }
+
+    /// The machine's name where nothing else was said.
+    pub(crate) fn factory_id(&self) -> Result<Setting<FactoryId>, CliError> {
+        match self.get(Key::Factory) {
+            None => Ok(Setting { value: of_this_machine(), origin: Origin::Default }),
+            Some(Setting { value, origin }) => match value.parse() {
+                Ok(value) => Ok(Setting { value, origin }),
+                Err(error) => Err(CliError::Config(format!("{origin}: {error}"))),
+            },
+        }
+    }
+
+    /// Where the factories of this machine live, each in a folder of its own name.
+    pub(crate) fn factories_folder(&self) -> PathBuf {
+        self.data().value.join("factory")
+    }
+
+    pub(crate) fn factory_base(&self, id: &FactoryId) -> Setting<PathBuf> {
+        let default =
+            || Setting { value: self.factories_folder().join(id.as_str()), origin: Origin::Default };
+        self.folder(Key::Base).unwrap_or_else(default)
+    }
+
+    pub(crate) fn repos(&self) -> Option<Setting<PathBuf>> {
+        self.folder(Key::Repos)
+    }
+
+    /// Prefixes of git URLs; none by default.
+    pub(crate) fn git_allow(&self) -> Setting<Vec<String>> {
+        let Setting { value, origin } = self.get_or(Key::GitAllow, "");
+        let prefixes = value.split(',').map(str::trim).filter(|prefix| !prefix.is_empty());
+        Setting { value: prefixes.map(str::to_owned).collect(), origin }
+    }
+
+    pub(crate) fn checkpoint_every(&self) -> Result<Setting<Duration>, CliError> {
+        self.time(Key::CheckpointEvery, "60s")
+    }
+
+    pub(crate) fn engine_idle(&self) -> Result<Setting<Duration>, CliError> {
+        self.time(Key::EngineIdle, "20m")
+    }
+
+    pub(crate) fn engine_wall(&self) -> Result<Setting<Duration>, CliError> {
+        self.time(Key::EngineWall, "4h")
+    }
+
+    pub(crate) fn engines(&self) -> Result<Setting<EnginesConfig>, CliError> {
+        match self.files.iter().find_map(super::ConfigFile::engines) {
+            None => Ok(Setting { value: EnginesConfig::default(), origin: Origin::Default }),
+            Some(Setting { origin: Origin::File { path, of_project: true }, .. }) => {
+                Err(CliError::Config(format!(
+                    "{}: [engines] are programs that run with your rights, so a project may not choose them; put \
+                     them into ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
+                    path.display()
+                )))
+            }
+            Some(found) => Ok(found),
+        }
+    }
+
+    /// A folder, absolute, so that it means the same to every process.
+    fn folder(&self, key: Key) -> Option<Setting<PathBuf>> {
+        let Setting { value, origin } = self.get(key)?;
+        Some(Setting { value: self.surroundings.working_folder.join(value), origin })
+    }
+
+    fn number(
+        &self,
+        key: Key,
+        default: u32,
+        range: std::ops::RangeInclusive<u32>,
+    ) -> Result<Setting<u32>, CliError> {
+        let Setting { value, origin } = self.get_or(key, &default.to_string());
+        match value.parse() {
+            Ok(number) if range.contains(&number) => Ok(Setting { value: number, origin }),
+            _ => Err(CliError::Config(format!(
+                "{origin}: `{value}` is not a number from {} to {}",
+                range.start(),
+                range.end()
+            ))),
+        }
+    }
+
+    fn time(&self, key: Key, default: &str) -> Result<Setting<Duration>, CliError> {
+        let Setting { value, origin } = self.get_or(key, default);
+        match duration(&value) {
+            Ok(time) if !time.is_zero() => Ok(Setting { value: time, origin }),
+            Ok(_) => Err(CliError::Config(format!("{origin}: `{value}` is no time at all"))),
+            Err(error) => Err(CliError::Config(format!("{origin}: {error}"))),
+        }
+    }
+}
+
+/// What the machine is called, as far as it can be the name of a factory.
+fn of_this_machine() -> FactoryId {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    id_from(&name).unwrap_or_else(|| "factory".parse().expect("a plain word is an id"))
+}
+
+fn id_from(name: &str) -> Option<FactoryId> {
+    let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    // The part before the first dot: the domain only says where the machine stands.
+    let first = name.split('.').next().unwrap_or_default();
+    let id: String = first.chars().map(legal).take(64).collect();
+    id.trim_matches('-').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_lends_its_name() {
+        let id = |name: &str| id_from(name).map(|id| id.to_string());
+        assert_eq!(id("mac-1.local").as_deref(), Some("mac-1"));
+        assert_eq!(id("Ana's Mac").as_deref(), Some("Ana-s-Mac"));
+        assert_eq!(id(&"x".repeat(99)).map(|id| id.len()), Some(64));
+        assert_eq!(id(""), None);
+        assert_eq!(id("…"), None);
+    }
+}

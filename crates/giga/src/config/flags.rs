@@ -1,0 +1,54 @@
+//! The flags that were given, by the setting they stand for.
+
+use std::path::PathBuf;
+
+use super::Key;
+use crate::args::{Cli, Command, FactoryCommand, WorkArgs};
+
+type Given = Vec<(Key, Option<String>)>;
+
+pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
+    let globals = &cli.globals;
+    let mut given = vec![
+        (Key::Url, globals.url.clone()),
+        (Key::TokenFile, path(globals.token_file.as_ref())),
+        (Key::Product, globals.product.clone()),
+        (Key::Output, globals.output.clone()),
+        (Key::Data, path(globals.data.as_ref())),
+        (Key::Log, globals.log.clone()),
+        (Key::LogFormat, globals.log_format.clone()),
+    ];
+    match &cli.command {
+        Command::Up(args) => {
+            given.push((Key::Listen, args.listen.clone()));
+            given.push((Key::Factories, args.factories.clone()));
+            given.extend(work(&args.work));
+        }
+        Command::Serve(args) => {
+            given.push((Key::Listen, args.listen.clone()));
+            given.push((Key::Store, args.store.clone()));
+        }
+        Command::Factory(FactoryCommand::Run(args)) => {
+            given.push((Key::Factory, args.id.clone()));
+            given.push((Key::Base, path(args.base.as_ref())));
+            given.extend(work(&args.work));
+        }
+        _ => {}
+    }
+    given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+fn work(args: &WorkArgs) -> Given {
+    vec![
+        (Key::Seats, args.seats.clone()),
+        (Key::Repos, path(args.repos.as_ref())),
+        (Key::GitAllow, (!args.git_allow.is_empty()).then(|| args.git_allow.join(","))),
+        (Key::CheckpointEvery, args.checkpoint_every.clone()),
+        (Key::EngineIdle, args.engine_idle.clone()),
+        (Key::EngineWall, args.engine_wall.clone()),
+    ]
+}
+
+fn path(path: Option<&PathBuf>) -> Option<String> {
+    path.map(|path| path.to_string_lossy().into_owned())
+}

@@ -1,0 +1,154 @@
+//! The composition root of a factory: settings become the agent's configuration, signals become a drain.
+//!
+//! Nothing is decided here about jobs; that is the agent's.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use giga_api::client::is_loopback;
+use giga_domain::FactoryId;
+use giga_factory::agent::{self, AgentConfig, AgentError};
+use giga_factory::engines::Watchdog;
+use giga_factory::workspace::{GitPolicy, Protocol};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::RunArgs;
+use crate::config::{Key, Origin, Settings};
+use crate::exit::CliError;
+use crate::output::{announce, progress};
+use crate::signals::Signals;
+
+/// A factory that ends with its parent takes no longer than this to save and hand back what it runs.
+const LEAVE_WITHIN: Duration = Duration::from_secs(25);
+
+pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliError> {
+    let mut signals = Signals::listen()?;
+    let config = AgentConfig { once: args.once, ..agent_config(settings)? };
+    let parent_gone = if args.until_stdin_ends { end_of_stdin() } else { CancellationToken::new() };
+    let stop = CancellationToken::new();
+    let is_ready = Arc::new(AtomicBool::new(false));
+    let agent = run_agent(config, args.take_over, stop.clone(), is_ready.clone());
+    tokio::pin!(agent);
+    tokio::select! {
+        ended = &mut agent => return ended,
+        () = signals.next() => {}
+        () = parent_gone.cancelled() => {}
+    }
+    if !is_ready.load(Ordering::Acquire) {
+        // It holds nothing yet, so there is nothing to hand back.
+        return Ok(());
+    }
+    tracing::info!("leaving: running jobs are saved and handed back");
+    progress("leaving; once more to leave at once");
+    stop.cancel();
+    tokio::select! {
+        ended = &mut agent => ended,
+        () = signals.next() => Err(CliError::Interrupted),
+        () = tokio::time::sleep(LEAVE_WITHIN), if args.until_stdin_ends => {
+            Err(CliError::failed("leaving took too long; what was not handed back is settled at the next start"))
+        }
+    }
+}
+
+async fn run_agent(
+    config: AgentConfig,
+    take_over: bool,
+    stop: CancellationToken,
+    is_ready: Arc<AtomicBool>,
+) -> Result<(), CliError> {
+    let id = config.id.clone();
+    let ran = async {
+        if take_over {
+            agent::take_over(&config).await?;
+        }
+        agent::run_and_tell(config, stop, || {
+            is_ready.store(true, Ordering::Release);
+            ready(&id);
+        })
+        .await
+    };
+    ran.await.map_err(|error| match error {
+        AgentError::Client(error) => CliError::Client(error),
+        other => CliError::failed(other.to_string()),
+    })
+}
+
+fn ready(id: &FactoryId) {
+    tracing::info!(factory = %id, "ready");
+    // Nobody has to wait for it.
+    let _ = announce(&format!("ready factory {id}"));
+}
+
+/// What the settings say. The first start enrols with whatever token this `giga` would use.
+pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError> {
+    let url = settings.url();
+    // The factory's own token is not to be lured away either, and it is not known yet whether there is one.
+    if let Origin::File { path, of_project: true } = &url.origin
+        && !is_loopback(&url.value)
+    {
+        return Err(CliError::Untrusted { url: url.value.clone(), file: path.clone() });
+    }
+    let id = settings.factory_id()?.value;
+    let git = git_policy(settings)?;
+    Ok(AgentConfig {
+        url: url.value,
+        base: settings.factory_base(&id).value,
+        id,
+        repos: git.repos.clone(),
+        enroll_with: settings.token()?.map(|token| token.secret.reveal().to_owned()),
+        seats: settings.seats()?.value,
+        engines: settings.engines()?.value,
+        watchdog: Watchdog {
+            idle: settings.engine_idle()?.value,
+            wall: settings.engine_wall()?.value,
+            ..Watchdog::default()
+        },
+        checkpoint_every: settings.checkpoint_every()?.value,
+        // Without a URL that it may clone from it would be given jobs that it cannot do.
+        can_clone: !git.allowed.is_empty(),
+        git,
+        once: false,
+    })
+}
+
+pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
+    let repos = settings.repos();
+    if let Some(repos) = &repos
+        && !repos.value.is_dir()
+    {
+        let wrong = format!("{}: {} is not a folder", repos.origin, repos.value.display());
+        return Err(CliError::Config(wrong));
+    }
+    let mut policy = GitPolicy {
+        allowed: settings.git_allow().value,
+        repos: repos.map(|repos| repos.value),
+        ..GitPolicy::default()
+    };
+    // Folders of this machine only where somebody named them; those under `repos` need no permission.
+    if policy.allowed.iter().any(|prefix| prefix.starts_with("file:")) {
+        policy.protocols.push(Protocol::File);
+    }
+    policy.check_prefixes().map_err(|error| {
+        CliError::Config(format!("{}: {error}", settings.git_allow().origin))
+    })?;
+    Ok(policy)
+}
+
+/// The settings of a factory that `giga up` hands on to its factories.
+pub(crate) const HANDED_ON: [Key; 6] =
+    [Key::Seats, Key::Repos, Key::GitAllow, Key::CheckpointEvery, Key::EngineIdle, Key::EngineWall];
+
+/// Cancelled when whoever holds the other end of stdin is gone, however it went.
+fn end_of_stdin() -> CancellationToken {
+    let gone = CancellationToken::new();
+    let token = gone.clone();
+    // A thread of its own: the runtime waits for its blocking tasks, and this one may never end.
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64];
+        while std::io::stdin().read(&mut buffer).is_ok_and(|count| count > 0) {}
+        token.cancel();
+    });
+    gone
+}

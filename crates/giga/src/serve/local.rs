@@ -1,0 +1,164 @@
+//! The factories of `giga up`: processes of their own, so that one can crash alone, that end with this one.
+//!
+//! Each holds the reading end of a pipe whose writing end is here: however this process ends, the pipe does, and the
+//! factory saves its work and leaves. They stand in process groups of their own, so that Ctrl-C reaches them through
+//! here, in the right order: factories first, then the coordinator that they hand their jobs back to.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Key, Settings};
+use crate::exit::CliError;
+use crate::factory::HANDED_ON;
+use crate::output::warn;
+
+/// Longer than a factory takes by its own rule; whoever is still there then is not going to leave.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between the word to leave at once and the end of everything.
+const AT_ONCE: Duration = Duration::from_secs(3);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// One that ran for so long before it crashed is started again without much ado.
+const RAN_WELL: Duration = Duration::from_secs(60);
+
+/// What is started, known before the coordinator has an address.
+pub(super) struct Plan {
+    program: std::path::PathBuf,
+    names: Vec<String>,
+    handed_on: Vec<OsString>,
+}
+
+impl Plan {
+    /// Whatever is wrong with the settings is found here, before anything runs.
+    pub(super) fn new(settings: &Settings) -> Result<Self, CliError> {
+        let count = settings.factories()?.value;
+        if count > 0 {
+            crate::factory::agent_config(settings)?;
+        }
+        let program = std::env::current_exe()
+            .map_err(|error| CliError::failed(format!("cannot find the giga program: {error}")))?;
+        let mut handed_on = Vec::new();
+        for key in HANDED_ON {
+            if let Some(setting) = settings.get(key) {
+                handed_on.extend([OsString::from(key.flag()), setting.value.into()]);
+            }
+        }
+        let log = [(Key::Log, settings.log("warn")), (Key::LogFormat, settings.log_format())];
+        for (key, setting) in log {
+            handed_on.extend([OsString::from(key.flag()), setting.value.into()]);
+        }
+        Ok(Self { program, names: (1..=count).map(|number| format!("local-{number}")).collect(), handed_on })
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn command(&self, name: &str, data: &Path, url: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["factory", "run", "--until-stdin-ends", "--take-over", "--id", name, "--url", url]);
+        command.arg("--base").arg(data.join("factory").join(name));
+        command.arg("--data").arg(data).arg("--token-file").arg(data.join("admin.token"));
+        command.args(&self.handed_on).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.process_group(0).kill_on_drop(true);
+        command
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct LocalFactories {
+    stop: CancellationToken,
+    at_once: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl LocalFactories {
+    pub(super) fn none() -> Self {
+        Self { stop: CancellationToken::new(), at_once: CancellationToken::new(), tasks: TaskTracker::new() }
+    }
+
+    pub(super) fn start(&self, plan: &Plan, data: &Path, url: &str) {
+        for name in &plan.names {
+            let (name, command) = (name.clone(), plan.command(name, data, url));
+            self.tasks.spawn(keep_running(name, command, self.stop.clone(), self.at_once.clone()));
+        }
+    }
+
+    /// Ends when all of them have left, or were made to.
+    pub(super) async fn leave(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(super) async fn leave_at_once(self) {
+        self.at_once.cancel();
+        self.leave().await;
+    }
+}
+
+async fn keep_running(
+    name: String,
+    mut command: Command,
+    stop: CancellationToken,
+    at_once: CancellationToken,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let started = Instant::now();
+        match command.spawn() {
+            Err(error) => warn(&format!("{name} cannot be started: {error}")),
+            Ok(mut child) => {
+                let status = tokio::select! {
+                    status = child.wait() => status,
+                    () = stop.cancelled() => return see_off(child, &at_once).await,
+                };
+                match status {
+                    // Somebody asked it to, and not us.
+                    Ok(status) if status.success() => {
+                        warn(&format!("{name} has left and is not started again"));
+                        return;
+                    }
+                    Ok(status) => warn(&format!("{name} ended ({status}); it is started again")),
+                    Err(error) => warn(&format!("{name} was lost ({error}); it is started again")),
+                }
+            }
+        }
+        if started.elapsed() >= RAN_WELL {
+            pause = FIRST_PAUSE;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The end of its stdin asks it to leave.
+async fn see_off(mut child: Child, at_once: &CancellationToken) {
+    drop(child.stdin.take());
+    tokio::select! {
+        _ = child.wait() => return,
+        () = tokio::time::sleep(PATIENCE) => {}
+        () = at_once.cancelled() => {
+            terminate(&child);
+            let _ = tokio::time::timeout(AT_ONCE, child.wait()).await;
+        }
+    }
+    let _ = child.kill().await;
+}
+
+/// A factory that is leaving already takes this for "at once", and ends its engines.
+fn terminate(child: &Child) {
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}

@@ -1,0 +1,256 @@
+//! Real jobs through the real binary: coordinator, factories, git, and what becomes of them when somebody leaves.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::bench::{Reader, Repo, event, factory, job, shell_job, submit, up};
+use crate::world::{Home, giga};
+
+const FIX: &str = "echo working on it\necho hello > greeting.txt";
+/// Commits half of the work and stops there, until somebody resumes it.
+const IN_TWO_HALVES: &str = "\
+if [ ! -e first.txt ]; then
+  echo one > first.txt
+  git add first.txt
+  git -c user.name=Engine -c user.email=engine@example.invalid commit -q -m 'the first half'
+  echo half done
+  exec sleep 600
+fi
+echo two > second.txt";
+
+fn half_done(home: &Home, id: &str) {
+    Reader::spawn(home, &["job", "logs", id, "-f"]).until(|line| line == "half done");
+}
+
+#[test]
+fn a_job_is_built_verified_shipped_and_merged() {
+    let home = Home::new();
+    let origin = Repo::hello(&home);
+    let server = up(&home, &[]);
+    let id = submit(&home, &shell_job("fix-greeting", FIX, "grep -q hello greeting.txt"));
+    home.giga(&["job", "wait", &id]).ok();
+    event(&home, &id, "job.merged");
+
+    let merged = job(&home, &id);
+    assert_eq!(merged["merge"]["state"], "merged", "{merged:#}");
+    let commit = merged["merge"]["commit"].as_str().unwrap();
+    assert_eq!(origin.git(&["rev-parse", "main"]).trim(), commit);
+    assert_eq!(origin.git(&["show", "main:greeting.txt"]), "hello\n");
+
+    let log = home.giga(&["job", "logs", &id]).ok();
+    assert!(log.contains("working on it\n") && log.contains("[giga] verify: grep -q hello"), "{log}");
+    assert_eq!(home.giga(&["job", "logs", &id, "-f"]).ok(), log, "it has ended, so there is nothing to wait for");
+    let document: Value = serde_json::from_str(&home.giga(&["job", "logs", &id, "-o", "json"]).ok()).unwrap();
+    assert_eq!((&document["text"], &document["complete"]), (&Value::from(log), &Value::from(true)));
+
+    let token = home.data().join("factory/local-1/factory.token");
+    assert_eq!(std::fs::metadata(token).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(server.stop("INT").code(), Some(0));
+}
+
+#[test]
+fn gc_removes_what_is_merged_and_says_so_before() {
+    let home = Home::new();
+    let origin = Repo::hello(&home);
+    let _server = up(&home, &[]);
+    let id = submit(&home, &shell_job("fix-greeting", FIX, "true"));
+    event(&home, &id, "job.merged");
+
+    let branches = || origin.git(&["for-each-ref", "--format=%(refname)", "refs/heads/aq"]);
+    let before = branches();
+    let planned = home.giga(&["gc", "--dry-run"]).ok();
+    assert!(planned.contains("would go") && planned.contains(&format!("aq/job/{id}/1")), "{planned}");
+    assert_eq!(branches(), before, "a dry run touches nothing");
+    let done = home.giga(&["gc"]).ok();
+    assert!(done.contains("removed"), "{done}");
+    assert_eq!(branches(), "");
+    let again: Value = serde_json::from_str(&home.giga(&["gc", "-o", "json"]).ok()).unwrap();
+    let outcomes = again["items"].as_array().unwrap().iter().map(|item| item["outcome"].as_str().unwrap());
+    assert!(!outcomes.collect::<HashSet<_>>().contains("removed"), "{again:#}");
+    home.giga(&["gc", "--base", "/"]).fails(1);
+}
+
+#[test]
+fn a_failed_verification_fails_the_job_and_the_log_says_why() {
+    let home = Home::new();
+    let origin = Repo::hello(&home);
+    let before = origin.git(&["rev-parse", "main"]);
+    let _server = up(&home, &[]);
+    let id = submit(&home, &shell_job("wrong", FIX, "echo looked and found nothing; false"));
+    home.giga(&["job", "wait", &id]).fails(1);
+    let failed = job(&home, &id);
+    assert_eq!(failed["stage"], "failed");
+    assert_eq!(failed["failure"]["reason"], "verify_failed", "{failed:#}");
+    let log = home.giga(&["job", "logs", &id]).ok();
+    assert!(log.contains("looked and found nothing") && log.contains("verify failed"), "{log}");
+    assert_eq!(origin.git(&["rev-parse", "main"]), before);
+}
+
+#[test]
+fn a_leaving_factory_hands_its_work_to_another() {
+    let home = Home::new();
+    let origin = Repo::hello(&home);
+    let _server = up(&home, &["--factories", "0"]);
+    let first = factory(&home, "first");
+    let id = submit(&home, &shell_job("in-two-halves", IN_TWO_HALVES, "test -e second.txt"));
+    half_done(&home, &id);
+    let second = factory(&home, "second");
+    first.signal("TERM");
+    assert_eq!(first.ended().code(), Some(0), "left in good order");
+
+    home.giga(&["job", "wait", &id]).ok();
+    event(&home, &id, "job.merged");
+    let history = origin.git(&["log", "--format=%s", "main"]);
+    assert!(history.contains("the first half"), "{history}");
+    assert_eq!(origin.git(&["show", "main:second.txt"]), "two\n");
+    let shipped = job(&home, &id);
+    assert_eq!(shipped["leaseEpoch"], 2, "released once, taken twice: {shipped:#}");
+    assert!(home.giga(&["job", "logs", &id, "--epoch", "1"]).ok().contains("half done"));
+    second.signal("INT");
+    assert_eq!(second.ended().code(), Some(0));
+}
+
+#[test]
+fn stopping_up_saves_what_runs() {
+    let home = Home::new();
+    let origin = Repo::hello(&home);
+    let server = up(&home, &[]);
+    let id = submit(&home, &shell_job("in-two-halves", IN_TWO_HALVES, "test -e second.txt"));
+    half_done(&home, &id);
+    assert_eq!(server.stop("TERM").code(), Some(0));
+
+    let server = up(&home, &["--factories", "0"]);
+    let waiting = job(&home, &id);
+    assert_eq!(waiting["stage"], "queued", "{waiting:#}");
+    assert!(waiting["checkpoint"]["commit"].is_string(), "{waiting:#}");
+    assert_eq!(server.stop("TERM").code(), Some(0));
+
+    let _server = up(&home, &["--factories", "2"]);
+    event(&home, &id, "job.merged");
+    assert!(origin.git(&["log", "--format=%s", "main"]).contains("the first half"));
+}
+
+/// Ids of the processes whose environment or command line has this in it.
+fn processes_with(text: &str) -> Vec<u32> {
+    let ids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+    ids.filter(|id| {
+        let read = |file: &str| std::fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
+        [read("environ"), read("cmdline")].iter().any(|bytes| String::from_utf8_lossy(bytes).contains(text))
+    })
+    .collect()
+}
+
+#[test]
+fn nothing_outlives_a_killed_up() {
+    let home = Home::new();
+    let _origin = Repo::hello(&home);
+    let mut command = giga(home.path());
+    command.args(["up", "--listen", "127.0.0.1:0", "--factories", "2", "--repos"]);
+    command.arg(home.path().join("repos")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut ready = [0; 6];
+    process.stdout.take().unwrap().read_exact(&mut ready).unwrap();
+    let id = submit(&home, &shell_job("in-two-halves", IN_TWO_HALVES, "true"));
+    half_done(&home, &id);
+    assert!(!processes_with(&format!("GIGA_JOB_ID={id}")).is_empty(), "the engine runs");
+
+    process.kill().unwrap();
+    process.wait().unwrap();
+    // Each of its factories holds the other end, so that it ends with the last of them.
+    let mut said = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(processes_with(&format!("GIGA_JOB_ID={id}")), [0; 0], "the engine is gone: {said}");
+    assert_eq!(processes_with(home.path().to_str().unwrap()), [0; 0], "and so is all of it: {said}");
+}
+
+#[test]
+fn a_crashed_factory_comes_back_by_itself() {
+    let home = Home::new();
+    let origin = Repo::hello(&home);
+    let _server = up(&home, &[]);
+    let id = submit(&home, &shell_job("in-two-halves", IN_TWO_HALVES, "test -e second.txt"));
+    half_done(&home, &id);
+    let base = home.data().join("factory/local-1");
+    let of_factory = processes_with("--until-stdin-ends").into_iter().find(|process| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(base.canonicalize().unwrap().to_str().unwrap())
+    });
+    let killed = std::process::Command::new("kill").args(["-9", &of_factory.unwrap().to_string()]).status();
+    assert!(killed.unwrap().success());
+
+    event(&home, &id, "job.merged");
+    assert!(origin.git(&["log", "--format=%s", "main"]).contains("the first half"));
+}
+
+#[test]
+fn once_takes_one_job_and_leaves() {
+    let home = Home::new();
+    let _origin = Repo::hello(&home);
+    let _server = up(&home, &["--factories", "0"]);
+    let repos = home.path().join("repos");
+    let once = |home: &Home| {
+        let args = ["factory", "run", "--once", "--id", "one", "--repos", repos.to_str().unwrap()];
+        home.giga(&args).ok()
+    };
+    assert_eq!(once(&home), "ready factory one\n", "nothing to do");
+    let id = submit(&home, &shell_job("fix-greeting", FIX, "true"));
+    let other = submit(&home, &shell_job("fix-greeting-too", FIX, "true"));
+    once(&home);
+    let stages = [&id, &other].map(|id| job(&home, id)["stage"].as_str().unwrap().to_owned());
+    assert_eq!(stages.iter().filter(|stage| *stage == "queued").count(), 1, "{stages:?}");
+}
+
+#[test]
+fn a_name_belongs_to_one_factory() {
+    let home = Home::new();
+    let _server = up(&home, &["--factories", "0"]);
+    home.giga(&["factory", "run", "--once", "--id", "mine"]).ok();
+    let elsewhere = home.path().join("elsewhere");
+    let run = ["factory", "run", "--once", "--id", "mine", "--base", elsewhere.to_str().unwrap()];
+    let refused = home.giga(&run).fails(1);
+    assert!(refused.contains("enrolled already") && refused.contains("--take-over"), "{refused}");
+    home.giga(&[&run[..], &["--take-over"]].concat()).ok();
+}
+
+#[test]
+fn a_factory_needs_a_coordinator_and_a_token() {
+    let home = Home::new();
+    let refused = home.giga(&["factory", "run", "--url", "http://127.0.0.1:1"]).fails(1);
+    assert!(refused.contains("not enrolled"), "{refused}");
+    let refused = home.giga(&["factory", "run", "--repos", "nowhere"]).fails(2);
+    assert!(refused.contains("flag --repos:") && refused.contains("is not a folder"), "{refused}");
+    let refused = home.giga(&["up", "--seats", "0"]).fails(2);
+    assert!(refused.contains("`0` is not a number from 1 to 256"), "{refused}");
+    let refused = home.giga(&["factory", "run", "--git-allow", "ext::sh"]).fails(2);
+    assert!(refused.contains("flag --git-allow:"), "{refused}");
+    home.write("giga.toml", "[engines.claude]\nprogram = \"./evil\"\n");
+    let refused = home.giga(&["factory", "run"]).fails(2);
+    assert!(refused.contains("a project may not choose them"), "{refused}");
+}
+
+#[test]
+fn the_doctor_says_what_is_missing() {
+    let home = Home::new();
+    let found: Value = serde_json::from_str(&home.giga(&["doctor", "-o", "json"]).ok()).unwrap();
+    let state = |found: &Value, name: &str| {
+        let all = found["findings"].as_array().unwrap();
+        let one = all.iter().find(|finding| finding["name"].as_str().unwrap().starts_with(name));
+        one.unwrap_or_else(|| panic!("no {name}: {found:#}"))["state"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(state(&found, "git"), "ready");
+    assert_eq!(state(&found, "shell"), "ready");
+    assert_eq!(state(&found, "http://"), "missing", "nothing runs yet");
+    let _server = home.start();
+    let found: Value = serde_json::from_str(&home.giga(&["doctor", "-o", "json"]).ok()).unwrap();
+    assert_eq!(state(&found, "http://"), "ready");
+
+    // Nothing on the path: no git, so no job.
+    let mut command = giga(home.path());
+    let nothing = home.path().join("nothing");
+    let bare = crate::world::run(command.args(["doctor"]).env("PATH", nothing)).fails(1);
+    assert_eq!(bare, "", "all is said on stdout");
+}

@@ -1,0 +1,65 @@
+//! Files that runs leave behind.
+
+use giga_domain::{Actor, Artifact, Command};
+use giga_ports::StoreError;
+use giga_ports::store::{ArtifactPut, PutArtifact};
+
+use super::super::{Needs, Op, Working};
+
+pub(in crate::engine) struct Put(pub(in crate::engine) PutArtifact);
+
+impl Op for Put {
+    type Reply = ArtifactPut;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.jobs.insert(self.0.job);
+        needs.artifacts.insert((self.0.job, self.0.holder.epoch, self.0.name.clone()));
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<ArtifactPut, StoreError> {
+        let PutArtifact { id, job, holder, name, media_type, size } = self.0.clone();
+        let artifact = Artifact {
+            id,
+            job,
+            product: working.job(job)?.product.clone(),
+            epoch: holder.epoch,
+            name,
+            media_type,
+            size,
+            created_at: working.now(),
+        };
+        // The same command again, after a commit whose fate was not known.
+        if let Some(known) = working.artifact(&artifact.key()).filter(|known| known.id == id) {
+            return Ok(ArtifactPut { artifact: known.clone(), replaced: None });
+        }
+        let actor = Actor::Factory(holder.factory.clone());
+        working.apply(job, &Command::AddArtifact { holder, artifact: artifact.clone() }, &actor)?;
+        let replaced = working.put_artifact(artifact.clone());
+        Ok(ArtifactPut { artifact, replaced })
+    }
+}
+
+pub(in crate::engine) struct Delete {
+    pub(in crate::engine) artifact: Artifact,
+    pub(in crate::engine) actor: Actor,
+}
+
+impl Op for Delete {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.jobs.insert(self.artifact.job);
+        needs.artifacts.insert(self.artifact.key());
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        let key = self.artifact.key();
+        let Some(known) = working.artifact(&key).filter(|known| known.id == self.artifact.id).cloned() else {
+            return Ok(());
+        };
+        let job = known.job;
+        working.apply(job, &Command::RemoveArtifact(known), &self.actor)?;
+        working.remove_artifact(&key);
+        Ok(())
+    }
+}
