@@ -156,6 +156,36 @@ async fn old_jobs_are_removed_after_their_time_and_not_before() {
     assert!(fleet.store.read().job_events(job.id, EventSeq::ZERO, 10).await.unwrap().is_empty());
 }
 
+/// Bytes go before rows: whatever is left of a sweep that was cut off is found by the next one.
+#[tokio::test]
+async fn logs_and_artifacts_go_with_their_job() {
+    let fleet = Fleet::start().await;
+    let mac = fleet.factory("mac-1", &["os:macos"], 2).await;
+    fleet.submit("name: one").await;
+    let job = fleet.claim(&mac, "r-1").await.unwrap();
+    let holder = giga_domain::Holder { factory: mac, epoch: job.epoch };
+    fleet.coordinator.append_log(job.id, &holder, 0, b"hello").await.unwrap();
+    let put = |name: &str| {
+        let name = name.parse().unwrap();
+        fleet.coordinator.put_artifact(job.id, holder.clone(), name, "text/plain".to_owned(), b"x".to_vec())
+    };
+    let kept = put("a.txt").await.unwrap();
+    // Bytes that nothing points to, as a crash between the two writes leaves them.
+    let orphan = format!("{}/1/orphan", job.id);
+    fleet.ports.artifacts.put(&orphan, b"x".to_vec()).await.unwrap();
+    fleet.coordinator.operate(job.id, OperatorAction::Cancel, None, None, operator()).await.unwrap();
+    assert!(put("late.txt").await.is_err());
+    fleet.coordinator.set_flag("retention_hours", json!(2), operator()).await.unwrap();
+    fleet.clock.advance(Duration::from_hours(3));
+    // A sweep that was cut off after the bytes.
+    fleet.ports.logs.remove(job.id).await.unwrap();
+    assert_eq!(fleet.coordinator.retire_old().await.unwrap(), 1);
+    assert_eq!(fleet.ports.logs.read(job.id, job.epoch, 0, 9).await.unwrap().total, 0);
+    assert!(fleet.ports.artifacts.get(&orphan).await.is_err());
+    assert!(fleet.coordinator.artifact_bytes(&kept).await.is_err());
+    assert_eq!(fleet.store.read().artifacts(job.id).await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn bad_deps_and_flags_name_the_field_and_change_nothing() {
     let fleet = Fleet::start().await;

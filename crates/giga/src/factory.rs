@@ -93,6 +93,7 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
     let id = settings.factory_id()?.value;
     let git = git_policy(settings)?;
     Ok(AgentConfig {
+        forge: Arc::new(giga_factory::forge::PlainGit),
         url: url.value,
         base: settings.factory_base(&id).value,
         id,
@@ -130,9 +131,9 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
     if policy.allowed.iter().any(|prefix| prefix.starts_with("file:")) {
         policy.protocols.push(Protocol::File);
     }
-    policy.check_prefixes().map_err(|error| {
-        CliError::Config(format!("{}: {error}", settings.git_allow().origin))
-    })?;
+    policy
+        .check_prefixes()
+        .map_err(|error| CliError::Config(format!("{}: {error}", settings.git_allow().origin)))?;
     Ok(policy)
 }
 

@@ -58,6 +58,8 @@ fn main() -> ExitCode {
 async fn run(cli: Cli) -> Result<(), CliError> {
     let log = match &cli.command {
         Command::Serve(_) | Command::Factory(FactoryCommand::Run(_)) => "info",
+        // It tells its story itself.
+        Command::Demo(_) => "error",
         _ => "warn",
     };
     let settings = Settings::load(config::flags(&cli), Surroundings::real())?;

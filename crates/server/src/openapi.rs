@@ -82,6 +82,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> OperationBuilder {
             Content::Events(schema) => {
                 response = response.content("text/event-stream", json(schema, schemas));
             }
+            Content::Bytes => response = response.content("application/octet-stream", plain()),
             Content::Text => response = response.content("text/plain", plain()),
         }
         if answer.tagged {

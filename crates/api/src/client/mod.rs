@@ -3,6 +3,7 @@
 //! It never judges what the coordinator judges: ids, manifests and flags are sent as they were given, and the
 //! answer decides. It repeats a call by itself only where a repetition cannot do anything twice.
 
+mod artifacts;
 mod error;
 mod factories;
 mod fleet;

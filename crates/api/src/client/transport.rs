@@ -12,6 +12,8 @@ use super::{Answer, Client, ClientError};
 use crate::wire::Problem;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The slowest that a large body may travel, in bytes per second.
+const SLOWEST: u64 = 256 * 1024;
 /// Waits between the tries of one call: long enough for a restart to go unnoticed, short enough that somebody who
 /// forgot to start the coordinator is told at once.
 const WAITS_MS: [u64; 3] = [100, 250, 500];
@@ -23,7 +25,8 @@ pub(super) struct Call<'a> {
     path: Vec<&'a str>,
     query: Vec<(&'static str, String)>,
     headers: Vec<(&'static str, String)>,
-    body: Option<(&'static str, Vec<u8>)>,
+    body: Option<(String, Vec<u8>)>,
+    timeout: Duration,
     /// Sending it twice has the same effect as sending it once.
     repeatable: bool,
 }
@@ -56,6 +59,7 @@ impl<'a> Call<'a> {
             query: Vec::new(),
             headers: Vec::new(),
             body: None,
+            timeout: TIMEOUT,
             repeatable: false,
         }
     }
@@ -75,8 +79,15 @@ impl<'a> Call<'a> {
         self.bytes("application/json", bytes)
     }
 
-    pub(super) fn bytes(mut self, kind: &'static str, bytes: Vec<u8>) -> Self {
-        self.body = Some((kind, bytes));
+    pub(super) fn bytes(self, kind: &str, bytes: Vec<u8>) -> Self {
+        let mut call = self.moves(bytes.len() as u64);
+        call.body = Some((kind.to_owned(), bytes));
+        call
+    }
+
+    /// So many bytes go there or come back, which takes its time.
+    pub(super) fn moves(mut self, bytes: u64) -> Self {
+        self.timeout = TIMEOUT + Duration::from_secs(bytes / SLOWEST);
         self
     }
 
@@ -90,7 +101,7 @@ impl Client {
     pub(super) async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<Answer<T>, ClientError> {
         let mut waits = WAITS_MS.into_iter();
         loop {
-            let tried = match self.send(&call, Some(TIMEOUT)).await {
+            let tried = match self.send(&call, Some(call.timeout)).await {
                 Ok(response) => self.read(response).await,
                 Err(error) => Err(error),
             };
@@ -100,6 +111,13 @@ impl Client {
                 None => return tried,
             }
         }
+    }
+
+    /// For answers that are no JSON. Sent once: whoever wants much of something asks again by themselves.
+    pub(super) async fn fetch(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
+        let response = self.send(&call, Some(call.timeout)).await?;
+        let bytes = response.bytes().await.map_err(|source| ClientError::unreachable(&self.base, source))?;
+        Ok(bytes.to_vec())
     }
 
     /// For calls that answer 204 or 304 when there is nothing to say.
@@ -122,7 +140,7 @@ impl Client {
             request = request.header(*name, header(value, "header")?);
         }
         if let Some((kind, bytes)) = &call.body {
-            request = request.header("content-type", *kind).body(bytes.clone());
+            request = request.header("content-type", header(kind, "content type")?).body(bytes.clone());
         }
         if let Some(timeout) = timeout {
             request = request.timeout(timeout);

@@ -308,6 +308,9 @@ pub struct RunReport {
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Where people can look at it, on a forge that has such a thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -409,6 +412,7 @@ impl From<&domain::RunReport> for RunReport {
             summary: report.summary.clone(),
             branch: report.branch.clone(),
             commit: report.commit.clone(),
+            pull_request: report.pull_request.clone(),
             tokens: report.tokens,
             cost_usd: report.cost_usd_micros.map(|micros| micros as f64 / MICROS),
             files_changed: report.files_changed,

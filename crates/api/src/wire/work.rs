@@ -1,4 +1,4 @@
-//! What a factory sends and fetches beside the life of a job: logs, and orders to merge.
+//! What a factory sends and fetches beside the life of a job: logs, artifacts, and orders to merge.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -22,6 +22,44 @@ pub struct LogPiece {
     /// The run is over and this is its end.
     pub complete: bool,
     pub text: String,
+}
+
+/// A file that a run left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    pub id: String,
+    pub job_id: String,
+    pub product_id: String,
+    /// The run that made it.
+    pub lease_epoch: u64,
+    pub name: String,
+    pub media_type: String,
+    /// In bytes.
+    pub size: u64,
+    pub created_at: String,
+}
+
+impl From<&giga_domain::Artifact> for Artifact {
+    fn from(artifact: &giga_domain::Artifact) -> Self {
+        Self {
+            id: artifact.id.to_string(),
+            job_id: artifact.job.to_string(),
+            product_id: artifact.product.to_string(),
+            lease_epoch: artifact.epoch.0,
+            name: artifact.name.to_string(),
+            media_type: artifact.media_type.clone(),
+            size: artifact.size,
+            created_at: artifact.created_at.to_string(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactList {
+    /// Of all runs, by epoch and name.
+    pub artifacts: Vec<Artifact>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

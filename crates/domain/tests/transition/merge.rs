@@ -79,7 +79,9 @@ fn whoever_ran_it_goes_first_and_a_silent_taker_is_replaced() {
     assert!(transition(&job, &take("b"), NOW).is_err());
     assert!(transition(&job, &take("b"), NOW.plus(Duration::from_secs(10))).is_ok());
     let taken = transition(&job, &take("a"), NOW).unwrap().job;
-    assert!(transition(&taken, &take("a"), NOW.plus(PATIENCE - Duration::from_millis(1))).is_err());
+    assert!(
+        transition(&taken, &take("a"), NOW.plus(PATIENCE.saturating_sub(Duration::from_millis(1)))).is_err()
+    );
     let later = NOW.plus(PATIENCE);
     let retaken = transition(&taken, &take("b"), later).unwrap().job;
     assert!(transition(&retaken, &settle("a", 1, failed()), later).is_err(), "the first is no longer heard");

@@ -1,11 +1,13 @@
 //! What the operator of a machine decides about its agent.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::FactoryId;
 
 use crate::engines::{EnginesConfig, Watchdog};
+use crate::forge::Forge;
 use crate::workspace::GitPolicy;
 
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub struct AgentConfig {
     pub seats: u32,
     pub engines: EnginesConfig,
     pub git: GitPolicy,
+    /// Where results are shown as pull requests; plain git remotes have none.
+    pub forge: Arc<dyn Forge>,
     pub watchdog: Watchdog,
     /// How often running work is saved where it can be resumed.
     pub checkpoint_every: Duration,

@@ -23,7 +23,9 @@ pub enum AgentError {
         "factory {0} is not enrolled here yet; give it a token that may enrol (--token-file), or its own in {1}"
     )]
     NotEnrolled(String, String),
-    #[error("a factory {0} is enrolled already; choose another name with --id, or take this one over with --take-over")]
+    #[error(
+        "a factory {0} is enrolled already; choose another name with --id, or take this one over with --take-over"
+    )]
     NameTaken(String),
 }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use giga_api::client::ClientError;
 use giga_api::wire::{FactoryRepo, HeartbeatRequest, RepoEntry};
-use giga_domain::Capability;
+use giga_domain::{Capability, CapabilitySet};
 use tokio_util::sync::CancellationToken;
 
 use super::{AgentError, Shared};
 
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 
-async fn beat(shared: &Shared) -> Result<Duration, ClientError> {
+/// When the next one is due, and what the coordinator knows now.
+async fn beat(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError> {
     let repos = shared.workspace.discover().await;
     let mut capabilities = shared.capabilities.clone();
     for repo in &repos {
@@ -41,7 +42,7 @@ async fn beat(shared: &Shared) -> Result<Duration, ClientError> {
         cost_usd_per_hour: None,
     };
     let answer = shared.client.heartbeat(&request).await?;
-    Ok(Duration::from_millis(answer.heartbeat_interval_ms))
+    Ok((Duration::from_millis(answer.heartbeat_interval_ms), capabilities))
 }
 
 /// Tries until the coordinator has heard of this factory; a refusal that will not pass is an error.
@@ -61,13 +62,21 @@ pub(super) async fn until_heard(shared: &Shared, stop: &CancellationToken) -> Re
 
 pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
     let mut pause = AFTER_A_FAILURE;
+    let mut told = None;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
         pause = match beat(&shared).await {
-            Ok(interval) => interval,
+            Ok((interval, capabilities)) => {
+                // A job may have waited for just that, and the queue does not change by it.
+                if told.as_ref() != Some(&capabilities) {
+                    shared.news.notify_one();
+                    told = Some(capabilities);
+                }
+                interval
+            }
             Err(error) => {
                 tracing::warn!(%error, "a heartbeat failed");
                 AFTER_A_FAILURE

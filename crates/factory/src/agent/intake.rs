@@ -61,6 +61,7 @@ async fn look(
     // Only this wait may be cut short: a claim or a merge whose answer nobody hears would be held by nobody.
     let version = tokio::select! {
         () = stop.cancelled() => return Ok(known),
+        () = shared.news.notified() => known,
         state = shared.client.queue_state(known, wait) => state?.map(|state| state.version).or(known),
     };
     merges::take(shared).await?;

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::ending::{Ending, RunFailure};
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
-use super::{Shared, plan::Work};
+use super::{Shared, plan::Work, requests};
 use crate::engines::{EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Usage};
-use crate::workspace::Worktree;
+use crate::workspace::{Start, Worktree};
 
 /// How long a leaving agent tries to hand a job back to a coordinator that does not answer.
 const LEAVING: std::time::Duration = std::time::Duration::from_secs(5);
@@ -106,7 +106,12 @@ impl JobRun<'_> {
             tree = checkout => tree?,
             () = self.keeper.stop.cancelled() => return Err(self.stopped()),
         };
-        self.log.say(&format!("{repo}: {:?}", tree.start()));
+        let start = match tree.start() {
+            Start::Fresh => "a fresh work folder",
+            Start::Resumed => "resumed from the checkpoint",
+            Start::CheckpointMissing => "the checkpoint is nowhere to be found; begun again",
+        };
+        self.log.say(&format!("{repo}: {start}"));
         Ok(Place::Repo(tree))
     }
 
@@ -230,6 +235,18 @@ impl JobRun<'_> {
                     result.lines_added,
                     result.lines_removed
                 ));
+                let holder = (tree.job(), tree.epoch());
+                match requests::open(self.shared, holder, tree.repo(), &result.branch, &work.title, body)
+                    .await
+                {
+                    Ok(Some(opened)) => {
+                        self.log.say(&format!("pull request: {}", opened.url));
+                        report.pull_request = Some(opened.url);
+                    }
+                    Ok(None) => {}
+                    // The result is pushed and can be merged; only its showcase is missing.
+                    Err(error) => self.log.say(&format!("no pull request: {error}")),
+                }
                 report.branch = Some(result.branch);
                 report.commit = Some(result.commit.to_string());
                 report.files_changed = u32::try_from(result.files_changed).ok();

@@ -4,7 +4,7 @@ use giga_api::client::ClientError;
 use giga_api::wire::{ClaimMergeRequest, MergeOrder as Order, SettleMergeRequest};
 use giga_domain::Epoch;
 
-use super::Shared;
+use super::{Shared, requests};
 use crate::workspace::{MergeOrder, MergeOutcome, WorkspaceError};
 
 /// Takes one order after the other until there is none.
@@ -56,7 +56,10 @@ async fn merge(shared: &Shared, order: &Order) -> Result<MergeOutcome, Workspace
         into: None,
         message: format!("Merge {} ({})", order.name, order.job_id),
     };
-    shared.workspace.merge(&order).await
+    match requests::merge(shared, &order).await? {
+        Some(outcome) => Ok(outcome),
+        None => shared.workspace.merge(&order).await,
+    }
 }
 
 /// Unique on this machine and beyond: a repeated request is the same one only when it is sent again as it is.

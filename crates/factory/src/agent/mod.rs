@@ -20,6 +20,7 @@ mod log;
 mod merges;
 mod plan;
 mod recover;
+mod requests;
 mod sweep;
 
 pub use config::AgentConfig;
@@ -33,11 +34,12 @@ use std::time::Duration;
 
 use giga_api::client::Client;
 use giga_domain::{CapabilitySet, FactoryId};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engines::{self, Engine, Secret, Watchdog};
+use crate::forge::Forge;
 use crate::workspace::Workspace;
 
 /// How long an engine may take to say whether it is ready.
@@ -49,6 +51,7 @@ struct Shared {
     id: FactoryId,
     base: PathBuf,
     workspace: Workspace,
+    forge: Arc<dyn Forge>,
     /// Those that are ready.
     engines: Vec<Arc<dyn Engine>>,
     /// What the machine has, repositories aside.
@@ -61,6 +64,8 @@ struct Shared {
     /// Never to be shown, whatever an engine prints.
     secrets: Vec<Secret>,
     jobs: TaskTracker,
+    /// The coordinator has heard of something new that this factory can do.
+    news: Notify,
 }
 
 /// Runs until `stop`, then drains: every running job is saved, released and left to others.
@@ -88,6 +93,7 @@ pub async fn run_and_tell(
         id: config.id.clone(),
         base: config.base.clone(),
         workspace,
+        forge: config.forge.clone(),
         engines: usable.map(|(engine, _)| engine).collect(),
         capabilities,
         can_clone: config.can_clone,
@@ -97,6 +103,7 @@ pub async fn run_and_tell(
         checkpoint_every: config.checkpoint_every,
         secrets: std::iter::once(token).chain(config.enroll_with).map(Secret::new).collect(),
         jobs: TaskTracker::new(),
+        news: Notify::new(),
     });
     recover::settle_leftovers(&shared).await;
     // The first one is waited for: without it nothing can be claimed.

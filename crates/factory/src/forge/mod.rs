@@ -70,6 +70,11 @@ impl ForgeError {
 
 #[async_trait]
 pub trait Forge: std::fmt::Debug + Send + Sync {
+    /// False for what has none, so that nobody has to look anything up in vain.
+    fn has_requests(&self) -> bool {
+        true
+    }
+
     /// `None` when this forge has no requests: then the work is merged by `Workspace::merge`.
     async fn open_request(&self, request: &PullRequest) -> Result<Option<Opened>, ForgeError>;
 
@@ -92,6 +97,10 @@ pub struct PlainGit;
 
 #[async_trait]
 impl Forge for PlainGit {
+    fn has_requests(&self) -> bool {
+        false
+    }
+
     async fn open_request(&self, _: &PullRequest) -> Result<Option<Opened>, ForgeError> {
         Ok(None)
     }

@@ -69,6 +69,13 @@ impl Workspace {
         Ok(Self { inner: Arc::new(Inner { base, policy, git }) })
     }
 
+    /// The branch that the origin's HEAD is on, where it is on one.
+    pub async fn default_branch(&self, repo: &RepoSource) -> Result<Option<String>, WorkspaceError> {
+        let mirror = self.mirror(repo);
+        let locked = mirror.lock().await?;
+        Ok(locked.refresh().await?.branch().map(str::to_owned))
+    }
+
     /// What is free on the disk of the base folder.
     pub fn free_bytes(&self) -> Result<u64, WorkspaceError> {
         let stat = rustix::fs::statvfs(&self.inner.base)

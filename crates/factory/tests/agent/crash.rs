@@ -42,7 +42,8 @@ async fn the_work_of_a_killed_factory_is_resumed_by_another() {
     assert!(history.lines().any(|line| line == "before the kill"), "{history}");
     assert_eq!(origin.file("main", "after.txt"), "after");
     assert_eq!(merged.attempts, 1, "a lost lease uses one up");
-    let outcomes: Vec<_> = world.runs(&job).await.into_iter().map(|run| (run.factory_id, run.outcome)).collect();
+    let outcomes: Vec<_> =
+        world.runs(&job).await.into_iter().map(|run| (run.factory_id, run.outcome)).collect();
     let expected = [("a", "expired"), ("b", "succeeded")];
     assert_eq!(outcomes, expected.map(|(id, outcome)| (id.to_owned(), outcome.to_owned())));
     second.drain().await;

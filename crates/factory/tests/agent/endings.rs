@@ -27,8 +27,9 @@ async fn a_crash_is_tried_again_as_often_as_the_manifest_says() {
     let world = World::start().await;
     world.origin("hello");
     let factory = world.factory("a");
-    let job =
-        world.submit("crashes", "repo: hello\nretry: {max: 2, backoff: 0s}", "echo bang >&2; kill -SEGV $$").await;
+    let job = world
+        .submit("crashes", "repo: hello\nretry: {max: 2, backoff: 0s}", "echo bang >&2; kill -SEGV $$")
+        .await;
     let dead = world.until_stage(&job, "dead_letter").await;
     assert_eq!(dead.failure.unwrap().reason, "crash");
     let runs = world.runs(&job).await;
@@ -107,7 +108,8 @@ async fn a_drain_hands_work_over_without_using_up_an_attempt() {
 
     assert_eq!(merged.attempts, 0);
     assert_eq!(origin.file("main", "half.txt"), "1\n2");
-    let outcomes: Vec<_> = world.runs(&job).await.into_iter().map(|run| (run.factory_id, run.outcome)).collect();
+    let outcomes: Vec<_> =
+        world.runs(&job).await.into_iter().map(|run| (run.factory_id, run.outcome)).collect();
     let expected = [("a", "released"), ("b", "succeeded")];
     assert_eq!(outcomes, expected.map(|(id, outcome)| (id.to_owned(), outcome.to_owned())));
     second.drain().await;

@@ -29,7 +29,8 @@ async fn no_field_of_a_manifest_is_ever_run() {
     ];
     let mut taken = Vec::new();
     for (number, repo) in repos.iter().enumerate() {
-        let manifest = format!("---\nname: bad-{number}\nengine: shell\nscript: \"true\"\nrepo: \"{repo}\"\n---\n");
+        let manifest =
+            format!("---\nname: bad-{number}\nengine: shell\nscript: \"true\"\nrepo: \"{repo}\"\n---\n");
         // Refused at once is best; what is taken must come to nothing.
         if let Ok(answer) = world.client.submit(manifest.into_bytes(), &Idempotency::Nothing).await {
             taken.push(answer.value.job.id);

@@ -11,7 +11,8 @@ async fn a_job_is_done_verified_and_merged() {
     let origin = world.origin("hello");
     let factory = world.factory("a");
     let gate = world.gate("gate");
-    let script = format!("echo working; read _ < {}; echo hello > greeting.txt; echo new > new.txt", gate.display());
+    let script =
+        format!("echo working; read _ < {}; echo hello > greeting.txt; echo new > new.txt", gate.display());
     let more = "repo: hello\nship: auto\nverify: [grep -q hello greeting.txt, test -f new.txt]";
     let job = world.submit("fix-greeting", more, &script).await;
 
@@ -76,6 +77,22 @@ async fn changes_that_a_reviewer_asks_for_go_on_where_the_work_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_waits_for_a_repository_starts_when_the_repository_is_there() {
+    let world = World::start().await;
+    world.client.set_flag("heartbeat_interval_ms", serde_json::json!(250)).await.unwrap();
+    let factory = world.factory("a");
+    let job = world.submit("early", "repo: late\nship: auto", "echo x > x.txt").await;
+    let other = world.submit("other", "ship: auto", "true").await;
+    world.until_stage(&other, "shipped").await;
+    let submitted = std::time::Instant::now();
+    world.origin("late");
+    world.until_merged(&job).await;
+    // Long before the gate opens by itself.
+    assert!(submitted.elapsed() < Duration::from_secs(15));
+    factory.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_told_to_take_one_job_takes_one_and_leaves() {
     let world = World::start().await;
     let first = world.submit("one", "", "echo 1").await;
@@ -93,12 +110,14 @@ async fn an_engine_sees_no_token() {
     let world = World::start().await;
     world.origin("hello");
     let factory = ChildFactory::start(&world, "a");
-    let script = "env; tr '\\0' '\\n' < /proc/self/environ; echo printed: $(cat ../../../factory.token || true)";
+    let script =
+        "env; tr '\\0' '\\n' < /proc/self/environ; echo printed: $(cat ../../../factory.token || true)";
     let job = world.submit("spy", "repo: hello", script).await;
     world.until_stage(&job, "testing").await;
     let log = world.log(&job, None).await;
     let token = std::fs::read_to_string(world.base("a").join("factory.token")).unwrap();
     assert!(log.contains("GIGA_JOB_ID="), "it is the environment: {log}");
+    assert!(log.contains("printed:") && !log.contains("No such file"), "it found the token's file: {log}");
     for secret in [world.admin.as_str(), token.trim()] {
         assert!(!log.contains(secret), "{log}");
     }

@@ -33,7 +33,8 @@ async fn twenty_jobs_on_one_repository() {
     let mut jobs = Vec::new();
     for number in 0..20 {
         // Each sees a clean tree and only its own file; every other one fights for the same line.
-        let fight = if number % 2 == 0 { format!("echo job-{number} > greeting.txt;") } else { String::new() };
+        let fight =
+            if number % 2 == 0 { format!("echo job-{number} > greeting.txt;") } else { String::new() };
         let script = format!(
             "test -z \"$(git status --porcelain)\"; {fight} echo {number} > file-{number}.txt\n\
              test \"$(git status --porcelain --untracked-files=all | grep -c file-)\" = 1"
@@ -45,7 +46,9 @@ async fn twenty_jobs_on_one_repository() {
         let settled = world
             .until(job, |job| {
                 assert_ne!(job.stage, "failed", "{job:#?}");
-                job.merge.as_ref().is_some_and(|m| matches!(m.state.as_str(), "merged" | "conflict" | "failed"))
+                job.merge
+                    .as_ref()
+                    .is_some_and(|m| matches!(m.state.as_str(), "merged" | "conflict" | "failed"))
             })
             .await;
         let merge = settled.merge.unwrap();

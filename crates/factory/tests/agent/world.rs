@@ -110,6 +110,7 @@ impl World {
 
     pub(crate) fn config_in(world: &Path, url: &str, admin: &str, factory: &str) -> AgentConfig {
         AgentConfig {
+            forge: Arc::new(giga_factory::forge::PlainGit),
             url: url.to_owned(),
             id: factory.parse().unwrap(),
             base: world.join(factory),
@@ -276,7 +277,8 @@ pub(crate) fn mirror_branches(base: &Path, prefix: &str) -> Vec<String> {
     mirrors
         .filter(|path| path.is_dir())
         .flat_map(|path| {
-            let found = git(&path, &["for-each-ref", "--format=%(refname:short)", &format!("refs/heads/{prefix}")]);
+            let found =
+                git(&path, &["for-each-ref", "--format=%(refname:short)", &format!("refs/heads/{prefix}")]);
             found.lines().map(str::to_owned).collect::<Vec<_>>()
         })
         .collect()

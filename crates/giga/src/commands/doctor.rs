@@ -217,7 +217,12 @@ fn repos(context: &Context) -> Finding {
             if set.value.is_dir() {
                 (name, State::Ready, format!("from {}", set.origin), None)
             } else {
-                (name, State::Broken, "not a folder".to_owned(), Some(format!("put it right: {}", set.origin)))
+                (
+                    name,
+                    State::Broken,
+                    "not a folder".to_owned(),
+                    Some(format!("put it right: {}", set.origin)),
+                )
             }
         }
     };

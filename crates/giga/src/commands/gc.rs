@@ -35,9 +35,7 @@ pub(crate) async fn gc(args: GcArgs, context: &Context) -> Done {
             let workspace = Workspace::open(base.clone(), GitPolicy::default())?;
             workspace.gc(&word, options.clone()).await
         };
-        let report = swept
-            .await
-            .map_err(|error| CliError::failed(format!("{}: {error}", base.display())))?;
+        let report = swept.await.map_err(|error| CliError::failed(format!("{}: {error}", base.display())))?;
         reports.push((base, report));
     }
     print(&reports, args.dry_run, context)

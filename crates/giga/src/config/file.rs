@@ -69,7 +69,9 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         (Key::GitAllow, toml::Value::Array(list)) if list.iter().all(toml::Value::is_str) => {
             Ok(list.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(","))
         }
-        (Key::GitAllow, _) => Err(format!("`{name}` must be a list of text, such as {name} = [\"https://…\"]")),
+        (Key::GitAllow, _) => {
+            Err(format!("`{name}` must be a list of text, such as {name} = [\"https://…\"]"))
+        }
         _ => Err(format!("`{name}` must be text, such as {name} = \"…\"")),
     }
 }

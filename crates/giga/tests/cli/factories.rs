@@ -43,7 +43,11 @@ fn a_job_is_built_verified_shipped_and_merged() {
 
     let log = home.giga(&["job", "logs", &id]).ok();
     assert!(log.contains("working on it\n") && log.contains("[giga] verify: grep -q hello"), "{log}");
-    assert_eq!(home.giga(&["job", "logs", &id, "-f"]).ok(), log, "it has ended, so there is nothing to wait for");
+    assert_eq!(
+        home.giga(&["job", "logs", &id, "-f"]).ok(),
+        log,
+        "it has ended, so there is nothing to wait for"
+    );
     let document: Value = serde_json::from_str(&home.giga(&["job", "logs", &id, "-o", "json"]).ok()).unwrap();
     assert_eq!((&document["text"], &document["complete"]), (&Value::from(log), &Value::from(true)));
 
@@ -136,7 +140,8 @@ fn stopping_up_saves_what_runs() {
 
 /// Ids of the processes whose environment or command line has this in it.
 fn processes_with(text: &str) -> Vec<u32> {
-    let ids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+    let ids =
+        std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
     ids.filter(|id| {
         let read = |file: &str| std::fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
         [read("environ"), read("cmdline")].iter().any(|bytes| String::from_utf8_lossy(bytes).contains(text))

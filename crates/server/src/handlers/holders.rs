@@ -250,6 +250,7 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
     check::optional_text("report.summary", given.summary.as_ref(), limits::REASON_CHARS)?;
     check::optional_text("report.branch", given.branch.as_ref(), REF_CHARS)?;
     check::optional_text("report.commit", given.commit.as_ref(), REF_CHARS)?;
+    check::optional_text("report.pullRequest", given.pull_request.as_ref(), 2_000)?;
     // Databases count in signed numbers.
     let most = i64::MAX.cast_unsigned();
     check::in_range("report.tokens", given.tokens.unwrap_or(0), 0, most)?;
@@ -258,6 +259,7 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
         summary: given.summary,
         branch: given.branch,
         commit: given.commit,
+        pull_request: given.pull_request,
         tokens: given.tokens,
         cost_usd_micros,
         files_changed: given.files_changed,

@@ -2,6 +2,7 @@
 //!
 //! Who may call each of them is not decided here but in the route table.
 
+pub(crate) mod artifacts;
 pub(crate) mod events;
 pub(crate) mod factories;
 pub(crate) mod flags;

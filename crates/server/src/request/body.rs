@@ -3,6 +3,8 @@
 //! A body is never buffered past its limit. What a client sends beyond it is read and thrown away for a while, because
 //! an answer that comes while the client still writes would be lost with the connection.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
@@ -16,6 +18,9 @@ use crate::problem::{Code, Problem};
 
 /// How much past the limit is thrown away before the connection is simply closed.
 const THROWN_AWAY: usize = 16 * 1024 * 1024;
+
+/// The slowest that a large body may arrive, in bytes per second. A manifest is not large.
+const SLOWEST: usize = 2 * 1024 * 1024;
 
 /// A JSON object of this type.
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -82,9 +87,11 @@ impl FromRequest<App> for ManifestBody {
 }
 
 pub(crate) async fn read(body: Body, limit: usize, app: &App) -> Result<Bytes, Problem> {
-    let reading = tokio::time::timeout(app.options.body_timeout, read_up_to(body, limit));
+    // What may be large may take longer.
+    let patience = app.options.body_timeout + Duration::from_secs((limit / SLOWEST) as u64);
+    let reading = tokio::time::timeout(patience, read_up_to(body, limit));
     reading.await.unwrap_or_else(|_| {
-        let detail = format!("the body did not arrive within {} seconds", app.options.body_timeout.as_secs());
+        let detail = format!("the body did not arrive within {} seconds", patience.as_secs());
         Err(Problem::new(Code::RequestTimeout, detail))
     })
 }

@@ -40,7 +40,8 @@ pub enum Scope {
     Product,
     /// All products that the token covers, or the one that the header names.
     Products,
-    /// The job in the path. Another product's job does not exist for the caller.
+    /// The job in the path, or the one that the artifact in the path belongs to. Another product's job does not exist
+    /// for the caller.
     Job,
     /// The factory in the path. One that serves none of the caller's products does not exist for the caller.
     Factory,
@@ -92,6 +93,7 @@ pub enum Content {
     /// Server-sent events, each with this as its data.
     Events(SchemaOf),
     Text,
+    Bytes,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,9 @@ use giga_domain::token::Role::{Admin, Operator, Submitter, Viewer};
 
 use super::Access::{Factory, Public, Role, RoleOrFactory};
 use super::{Code, Content, Param, Place, Route, Scope, schema_of};
-use crate::handlers::{events, factories, flags, fleet, health, holders, jobs, submit, tokens, work};
+use crate::handlers::{
+    artifacts, events, factories, flags, fleet, health, holders, jobs, submit, tokens, work,
+};
 
 /// Every route, in the order of the document.
 pub fn table() -> &'static [Route] {
@@ -18,6 +20,7 @@ pub fn table() -> &'static [Route] {
             jobs_routes(),
             claim_routes(),
             work_routes(),
+            artifact_routes(),
             event_routes(),
             factory_routes(),
             admin_routes(),
@@ -223,6 +226,47 @@ fn work_routes() -> Vec<Route> {
         .gives::<wire::Job>(200, "The job")
         .tagged()
         .refuses(&[Code::NotYours, Code::NotFound]),
+    ]
+}
+
+fn artifact_routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/api/fleet/jobs/{id}/artifacts", "putArtifact", Factory, Scope::Own, |m| {
+            on(m, artifacts::put)
+        })
+        .about("The holder leaves a file of its run; the content type is kept")
+        .takes_bytes()
+        .params(&[
+            query("name", "What the file is called; a name that the run has used before gets the new file"),
+            query("leaseEpoch", "The epoch that the writer holds"),
+        ])
+        .gives::<wire::Artifact>(201, "The file is stored")
+        .refuses(&[Code::Fenced, Code::NotFound]),
+        Route::new(
+            Method::GET,
+            "/api/fleet/jobs/{id}/artifacts",
+            "listArtifacts",
+            Role(Viewer),
+            Scope::Job,
+            |m| on(m, artifacts::list),
+        )
+        .about("The files of all runs of the job")
+        .gives::<wire::ArtifactList>(200, "By epoch and name"),
+        Route::new(Method::GET, "/api/fleet/artifacts/{id}", "getArtifact", Role(Viewer), Scope::Job, |m| {
+            on(m, artifacts::get)
+        })
+        .about("The bytes of a file, as an attachment with its own content type")
+        .answer(200, "The bytes", Content::Bytes),
+        Route::new(
+            Method::DELETE,
+            "/api/fleet/artifacts/{id}",
+            "deleteArtifact",
+            Role(Operator),
+            Scope::Job,
+            |m| on(m, artifacts::delete),
+        )
+        .about("Remove a file")
+        .answer(204, "Done", Content::Nothing),
     ]
 }
 

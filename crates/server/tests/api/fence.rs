@@ -14,6 +14,7 @@ fn words(route: &Route, job: JobId, epoch: u64) -> (String, Value) {
     let checkpoint = json!({"wipRef": "refs/wip/zombie"});
     let body = match route.operation {
         "appendLog" => return (format!("?leaseEpoch={epoch}&offset=0"), json!("words of a zombie")),
+        "putArtifact" => return (format!("?leaseEpoch={epoch}&name=zombie.txt"), json!("bytes of a zombie")),
         "failJob" => json!({
             "jobId": job.to_string(), "leaseEpoch": epoch, "reason": "crash", "retryable": false,
             "checkpoint": checkpoint,
@@ -57,6 +58,7 @@ async fn assert_fenced(world: &World, route: &Route, job: &Job, epoch: u64, toke
     assert_eq!(world.job(job.id).await, before, "{}", route.operation);
     assert_eq!(world.feed().await, events, "{}", route.operation);
     assert_eq!(world.coordinator.reads().runs(job.id).await.unwrap(), runs, "{}", route.operation);
+    assert_eq!(world.coordinator.reads().artifacts(job.id).await.unwrap(), [], "{}", route.operation);
     let path = format!("/api/fleet/jobs/{}/logs?epoch={epoch}", job.id);
     let log = world.get(&path).token(&world.admin).gives(200).await.json();
     assert_eq!(log["total"], 0, "{}", route.operation);

@@ -1,6 +1,7 @@
 //! The API over a real socket: a coordinator on the memory store with a clock that the test moves.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+mod artifacts;
 mod client;
 mod document;
 mod errors;

@@ -22,6 +22,8 @@ async fn another_products_job_is_answered_like_one_that_does_not_exist() {
         (Method::GET, "/api/fleet/jobs/{id}/events", None),
         (Method::GET, "/api/fleet/jobs/{id}/events/stream", None),
         (Method::GET, "/api/fleet/jobs/{id}/explain", None),
+        (Method::GET, "/api/fleet/jobs/{id}/logs", None),
+        (Method::GET, "/api/fleet/jobs/{id}/artifacts", None),
         (Method::POST, "/api/fleet/jobs/{id}/actions/cancel", None),
         (Method::POST, "/api/fleet/jobs/{id}/review", Some(json!({"verdict": "approve"}))),
     ];
@@ -32,6 +34,13 @@ async fn another_products_job_is_answered_like_one_that_does_not_exist() {
         (Method::POST, "/api/fleet/jobs/{id}/report", epoch.clone()),
         (Method::POST, "/api/fleet/jobs/{id}/lease/renew", epoch.clone()),
         (Method::POST, "/api/fleet/jobs/{id}/lease/release", epoch),
+        (Method::POST, "/api/fleet/jobs/{id}/logs?leaseEpoch=1&offset=0", Some(json!("x"))),
+        (Method::POST, "/api/fleet/jobs/{id}/artifacts?leaseEpoch=1&name=x", Some(json!("x"))),
+        (
+            Method::POST,
+            "/api/fleet/merges/{id}/settle",
+            Some(json!({"factoryId": "f-alpha", "attempt": 1, "outcome": "failed"})),
+        ),
         (
             Method::POST,
             "/api/fleet/fail",

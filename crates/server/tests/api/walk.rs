@@ -1,6 +1,7 @@
 //! Every route × every kind of caller × own and other product: what comes back follows from the route table alone.
 
 use axum::http::Method;
+use giga_domain::Holder;
 use giga_domain::token::Role;
 use giga_server::routes::{self, Access, Route, Scope};
 use serde_json::{Value, json};
@@ -49,6 +50,7 @@ struct Things {
     review: String,
     /// Shipped, and its factory has taken the order to merge it.
     merging: String,
+    artifact: String,
     other_token_id: String,
 }
 
@@ -60,6 +62,10 @@ impl Things {
         let taken = world.coordinator.take_merge(factory.parse().unwrap()).await.unwrap();
         assert_eq!(taken.map(|job| job.id), Some(merging.id));
         let held = world.building(product, factory, "held").await;
+        let holder = Holder { factory: factory.parse().unwrap(), epoch: held.epoch };
+        let name = "report.txt".parse().unwrap();
+        let put = world.coordinator.put_artifact(held.id, holder, name, "text/plain".to_owned(), vec![1]);
+        let artifact = put.await.unwrap();
         let products = vec![product.parse().unwrap()];
         let issued =
             world.coordinator.issue_token(Role::Viewer, products, String::new(), crate::world::actor());
@@ -71,6 +77,7 @@ impl Things {
             held_epoch: held.epoch.0,
             review: review.id.to_string(),
             merging: merging.id.to_string(),
+            artifact: artifact.id.to_string(),
             other_token_id: issued.await.unwrap().0.id.to_string(),
         }
     }
@@ -89,18 +96,21 @@ struct Sample {
 
 /// A route that is not known here has no test of its auth rule, which fails the walk.
 fn sample(route: &Route, things: &Things) -> Sample {
-    let Things { product, factory, held, held_epoch, review, merging, other_token_id, .. } = things;
+    let Things { product, factory, held, held_epoch, review, merging, artifact, other_token_id, .. } = things;
     let epoch = json!({ "leaseEpoch": held_epoch });
     let query = match route.operation {
         "appendLog" => format!("?leaseEpoch={held_epoch}&offset=0"),
+        "putArtifact" => format!("?leaseEpoch={held_epoch}&name=new.txt"),
         _ => String::new(),
     };
     let (id, body, success) = match route.operation {
         "submitJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 201),
         "planJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 200),
-        "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" | "readLog" => {
-            (held.as_str(), None, 200)
-        }
+        "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" | "readLog"
+        | "listArtifacts" => (held.as_str(), None, 200),
+        "putArtifact" => (held.as_str(), Some(json!("bytes")), 201),
+        "getArtifact" => (artifact.as_str(), None, 200),
+        "deleteArtifact" => (artifact.as_str(), None, 204),
         "appendLog" => (held.as_str(), Some(json!("one line")), 200),
         "actOnJob" => (held.as_str(), Some(json!({"reason": "no longer needed"})), 200),
         "reviewJob" => (review.as_str(), Some(json!({"verdict": "approve"})), 200),

@@ -120,6 +120,7 @@ async fn reported(world: &World, factory: &FactoryId, quorum: u32, ship: ShipMod
         summary: Some("fixed it".to_owned()),
         branch: Some("giga/1/1".to_owned()),
         commit: Some("0123abc".to_owned()),
+        pull_request: Some("https://forge.example/hello/pull/7".to_owned()),
         tokens: Some(12_000),
         cost_usd_micros: Some(250_000),
         files_changed: Some(3),

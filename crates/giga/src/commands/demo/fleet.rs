@@ -1,7 +1,7 @@
 //! Two factories, three repositories, and a machine that dies in the middle: its work goes on elsewhere.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use giga_api::client::Signal;
 use giga_api::wire::Event;
@@ -27,17 +27,23 @@ struct Play {
 }
 
 pub(super) async fn tell(stage: &mut DemoStage) -> Result<(), CliError> {
-    say("Three jobs on two factories, one of which will not survive. Everything is real, nothing stays behind.");
+    say(
+        "Three jobs on two factories, one of which will not survive. Everything is real, nothing stays behind.",
+    );
 
     step("1  Three repositories with a failing test each, and two factories");
+    let mut origins = Vec::new();
+    for name in REPOS {
+        origins.push((name, stage.origin(name, BROKEN_GREETING).await?));
+    }
     stage.factory("factory-1").await?;
     stage.factory("factory-2").await?;
+    say(&format!("  {}", REPOS.join(", ")));
     say("  factory-1 and factory-2, processes of their own, have joined.");
 
     step("2  A job for each repository");
     let mut plays = BTreeMap::new();
-    for name in REPOS {
-        let origin = stage.origin(name, BROKEN_GREETING).await?;
+    for (name, origin) in origins {
         let job = stage.submit(&manifest(stage, name)).await?;
         plays.insert(job.id, Play { name, origin, merged: None });
     }
@@ -88,10 +94,11 @@ fn manifest(stage: &DemoStage, name: &str) -> String {
 async fn watch(stage: &mut DemoStage, plays: &mut BTreeMap<String, Play>) -> Result<(), CliError> {
     let mut feed = stage.client.follow_fleet(Some(0));
     let mut killed = false;
+    let began = Instant::now();
     while plays.values().any(|play| play.merged.is_none()) {
         let Signal::Event(event) = feed.next().await? else { continue };
         let Some((id, play)) = event.job_id.as_ref().and_then(|id| plays.get_key_value(id)) else { continue };
-        say(&line(play.name, &event));
+        say(&line(began.elapsed(), play.name, &event));
         let (id, is_long) = (id.clone(), play.name == LONG);
         match event.kind.as_str() {
             "job.checkpointed" if is_long && !killed && half_is_safe(play, &id).await? => {
@@ -125,10 +132,10 @@ async fn half_is_safe(play: &Play, id: &str) -> Result<bool, CliError> {
     Ok(subjects.lines().any(|subject| subject == FIRST_HALF))
 }
 
-fn line(name: &str, event: &Event) -> String {
+fn line(at: Duration, name: &str, event: &Event) -> String {
     let what = event.kind.strip_prefix("job.").unwrap_or(&event.kind).replace('_', " ");
     let factory = event.data.get("factoryId").and_then(serde_json::Value::as_str);
     let factory = factory.or_else(|| event.actor.strip_prefix("factory ")).unwrap_or("-");
-    let line = format!("  {:<12} {what:<14} {factory:<10} {}", format!("fix-{name}"), event.cause);
+    let line = format!("  {:4.1}s  fix-{name:<8} {what:<14} {factory:<10} {}", at.as_secs_f64(), event.cause);
     printable(&line)
 }

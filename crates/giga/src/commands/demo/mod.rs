@@ -22,9 +22,8 @@ pub(crate) async fn run(args: &DemoArgs) -> Result<(), CliError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut stage = DemoStage::open(args.keep).await?;
     let asks = !args.yes && std::io::stdin().is_terminal();
-    let told = async {
-        if args.fleet { fleet::tell(&mut stage).await } else { tour::tell(&mut stage, asks).await }
-    };
+    let told =
+        async { if args.fleet { fleet::tell(&mut stage).await } else { tour::tell(&mut stage, asks).await } };
     let told = tokio::select! {
         told = told => told,
         _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),

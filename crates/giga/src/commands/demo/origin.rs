@@ -26,11 +26,7 @@ pub(super) struct Origin {
 
 impl Origin {
     /// With one commit on `main`.
-    pub(super) async fn make(
-        repos: &Path,
-        name: &str,
-        files: &[(&str, &str)],
-    ) -> Result<Self, CliError> {
+    pub(super) async fn make(repos: &Path, name: &str, files: &[(&str, &str)]) -> Result<Self, CliError> {
         let path = repos.join(format!("{name}.git"));
         std::fs::create_dir(&path)?;
         git(&path, &["init", "--quiet", "--bare", "--initial-branch=main"]).await?;
@@ -83,7 +79,10 @@ async fn git(dir: &Path, args: &[&str]) -> Result<String, CliError> {
         command.env_remove(variable);
     }
     let output = command.output().await.map_err(|error| {
-        CliError::failed_but(format!("git could not be started: {error}"), "the demo needs git; install it first")
+        CliError::failed_but(
+            format!("git could not be started: {error}"),
+            "the demo needs git; install it first",
+        )
     })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

@@ -47,7 +47,8 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
     quote(&origin.diff(&change.commit).await?);
     let approved = !asks || ask("  Approve it? [Y/n] ").await;
     let verdict = if approved { "approve" } else { "reject" };
-    let review = ReviewRequest { verdict: verdict.to_owned(), reviewer: Some("you".to_owned()), comment: None };
+    let review =
+        ReviewRequest { verdict: verdict.to_owned(), reviewer: Some("you".to_owned()), comment: None };
     stage.client.review(&job, &review).await?;
     if !approved {
         say("  Rejected. The work stays on its branch; nothing was merged.");
@@ -65,7 +66,9 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
         return Err(CliError::failed("the job was merged, but the test still fails"));
     }
     announce(&format!("merged fix-greeting {commit}"))?;
-    say("\nNext: \x1b[36mgiga demo --fleet\x1b[0m kills a factory in the middle of its work, \x1b[36mgiga up\x1b[0m is yours to keep.");
+    say(
+        "\nNext: \x1b[36mgiga demo --fleet\x1b[0m kills a factory in the middle of its work, \x1b[36mgiga up\x1b[0m is yours to keep.",
+    );
     Ok(())
 }
 
