@@ -27,7 +27,7 @@ impl ObjectArtifacts {
 
 /// Keys are cut at `/` and each part is escaped, so a key can never leave its folder.
 fn key(key: &str) -> Key {
-    Key::from_iter(key.split('/').filter(|part| !part.is_empty()))
+    key.split('/').filter(|part| !part.is_empty()).collect()
 }
 
 fn error(key: &str, error: object_store::Error) -> BlobError {

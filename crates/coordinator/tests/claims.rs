@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use common::{Fleet, advertised, factory_id, operator, request};
 use giga_coordinator::Error;
+use giga_domain::factory::FactoryScope;
 use giga_domain::{FactoryState, Holder, HolderAction, Stage};
 use giga_ports::StoreError;
 
@@ -104,7 +105,7 @@ async fn whoever_was_never_heard_of_is_told_what_to_do() {
     let fleet = Fleet::start().await;
     let unknown = fleet.coordinator.claim(factory_id("ghost"), request("r1")).await.unwrap_err();
     assert!(matches!(unknown, Error::Store(StoreError::NoSuchFactory(_))), "{unknown}");
-    fleet.coordinator.enroll(factory_id("mute"), Default::default(), operator()).await.unwrap();
+    fleet.coordinator.enroll(factory_id("mute"), FactoryScope::default(), operator()).await.unwrap();
     let mute = fleet.coordinator.claim(factory_id("mute"), request("r1")).await.unwrap_err();
     assert_eq!(mute.to_string(), "factory mute has not said what it has yet; send a heartbeat first");
 }

@@ -1,5 +1,6 @@
 //! The agent against a real coordinator over HTTP, real git origins and real processes. Nothing here reaches a network.
 
+#[cfg(test)]
 mod agent {
     mod child;
     mod world;

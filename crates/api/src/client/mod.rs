@@ -84,6 +84,12 @@ impl Client {
         Ok(Self { http, base, token: options.token, product: options.product })
     }
 
+    /// The same client, asking about another product.
+    #[must_use]
+    pub fn for_product(&self, product: &str) -> Self {
+        Self { product: Some(product.to_owned()), ..self.clone() }
+    }
+
     pub fn url(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }

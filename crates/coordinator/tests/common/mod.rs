@@ -1,5 +1,10 @@
 //! A coordinator on the memory store with a clock that the test moves.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of this")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test binary uses its own part of this, and a panic is how it reports"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -19,6 +19,8 @@ pub enum AgentError {
         #[source]
         source: std::io::Error,
     },
+    #[error("another agent works in {path}; give this one a folder of its own", path = .0.display())]
+    FolderInUse(PathBuf),
     #[error(
         "factory {0} is not enrolled here yet; give it a token that may enrol (--token-file), or its own in {1}"
     )]

@@ -24,7 +24,7 @@ const LEAVING: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Where the engine works: a repository, or an empty folder for a job without one.
 enum Place {
-    Repo(Worktree),
+    Repo(Box<Worktree>),
     Scratch(PathBuf),
 }
 
@@ -112,7 +112,7 @@ impl JobRun<'_> {
             Start::CheckpointMissing => "the checkpoint is nowhere to be found; begun again",
         };
         self.log.say(&format!("{repo}: {start}"));
-        Ok(Place::Repo(tree))
+        Ok(Place::Repo(Box::new(tree)))
     }
 
     fn stopped(&self) -> Ending {
@@ -329,7 +329,7 @@ impl JobRun<'_> {
         let _ = tokio::time::timeout(std::time::Duration::from_secs(10), shipping).await;
         let heard = last_word(self.shared, self.held, ending, checkpoint).await;
         match place {
-            Some(Place::Repo(tree)) => self.leave(tree, heard).await,
+            Some(Place::Repo(tree)) => self.leave(*tree, heard).await,
             Some(Place::Scratch(path)) => {
                 let _ = std::fs::remove_dir_all(path);
             }

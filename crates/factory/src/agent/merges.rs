@@ -13,9 +13,10 @@ pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
         let request = ClaimMergeRequest { factory_id: shared.id.to_string() };
         let Some(order) = shared.client.claim_merge(&request).await? else { return Ok(()) };
         let settled = carry_out(shared, &order).await;
-        match &settled.commit {
-            Some(commit) => tracing::info!(job = order.job_id, commit, "merged"),
-            None => tracing::warn!(job = order.job_id, detail = settled.detail, "not merged"),
+        if let Some(commit) = &settled.commit {
+            tracing::info!(job = order.job_id, commit, "merged");
+        } else {
+            tracing::warn!(job = order.job_id, detail = settled.detail, "not merged");
         }
         shared.client.settle_merge(&order.job_id, &settled).await?;
     }

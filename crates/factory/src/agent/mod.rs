@@ -12,6 +12,7 @@ mod detect;
 mod ending;
 mod enroll;
 mod error;
+mod folder;
 mod heartbeat;
 mod intake;
 mod job;
@@ -79,9 +80,14 @@ pub async fn run_and_tell(
     stop: CancellationToken,
     ready: impl FnOnce(),
 ) -> Result<(), AgentError> {
+    let _base = folder::hold(&config.base)?;
     let (client, token) = enroll::client(&config).await?;
     let workspace = Workspace::open(config.base.clone(), config.git.clone())?;
-    let all = engines::engines(&config.engines);
+    let mut of_engines = config.engines.clone();
+    if of_engines.scratch.is_none() {
+        of_engines.scratch = Some(folder::fresh_scratch(&config.base)?);
+    }
+    let all = engines::engines(&of_engines);
     let detected = engines::detect(&all, PREFLIGHT).await;
     let mut capabilities = detect::machine().await;
     for capability in engines::capabilities(&detected).iter() {

@@ -18,7 +18,7 @@ pub(super) async fn settle_leftovers(shared: &Shared) {
         match shared.workspace.adopt(&leftover) {
             Ok(tree) => settle(shared, &leftover, tree).await,
             Err(error) => {
-                tracing::warn!(job = %leftover.job, %error, "a leftover could not be taken in hand")
+                tracing::warn!(job = %leftover.job, %error, "a leftover could not be taken in hand");
             }
         }
     }

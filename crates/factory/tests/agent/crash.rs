@@ -57,6 +57,8 @@ async fn the_work_of_a_killed_factory_is_resumed_by_another() {
     assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), [format!("aq/quarantine/{job}/1")]);
     assert!(!origin.branches().contains(&format!("aq/job/{job}/1")));
     again.drain().await;
+    let private = std::fs::read_dir(world.base("a").join("runs")).unwrap();
+    assert_eq!(private.count(), 0, "its scripts and prompts are gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -123,3 +123,16 @@ async fn a_factory_that_may_not_enrol_says_what_it_needs() {
     let error = Factory::start(config).ended().await.unwrap_err();
     assert!(error.to_string().contains("not enrolled"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_agents_do_not_share_a_folder() {
+    let world = World::start().await;
+    let first = world.factory("a");
+    let job = world.submit("up", "ship: auto", "true").await;
+    world.until_stage(&job, "shipped").await;
+    let mut config = world.config("b");
+    config.base = world.base("a");
+    let error = Factory::start(config).ended().await.unwrap_err();
+    assert!(error.to_string().contains("another agent"), "{error}");
+    first.drain().await;
+}

@@ -137,8 +137,9 @@ impl World {
 
     /// `more` is front matter; the script stands in a block of its own.
     pub(crate) async fn submit(&self, name: &str, more: &str, script: &str) -> String {
-        let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
-        let manifest = format!("---\nname: {name}\nengine: shell\n{more}\nscript: |\n{script}---\nDo it.\n");
+        let script = script.replace('\n', "\n  ");
+        let manifest =
+            format!("---\nname: {name}\nengine: shell\n{more}\nscript: |\n  {script}\n---\nDo it.\n");
         let answer = self.client.submit(manifest.into_bytes(), &Idempotency::Nothing).await.unwrap();
         answer.value.job.id
     }
@@ -165,7 +166,7 @@ impl World {
         });
         match waited.await {
             Ok(job) => job,
-            Err(_) => panic!("{:#?}\n{}", self.job(id).await, self.log(id, None).await),
+            Err(late) => panic!("{late}: {:#?}\n{}", self.job(id).await, self.log(id, None).await),
         }
     }
 

@@ -182,6 +182,8 @@ async fn what_a_dead_factory_left_can_be_killed_by_name() {
         .args(["--fake", "ignore-term", "--fake", "runaway", "--fake", "hang"])
         .env(RUN_MARKER, &bench.marker)
         .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .kill_on_drop(true)
         .spawn()
         .unwrap();
     // The runaway says that it is there.

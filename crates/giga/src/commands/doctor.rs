@@ -154,7 +154,11 @@ async fn coordinator(context: &Context) -> Finding {
     let url = context.settings.url();
     let asked = async {
         let metrics = context.client()?.metrics().await?;
-        Ok::<_, CliError>(format!("answers; {} factories are live", metrics.factories.live))
+        Ok::<_, CliError>(match metrics.factories.live {
+            0 => "answers; no factory is live".to_owned(),
+            1 => "answers; 1 factory is live".to_owned(),
+            live => format!("answers; {live} factories are live"),
+        })
     };
     let (state, detail, remedy) = match asked.await {
         Ok(detail) => (State::Ready, detail, None),

@@ -16,7 +16,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
     match command {
         FactoryCommand::List => {
             let answer = client.factories().await?;
-            let none = "no factories; `giga factory enroll ID` admits one";
+            let none = "no factories; `giga factory run` makes one of this machine";
             output.list(&answer.json, ("/factories", "/id"), none, || table(&answer.factories, output))
         }
         FactoryCommand::Show(FactoryArg { id }) => {

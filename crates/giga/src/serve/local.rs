@@ -115,9 +115,14 @@ async fn keep_running(
         match command.spawn() {
             Err(error) => warn(&format!("{name} cannot be started: {error}")),
             Ok(mut child) => {
+                // Taken out, because waiting for a child closes the pipe.
+                let pipe = child.stdin.take();
                 let status = tokio::select! {
                     status = child.wait() => status,
-                    () = stop.cancelled() => return see_off(child, &at_once).await,
+                    () = stop.cancelled() => {
+                        drop(pipe);
+                        return see_off(child, &at_once).await;
+                    }
                 };
                 match status {
                     // Somebody asked it to, and not us.
@@ -141,9 +146,8 @@ async fn keep_running(
     }
 }
 
-/// The end of its stdin asks it to leave.
+/// Waits for one that was asked to leave.
 async fn see_off(mut child: Child, at_once: &CancellationToken) {
-    drop(child.stdin.take());
     tokio::select! {
         _ = child.wait() => return,
         () = tokio::time::sleep(PATIENCE) => {}

@@ -21,7 +21,8 @@ impl Repo {
         git(&work, &["add", "."]);
         git(&work, &["commit", "-q", "-m", "a greeting"]);
         let bare = home.path().join("repos/hello.git");
-        git(&work, &["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+        git(&work, &["init", "-q", "--bare", "-b", "main", bare.to_str().unwrap()]);
+        git(&work, &["push", "-q", bare.to_str().unwrap(), "main"]);
         Self(bare)
     }
 

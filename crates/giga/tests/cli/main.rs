@@ -4,6 +4,7 @@
 mod bench;
 mod config;
 mod crash;
+mod demo;
 mod exit_codes;
 mod explain;
 mod factories;

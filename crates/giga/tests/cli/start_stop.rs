@@ -109,7 +109,9 @@ async fn postgres_and_memory_serve_too() {
 fn up_says_what_to_do_next() {
     let home = Home::new();
     let mut command = giga(home.path());
-    command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("mine"));
+    command
+        .args(["up", "--listen", "127.0.0.1:0", "--factories", "2", "--data"])
+        .arg(home.path().join("mine"));
     let server = Server::spawn(command, home.path());
     let said = std::fs::read_to_string(home.path().join("server.log")).unwrap();
     insta::assert_snapshot!("up__greeting", mask(&said, &home.path().canonicalize().unwrap()));

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::handlers::holders::holder;
 use crate::problem::Problem;
-use crate::request::{BytesBody, PathText, Query, check, header};
+use crate::request::{BytesBody, PathText, Query, header};
 
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 const MEDIA_TYPE_CHARS: usize = 120;

@@ -19,8 +19,9 @@ use crate::problem::{Code, Problem};
 /// How much past the limit is thrown away before the connection is simply closed.
 const THROWN_AWAY: usize = 16 * 1024 * 1024;
 
-/// The slowest that a large body may arrive, in bytes per second. A manifest is not large.
-const SLOWEST: usize = 2 * 1024 * 1024;
+/// What is larger than this gets more time, and how many bytes of it have to come per second.
+const LARGE: usize = 1024 * 1024;
+const SLOWEST: usize = 256 * 1024;
 
 /// A JSON object of this type.
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -87,8 +88,8 @@ impl FromRequest<App> for ManifestBody {
 }
 
 pub(crate) async fn read(body: Body, limit: usize, app: &App) -> Result<Bytes, Problem> {
-    // What may be large may take longer.
-    let patience = app.options.body_timeout + Duration::from_secs((limit / SLOWEST) as u64);
+    let extra = Duration::from_secs((limit.saturating_sub(LARGE) / SLOWEST) as u64);
+    let patience = app.options.body_timeout + extra;
     let reading = tokio::time::timeout(patience, read_up_to(body, limit));
     reading.await.unwrap_or_else(|_| {
         let detail = format!("the body did not arrive within {} seconds", patience.as_secs());

@@ -1,4 +1,6 @@
 //! opencode. It serves many providers, so "signed in" means that it can name a model.
+//!
+//! Never told to approve everything by itself: what its own settings leave to a person is refused, and the log says so.
 
 use std::ffi::OsString;
 use std::path::Path;

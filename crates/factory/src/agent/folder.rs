@@ -1,0 +1,34 @@
+//! The folder of one agent, held by one process at a time: what lies in it at a start was left by a dead one.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::AgentError;
+
+/// Held for as long as the file is; the kernel ends it with the process, however it ends.
+pub(super) fn hold(base: &Path) -> Result<File, AgentError> {
+    std::fs::create_dir_all(base).map_err(AgentError::file(base))?;
+    let path = base.join("agent.lock");
+    let opened = OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(&path);
+    let lock = opened.map_err(AgentError::file(&path))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(AgentError::FolderInUse(base.to_owned())),
+        Err(TryLockError::Error(error)) => Err(AgentError::file(&path)(error)),
+    }
+}
+
+/// An empty place for the private files of runs. Prompts and scripts of a run that was cut off go here, and not where
+/// nobody looks for them.
+pub(super) fn fresh_scratch(base: &Path) -> Result<PathBuf, AgentError> {
+    let path = base.join("runs");
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(AgentError::file(&path)(error));
+        }
+        _ => {}
+    }
+    DirBuilder::new().mode(0o700).create(&path).map_err(AgentError::file(&path))?;
+    Ok(path)
+}

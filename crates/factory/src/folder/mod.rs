@@ -1,0 +1,265 @@
+//! Folder mode: a Markdown file that is dropped into `inbox/` becomes a job, and moves from folder to folder as the
+//! job's stage does.
+//!
+//! The folders are a view and never the truth: what a job is and where it stands is the coordinator's word, and moving
+//! a file by hand changes nothing. Nothing here overwrites a file, follows a link, or submits the same file twice:
+//! name and content make the job's idempotency key.
+
+mod listen;
+mod places;
+mod refusal;
+mod tickets;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use giga_api::client::{Client, ClientError, Idempotency};
+use giga_domain::manifest::parse_markdown;
+use giga_domain::{JobId, Stage, limits};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::listen::Heard;
+use self::places::{Place, Places, Sighting};
+use self::tickets::Ticket;
+
+#[derive(Debug, Clone)]
+pub struct FolderConfig {
+    /// Where `inbox/` and its siblings are; they are made where they are missing.
+    pub root: PathBuf,
+    pub client: Client,
+    /// For manifests that name none.
+    pub product: Option<String>,
+    /// How often the inbox is looked at. A file is taken when it looks the same twice.
+    pub poll: Duration,
+    /// How often every open job is asked about, in case the stream of events had a gap.
+    pub look_again: Duration,
+}
+
+impl FolderConfig {
+    pub fn new(root: PathBuf, client: Client) -> Self {
+        let (poll, look_again) = (Duration::from_secs(2), Duration::from_secs(30));
+        Self { root, client, product: None, poll, look_again }
+    }
+}
+
+#[derive(Debug, Error)]
+pub enum FolderError {
+    #[error("{path} cannot be used as a folder for jobs: {source}")]
+    Unusable { path: PathBuf, source: io::Error },
+}
+
+/// Runs until `stop`. What goes wrong later is told in the log and tried again.
+pub async fn run(config: FolderConfig, stop: CancellationToken) -> Result<(), FolderError> {
+    let unusable = |source| FolderError::Unusable { path: config.root.clone(), source };
+    let places = Places::open(&config.root).map_err(unusable)?;
+    let tickets = tickets::load(&places).map_err(unusable)?;
+    let client = match &config.product {
+        Some(product) => config.client.for_product(product),
+        None => config.client.clone(),
+    };
+    let (sender, mut heard) = mpsc::channel(64);
+    let listener = tokio::spawn(listen::listen(client.clone(), sender, stop.clone()));
+    let mut folder = Folder { client, places, tickets, seen: HashMap::new() };
+    let mut scan = tokio::time::interval(config.poll);
+    scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut look_again = tokio::time::interval(config.look_again);
+    look_again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            _ = scan.tick() => folder.take_new().await,
+            _ = look_again.tick() => folder.follow_all().await,
+            Some(heard) = heard.recv() => match heard {
+                Heard::Moved(job) => folder.follow(job).await,
+                Heard::Everything => folder.follow_all().await,
+            },
+        }
+    }
+    // It has heard of the stop as well.
+    let _ = listener.await;
+    Ok(())
+}
+
+struct Folder {
+    client: Client,
+    places: Places,
+    tickets: HashMap<JobId, Ticket>,
+    /// How the files of the inbox looked last time.
+    seen: HashMap<String, Sighting>,
+}
+
+/// Where the file of a job in this stage belongs. What waits, waits in the inbox.
+fn place_of(stage: Stage) -> Place {
+    match stage {
+        Stage::Queued | Stage::Blocked => Place::Inbox,
+        Stage::Assigned | Stage::Building => Place::Building,
+        Stage::Review => Place::Review,
+        Stage::Testing => Place::Testing,
+        Stage::Shipped => Place::Shipped,
+        Stage::Failed | Stage::DeadLetter | Stage::Cancelled => Place::Failed,
+    }
+}
+
+/// The same file is the same job, whenever and however often it is submitted.
+fn key_of(name: &str, content: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(name.as_bytes());
+    hash.update([0]);
+    hash.update(content);
+    let hex: String = hash.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect();
+    format!("folder-{hex}")
+}
+
+impl Folder {
+    async fn take_new(&mut self) {
+        let found = match self.places.manifests() {
+            Ok(found) => found,
+            Err(error) => return tracing::warn!(%error, "the inbox cannot be read"),
+        };
+        let mut seen = HashMap::new();
+        for (name, sighting) in found {
+            let known = self.tickets.values().any(|t| t.place == Place::Inbox && t.file == name);
+            // Somebody may still be writing to a file that changed since the last look.
+            if !known && self.seen.get(&name) == Some(&sighting) {
+                self.take(&name).await;
+            }
+            seen.insert(name, sighting);
+        }
+        self.seen = seen;
+    }
+
+    async fn take(&mut self, name: &str) {
+        // One byte more than is allowed, so that what is too long is refused and not cut.
+        let content = match self.places.read(Place::Inbox, name, limits::MANIFEST_BYTES + 1) {
+            Ok(content) => content,
+            Err(error) => return tracing::warn!(%error, name, "a file cannot be read"),
+        };
+        let has_key = parse_markdown(&content).is_ok_and(|(manifest, _)| manifest.idempotency_key.is_some());
+        let idempotency =
+            if has_key { Idempotency::InManifest } else { Idempotency::Key(key_of(name, &content)) };
+        match self.client.submit(content, &idempotency).await {
+            Ok(answer) => {
+                for warning in &answer.warnings {
+                    tracing::warn!(name, warning, "submitted with a warning");
+                }
+                self.submitted(name, &answer.job.id, &answer.job.stage);
+            }
+            Err(ClientError::Problem(problem)) if refusal::is_about_the_file(&problem) => {
+                self.refuse(name, &refusal::text(name, &problem));
+            }
+            // It stays where it is and is tried again.
+            Err(error) => tracing::warn!(%error, name, "a file could not be submitted"),
+        }
+    }
+
+    fn submitted(&mut self, name: &str, id: &str, stage: &str) {
+        let (Ok(job), Ok(stage)) = (id.parse::<JobId>(), stage.parse()) else {
+            return tracing::error!(id, stage, "the coordinator answered with something else than a job");
+        };
+        if let Some(ticket) = self.tickets.get(&job) {
+            let text = refusal::again(name, job, &ticket.file);
+            return self.refuse(name, &text);
+        }
+        let ticket = Ticket { job, file: name.to_owned(), place: Place::Inbox };
+        if let Err(error) = tickets::save(&self.places, &ticket) {
+            // Nothing is lost: the next look submits it again under the same key.
+            return tracing::warn!(%error, name, "a ticket could not be written");
+        }
+        tracing::info!(name, %job, "submitted");
+        self.tickets.insert(job, ticket);
+        self.settle(job, stage);
+    }
+
+    fn refuse(&self, name: &str, text: &str) {
+        match self.places.refuse(name, text) {
+            Ok(as_name) => tracing::warn!(name, as_name, "refused; see the text beside it in failed/"),
+            Err(error) => tracing::warn!(%error, name, "a refused file could not be moved"),
+        }
+    }
+
+    /// Asks about every job that can still move.
+    async fn follow_all(&mut self) {
+        let open = self.tickets.values().filter(|ticket| ticket.place != Place::Shipped);
+        let open: Vec<JobId> = open.map(|ticket| ticket.job).collect();
+        for job in open {
+            self.follow(job).await;
+        }
+    }
+
+    async fn follow(&mut self, job: JobId) {
+        if !self.tickets.contains_key(&job) {
+            return;
+        }
+        match self.client.job(&job.to_string()).await {
+            Ok(answer) => match answer.stage.parse() {
+                Ok(stage) => self.settle(job, stage),
+                Err(error) => tracing::error!(%error, "a stage that this version does not know"),
+            },
+            // Retired: the file stays where it is, and may be submitted again one day.
+            Err(error) if error.code() == Some("not_found") => {
+                self.tickets.remove(&job);
+                if let Err(error) = tickets::remove(&self.places, job) {
+                    tracing::warn!(%error, %job, "a ticket could not be removed");
+                }
+            }
+            Err(error) => tracing::warn!(%error, %job, "the coordinator could not be asked"),
+        }
+    }
+
+    /// Moves the job's file to where its stage belongs.
+    fn settle(&mut self, job: JobId, stage: Stage) {
+        let place = place_of(stage);
+        let Some(ticket) = self.tickets.get(&job).filter(|ticket| ticket.place != place).cloned() else {
+            return;
+        };
+        let Some(at) = self.whereabouts(&ticket) else {
+            // Somebody took the file away. The job goes on without it.
+            return;
+        };
+        let moved = if at == place {
+            Ok(ticket.file.clone())
+        } else {
+            self.places.move_file(at, &ticket.file, place)
+        };
+        match moved {
+            Ok(file) => {
+                let ticket = Ticket { job, file, place };
+                if let Err(error) = tickets::save(&self.places, &ticket) {
+                    tracing::warn!(%error, %job, "a ticket could not be written");
+                }
+                self.tickets.insert(job, ticket);
+            }
+            Err(error) => tracing::warn!(%error, %job, "a file could not be moved"),
+        }
+    }
+
+    /// Where the file is: where the ticket says, or, after a crash between a move and its note, in another place under
+    /// the same name that no other job has there.
+    fn whereabouts(&self, ticket: &Ticket) -> Option<Place> {
+        let others = Place::ALL.into_iter().filter(|place| *place != Place::Inbox && *place != ticket.place);
+        std::iter::once(ticket.place).chain(others).find(|place| {
+            let claimed = |t: &Ticket| t.job != ticket.job && t.place == *place && t.file == ticket.file;
+            self.places.holds(*place, &ticket.file) && !self.tickets.values().any(claimed)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_names_file_and_content() {
+        let key = key_of("a.md", b"x");
+        assert_eq!(key, key_of("a.md", b"x"));
+        assert_ne!(key, key_of("b.md", b"x"));
+        assert_ne!(key, key_of("a.md", b"y"));
+        assert_ne!(key_of("a", b".mdx"), key_of("a.md", b"x"));
+        assert!(key.len() <= limits::IDEMPOTENCY_KEY_CHARS);
+    }
+}
