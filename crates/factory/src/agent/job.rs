@@ -22,6 +22,10 @@ use crate::workspace::{Start, Worktree};
 /// How long a leaving agent tries to hand a job back to a coordinator that does not answer.
 const LEAVING: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// The artifact that holds a run's changes, and how much of them it holds.
+const DIFF_NAME: &str = "changes.diff";
+const DIFF_BYTES: usize = 2 * 1024 * 1024;
+
 /// Where the engine works: a repository, or an empty folder for a job without one.
 enum Place {
     Repo(Box<Worktree>),
@@ -235,6 +239,7 @@ impl JobRun<'_> {
                     result.lines_added,
                     result.lines_removed
                 ));
+                self.keep_diff(tree).await;
                 let holder = (tree.job(), tree.epoch());
                 match requests::open(self.shared, holder, tree.repo(), &result.branch, &work.title, body)
                     .await
@@ -271,6 +276,23 @@ impl JobRun<'_> {
             Ok(_) => Ok(()),
             Err(error) if super::lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
             Err(error) => Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, error.to_string()))),
+        }
+    }
+
+    /// The changes as an artifact, so that whoever reviews them needs no checkout. Without it the result stands as well.
+    async fn keep_diff(&self, tree: &Worktree) {
+        let kept = match tree.diff(DIFF_BYTES).await {
+            Ok(diff) => {
+                let note = if diff.truncated { "\n… cut here: the rest is on the branch\n" } else { "" };
+                let bytes = (diff.text + note).into_bytes();
+                let (job, epoch) = (&self.held.job, self.held.epoch);
+                let kept = self.shared.client.put_artifact(job, epoch, DIFF_NAME, "text/x-diff", bytes).await;
+                kept.map(|_| ()).map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = kept {
+            self.log.say(&format!("the diff could not be kept: {error}"));
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use giga_api::wire::{Job, ReviewRequest};
+use giga_api::client::Client;
+use giga_api::wire::{Artifact, Job, ReviewRequest};
 use serde_json::Value;
 
 use super::Done;
@@ -43,8 +44,12 @@ async fn look(meant: &str, context: &Context) -> Done {
     let id = context.job_id(&client, meant).await?;
     let job = client.job(&id).await?;
     let runs = client.runs(&id).await?;
+    let diff = changes(&client, &job).await?;
     context.output.one(&job.json, "/id", || {
         let mut text = job_text(&job, &runs.runs, &context.output);
+        if let Some(diff) = &diff {
+            let _ = write!(text, "\nChanges\n{}", shown_diff(diff));
+        }
         if job.stage == "review" {
             let _ = write!(text, "\nNeeded: {}\n", needed(&job));
             for verdict in ["--approve", "--request-changes -m TEXT", "--reject -m TEXT"] {
@@ -55,6 +60,32 @@ async fn look(meant: &str, context: &Context) -> Done {
         }
         text
     })
+}
+
+/// The diff that the run which is up for review left behind.
+async fn changes(client: &Client, job: &Job) -> Result<Option<String>, CliError> {
+    let Some(result) = &job.result else { return Ok(None) };
+    let kept = client.artifacts(&job.id).await?;
+    let of_run = |a: &&Artifact| a.lease_epoch == result.lease_epoch && a.name == "changes.diff";
+    let Some(artifact) = kept.artifacts.iter().find(of_run) else { return Ok(None) };
+    let bytes = client.artifact_bytes(&artifact.id).await?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Added and removed lines in their colours; nothing that a file contains reaches the terminal as a command to it.
+fn shown_diff(diff: &str) -> String {
+    let mut text = String::new();
+    for line in diff.lines() {
+        let line = printable(line);
+        let colour = match line.as_bytes().first() {
+            Some(b'+') => "\x1b[32m",
+            Some(b'-') => "\x1b[31m",
+            Some(b'@') => "\x1b[36m",
+            _ => "",
+        };
+        let _ = writeln!(text, "  {colour}{line}\x1b[0m");
+    }
+    text
 }
 
 /// `1 of 2 approvals, from ana or bo`.

@@ -52,7 +52,9 @@ fn the_whole_table_shows_no_secret() {
     let server = home.start();
     drop(server);
     home.write("giga.toml", "store = \"postgres://giga:hush@db/giga\"\n");
-    let shown = run(giga(home.path()).args(["config", "show"]).env("GIGA_LOG", "info").env("GIGA_FACTORY", "here")).ok();
+    let shown =
+        run(giga(home.path()).args(["config", "show"]).env("GIGA_LOG", "info").env("GIGA_FACTORY", "here"))
+            .ok();
     let secret = std::fs::read_to_string(home.data().join("admin.token")).unwrap();
     assert!(!shown.contains(secret.trim()) && !shown.contains("hush"));
     insta::assert_snapshot!("config__show", crate::mask::squeeze(&mask(&shown, home.path())));
