@@ -37,6 +37,7 @@ pub enum AlertKind {
     Starvation,
     StaleFactory,
     FactoryDown,
+    MergeConflict,
     DeadLetters,
 }
 
@@ -47,6 +48,7 @@ impl AlertKind {
             Self::Starvation => "starvation",
             Self::StaleFactory => "stale_factory",
             Self::FactoryDown => "factory_down",
+            Self::MergeConflict => "merge_conflict",
             Self::DeadLetters => "dead_letters",
         }
     }
@@ -139,6 +141,16 @@ impl Coordinator {
                 alerts.push(Alert { kind: AlertKind::FactoryDown, message, since: None, ..about });
             }
         }
+        let day_ago = now.minus(Duration::from_hours(24));
+        state.merge_conflicts.retain(|(at, ..)| *at >= day_ago);
+        alerts.extend(state.merge_conflicts.iter().map(|(at, id, product)| Alert {
+            kind: AlertKind::MergeConflict,
+            message: format!("the result of job {id} could not be merged by itself"),
+            product: product.clone(),
+            job: Some(*id),
+            factory: None,
+            since: Some(*at),
+        }));
         let hour_ago = now.minus(Duration::from_hours(1));
         state.dead_letters.retain(|at| *at >= hour_ago);
         if let Some(since) = state.dead_letters.front().copied() {

@@ -40,6 +40,8 @@ pub(crate) struct ViewState {
     flags: HashMap<String, Value>,
     /// When jobs went to dead letters lately, for the alert.
     pub(crate) dead_letters: VecDeque<Timestamp>,
+    /// Results that could not be merged lately, likewise.
+    pub(crate) merge_conflicts: VecDeque<(Timestamp, JobId, Option<ProductId>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,8 +88,12 @@ impl Coordinator {
                 let mut state = self.view.lock();
                 for event in &events {
                     changes.note(event);
-                    if event.kind == EventKind::DeadLettered {
-                        state.dead_letters.push_back(event.at);
+                    match (event.kind, event.job) {
+                        (EventKind::DeadLettered, _) => state.dead_letters.push_back(event.at),
+                        (EventKind::MergeConflict, Some((id, _))) => {
+                            state.merge_conflicts.push_back((event.at, id, event.product.clone()));
+                        }
+                        _ => {}
                     }
                 }
             }

@@ -57,7 +57,7 @@ pub struct StoreMetrics {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Alert {
-    /// `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `dead_letters`.
+    /// `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `merge_conflict`, `dead_letters`.
     pub code: String,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

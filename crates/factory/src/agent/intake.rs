@@ -11,11 +11,12 @@ use giga_api::wire::{ClaimAnswer, ClaimRequest};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use super::lease::is_final;
 use super::{AgentError, Shared, job, merges};
 
 /// How long one look at the gate may last. Jobs whose time comes by the clock are found at the latest then.
 const GATE: Duration = Duration::from_secs(20);
-const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
+pub(super) const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 
 pub(super) async fn forever(shared: &Arc<Shared>, stop: &CancellationToken) -> Result<(), AgentError> {
     let mut known = None;
@@ -27,7 +28,8 @@ pub(super) async fn forever(shared: &Arc<Shared>, stop: &CancellationToken) -> R
         let Ok(seat) = seat else { break };
         match look(shared, known, seat, stop).await {
             Ok(version) => known = version,
-            Err(error) if !error.is_passing() => return Err(error.into()),
+            // This factory is not wanted any more; anything else may pass.
+            Err(error) if is_final(&error) => return Err(error.into()),
             Err(error) => {
                 tracing::warn!(%error, "the coordinator could not be asked for work");
                 tokio::select! {
@@ -40,7 +42,7 @@ pub(super) async fn forever(shared: &Arc<Shared>, stop: &CancellationToken) -> R
     Ok(())
 }
 
-/// One merge order and one job, or nothing; then the end.
+/// The merge orders that wait and one job, or nothing; then the end.
 pub(super) async fn once(shared: &Arc<Shared>, stop: &CancellationToken) -> Result<(), AgentError> {
     merges::take(shared).await?;
     if let (Some(grant), Ok(seat)) = (claim(shared).await?, shared.seats.clone().acquire_owned().await) {
@@ -57,14 +59,14 @@ async fn look(
     stop: &CancellationToken,
 ) -> Result<Option<u64>, ClientError> {
     // Read before the claim: what changes after it opens the gate.
-    let wait = if known.is_some() { GATE } else { Duration::ZERO };
-    // Only this wait may be cut short: a claim or a merge whose answer nobody hears would be held by nobody.
     let version = tokio::select! {
-        () = stop.cancelled() => return Ok(known),
         () = shared.news.notified() => known,
-        state = shared.client.queue_state(known, wait) => state?.map(|state| state.version).or(known),
+        version = gate(shared, known, stop) => version?,
     };
-    merges::take(shared).await?;
+    // From here on nothing may be cut short: a claim whose answer nobody hears would be held by nobody.
+    if stop.is_cancelled() {
+        return Ok(known);
+    }
     match claim(shared).await? {
         Some(grant) => {
             start(shared, grant, seat, stop);
@@ -72,6 +74,19 @@ async fn look(
             Ok(None)
         }
         None => Ok(version),
+    }
+}
+
+/// Waits until the queue has another version than the known one, for a while; with none known it looks at once.
+pub(super) async fn gate(
+    shared: &Shared,
+    known: Option<u64>,
+    stop: &CancellationToken,
+) -> Result<Option<u64>, ClientError> {
+    let wait = if known.is_some() { GATE } else { Duration::ZERO };
+    tokio::select! {
+        () = stop.cancelled() => Ok(known),
+        state = shared.client.queue_state(known, wait) => Ok(state?.map(|state| state.version).or(known)),
     }
 }
 

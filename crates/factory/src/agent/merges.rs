@@ -1,11 +1,36 @@
 //! Merges what has shipped, on the coordinator's order and no other: the order names job, epoch and commit.
 
+use std::sync::Arc;
+
 use giga_api::client::ClientError;
 use giga_api::wire::{ClaimMergeRequest, MergeOrder as Order, SettleMergeRequest};
 use giga_domain::Epoch;
+use tokio_util::sync::CancellationToken;
 
-use super::{Shared, requests};
+use super::{Shared, intake, requests};
 use crate::workspace::{MergeOrder, MergeOutcome, WorkspaceError};
+
+/// Beside the jobs and without a seat: what has shipped must not wait for what is being built.
+pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut known = None;
+    while !stop.is_cancelled() {
+        let looked = async {
+            // Read before the orders: what changes after it opens the gate.
+            let version = intake::gate(&shared, known, &stop).await?;
+            take(&shared).await.map(|()| version)
+        };
+        match looked.await {
+            Ok(version) => known = version,
+            Err(error) => {
+                tracing::debug!(%error, "the coordinator could not be asked for merges");
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(intake::AFTER_A_FAILURE) => {}
+                }
+            }
+        }
+    }
+}
 
 /// Takes one order after the other until there is none.
 pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
@@ -18,7 +43,13 @@ pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
         } else {
             tracing::warn!(job = order.job_id, detail = settled.detail, "not merged");
         }
-        shared.client.settle_merge(&order.job_id, &settled).await?;
+        match shared.client.settle_merge(&order.job_id, &settled).await {
+            // It took so long that somebody else was sent; they will find it merged.
+            Err(error) if !error.is_passing() => {
+                tracing::warn!(job = order.job_id, %error, "the word about a merge was refused");
+            }
+            settled => drop(settled?),
+        }
     }
 }
 

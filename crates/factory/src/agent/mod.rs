@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! enrol ▶ look at the machine ▶ settle what a crash left ▶ ┌ heartbeats, on their own
-//!                                                         ├ gate (long poll) ▶ merge orders, claims ▶ one task per job
+//!                                                         ├ gate (long poll) ▶ claims ▶ one task per job
+//!                                                         ├ gate (long poll) ▶ merge orders
 //!                                                         └ now and then: clean up
 //! SIGTERM ▶ nothing new ▶ each job: stop, checkpoint, release ▶ gone
 //! ```
@@ -119,8 +120,15 @@ pub async fn run_and_tell(
     if !stop.is_cancelled() {
         ready();
     }
-    let taken =
-        if config.once { intake::once(&shared, &stop).await } else { intake::forever(&shared, &stop).await };
+    let taken = if config.once {
+        intake::once(&shared, &stop).await
+    } else {
+        let merging = tokio::spawn(merges::keep(shared.clone(), stop.clone()));
+        let taken = intake::forever(&shared, &stop).await;
+        stop.cancel();
+        let _ = merging.await;
+        taken
+    };
     shared.jobs.close();
     shared.jobs.wait().await;
     stop.cancel();

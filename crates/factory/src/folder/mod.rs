@@ -24,7 +24,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::listen::Heard;
-use self::places::{Place, Places, Sighting};
+pub use self::places::Place;
+use self::places::{Places, Sighting};
 use self::tickets::Ticket;
 
 #[derive(Debug, Clone)]
@@ -38,12 +39,25 @@ pub struct FolderConfig {
     pub poll: Duration,
     /// How often every open job is asked about, in case the stream of events had a gap.
     pub look_again: Duration,
+    /// Whoever wants to tell people what happens to their files.
+    pub told: Option<mpsc::UnboundedSender<FolderEvent>>,
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FolderEvent {
+    /// It is this job now.
+    Submitted { file: String, job: JobId },
+    /// It lies here now, under this name.
+    Moved { job: JobId, file: String, place: Place },
+    /// It lies in `failed/` under this name, with the reasons beside it.
+    Refused { file: String },
 }
 
 impl FolderConfig {
     pub fn new(root: PathBuf, client: Client) -> Self {
         let (poll, look_again) = (Duration::from_secs(2), Duration::from_secs(30));
-        Self { root, client, product: None, poll, look_again }
+        Self { root, client, product: None, poll, look_again, told: None }
     }
 }
 
@@ -64,7 +78,7 @@ pub async fn run(config: FolderConfig, stop: CancellationToken) -> Result<(), Fo
     };
     let (sender, mut heard) = mpsc::channel(64);
     let listener = tokio::spawn(listen::listen(client.clone(), sender, stop.clone()));
-    let mut folder = Folder { client, places, tickets, seen: HashMap::new() };
+    let mut folder = Folder { client, places, tickets, seen: HashMap::new(), told: config.told };
     let mut scan = tokio::time::interval(config.poll);
     scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut look_again = tokio::time::interval(config.look_again);
@@ -91,6 +105,7 @@ struct Folder {
     tickets: HashMap<JobId, Ticket>,
     /// How the files of the inbox looked last time.
     seen: HashMap<String, Sighting>,
+    told: Option<mpsc::UnboundedSender<FolderEvent>>,
 }
 
 /// Where the file of a job in this stage belongs. What waits, waits in the inbox.
@@ -170,14 +185,14 @@ impl Folder {
             // Nothing is lost: the next look submits it again under the same key.
             return tracing::warn!(%error, name, "a ticket could not be written");
         }
-        tracing::info!(name, %job, "submitted");
         self.tickets.insert(job, ticket);
+        self.tell(FolderEvent::Submitted { file: name.to_owned(), job });
         self.settle(job, stage);
     }
 
     fn refuse(&self, name: &str, text: &str) {
         match self.places.refuse(name, text) {
-            Ok(as_name) => tracing::warn!(name, as_name, "refused; see the text beside it in failed/"),
+            Ok(file) => self.tell(FolderEvent::Refused { file }),
             Err(error) => tracing::warn!(%error, name, "a refused file could not be moved"),
         }
     }
@@ -228,13 +243,22 @@ impl Folder {
         };
         match moved {
             Ok(file) => {
-                let ticket = Ticket { job, file, place };
+                let ticket = Ticket { job, file: file.clone(), place };
                 if let Err(error) = tickets::save(&self.places, &ticket) {
                     tracing::warn!(%error, %job, "a ticket could not be written");
                 }
                 self.tickets.insert(job, ticket);
+                self.tell(FolderEvent::Moved { job, file, place });
             }
             Err(error) => tracing::warn!(%error, %job, "a file could not be moved"),
+        }
+    }
+
+    fn tell(&self, event: FolderEvent) {
+        tracing::info!(?event, "folder");
+        if let Some(told) = &self.told {
+            // Nobody has to listen.
+            let _ = told.send(event);
         }
     }
 

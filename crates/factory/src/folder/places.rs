@@ -14,7 +14,7 @@ const NAMES: u32 = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Place {
+pub enum Place {
     Inbox,
     Building,
     Review,
@@ -25,10 +25,11 @@ pub(super) enum Place {
 
 impl Place {
     /// In the order of their values.
-    pub(super) const ALL: [Self; 6] =
+    pub const ALL: [Self; 6] =
         [Self::Inbox, Self::Building, Self::Review, Self::Testing, Self::Shipped, Self::Failed];
 
-    fn name(self) -> &'static str {
+    /// What the folder is called.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Inbox => "inbox",
             Self::Building => "building",

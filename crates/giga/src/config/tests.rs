@@ -80,6 +80,9 @@ fn a_file_that_is_wrong_says_where() {
         |text: &str| World::new().file("project/giga.toml", text).load(&[]).err().unwrap().to_string();
     assert!(refused("x = 1\nurl = = 2").contains("giga.toml:2: "));
     assert!(refused("ulr = \"x\"").ends_with("there is no setting `ulr`; did you mean `url`?"));
+    assert!(refused("seats = \"2\"\nfactories = true").contains("`factories` must be a number"));
+    assert!(refused("git-allow = 5").contains("`git-allow` must be a list of text"));
+    assert!(refused("[engines]\nclaud = 5").contains("giga.toml: [engines]: unknown field `claud`"));
     assert!(refused("url = 5").ends_with("`url` must be text, such as url = \"…\""));
     assert!(refused("token = \"x\"").contains("token-file"));
 }
@@ -119,6 +122,54 @@ fn what_is_not_a_token_is_never_sent() {
     let path = world.folder.path().join("home/secret");
     let settings = world.load(&[(Key::TokenFile, path.to_str().unwrap())]).unwrap();
     assert!(settings.token().err().unwrap().to_string().contains("not a token"));
+}
+
+#[test]
+fn settings_of_a_factory_come_from_everywhere() {
+    let world = World::new()
+        .file(
+            ".config/gigafactory/giga.toml",
+            "seats = 4\nrepos = \"code\"\ngit-allow = [\"https://a\", \"https://b\"]",
+        )
+        .set("GIGA_FACTORY", "mac-1");
+    let settings = world.load(&[(Key::CheckpointEvery, "5s")]).unwrap();
+    assert_eq!(settings.seats().unwrap().value, 4);
+    assert_eq!(settings.git_allow().value, ["https://a", "https://b"]);
+    assert!(
+        settings.repos().unwrap().value.ends_with("home/.config/gigafactory/code"),
+        "relative to the file"
+    );
+    let id = settings.factory_id().unwrap().value;
+    assert_eq!(id.as_str(), "mac-1");
+    assert!(settings.factory_base(&id).value.ends_with("gigafactory/factory/mac-1"));
+    assert_eq!(settings.checkpoint_every().unwrap().value.as_secs(), 5);
+    let wrong = |key, value| {
+        let settings = world.load(&[(key, value)]).unwrap();
+        [settings.seats().err(), settings.engine_idle().err(), settings.factory_id().err()]
+            .into_iter()
+            .flatten()
+            .map(|error| error.to_string())
+            .collect::<String>()
+    };
+    assert_eq!(wrong(Key::Seats, "many"), "flag --seats: `many` is not a number from 1 to 256");
+    assert_eq!(wrong(Key::EngineIdle, "0s"), "flag --engine-idle: `0s` is no time at all");
+    assert!(wrong(Key::Factory, "../x").starts_with("flag --id: "));
+}
+
+#[test]
+fn a_project_cannot_choose_what_is_run() {
+    let engines = "[engines.claude]\nprogram = \"./evil\"";
+    let world = World::new().file("project/giga.toml", engines);
+    assert!(world.load(&[]).unwrap().engines().is_err());
+    let world = World::new()
+        .file("project/giga.toml", "data = \"bait\"")
+        .file("project/bait/giga.toml", &format!("url = \"http://elsewhere\"\n{engines}"))
+        .set("GIGA_TOKEN", &token(1));
+    let settings = world.load(&[]).unwrap();
+    assert!(settings.engines().is_err(), "the folder is the project's, so is the file in it");
+    assert!(settings.token_for(&settings.url()).is_err());
+    let own = World::new().file(".config/gigafactory/giga.toml", engines).load(&[]).unwrap();
+    assert!(own.engines().unwrap().value.claude.program.is_some());
 }
 
 #[test]

@@ -25,7 +25,7 @@ const AT_ONCE: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// One that ran for so long before it crashed is started again without much ado.
-const RAN_WELL: Duration = Duration::from_secs(60);
+const RAN_WELL: Duration = Duration::from_mins(1);
 
 /// What is started, known before the coordinator has an address.
 pub(super) struct Plan {

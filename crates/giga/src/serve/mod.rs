@@ -192,6 +192,7 @@ fn factory_lines(plan: &Plan, settings: &Settings) -> Vec<String> {
     let names = match plan.names() {
         [] => return vec!["  factory  none; `giga factory run` starts one".to_owned()],
         [one] => one.clone(),
+        [first, second] => format!("{first} and {second}"),
         [first, .., last] => format!("{first} to {last}"),
     };
     let seats = settings.seats().map_or(0, |seats| seats.value);

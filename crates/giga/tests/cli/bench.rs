@@ -42,9 +42,9 @@ fn git(folder: &Path, args: &[&str]) -> String {
 
 /// A manifest for the shell engine on `hello`, which ships by itself.
 pub(crate) fn shell_job(name: &str, script: &str, verify: &str) -> String {
-    let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
+    let script = script.replace('\n', "\n  ");
     format!(
-        "---\nname: {name}\nproduct: demo\nrepo: hello\nengine: shell\nscript: |\n{script}verify: ['{verify}']\n\
+        "---\nname: {name}\nproduct: demo\nrepo: hello\nengine: shell\nscript: |\n  {script}\nverify: ['{verify}']\n\
          ship: auto\n---\nFix the greeting.\n"
     )
 }

@@ -38,6 +38,11 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         let parts = [&checkpoint.wip_ref, &checkpoint.commit, &checkpoint.session_id, &checkpoint.note];
         parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")
     });
+    let merge = job.merge.as_ref().map(|merge| {
+        let more =
+            [&merge.commit, &merge.detail].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ");
+        format!("{} {more}", merge.state).trim_end().to_owned()
+    });
     let waits_until = job.ready_at.as_ref().filter(|at| ago(at, output.now).starts_with("in "));
     let facts = [
         ("id", Some(job.id.clone())),
@@ -59,6 +64,8 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("epoch", Some(job.lease_epoch.to_string())),
         ("revision", Some(job.rev.to_string())),
         ("checkpoint", checkpoint),
+        ("result", job.result.as_ref().map(|result| format!("{} at {}", result.branch, result.commit))),
+        ("merge", merge),
         ("key", job.idempotency_key.clone().filter(|key| !is_made_up(key))),
         ("created", Some(when(&job.created_at))),
         ("updated", Some(when(&job.updated_at))),
