@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use common::{Fleet, operator};
 use giga_coordinator::{AlertKind, Error};
+use giga_domain::factory::FactoryScope;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Checkpoint, EventSeq, FailReason, Failure, HolderAction, JobId, OperatorAction, RunOutcome, Stage,
-    Verdict,
+    Checkpoint, EventSeq, FailReason, Failure, Holder, HolderAction, JobId, OperatorAction, RunOutcome,
+    RunReport, Stage, Verdict,
 };
 use serde_json::json;
 
@@ -40,7 +41,7 @@ async fn a_silent_holder_loses_the_job_and_its_checkpoint_goes_on() {
     fleet.clock.advance(Duration::from_secs(1));
     let resumed = fleet.claim(&b, "r3").await.unwrap();
     assert_eq!((resumed.id, resumed.checkpoint.clone()), (held.id, Some(checkpoint)));
-    let zombie = fleet.hold(&held, vec![HolderAction::Report(Default::default())]).await.unwrap_err();
+    let zombie = fleet.hold(&held, vec![HolderAction::Report(RunReport::default())]).await.unwrap_err();
     assert!(zombie.to_string().starts_with("fenced"), "{zombie}");
     let runs = fleet.store.read().runs(held.id).await.unwrap();
     assert_eq!(
@@ -163,7 +164,7 @@ async fn logs_and_artifacts_go_with_their_job() {
     let mac = fleet.factory("mac-1", &["os:macos"], 2).await;
     fleet.submit("name: one").await;
     let job = fleet.claim(&mac, "r-1").await.unwrap();
-    let holder = giga_domain::Holder { factory: mac, epoch: job.epoch };
+    let holder = Holder { factory: mac, epoch: job.epoch };
     fleet.coordinator.append_log(job.id, &holder, 0, b"hello").await.unwrap();
     let put = |name: &str| {
         let name = name.parse().unwrap();
@@ -212,7 +213,7 @@ async fn a_revoked_token_is_dead_at_once_and_a_rotated_one_lives_through_the_gra
     assert!(fleet.coordinator.authenticate(&secret).await.unwrap().is_none());
 
     let id = common::factory_id("mac-1");
-    let (_, old) = fleet.coordinator.enroll(id.clone(), Default::default(), operator()).await.unwrap();
+    let (_, old) = fleet.coordinator.enroll(id.clone(), FactoryScope::default(), operator()).await.unwrap();
     let new = fleet.coordinator.rotate_factory_token(id.clone(), operator()).await.unwrap();
     assert!(fleet.coordinator.authenticate(&old).await.unwrap().is_some(), "the overlap");
     fleet.clock.advance(Duration::from_mins(15));

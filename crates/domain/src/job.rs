@@ -425,3 +425,15 @@ impl Job {
         }
     }
 }
+
+/// The name that a repository goes by: of a git URL the last segment of the path without `.git`, else the text itself.
+/// Whoever asks whether a factory has a job's repository asks by this name.
+pub fn repo_name(repo: &str) -> &str {
+    let is_url = repo.contains("://") || repo.contains(':');
+    if !is_url {
+        return repo;
+    }
+    let path = repo.trim_end_matches('/');
+    let last = path.rsplit(['/', ':']).next().unwrap_or(path);
+    last.strip_suffix(".git").unwrap_or(last)
+}

@@ -4,6 +4,7 @@
 //! A plan asks the same questions of thousands of pairs through the interned form in `fleet`; the property tests
 //! hold the two to the same answers.
 
+use giga_domain::job::repo_name;
 use giga_domain::{Capability, FactoryState, Health, Timestamp};
 use serde::Serialize;
 
@@ -77,17 +78,6 @@ pub(crate) fn admits_product(job: &JobView, factory: &FactoryView) -> bool {
 pub(crate) fn reaches_repo(job: &JobView, factory: &FactoryView) -> bool {
     let Some(repo) = &job.repo else { return true };
     factory.can_clone || factory.repos.iter().any(|r| r.name == repo_name(repo))
-}
-
-/// The name that a repository goes by: of a git URL the last segment of the path without `.git`, else the text itself.
-pub(crate) fn repo_name(repo: &str) -> &str {
-    let is_url = repo.contains("://") || repo.contains(':');
-    if !is_url {
-        return repo;
-    }
-    let path = repo.trim_end_matches('/');
-    let last = path.rsplit(['/', ':']).next().unwrap_or(path);
-    last.strip_suffix(".git").unwrap_or(last)
 }
 
 /// Every filter about the factory that fails, in order. Empty: it could take the job now, as far as it is concerned.

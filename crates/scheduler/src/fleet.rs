@@ -8,9 +8,10 @@
 
 use std::collections::HashMap;
 
+use giga_domain::job::repo_name;
 use giga_domain::{Capability, FactoryId, Timestamp};
 
-use crate::feasible::{self, Filter, repo_name};
+use crate::feasible::{self, Filter};
 use crate::score::{self, Terms};
 use crate::{FactoryView, JobView, Snapshot, Weights};
 

@@ -5,9 +5,10 @@
 
 use std::fmt;
 
+use giga_domain::job::repo_name;
 use giga_domain::{Capability, FactoryId, ProductId};
 
-use crate::feasible::{self, repo_name};
+use crate::feasible;
 use crate::{FactoryView, JobView, Snapshot};
 
 /// The first reason why no factory of the fleet could run the job, however idle.

@@ -40,10 +40,20 @@ async fn is_refused(config: &AgentConfig, token: &str) -> Result<bool, AgentErro
     Ok(asked.is_err_and(|error| error.code() == Some("unauthenticated")))
 }
 
+/// By its form: who it belongs to is told by its beginning.
+fn is_a_factorys(token: &str) -> bool {
+    token.starts_with("giga_factory_")
+}
+
 async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError> {
     let Some(allowed) = config.enroll_with.clone() else {
         return Err(AgentError::NotEnrolled(config.id.to_string(), path.display().to_string()));
     };
+    if is_a_factorys(&allowed) {
+        // An admin enrolled it and handed its token over; there is nothing left but to keep it.
+        write_private(path, &allowed).map_err(AgentError::file(path))?;
+        return Ok(allowed);
+    }
     let request =
         EnrollRequest { factory_id: config.id.to_string(), products: Vec::new(), capabilities: Vec::new() };
     let answer = match connect(config, Some(allowed))?.enroll(&request).await {
@@ -60,7 +70,9 @@ async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError>
 /// Gives this machine a token for a name that is enrolled already, unless it has one that works. The tokens before it
 /// end. Does nothing about a name that nobody has.
 pub async fn take_over(config: &AgentConfig) -> Result<(), AgentError> {
-    let Some(allowed) = config.enroll_with.clone() else { return Ok(()) };
+    let Some(allowed) = config.enroll_with.clone().filter(|token| !is_a_factorys(token)) else {
+        return Ok(());
+    };
     let path = config.base.join("factory.token");
     if let Ok(token) = std::fs::read_to_string(&path)
         && !is_refused(config, token.trim()).await?

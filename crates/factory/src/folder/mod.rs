@@ -83,13 +83,16 @@ pub async fn run(config: FolderConfig, stop: CancellationToken) -> Result<(), Fo
     scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut look_again = tokio::time::interval(config.look_again);
     look_again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // What ended long ago is asked about once, to forget what the coordinator has forgotten.
+    let every = folder.tickets.keys().copied().collect();
+    folder.follow_each(every).await;
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
             _ = scan.tick() => folder.take_new().await,
             _ = look_again.tick() => folder.follow_all().await,
             Some(heard) = heard.recv() => match heard {
-                Heard::Moved(job) => folder.follow(job).await,
+                Heard::Moved(job) => folder.follow_each(vec![job]).await,
                 Heard::Everything => folder.follow_all().await,
             },
         }
@@ -126,8 +129,9 @@ fn key_of(name: &str, content: &[u8]) -> String {
     hash.update(name.as_bytes());
     hash.update([0]);
     hash.update(content);
-    let hex: String = hash.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect();
-    format!("folder-{hex}")
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash.finalize()[..16]);
+    format!("folder-{:032x}", u128::from_be_bytes(half))
 }
 
 impl Folder {
@@ -180,7 +184,7 @@ impl Folder {
             let text = refusal::again(name, job, &ticket.file);
             return self.refuse(name, &text);
         }
-        let ticket = Ticket { job, file: name.to_owned(), place: Place::Inbox };
+        let ticket = Ticket { job, file: name.to_owned(), place: Place::Inbox, over: false };
         if let Err(error) = tickets::save(&self.places, &ticket) {
             // Nothing is lost: the next look submits it again under the same key.
             return tracing::warn!(%error, name, "a ticket could not be written");
@@ -199,16 +203,23 @@ impl Folder {
 
     /// Asks about every job that can still move.
     async fn follow_all(&mut self) {
-        let open = self.tickets.values().filter(|ticket| ticket.place != Place::Shipped);
-        let open: Vec<JobId> = open.map(|ticket| ticket.job).collect();
-        for job in open {
-            self.follow(job).await;
+        let open = self.tickets.values().filter(|ticket| !ticket.over).map(|ticket| ticket.job).collect();
+        self.follow_each(open).await;
+    }
+
+    async fn follow_each(&mut self, jobs: Vec<JobId>) {
+        for job in jobs {
+            if self.follow(job).await.is_none() {
+                // Nobody answers, and nobody would answer about the others either.
+                return;
+            }
         }
     }
 
-    async fn follow(&mut self, job: JobId) {
+    /// `None` when the coordinator could not be asked.
+    async fn follow(&mut self, job: JobId) -> Option<()> {
         if !self.tickets.contains_key(&job) {
-            return;
+            return Some(());
         }
         match self.client.job(&job.to_string()).await {
             Ok(answer) => match answer.stage.parse() {
@@ -222,18 +233,23 @@ impl Folder {
                     tracing::warn!(%error, %job, "a ticket could not be removed");
                 }
             }
-            Err(error) => tracing::warn!(%error, %job, "the coordinator could not be asked"),
+            Err(error) => {
+                tracing::warn!(%error, %job, "the coordinator could not be asked");
+                return None;
+            }
         }
+        Some(())
     }
 
     /// Moves the job's file to where its stage belongs.
     fn settle(&mut self, job: JobId, stage: Stage) {
         let place = place_of(stage);
-        let Some(ticket) = self.tickets.get(&job).filter(|ticket| ticket.place != place).cloned() else {
-            return;
-        };
+        let over = stage.is_terminal();
+        let stale = |ticket: &&Ticket| ticket.place != place || ticket.over != over;
+        let Some(ticket) = self.tickets.get(&job).filter(stale).cloned() else { return };
         let Some(at) = self.whereabouts(&ticket) else {
-            // Somebody took the file away. The job goes on without it.
+            // Somebody took the file away. The job goes on without it, and is not asked about for ever.
+            self.remember(Ticket { over, ..ticket });
             return;
         };
         let moved = if at == place {
@@ -243,15 +259,23 @@ impl Folder {
         };
         match moved {
             Ok(file) => {
-                let ticket = Ticket { job, file: file.clone(), place };
-                if let Err(error) = tickets::save(&self.places, &ticket) {
-                    tracing::warn!(%error, %job, "a ticket could not be written");
+                self.remember(Ticket { job, file: file.clone(), place, over });
+                if ticket.place != place {
+                    self.tell(FolderEvent::Moved { job, file, place });
                 }
-                self.tickets.insert(job, ticket);
-                self.tell(FolderEvent::Moved { job, file, place });
             }
             Err(error) => tracing::warn!(%error, %job, "a file could not be moved"),
         }
+    }
+
+    fn remember(&mut self, ticket: Ticket) {
+        if self.tickets.get(&ticket.job) == Some(&ticket) {
+            return;
+        }
+        if let Err(error) = tickets::save(&self.places, &ticket) {
+            tracing::warn!(%error, job = %ticket.job, "a ticket could not be written");
+        }
+        self.tickets.insert(ticket.job, ticket);
     }
 
     fn tell(&self, event: FolderEvent) {

@@ -1,6 +1,6 @@
 //! What folder mode remembers: which job a file became, and where the file is. One small note per job in `.giga/`,
 //! replaced as a whole. Notes are kept when a job is done, so that the same file is known when it comes again; they go
-//! when the coordinator has forgotten the job.
+//! when the coordinator has forgotten the job, which is looked at on start.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,19 +19,20 @@ pub(super) struct Ticket {
     pub(super) job: JobId,
     pub(super) file: String,
     pub(super) place: Place,
+    /// The job has ended for good: its file stays where it is.
+    #[serde(default)]
+    pub(super) over: bool,
 }
 
 pub(super) fn load(places: &Places) -> io::Result<HashMap<JobId, Ticket>> {
     let mut tickets = HashMap::new();
     for name in places::names(places.notes())? {
-        if !name.ends_with(".json") {
-            continue;
-        }
+        let Some(job) = name.strip_suffix(".json").and_then(|id| id.parse::<JobId>().ok()) else { continue };
         let read = places::read(places.notes(), &name, MOST_BYTES);
         match read.and_then(|text| serde_json::from_slice::<Ticket>(&text).map_err(io::Error::other)) {
             // A name with a slash would lead elsewhere.
-            Ok(ticket) if note_name(ticket.job) == name && !ticket.file.contains('/') => {
-                tickets.insert(ticket.job, ticket);
+            Ok(ticket) if ticket.job == job && !ticket.file.contains('/') => {
+                tickets.insert(job, ticket);
             }
             Ok(_) => tracing::warn!(name, "a note that is not one of ours is left alone"),
             Err(error) => tracing::warn!(%error, name, "a note cannot be read and is left alone"),
@@ -67,14 +68,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let places = Places::open(root.path()).unwrap();
         let job = |n| JobId::from_parts(Timestamp::from_millis(1), n);
-        let ticket = |n, file: &str| Ticket { job: job(n), file: file.to_owned(), place: Place::Review };
+        let ticket =
+            |n, file: &str| Ticket { job: job(n), file: file.to_owned(), place: Place::Review, over: false };
         for _ in 0..2 {
             save(&places, &ticket(1, "a.md")).unwrap();
         }
         save(&places, &ticket(2, "../../etc/passwd")).unwrap();
         save(&places, &ticket(3, "b.md")).unwrap();
         remove(&places, job(3)).unwrap();
-        std::fs::write(root.path().join(".giga/x.json"), "{").unwrap();
+        std::fs::write(root.path().join(".giga").join(note_name(job(4))), "{").unwrap();
         assert_eq!(load(&places).unwrap(), HashMap::from([(job(1), ticket(1, "a.md"))]));
     }
 }

@@ -107,6 +107,7 @@ impl Git {
         Call {
             git: self,
             action: action.into(),
+            notes: None,
             args: vec!["--no-pager".into()],
             env: Vec::new(),
             protocol: None,
@@ -148,11 +149,39 @@ impl Output {
     }
 }
 
+/// Leaves a note in a repository whose git was killed in the middle, by a time limit or because nobody waits for it any
+/// more: its lock files are still there.
+struct CutOff(Option<PathBuf>);
+
+const CUT_OFF: &str = "giga-cut-off";
+
+impl CutOff {
+    fn ended_by_itself(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CutOff {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            // New or not at all, so that no link is followed. Without a note the next git complains about a lock.
+            let _ = std::fs::File::create_new(folder.join(CUT_OFF));
+        }
+    }
+}
+
+/// Whether a git was cut off here since the last time that somebody asked.
+pub(crate) fn take_cut_off(folder: &Path) -> bool {
+    std::fs::remove_file(folder.join(CUT_OFF)).is_ok()
+}
+
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Call<'g> {
     git: &'g Git,
     action: String,
+    /// Where it is noted that the command was cut off.
+    notes: Option<PathBuf>,
     args: Vec<OsString>,
     env: Vec<(&'static str, OsString)>,
     protocol: Option<Protocol>,
@@ -197,6 +226,12 @@ impl Call<'_> {
         self
     }
 
+    /// A mirror outlives the command, and so would the locks of one that was cut off.
+    pub(crate) fn noted_in(mut self, folder: &Path) -> Self {
+        self.notes = Some(folder.to_owned());
+        self
+    }
+
     pub(crate) fn at_most(mut self, bytes: usize) -> Self {
         self.stdout_limit = bytes;
         self
@@ -211,7 +246,11 @@ impl Call<'_> {
     /// Whatever the exit code: some commands answer with it.
     pub(crate) async fn run_any(self) -> Result<Output, WorkspaceError> {
         let limit = self.limit;
+        let cut_off = CutOff(self.notes.clone());
         let finished = process::run(self.command(), self.stdin, self.stdout_limit, limit).await;
+        if finished.is_ok() {
+            cut_off.ended_by_itself();
+        }
         let finished = finished.map_err(|error| match error.kind() {
             std::io::ErrorKind::TimedOut => {
                 WorkspaceError::TimedOut { action: self.action.clone(), seconds: limit.as_secs() }
@@ -309,5 +348,19 @@ mod tests {
         let output = call().run_any().await.unwrap();
         assert!(output.truncated && output.stdout.len() == 100);
         assert!(call().run().await.is_err(), "a cut answer is no answer");
+    }
+
+    #[tokio::test]
+    async fn a_git_that_was_cut_off_is_noted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::probe(&GitPolicy::default()).unwrap();
+        git.anywhere("making it").args(["init", "--quiet", "--bare"]).arg(folder.path()).run().await.unwrap();
+        let call = |args: &[&str]| git.at(folder.path(), "testing").args(args).noted_in(folder.path());
+        call(&["rev-parse", "--git-dir"]).run().await.unwrap();
+        assert!(!take_cut_off(folder.path()));
+        let endless = call(&["-c", "alias.endless=!sleep 600", "endless"]).run_any();
+        assert!(tokio::time::timeout(Duration::from_millis(200), endless).await.is_err());
+        assert!(take_cut_off(folder.path()));
+        assert!(!take_cut_off(folder.path()));
     }
 }

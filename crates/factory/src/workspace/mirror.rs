@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::error::{WorkspaceError, tidy};
-use super::git::{Call, Output};
+use super::git::{Call, Output, take_cut_off};
 use super::lock::FileLock;
 use super::policy::{GitUrl, RepoSource};
 use super::record::remove_folder;
@@ -86,7 +86,7 @@ impl Mirror {
         if let Err(error) = self.restore_config() {
             tracing::error!(repo = %self.source.name, %error, "the mirror's configuration cannot be put back");
         }
-        self.workspace.git().at(&self.dir, format!("{action} ({})", self.source.name))
+        self.workspace.git().at(&self.dir, format!("{action} ({})", self.source.name)).noted_in(&self.dir)
     }
 
     fn beside(&self, extension: &str) -> PathBuf {
@@ -97,7 +97,7 @@ impl Mirror {
     pub(crate) async fn lock(&self) -> Result<LockedMirror<'_>, WorkspaceError> {
         let path = self.workspace.inner.base.join("locks").join(format!("{}.repo", self.source.slug));
         let lock = FileLock::acquire(path).await?;
-        if lock.was_abandoned {
+        if lock.was_abandoned | take_cut_off(&self.dir) {
             // Nobody else writes here while we hold the lock, so what lies about was left by the dead.
             remove_git_locks(&self.dir);
         }

@@ -61,8 +61,18 @@ async fn the_work_of_a_killed_factory_is_resumed_by_another() {
     assert_eq!(private.count(), 0, "its scripts and prompts are gone");
 }
 
+/// Its engine is not frozen: it even finishes, and a result lies ready for the ghost to hand over.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_factory_that_wakes_up_is_fenced() {
+async fn a_frozen_factory_that_wakes_up_with_a_result_is_fenced() {
+    freeze(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_factory_that_wakes_up_in_the_middle_is_fenced() {
+    freeze(false).await;
+}
+
+async fn freeze(engine_finishes: bool) {
     let world = World::start().await;
     let origin = world.origin("hello");
     let first = ChildFactory::start(&world, "a");
@@ -72,8 +82,9 @@ async fn a_frozen_factory_that_wakes_up_is_fenced() {
     world.until_logged(&job, "saved-me\n").await;
 
     first.signal("STOP");
-    // Its engine is not frozen: it even finishes, and a result lies ready for the ghost.
-    std::fs::write(gate, "go\n").unwrap();
+    if engine_finishes {
+        std::fs::write(gate, "go\n").unwrap();
+    }
     let second = world.factory("b");
     let merged = world.until_merged(&job).await;
     second.drain().await;
@@ -82,6 +93,7 @@ async fn a_frozen_factory_that_wakes_up_is_fenced() {
     let next = world.submit("next", "ship: auto", "true").await;
     world.until_stage(&next, "shipped").await;
 
+    assert_eq!(processes_of(&job), Vec::<u32>::new());
     assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), [format!("aq/quarantine/{job}/1")]);
     assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
     assert!(!origin.branches().contains(&format!("aq/job/{job}/1")), "{:?}", origin.branches());

@@ -77,6 +77,35 @@ async fn changes_that_a_reviewer_asks_for_go_on_where_the_work_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_known_repository_may_be_named_by_its_url() {
+    let world = World::start().await;
+    let origin = world.origin("hello");
+    let factory = world.factory("a");
+    let repo = format!("repo: file://{}", world.path().join("repos/hello.git").display());
+    let job = world.submit("by-url", &format!("{repo}\nship: auto"), "echo x > x.txt").await;
+    world.until_merged(&job).await;
+    assert_eq!(origin.file("main", "x.txt"), "x");
+    factory.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_shipped_is_merged_while_every_seat_is_taken() {
+    let world = World::start().await;
+    let origin = world.origin("hello");
+    let factory = world.factory("a");
+    let first = world.submit("first", "repo: hello", "echo x > x.txt").await;
+    world.until_stage(&first, "testing").await;
+    let gate = world.gate("gate");
+    let long = world.submit("long", "", &format!("echo busy; read _ < {}", gate.display())).await;
+    world.until_logged(&long, "busy\n").await;
+    world.client.act(&first, "ship", None, None).await.unwrap();
+    world.until_merged(&first).await;
+    assert_eq!(origin.file("main", "x.txt"), "x");
+    assert_eq!(world.job(&long).await.stage, "building");
+    factory.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_waits_for_a_repository_starts_when_the_repository_is_there() {
     let world = World::start().await;
     world.client.set_flag("heartbeat_interval_ms", serde_json::json!(250)).await.unwrap();

@@ -12,11 +12,11 @@ pub(crate) enum FactoryCommand {
     #[command(after_help = "\
 Examples:
   giga factory run --repos ~/code
-  giga factory run --id mac-1 --seats 4 --url https://giga.example --token-file enrol.token
+  giga factory run --id mac-1 --seats 4 --url https://giga.example --token-file mac-1.token
   giga factory run --once
 
-The first start enrols the factory with the token that `giga` uses; after that its own token, in
-BASE/factory.token, is all it needs. When it can take jobs, it says so on stdout:
+The first start uses the token that `giga factory enroll` printed, or enrols with an admin's; its
+own token is then kept in BASE/factory.token. When it can take jobs, it says so on stdout:
   ready factory mac-1
 
 SIGTERM and Ctrl-C end it in good order: every job is saved, handed back, and goes on elsewhere.

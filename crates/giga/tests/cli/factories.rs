@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::bench::{Reader, Repo, event, factory, job, shell_job, submit, up};
-use crate::world::{Home, giga};
+use crate::world::{Home, Server, giga};
 
 const FIX: &str = "echo working on it\necho hello > greeting.txt";
 /// Commits half of the work and stops there, until somebody resumes it.
@@ -54,6 +54,21 @@ fn a_job_is_built_verified_shipped_and_merged() {
     let token = home.data().join("factory/local-1/factory.token");
     assert_eq!(std::fs::metadata(token).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(server.stop("INT").code(), Some(0));
+}
+
+#[test]
+fn the_first_steps_lead_somewhere() {
+    let home = Home::new();
+    let mut command = giga(home.path());
+    command.args(["up", "--listen", "127.0.0.1:0"]);
+    let _server = Server::spawn(command, home.path());
+    home.giga(&["job", "init", "hello.md"]).ok();
+    home.giga(&["job", "submit", "hello.md"]).ok();
+    let log = home.giga(&["job", "logs", "-f", "hello"]).ok();
+    assert!(log.contains("\nHello from a factory.\n"), "{log}");
+    home.giga(&["job", "wait", "hello", "--until", "testing"]).ok();
+    home.giga(&["job", "ship", "hello"]).ok();
+    home.giga(&["job", "wait", "hello"]).ok();
 }
 
 #[test]
@@ -116,6 +131,25 @@ fn a_leaving_factory_hands_its_work_to_another() {
     assert!(home.giga(&["job", "logs", &id, "--epoch", "1"]).ok().contains("half done"));
     second.signal("INT");
     assert_eq!(second.ended().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_stubborn_engine() {
+    let home = Home::new();
+    let _origin = Repo::hello(&home);
+    let _server = up(&home, &["--factories", "0"]);
+    let stubborn = factory(&home, "stubborn");
+    let script = "trap '' TERM\necho half done\nwhile :; do sleep 1; done";
+    let id = submit(&home, &shell_job("stubborn", script, "true"));
+    half_done(&home, &id);
+    // Two kinds, because two of one kind may arrive as one.
+    stubborn.signal("TERM");
+    stubborn.signal("INT");
+    assert_eq!(stubborn.ended().code(), Some(130));
+    let engine = format!("GIGA_JOB_ID={id}");
+    // Killed before the factory went; the kernel may take a moment to clear it away.
+    let gone = (0..10_000).any(|_| processes_with(&engine).is_empty());
+    assert!(gone, "the engine goes with its factory");
 }
 
 #[test]
@@ -219,6 +253,31 @@ fn a_name_belongs_to_one_factory() {
     let refused = home.giga(&run).fails(1);
     assert!(refused.contains("enrolled already") && refused.contains("--take-over"), "{refused}");
     home.giga(&[&run[..], &["--take-over"]].concat()).ok();
+}
+
+#[test]
+fn one_agent_per_folder() {
+    let home = Home::new();
+    let _server = up(&home, &["--factories", "0"]);
+    std::fs::create_dir_all(home.path().join("repos")).unwrap();
+    let first = factory(&home, "mine");
+    let refused = home.giga(&["factory", "run", "--once", "--id", "mine"]).fails(1);
+    assert!(refused.contains("another factory works in") && refused.contains("--base DIR"), "{refused}");
+    drop(first);
+    home.giga(&["factory", "run", "--once", "--id", "mine"]).ok();
+}
+
+#[test]
+fn a_token_that_an_admin_handed_over_is_enough() {
+    let home = Home::new();
+    let server = up(&home, &["--factories", "0"]);
+    let token = home.giga(&["factory", "enroll", "elsewhere-1"]).ok();
+    let elsewhere = Home::new();
+    elsewhere.write("factory.token", &token);
+    let run = ["factory", "run", "--once", "--id", "elsewhere-1", "--url", &server.url];
+    elsewhere.giga(&[&run[..], &["--token-file", "factory.token"]].concat()).ok();
+    // Kept: the next start needs no token.
+    assert_eq!(elsewhere.giga(&run).ok(), "ready factory elsewhere-1\n");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
 use giga_domain::{Actor, FactoryId, FactoryState, Job, JobId, Timestamp, TokenId};
-use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob, SteerWrite};
+use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob, PutArtifact, SteerWrite};
 use giga_ports::{Store, StoreError};
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ pub(super) enum Call {
     Submit(Vec<NewJob>),
     Claim(Claim),
     Hold(HolderWrite),
+    PutArtifact(PutArtifact),
     Steer(SteerWrite),
     Expire(usize),
     Unblock(usize),
@@ -73,6 +74,7 @@ impl Call {
                 lost => Answer { refused: true, ..Answer::of(lost) },
             },
             Self::Hold(write) => Answer::of(store.hold(write).await),
+            Self::PutArtifact(put) => Answer::of(store.put_artifact(put).await),
             Self::Steer(write) => Answer::of(store.steer(write).await),
             Self::Expire(limit) => {
                 let answer = store.expire_leases(limit).await;

@@ -7,11 +7,11 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{Concurrency, DepsMode, ReviewGate, ShipMode};
 use giga_domain::token::{Grant, Role, Secret, TokenRecord};
 use giga_domain::{
-    Actor, CapabilitySet, Checkpoint, Command, Epoch, FactoryId, FactoryState, FailReason, Failure, Holder,
-    HolderAction, Job, JobId, JobSpec, OperatorAction, Priority, ProductId, Rev, RunReport, Stage, Timestamp,
-    TokenId, Verdict,
+    Actor, ArtifactId, CapabilitySet, Checkpoint, Command, Epoch, FactoryId, FactoryState, FailReason,
+    Failure, Holder, HolderAction, Job, JobId, JobSpec, OperatorAction, Priority, ProductId, Rev, RunReport,
+    Stage, Timestamp, TokenId, Verdict,
 };
-use giga_ports::store::{Claim, HolderWrite, JobFilter, NewFactory, NewJob, SteerWrite};
+use giga_ports::store::{Claim, HolderWrite, JobFilter, NewFactory, NewJob, PutArtifact, SteerWrite};
 use giga_ports::{Clock, Store};
 use proptest::sample::Index;
 use serde_json::json;
@@ -119,14 +119,20 @@ impl Player {
             }
             Step::Hold { job, actions, epoch, stranger } => {
                 let job = self.pick(job, |job| job.stage().is_held()).await?;
-                let last = job.lease().map(|lease| lease.factory.clone()).or(job.last_factory);
-                let factory = match (stranger, last) {
-                    (false, Some(factory)) => factory,
-                    _ => factory_id(FACTORIES),
-                };
-                let epoch = Epoch(believed(epoch, job.epoch.0).unwrap_or(0));
                 let actions = actions.into_iter().map(holder_action).collect();
-                Call::Hold(HolderWrite { job: job.id, holder: Holder { factory, epoch }, actions })
+                Call::Hold(HolderWrite { job: job.id, holder: writer(&job, epoch, stranger), actions })
+            }
+            Step::LeaveFile { job, name, epoch, stranger } => {
+                let job = self.pick(job, |job| job.stage().is_held()).await?;
+                self.made += 1;
+                Call::PutArtifact(PutArtifact {
+                    id: ArtifactId::from_parts(self.clock.now(), self.made),
+                    job: job.id,
+                    holder: writer(&job, epoch, stranger),
+                    name: format!("file-{name}").parse().unwrap(),
+                    media_type: "text/plain".to_owned(),
+                    size: name.into(),
+                })
             }
             Step::Steer { job, order, rev } => {
                 let job = self.pick(job, |job| suits(order, job.stage())).await?;
@@ -267,6 +273,13 @@ fn believed(belief: Belief, current: u64) -> Option<u64> {
         Belief::Ahead => Some(current + 1),
         Belief::None => None,
     }
+}
+
+/// Whoever holds the job or held it last, as far as the writer remembers; or somebody else.
+fn writer(job: &Job, epoch: Belief, stranger: bool) -> Holder {
+    let last = job.lease().map(|lease| lease.factory.clone()).or(job.last_factory.clone());
+    let factory = last.filter(|_| !stranger).unwrap_or_else(|| factory_id(FACTORIES));
+    Holder { factory, epoch: Epoch(believed(epoch, job.epoch.0).unwrap_or(0)) }
 }
 
 fn holder_action(action: Action) -> HolderAction {

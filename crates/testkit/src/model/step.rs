@@ -69,6 +69,7 @@ pub(super) enum Step {
     SubmitAgain(Index),
     Claim { job: Pick, factory: u8, request: u8, rev: Belief, lease_ms: u32 },
     Hold { job: Pick, actions: Vec<Action>, epoch: Belief, stranger: bool },
+    LeaveFile { job: Pick, name: u8, epoch: Belief, stranger: bool },
     Steer { job: Pick, order: Order, rev: Belief },
     Expire { limit: usize },
     Unblock,
@@ -165,6 +166,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(job, factory, request, rev, lease_ms)| Step::Claim { job, factory, request, rev, lease_ms }),
         20 => (pick(), vec(action(), 0..4), belief(12), prop::bool::weighted(0.05))
             .prop_map(|(job, actions, epoch, stranger)| Step::Hold { job, actions, epoch, stranger }),
+        5 => (pick(), 0..3u8, belief(12), prop::bool::weighted(0.05))
+            .prop_map(|(job, name, epoch, stranger)| Step::LeaveFile { job, name, epoch, stranger }),
         12 => (pick(), order(), belief(6)).prop_map(|(job, order, rev)| Step::Steer { job, order, rev }),
         4 => prop_oneof![Just(1), Just(2), Just(100)].prop_map(|limit| Step::Expire { limit }),
         5 => Just(Step::Unblock),

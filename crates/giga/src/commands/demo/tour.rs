@@ -51,7 +51,7 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
         ReviewRequest { verdict: verdict.to_owned(), reviewer: Some("you".to_owned()), comment: None };
     stage.client.review(&job, &review).await?;
     if !approved {
-        say("  Rejected. The work stays on its branch; nothing was merged.");
+        say("  Rejected: nothing was merged.");
         return Err(CliError::Ended(exit::REJECTED));
     }
     say("  Approved.");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use giga_domain::job::repo_name;
 use giga_domain::{Actor, Command, Factory, FactoryId, FactoryState, Job, Refusal};
 use giga_ports::StoreError;
 use giga_ports::store::SettleMerge;
@@ -49,7 +50,8 @@ impl Op for TakeMerge {
 fn reaches(factory: &Factory, job: &Job) -> bool {
     let repo = job.spec.repo.as_deref().unwrap_or_default();
     factory.scope.allows_product(&job.product)
-        && (factory.advertised.can_clone || factory.advertised.repos.iter().any(|known| known.name == repo))
+        && (factory.advertised.can_clone
+            || factory.advertised.repos.iter().any(|known| known.name == repo_name(repo)))
 }
 
 pub(in crate::engine) struct Settle(pub(in crate::engine) SettleMerge);

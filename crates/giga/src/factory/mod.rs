@@ -2,6 +2,8 @@
 //!
 //! Nothing is decided here about jobs; that is the agent's.
 
+mod base;
+
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +31,11 @@ pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliEr
     let parent_gone = if args.until_stdin_ends { end_of_stdin() } else { CancellationToken::new() };
     let stop = CancellationToken::new();
     let is_ready = Arc::new(AtomicBool::new(false));
-    let agent = run_agent(config, args.take_over, stop.clone(), is_ready.clone());
+    let agent = async {
+        // Held until the agent has ended.
+        let _lock = base::lock(&config.base, args.until_stdin_ends).await?;
+        run_agent(config, args.take_over, stop.clone(), is_ready.clone()).await
+    };
     tokio::pin!(agent);
     tokio::select! {
         ended = &mut agent => return ended,
