@@ -10,7 +10,7 @@ use serde_json::Value;
 fn check(page: &str, wanted: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     if std::env::var_os("GIGA_UPDATE_DOCS").is_some() {
-        std::fs::write(&path, wanted).unwrap();
+        std::fs::write(&path, wanted).expect("the docs folder can be written to");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(

@@ -17,8 +17,6 @@ pub struct AgentConfig {
     pub id: FactoryId,
     /// Everything that the agent keeps: its token, mirrors, work trees, logs of running jobs.
     pub base: PathBuf,
-    /// A folder of checkouts whose repositories the factory offers by their folder's name.
-    pub repos: Option<PathBuf>,
     /// A token that may enrol, for the first start; afterwards the factory's own is kept in `base`.
     pub enroll_with: Option<String>,
     pub seats: u32,

@@ -115,7 +115,6 @@ impl World {
             id: factory.parse().unwrap(),
             base: world.join(factory),
             enroll_with: Some(admin.to_owned()),
-            repos: Some(world.join("repos")),
             seats: 1,
             engines: EnginesConfig { disabled: others(), ..EnginesConfig::default() },
             git: GitPolicy { repos: Some(world.join("repos")), ..GitPolicy::default() },

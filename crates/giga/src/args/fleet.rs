@@ -97,6 +97,9 @@ pub(crate) struct WorkArgs {
     /// Git URLs that jobs may name, as prefixes, such as https://github.com/org [env: GIGA_GIT_ALLOW]
     #[arg(long, value_delimiter = ',', value_name = "PREFIX")]
     pub(crate) git_allow: Vec<String>,
+    /// Open pull requests: none, gh (its command line) or github (GITHUB_TOKEN) [env: GIGA_FORGE] [default: none]
+    #[arg(long, value_name = "FORGE")]
+    pub(crate) forge: Option<String>,
     /// Save running work this often [env: GIGA_CHECKPOINT_EVERY] [default: 60s]
     #[arg(long, value_name = "TIME")]
     pub(crate) checkpoint_every: Option<String>,

@@ -139,6 +139,14 @@ Examples:
 Nothing unmerged goes, nothing that a running factory holds, and nothing of a job that the
 coordinator does not know to have ended. Factories do the same by themselves every hour.")]
     Gc(GcArgs),
+    /// Turn Markdown files that are dropped into a folder into jobs, and move them as the jobs go
+    #[command(after_help = "\
+Examples:
+  giga inbox ~/agent-queue
+
+A file in DIR/inbox becomes a job and moves through building, review, testing, shipped and failed as
+its stage does. A file that is refused goes to failed with the reasons beside it.")]
+    Inbox(InboxArgs),
     /// Settings and where each of them comes from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -162,6 +170,13 @@ pub(crate) struct UpArgs {
     pub(crate) factories: Option<String>,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InboxArgs {
+    /// The folder with inbox and its siblings; what is missing is made
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

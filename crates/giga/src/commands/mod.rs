@@ -8,6 +8,7 @@ mod factory;
 mod flags;
 mod fleet;
 mod gc;
+mod inbox;
 mod job;
 mod review;
 mod settings;
@@ -35,6 +36,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Metrics => fleet::metrics(&context).await,
         Command::Doctor => doctor::doctor(&context).await,
         Command::Gc(args) => gc::gc(args, &context).await,
+        Command::Inbox(args) => inbox::inbox(args, &context).await,
         Command::Config(ConfigCommand::Show) => settings::show(&context),
         Command::Completions { shell } => {
             let mut script = Vec::new();

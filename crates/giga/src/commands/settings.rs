@@ -42,6 +42,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Seats.name(), number(settings.seats()?)),
         (Key::Repos.name(), settings.repos().map_or_else(|| or_none(Key::Repos), folder)),
         (Key::GitAllow.name(), or_none(Key::GitAllow)),
+        (Key::Forge.name(), plain(settings.forge_name())),
         (Key::CheckpointEvery.name(), time(settings.checkpoint_every()?)),
         (Key::EngineIdle.name(), time(settings.engine_idle()?)),
         (Key::EngineWall.name(), time(settings.engine_wall()?)),

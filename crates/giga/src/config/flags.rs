@@ -43,6 +43,7 @@ fn work(args: &WorkArgs) -> Given {
         (Key::Seats, args.seats.clone()),
         (Key::Repos, path(args.repos.as_ref())),
         (Key::GitAllow, (!args.git_allow.is_empty()).then(|| args.git_allow.join(","))),
+        (Key::Forge, args.forge.clone()),
         (Key::CheckpointEvery, args.checkpoint_every.clone()),
         (Key::EngineIdle, args.engine_idle.clone()),
         (Key::EngineWall, args.engine_wall.clone()),

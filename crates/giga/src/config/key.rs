@@ -17,13 +17,14 @@ pub(crate) enum Key {
     Seats,
     Repos,
     GitAllow,
+    Forge,
     CheckpointEvery,
     EngineIdle,
     EngineWall,
 }
 
 impl Key {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -39,6 +40,7 @@ impl Key {
         Self::Seats,
         Self::Repos,
         Self::GitAllow,
+        Self::Forge,
         Self::CheckpointEvery,
         Self::EngineIdle,
         Self::EngineWall,
@@ -80,6 +82,7 @@ impl Key {
             Self::Seats => ("seats", "--seats", "GIGA_SEATS"),
             Self::Repos => ("repos", "--repos", "GIGA_REPOS"),
             Self::GitAllow => ("git-allow", "--git-allow", "GIGA_GIT_ALLOW"),
+            Self::Forge => ("forge", "--forge", "GIGA_FORGE"),
             Self::CheckpointEvery => ("checkpoint-every", "--checkpoint-every", "GIGA_CHECKPOINT_EVERY"),
             Self::EngineIdle => ("engine-idle", "--engine-idle", "GIGA_ENGINE_IDLE"),
             Self::EngineWall => ("engine-wall", "--engine-wall", "GIGA_ENGINE_WALL"),
