@@ -10,6 +10,7 @@ mod explain;
 mod factories;
 mod formats;
 mod help;
+mod inbox;
 mod life;
 mod manifests;
 mod mask;
