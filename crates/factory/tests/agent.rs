@@ -10,4 +10,5 @@ mod agent {
     mod hostile;
     mod life;
     mod many;
+    mod requests;
 }
