@@ -36,10 +36,8 @@ async fn a_silent_holder_loses_the_job_and_its_checkpoint_goes_on() {
     fleet.coordinator.reap_once().await.unwrap();
     let back = fleet.job(held.id).await;
     assert_eq!((back.stage(), back.epoch.0, back.attempts), (Stage::Queued, held.epoch.0 + 1, 1));
-    assert_eq!(fleet.claim(&b, "r2").await, None, "it backs off first");
 
-    fleet.clock.advance(Duration::from_secs(1));
-    let resumed = fleet.claim(&b, "r3").await.unwrap();
+    let resumed = fleet.claim(&b, "r2").await.expect("at once: the job has done nothing wrong");
     assert_eq!((resumed.id, resumed.checkpoint.clone()), (held.id, Some(checkpoint)));
     let zombie = fleet.hold(&held, vec![HolderAction::Report(RunReport::default())]).await.unwrap_err();
     assert!(zombie.to_string().starts_with("fenced"), "{zombie}");

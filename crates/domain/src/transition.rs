@@ -205,7 +205,12 @@ impl Transition {
             let cause = format!("retries exhausted after {attempts} attempts");
             self.enter(State::DeadLetter { failure }, NewEvent::new(EventKind::DeadLettered, cause));
         } else {
-            let ready_at = now.plus(self.job.spec.retry.backoff(attempts));
+            // A holder that died says nothing against the job: it goes on as soon as somebody has a seat.
+            let pause = match failure.reason {
+                FailReason::LeaseExpired => Duration::ZERO,
+                _ => self.job.spec.retry.backoff(attempts),
+            };
+            let ready_at = now.plus(pause);
             let cause = format!("{reason} on attempt {attempts}; next attempt from {ready_at}");
             let event = failed_event(kind, &failure, cause).with("readyAt", ready_at.to_string());
             self.requeue(now, ready_at, event);
