@@ -75,7 +75,7 @@ statements! {
     insert_texts = insert(&rows::JOB_TEXTS);
     insert_deps = insert(&rows::DEPS);
     update_jobs = update(&rows::JOB_CHANGES, replace);
-    put_leases = upsert(&rows::LEASES, replace_excluded);
+    put_leases = upsert(&rows::LEASES, sql::replace_excluded);
     delete_leases = "DELETE FROM leases WHERE job_id = ANY($1)";
     insert_runs = insert(&rows::RUNS);
     update_runs = update(&rows::RUN_CHANGES, keep_when_empty);
@@ -95,7 +95,7 @@ statements! {
     retire_deps = "DELETE FROM deps WHERE job_id = ANY($1)";
     retire_texts = "DELETE FROM job_texts WHERE job_id = ANY($1)";
     retire_jobs = "DELETE FROM jobs WHERE id = ANY($1)";
-    add_queue = upsert(&rows::QUEUE_STATE, add_excluded);
+    add_queue = upsert(&rows::QUEUE_STATE, sql::add_excluded);
     append_events = append_events();
 }
 
@@ -114,17 +114,7 @@ fn insert(table: &Table) -> String {
 }
 
 fn upsert(table: &Table, set: fn(&Table, &str) -> String) -> String {
-    let key: Vec<_> = table.names().take(table.key).collect();
-    let sets: Vec<_> = table.names().skip(table.key).map(|column| set(table, column)).collect();
-    format!("{} ON CONFLICT ({}) DO UPDATE SET {}", insert(table), key.join(", "), sets.join(", "))
-}
-
-fn replace_excluded(_: &Table, column: &str) -> String {
-    format!("{column} = excluded.{column}")
-}
-
-fn add_excluded(table: &Table, column: &str) -> String {
-    format!("{column} = {}.{column} + excluded.{column}", table.name)
+    insert(table) + &sql::on_conflict(table, set)
 }
 
 fn update(table: &Table, set: fn(&Table, &str) -> String) -> String {

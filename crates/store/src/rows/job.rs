@@ -12,10 +12,36 @@ use super::Kind::{Bytes, Int, Text};
 use super::{Cell, Fields, Read, Row, Table, json, text};
 use crate::engine::{JobInsert, LeaseRow};
 
+/// The columns of a job that can change after submit, behind those that cannot.
+macro_rules! with_changes {
+    ($($fixed:expr),* $(,)?) => {
+        &[
+            $($fixed,)*
+            ("stage", Text),
+            ("state", Text),
+            ("rev", Int),
+            ("lease_epoch", Int),
+            ("last_event", Int),
+            ("attempts", Int),
+            ("dispatch_seq", Int),
+            ("checkpoint", Text),
+            ("settled", Text),
+            ("updated_at", Int),
+            ("enqueued_at", Int),
+            ("ended_at", Int),
+            ("last_factory_id", Text),
+            ("last_steer", Text),
+            ("result", Text),
+            ("merge", Text),
+            ("merge_due", Int),
+        ]
+    };
+}
+
 pub(crate) const JOBS: Table = Table {
     name: "jobs",
     key: 1,
-    columns: &[
+    columns: with_changes![
         ("id", Text),
         ("product_id", Text),
         ("name", Text),
@@ -27,51 +53,11 @@ pub(crate) const JOBS: Table = Table {
         ("deps_mode", Text),
         ("spec", Text),
         ("created_at", Int),
-        ("stage", Text),
-        ("state", Text),
-        ("rev", Int),
-        ("lease_epoch", Int),
-        ("last_event", Int),
-        ("attempts", Int),
-        ("dispatch_seq", Int),
-        ("checkpoint", Text),
-        ("settled", Text),
-        ("updated_at", Int),
-        ("enqueued_at", Int),
-        ("ended_at", Int),
-        ("last_factory_id", Text),
-        ("last_steer", Text),
-        ("result", Text),
-        ("merge", Text),
-        ("merge_due", Int),
     ],
 };
 
 /// What can change after submit.
-pub(crate) const JOB_CHANGES: Table = Table {
-    name: "jobs",
-    key: 1,
-    columns: &[
-        ("id", Text),
-        ("stage", Text),
-        ("state", Text),
-        ("rev", Int),
-        ("lease_epoch", Int),
-        ("last_event", Int),
-        ("attempts", Int),
-        ("dispatch_seq", Int),
-        ("checkpoint", Text),
-        ("settled", Text),
-        ("updated_at", Int),
-        ("enqueued_at", Int),
-        ("ended_at", Int),
-        ("last_factory_id", Text),
-        ("last_steer", Text),
-        ("result", Text),
-        ("merge", Text),
-        ("merge_due", Int),
-    ],
-};
+pub(crate) const JOB_CHANGES: Table = Table { name: "jobs", key: 1, columns: with_changes![("id", Text)] };
 
 /// What a [`Job`] is read from, but for its lease.
 pub(crate) const JOB_READ: Table = Table {

@@ -79,6 +79,21 @@ pub(crate) fn select(table: &Table, tail: &str) -> String {
     format!("SELECT {} FROM {} {tail}", table.list(), table.name)
 }
 
+/// Goes behind an insert. `set` makes the assignment for a column that is not of the key.
+pub(crate) fn on_conflict(table: &Table, set: fn(&Table, &str) -> String) -> String {
+    let key: Vec<_> = table.names().take(table.key).collect();
+    let sets: Vec<_> = table.names().skip(table.key).map(|column| set(table, column)).collect();
+    format!(" ON CONFLICT ({}) DO UPDATE SET {}", key.join(", "), sets.join(", "))
+}
+
+pub(crate) fn replace_excluded(_: &Table, column: &str) -> String {
+    format!("{column} = excluded.{column}")
+}
+
+pub(crate) fn add_excluded(table: &Table, column: &str) -> String {
+    format!("{column} = {}.{column} + excluded.{column}", table.name)
+}
+
 /// The leases that end first. One more than wanted is asked for: it says when the next one ends.
 pub(crate) const FIRST_TO_EXPIRE: &str =
     "SELECT job_id, expires_at FROM leases ORDER BY expires_at, job_id LIMIT $1";

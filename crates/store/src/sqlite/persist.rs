@@ -8,6 +8,7 @@ use super::connection::failure;
 use super::read;
 use crate::engine::Writes;
 use crate::rows::{self, Cell, Row, RunRows, Table, text};
+use crate::sql;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -28,7 +29,7 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
 
     write(
         connection,
-        &upsert(&rows::LEASES, replace_excluded),
+        &upsert(&rows::LEASES, sql::replace_excluded),
         writes.put_leases.iter().map(rows::lease_row),
     )?;
     write(
@@ -49,7 +50,7 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
 
     write(
         connection,
-        &upsert(&rows::FACTORIES, replace_excluded),
+        &upsert(&rows::FACTORIES, sql::replace_excluded),
         writes.put_factories.iter().map(rows::factory_row),
     )?;
     write(
@@ -61,14 +62,14 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
     write(connection, &update(&rows::SIGHTINGS, later), seen)?;
     write(
         connection,
-        &upsert(&rows::TOKENS, replace_excluded),
+        &upsert(&rows::TOKENS, sql::replace_excluded),
         writes.put_tokens.iter().map(rows::token_row),
     )?;
     let flags = writes.put_flags.iter().map(|(name, value)| rows::flag_row(name, value));
-    write(connection, &upsert(&rows::FLAGS, replace_excluded), flags)?;
+    write(connection, &upsert(&rows::FLAGS, sql::replace_excluded), flags)?;
 
     let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
-    write(connection, &upsert(&rows::QUEUE_STATE, add_excluded), queue)?;
+    write(connection, &upsert(&rows::QUEUE_STATE, sql::add_excluded), queue)?;
     append(connection, writes.events.iter().map(rows::event_row))
 }
 
@@ -115,19 +116,8 @@ fn insert(table: &Table) -> String {
     format!("INSERT INTO {} ({}) VALUES ({})", table.name, table.list(), places.join(", "))
 }
 
-/// `set` makes the assignment for a column that is not of the key.
 fn upsert(table: &Table, set: fn(&Table, &str) -> String) -> String {
-    let key: Vec<_> = table.names().take(table.key).collect();
-    let sets: Vec<_> = table.names().skip(table.key).map(|column| set(table, column)).collect();
-    format!("{} ON CONFLICT ({}) DO UPDATE SET {}", insert(table), key.join(", "), sets.join(", "))
-}
-
-fn replace_excluded(_: &Table, column: &str) -> String {
-    format!("{column} = excluded.{column}")
-}
-
-fn add_excluded(table: &Table, column: &str) -> String {
-    format!("{column} = {}.{column} + excluded.{column}", table.name)
+    insert(table) + &sql::on_conflict(table, set)
 }
 
 fn update(table: &Table, set: fn(&str, usize) -> String) -> String {
