@@ -12,6 +12,7 @@ use giga_ports::store::{Claim, Claimed, Lost};
 use giga_scheduler::{Placement, Policy, plan};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::view::Whom;
 use crate::{Coordinator, Error};
 
 /// The most claims that are planned at once.
@@ -172,7 +173,7 @@ impl Coordinator {
         let now = self.clock.now();
         let mut state = self.view.lock();
         state.queue.settle(now);
-        let mut snapshot = self.snapshot(&state, now, Some(&ids));
+        let mut snapshot = self.snapshot(&state, now, Whom::Asking(&ids));
         for factory in &mut snapshot.factories {
             // No more seats than claims: what is planned is what is asked for.
             let asked = wanted.get(&factory.id).copied().unwrap_or(0);

@@ -32,6 +32,8 @@ pub enum Error {
     #[error(transparent)]
     Blob(#[from] giga_ports::BlobError),
     #[error(transparent)]
+    Broker(#[from] giga_ports::BrokerError),
+    #[error(transparent)]
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Invalid(#[from] FieldProblem),

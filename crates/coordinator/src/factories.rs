@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::token::{Grant, Secret};
-use giga_domain::{Actor, Factory, FactoryId, FactoryState, Timestamp};
+use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::NewFactory;
 
@@ -71,7 +71,8 @@ impl Presence {
 pub struct HeartbeatAnswer {
     pub heartbeat_interval: Duration,
     pub stale_after: Duration,
-    pub delivery: &'static str,
+    /// How jobs should reach it.
+    pub delivery: Delivery,
     pub directives: Vec<Directive>,
 }
 
@@ -97,7 +98,10 @@ impl Coordinator {
     /// What the factory says of itself. Written only when something changed; otherwise it is a sign of life.
     pub async fn heartbeat(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
         self.presence.note(&id, self.clock.now(), Some(advertised.load));
-        let known = self.view.lock().factories.get(&id).cloned();
+        let (known, delivery) = {
+            let state = self.view.lock();
+            (state.factories.get(&id).cloned(), state.wished_delivery(&id))
+        };
         let says_nothing_new = known
             .as_ref()
             .is_some_and(|f| Advertised { load: f.advertised.load, ..advertised.clone() } == f.advertised);
@@ -114,7 +118,7 @@ impl Coordinator {
         Ok(HeartbeatAnswer {
             heartbeat_interval: self.flag_millis("heartbeat_interval_ms"),
             stale_after: self.stale_after(),
-            delivery: "poll",
+            delivery,
             directives,
         })
     }
@@ -185,6 +189,11 @@ impl Coordinator {
         let mut held: Vec<_> = self.view.lock().held_by(factory).collect();
         held.sort_unstable();
         held
+    }
+
+    /// Writes the signs of life that were not written yet.
+    pub async fn presence_once(&self) -> Result<(), StoreError> {
+        self.write_presence().await
     }
 
     pub(crate) async fn write_presence(&self) -> Result<(), StoreError> {

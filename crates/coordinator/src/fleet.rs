@@ -8,6 +8,7 @@ use giga_domain::{Event, FeedPos, Health, Job, JobId, ProductId, Stage, Timestam
 use giga_ports::store::QueueState;
 use giga_scheduler::{Blocker, Policy, Remedy, routable};
 
+use crate::view::Whom;
 use crate::{Coordinator, Error};
 
 #[derive(Debug, Clone)]
@@ -71,7 +72,7 @@ impl Coordinator {
         let feed_head = self.store.read().feed_head().await?;
         let now = self.clock.now();
         let state = self.view.lock();
-        let snapshot = self.snapshot(&state, now, None);
+        let snapshot = self.snapshot(&state, now, Whom::Everyone);
         let draining = |f: &&giga_scheduler::FactoryView| f.state == giga_domain::FactoryState::Draining;
         let mut oldest: HashMap<ProductId, Duration> = HashMap::new();
         for shape in state.queue.summaries() {
@@ -102,7 +103,7 @@ impl Coordinator {
         let starved_after = Policy::default().starvation_after;
         let mut alerts = Vec::new();
         let mut state = self.view.lock();
-        let snapshot = self.snapshot(&state, now, None);
+        let snapshot = self.snapshot(&state, now, Whom::Everyone);
         for shape in state.queue.summaries() {
             let job = shape.representative;
             let about = Alert {

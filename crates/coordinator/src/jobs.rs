@@ -12,7 +12,7 @@ use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, NewJob, SteerWrite, Submitted};
 use giga_scheduler::{Explanation, JobView, Policy, Unroutable, explain, routable};
 
-use crate::view::job_view;
+use crate::view::{Whom, job_view};
 use crate::{Coordinator, Error, FieldProblem};
 
 #[derive(Debug, Clone)]
@@ -131,7 +131,7 @@ impl Coordinator {
 
     fn routable(&self, job: &JobView) -> Result<(), Unroutable> {
         let state = self.view.lock();
-        let snapshot = self.snapshot(&state, self.clock.now(), None);
+        let snapshot = self.snapshot(&state, self.clock.now(), Whom::Everyone);
         routable(job, &snapshot)
     }
 
@@ -151,7 +151,7 @@ impl Coordinator {
 
     fn explain_view(&self, view: &JobView, now: Timestamp) -> Explanation {
         let state = self.view.lock();
-        let snapshot = self.snapshot(&state, now, None);
+        let snapshot = self.snapshot(&state, now, Whom::Everyone);
         explain(view, &state.queue, &snapshot, now, &Policy::default())
     }
 
@@ -160,7 +160,7 @@ impl Coordinator {
         self.refresh().await?;
         let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         let now = self.clock.now();
-        let explanation = match job_view(&job, &HashMap::new()) {
+        let explanation = match job_view(&job, &HashMap::new(), self.flag_millis("pickup_ms")) {
             Some(view) => self.explain_view(&view, now),
             None => self.explain_not_queued(&job).await?,
         };
@@ -186,9 +186,10 @@ impl Coordinator {
             request: accept.request,
             lease: self.flag_millis("lease_ms"),
         };
+        let offered_at = self.offered_at(claim.job);
         match self.store.claim(claim).await? {
             Claimed::Granted(job) => {
-                self.metrics.assigned(&job);
+                self.metrics.picked_up(&job, offered_at);
                 Ok(job)
             }
             Claimed::Lost(lost) => {

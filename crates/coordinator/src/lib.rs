@@ -6,18 +6,23 @@
 
 mod artifacts;
 mod claims;
+mod dispatch;
 mod error;
 mod factories;
 mod flags;
 mod fleet;
+mod hints;
 mod jobs;
 mod logs;
 mod merges;
 mod metrics;
 mod reconcile;
+mod self_select;
 mod tokens;
+mod topics;
 mod view;
 
+pub use dispatch::{Dispatched, Diverged, FactoryStream, Grant, ShadowReport, StreamEvent};
 pub use error::{Error, FieldProblem};
 pub use factories::{HeartbeatAnswer, Pruned};
 pub use flags::FlagValue;
@@ -25,19 +30,26 @@ pub use fleet::{Alert, AlertKind, FleetMetrics, ProductDepth};
 pub use jobs::{Accept, Directive, DryRun, Renewal, SubmitAnswer, SubmitRequest};
 pub use logs::LogPiece;
 pub use metrics::Metrics;
+pub use self_select::Candidate;
+pub use topics::{
+    Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, WorkerStream,
+};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_domain::FeedPos;
-use giga_ports::{Artifacts, Clock, Logs, Randomness, Store, StoreError, StoreReads};
+use giga_domain::{FeedPos, NodeId};
+use giga_ports::{Artifacts, Broker, Clock, Logs, Randomness, Store, StoreError, StoreReads, TopicStore};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::claims::ClaimAsk;
+use crate::dispatch::Dispatch;
 use crate::factories::Presence;
+use crate::hints::Hints;
 use crate::tokens::TokenCache;
+use crate::topics::TopicHub;
 use crate::view::FleetView;
 
 /// How often and how much; the defaults suit everyone but tests.
@@ -52,6 +64,10 @@ pub struct Options {
     pub sweep_limit: usize,
     /// Both tokens work for so long after a rotation.
     pub rotation_grace: Duration,
+    /// How long the lead lasts without a renewal, which comes at half of it.
+    pub lead_lease: Duration,
+    /// How long the broker has to bring an offer to a stream before it is looked for without it.
+    pub offer_grace: Duration,
 }
 
 impl Default for Options {
@@ -62,6 +78,8 @@ impl Default for Options {
             retention_every: Duration::from_hours(1),
             sweep_limit: 500,
             rotation_grace: Duration::from_mins(15),
+            lead_lease: Duration::from_secs(20),
+            offer_grace: Duration::from_millis(500),
         }
     }
 }
@@ -70,6 +88,8 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Ports {
     pub store: Arc<dyn Store>,
+    pub topics: Arc<dyn TopicStore>,
+    pub broker: Arc<dyn Broker>,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Randomness>,
     pub logs: Arc<dyn Logs>,
@@ -84,7 +104,11 @@ impl std::fmt::Debug for Ports {
 
 /// Everything that the control planes and the factories can ask for.
 pub struct Coordinator {
+    /// This very process: a restart is another node.
+    node: NodeId,
     store: Arc<dyn Store>,
+    topic_store: Arc<dyn TopicStore>,
+    broker: Arc<dyn Broker>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Randomness>,
     logs: Arc<dyn Logs>,
@@ -94,6 +118,9 @@ pub struct Coordinator {
     presence: Presence,
     tokens: TokenCache,
     metrics: Metrics,
+    hints: Hints,
+    topics: TopicHub,
+    dispatch: Dispatch,
     claims: mpsc::Sender<ClaimAsk>,
     /// Rung when the feed shows that something shipped.
     shipped: Notify,
@@ -112,13 +139,36 @@ impl std::fmt::Debug for Coordinator {
 impl Coordinator {
     /// Loads the fleet and starts the reconcilers; they run until [`Self::stop`].
     pub async fn start(ports: Ports, options: Options) -> Result<Arc<Self>, StoreError> {
+        let (coordinator, inbox) = Self::assemble(ports, options);
+        coordinator.refresh().await?;
+        coordinator.spawn_reconcilers(inbox);
+        Ok(coordinator)
+    }
+
+    /// Loads the fleet and serves claims; everything else happens when one of the `…_once` steps is called. For a
+    /// simulation, which decides itself what happens when.
+    pub async fn by_hand(ports: Ports, options: Options) -> Result<Arc<Self>, StoreError> {
+        let (coordinator, inbox) = Self::assemble(ports, options);
+        coordinator.refresh().await?;
+        coordinator.tasks.spawn(coordinator.clone().serve_claims(inbox.asked));
+        Ok(coordinator)
+    }
+
+    fn assemble(ports: Ports, options: Options) -> (Arc<Self>, Inbox) {
         let (claims, asked) = mpsc::channel(1024);
+        let (hints, hints_to_tell) = Hints::new(*ports.store.head().borrow());
         let coordinator = Arc::new(Self {
             view: FleetView::default(),
             presence: Presence::default(),
             tokens: TokenCache::default(),
             metrics: Metrics::new(),
+            hints,
+            topics: TopicHub::default(),
+            dispatch: Dispatch::default(),
+            node: new_node(&*ports.random),
             store: ports.store,
+            topic_store: ports.topics,
+            broker: ports.broker,
             clock: ports.clock,
             random: ports.random,
             logs: ports.logs,
@@ -130,9 +180,7 @@ impl Coordinator {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
-        coordinator.refresh().await?;
-        coordinator.spawn_reconcilers(asked);
-        Ok(coordinator)
+        (coordinator, Inbox { asked, hints_to_tell })
     }
 
     /// Ends the reconcilers and waits for what they have begun.
@@ -147,9 +195,14 @@ impl Coordinator {
         self.store.read()
     }
 
-    /// Changes when this process commits something: a hint to look at the feed again.
+    /// Changes when this process, or another one that could be heard, commits something: a hint to look at the feed
+    /// again.
     pub fn head(&self) -> watch::Receiver<FeedPos> {
-        self.store.head()
+        self.hints.head()
+    }
+
+    pub fn node(&self) -> &NodeId {
+        &self.node
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -164,4 +217,15 @@ impl Coordinator {
     pub fn store_stats(&self) -> giga_ports::store::StoreStats {
         self.store.stats()
     }
+}
+
+/// What the reconcilers take their work from.
+pub(crate) struct Inbox {
+    pub(crate) asked: mpsc::Receiver<ClaimAsk>,
+    pub(crate) hints_to_tell: mpsc::Receiver<giga_ports::broker::Hint>,
+}
+
+fn new_node(random: &dyn Randomness) -> NodeId {
+    let name = random.bytes()[..8].iter().fold("node-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+    name.parse().expect("hexadecimal digits are legal in a node id")
 }

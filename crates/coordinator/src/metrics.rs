@@ -1,11 +1,14 @@
 //! Counters and histograms of what happens; gauges are read from the fleet when somebody asks.
 
-use giga_domain::{Job, Stage};
+use giga_domain::{Job, Stage, Timestamp};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::dispatch::DispatchMetrics;
+use crate::topics::metrics::TopicMetrics;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ByProduct {
@@ -20,6 +23,8 @@ pub struct Metrics {
     pub(crate) lease_expiries: Counter,
     pub(crate) dead_letters: Counter,
     pub(crate) pickup_seconds: Histogram,
+    pub(crate) dispatch: DispatchMetrics,
+    pub(crate) topics: TopicMetrics,
 }
 
 impl Metrics {
@@ -32,6 +37,8 @@ impl Metrics {
             lease_expiries: Counter::default(),
             dead_letters: Counter::default(),
             pickup_seconds: Histogram::new(buckets),
+            dispatch: DispatchMetrics::new(),
+            topics: TopicMetrics::new(),
         }
     }
 
@@ -47,6 +54,8 @@ impl Metrics {
             "From being ready in the queue to being assigned",
             self.pickup_seconds.clone(),
         );
+        self.dispatch.register(registry);
+        self.topics.register(registry);
     }
 
     pub(crate) fn submitted(&self, job: &Job) {
@@ -57,6 +66,14 @@ impl Metrics {
         self.assigned.inc();
         if let Some(lease) = job.lease() {
             self.pickup_seconds.observe(lease.granted_at.since(job.enqueued_at).as_secs_f64());
+        }
+    }
+
+    /// A job that was on offer is held now.
+    pub(crate) fn picked_up(&self, job: &Job, offered_at: Option<Timestamp>) {
+        self.assigned(job);
+        if let (Some(lease), Some(offered_at)) = (job.lease(), offered_at) {
+            self.dispatch.pickup.observe(lease.granted_at.since(offered_at).as_secs_f64());
         }
     }
 

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use giga_domain::flag::FlagDef;
+use giga_domain::flag::{DELIVERY, FlagDef, delivery_of};
 use giga_domain::{
-    Event, EventKind, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId, Stage, State, Timestamp,
+    Delivery, DispatchSeq, Event, EventKind, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId,
+    Stage, State, Timestamp,
 };
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
@@ -18,6 +19,8 @@ use serde_json::Value;
 use crate::Coordinator;
 
 const PAGE: usize = 1_000;
+/// A factory that did not pick a job up is left out for it for so many times the span that it had.
+const LEFT_OUT_FOR: u32 = 3;
 
 #[derive(Default)]
 pub(crate) struct FleetView {
@@ -31,6 +34,8 @@ pub(crate) struct ViewState {
     /// `None` until the first load.
     cursor: Option<FeedPos>,
     pub(crate) queue: ReadyQueue,
+    /// Of queued jobs that were offered to somebody, whether that still holds or not.
+    offers: HashMap<JobId, DispatchSeq>,
     pub(crate) running: HashMap<JobId, Running>,
     grants: HashMap<(FactoryId, RequestId), JobId>,
     seats: HashMap<FactoryId, u32>,
@@ -50,6 +55,18 @@ pub(crate) struct Running {
     pub(crate) product: ProductId,
     request: RequestId,
     key: Option<String>,
+}
+
+/// Which part of the fleet a snapshot shows, and how.
+#[derive(Clone, Copy)]
+pub(crate) enum Whom<'a> {
+    Everyone,
+    /// These and nobody else, each of which counts as live: it is asking right now.
+    Asking(&'a HashSet<FactoryId>),
+    /// Those that the dispatcher makes offers to. What is on offer takes a seat already.
+    Targeted,
+    /// Those that poll while the dispatcher plans beside them.
+    Shadowed,
 }
 
 /// What a stretch of the feed says has to be looked at again.
@@ -102,6 +119,7 @@ impl Coordinator {
             }
             self.look_again(reads, changes).await?;
             self.view.lock().cursor = Some(cursor);
+            self.dispatch_sees(&events);
             if !more {
                 return Ok(());
             }
@@ -111,6 +129,8 @@ impl Coordinator {
     /// The first fill. The cursor is taken before the jobs are read, so nothing can slip in between.
     async fn load(&self, reads: &dyn StoreReads) -> Result<(), StoreError> {
         let cursor = reads.feed_head().await?;
+        let everything = Changes { factories: true, flags: true, tokens: true, ..Changes::default() };
+        self.look_again(reads, everything).await?;
         let mut after = None;
         loop {
             let page = reads.live_jobs(after, PAGE).await?;
@@ -124,8 +144,6 @@ impl Coordinator {
                 _ => break,
             }
         }
-        let everything = Changes { factories: true, flags: true, tokens: true, ..Changes::default() };
-        self.look_again(reads, everything).await?;
         self.view.lock().cursor = Some(cursor);
         Ok(())
     }
@@ -143,6 +161,8 @@ impl Coordinator {
             for id in ids.iter().filter(|id| !found.contains(id)) {
                 state.drop_job(*id);
             }
+            drop(state);
+            self.tell_of_merges(&jobs);
         }
         if changes.factories {
             let factories = reads.factories().await?;
@@ -151,11 +171,20 @@ impl Coordinator {
         if changes.flags {
             let flags = reads.flags().await?;
             self.view.lock().flags = flags.into_iter().collect();
+            self.wishes_changed();
         }
         if changes.tokens {
             self.tokens.clear();
         }
         Ok(())
+    }
+
+    /// Reads when each factory was last heard of: their heartbeats may go to another coordinator, and signs of life
+    /// are no events.
+    pub(crate) async fn look_for_signs_of_life(&self) -> Result<(), StoreError> {
+        let _turn = self.view.refreshing.lock().await;
+        let everyone = Changes { factories: true, ..Changes::default() };
+        self.look_again(self.store.read(), everyone).await
     }
 
     pub(crate) fn flag(&self, name: &str) -> Value {
@@ -170,36 +199,68 @@ impl Coordinator {
         self.view.lock().stale_after()
     }
 
-    /// The fleet as the scheduler wants it. `only` leaves out all but these factories, each of which counts as
-    /// live: it is asking right now.
-    pub(crate) fn snapshot(
-        &self,
-        state: &ViewState,
-        now: Timestamp,
-        only: Option<&HashSet<FactoryId>>,
-    ) -> Snapshot {
+    /// The fleet as the scheduler wants it.
+    pub(crate) fn snapshot(&self, state: &ViewState, now: Timestamp, whom: Whom<'_>) -> Snapshot {
         let stale_after = state.stale_after();
+        let asks = matches!(whom, Whom::Asking(_));
+        let mut snapshot = Snapshot {
+            factories: Vec::new(),
+            running_by_product: state.by_product.clone(),
+            running_by_key: state.by_key.clone(),
+        };
+        let mut on_offer: HashMap<&FactoryId, u32> = HashMap::new();
+        if matches!(whom, Whom::Targeted) {
+            for (to, job) in state.queue.on_offer() {
+                *on_offer.entry(to).or_default() += 1;
+                *snapshot.running_by_product.entry(job.product.clone()).or_default() += 1;
+                if let Some(concurrency) = &job.concurrency {
+                    let key = (job.product.clone(), concurrency.key.clone());
+                    *snapshot.running_by_key.entry(key).or_default() += 1;
+                }
+            }
+        }
         let view = |factory: &Factory| FactoryView {
             id: factory.id.clone(),
             state: factory.state,
             health: factory.advertised.health,
-            live: only.is_some()
-                || self.presence.last_seen(factory).is_some_and(|seen| now.since(seen) <= stale_after),
+            live: asks || self.heard_of(factory, now, stale_after),
+            asks,
             capabilities: factory.usable_capabilities(),
             products: factory.scope.products.clone(),
             repos: factory.advertised.repos.clone(),
             can_clone: factory.advertised.can_clone,
             seat_limit: factory.advertised.seat_limit,
-            seats_used: state.seats.get(&factory.id).copied().unwrap_or(0),
+            seats_used: state.seats.get(&factory.id).copied().unwrap_or(0)
+                + on_offer.get(&factory.id).copied().unwrap_or(0),
             load: self.presence.load(factory),
             cost_usd_micros_per_hour: factory.advertised.cost_usd_micros_per_hour,
         };
-        let wanted = |factory: &&Factory| only.is_none_or(|ids| ids.contains(&factory.id));
-        Snapshot {
-            factories: state.factories.values().filter(wanted).map(view).collect(),
-            running_by_product: state.by_product.clone(),
-            running_by_key: state.by_key.clone(),
-        }
+        let wanted = |factory: &&Factory| match whom {
+            Whom::Everyone => true,
+            Whom::Asking(ids) => ids.contains(&factory.id),
+            Whom::Targeted => state.is_targeted(factory),
+            Whom::Shadowed => state.wished_delivery(&factory.id) == Delivery::Shadow,
+        };
+        snapshot.factories = state.factories.values().filter(wanted).map(view).collect();
+        snapshot
+    }
+
+    /// When the queued job was put on offer, as far as the view knows it to be.
+    pub(crate) fn offered_at(&self, job: JobId) -> Option<Timestamp> {
+        let state = self.view.lock();
+        let (_, deadline) = state.queue.get(job)?.offered_to.as_ref()?;
+        Some(deadline.minus(state.flag_millis("pickup_ms")))
+    }
+
+    /// Whether the dispatcher would make offers to a factory that has not been heard of here for too long.
+    pub(crate) fn misses_a_target(&self, state: &ViewState, now: Timestamp) -> bool {
+        let stale_after = state.stale_after();
+        let mut targeted = state.factories.values().filter(|factory| state.is_targeted(factory));
+        targeted.any(|factory| !self.heard_of(factory, now, stale_after))
+    }
+
+    fn heard_of(&self, factory: &Factory, now: Timestamp, stale_after: Duration) -> bool {
+        self.presence.last_seen(factory).is_some_and(|seen| now.since(seen) <= stale_after)
     }
 }
 
@@ -231,8 +292,13 @@ async fn parents_of(reads: &dyn StoreReads, jobs: &[Job]) -> Result<HashMap<JobI
     Ok(parents.into_iter().filter_map(|job| Some((job.id, job.last_factory?))).collect())
 }
 
-/// A job as the scheduler sees it; `None` when it is not queued.
-pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>) -> Option<JobView> {
+/// A job as the scheduler sees it; `None` when it is not queued. `pickup` is the span that factories have for picking
+/// up what is offered to them.
+pub(crate) fn job_view(
+    job: &Job,
+    parents: &HashMap<JobId, FactoryId>,
+    pickup: Duration,
+) -> Option<JobView> {
     let State::Queued { ready_at, target, .. } = &job.state else { return None };
     let parent_ran_at = || job.spec.parent.and_then(|parent| parents.get(&parent).cloned());
     Some(JobView {
@@ -248,14 +314,21 @@ pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>) -> Option
         cost_cap_usd_micros: job.spec.budget.usd_micros,
         last_factory: job.last_factory.clone().or_else(parent_ran_at),
         offered_to: target.as_ref().map(|t| (t.factory.clone(), t.pickup_deadline)),
-        excluded: Vec::new(),
+        // Known from the job alone, so that every leader leaves out the same.
+        excluded: target
+            .iter()
+            .map(|t| (t.factory.clone(), t.pickup_deadline.plus(pickup * LEFT_OUT_FOR)))
+            .collect(),
     })
 }
 
 impl ViewState {
     pub(crate) fn put(&mut self, job: &Job, parents: &HashMap<JobId, FactoryId>) {
         self.drop_job(job.id);
-        if let Some(view) = job_view(job, parents) {
+        if let Some(view) = job_view(job, parents, self.flag_millis("pickup_ms")) {
+            if view.offered_to.is_some() {
+                self.offers.insert(job.id, job.dispatch_seq);
+            }
             self.queue.upsert(view);
         } else if let Some(lease) = job.lease() {
             let running = Running {
@@ -272,6 +345,7 @@ impl ViewState {
 
     pub(crate) fn drop_job(&mut self, id: JobId) {
         self.queue.remove(id);
+        self.offers.remove(&id);
         if let Some(running) = self.running.remove(&id) {
             self.count(&running, -1);
             self.grants.remove(&(running.factory, running.request));
@@ -294,12 +368,37 @@ impl ViewState {
         self.running.iter().filter(move |(_, running)| running.factory == *factory).map(|(id, _)| *id)
     }
 
-    fn flag(&self, name: &str) -> Value {
+    /// Jobs on offer to the factory now, with the number of each offer.
+    pub(crate) fn on_offer_to(&self, factory: &FactoryId, now: Timestamp) -> Vec<(JobId, DispatchSeq)> {
+        let live = |job: &&JobView| job.offered_to.as_ref().is_some_and(|(_, deadline)| *deadline > now);
+        let jobs = self.queue.offered_to(factory).filter(live);
+        jobs.filter_map(|job| Some((job.id, self.current_offer(job.id)?))).collect()
+    }
+
+    /// The number of the offer that the queued job was last put on.
+    pub(crate) fn current_offer(&self, job: JobId) -> Option<DispatchSeq> {
+        self.offers.get(&job).copied()
+    }
+
+    /// How jobs are meant to reach the factory: what is set for it, else what is set for the fleet.
+    pub(crate) fn wished_delivery(&self, factory: &FactoryId) -> Delivery {
+        let own = self.flags.get(&delivery_of(factory)).cloned();
+        let wished = own.unwrap_or_else(|| self.flag(DELIVERY));
+        wished.as_str().and_then(|mode| mode.parse().ok()).unwrap_or_default()
+    }
+
+    /// Whether the dispatcher may choose it: it works the way that it is meant to, and that way takes offers.
+    pub(crate) fn is_targeted(&self, factory: &Factory) -> bool {
+        let actual = factory.advertised.delivery.unwrap_or(Delivery::Poll);
+        actual.is_targeted() && actual == self.wished_delivery(&factory.id)
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Value {
         let default = || FlagDef::named(name).map_or(Value::Null, FlagDef::default_value);
         self.flags.get(name).cloned().unwrap_or_else(default)
     }
 
-    fn flag_millis(&self, name: &str) -> Duration {
+    pub(crate) fn flag_millis(&self, name: &str) -> Duration {
         Duration::from_millis(self.flag(name).as_u64().unwrap_or_default())
     }
 
@@ -308,7 +407,11 @@ impl ViewState {
     }
 
     pub(crate) fn set_flag(&mut self, name: &str, value: Value) {
-        self.flags.insert(name.to_owned(), value);
+        if value.is_null() {
+            self.flags.remove(name);
+        } else {
+            self.flags.insert(name.to_owned(), value);
+        }
     }
 }
 

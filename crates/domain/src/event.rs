@@ -47,6 +47,7 @@ event_kinds! {
     Unblocked = "job.unblocked", "Its deps are satisfied; it is queued.";
     Targeted = "job.targeted", "The scheduler offered it to a factory: `factoryId`, `dispatchSeq`.";
     Assigned = "job.assigned", "A claim won: `factoryId`, `leaseEpoch`.";
+    Diverged = "job.diverged", "In shadow mode the dispatcher would have sent it elsewhere: `routedTo`, `claimedBy`, `lagMs`.";
     Started = "job.started", "Its holder began to work.";
     Checkpointed = "job.checkpointed", "Its holder said where the work can be resumed.";
     ArtifactAdded = "job.artifact_added", "Its holder left a file: `artifactId`, `name`, `size`.";
@@ -75,6 +76,10 @@ event_kinds! {
     FactoryDeregistered = "factory.deregistered", "A factory is forgotten and its tokens are revoked.";
     TokenIssued = "token.issued", "A token was made: `tokenId`, `label`, and `role` or `factoryId`.";
     TokenRevoked = "token.revoked", "A token ended: `tokenId`, `label`, and `role` or `factoryId`.";
+    TopicPaused = "topic.paused", "A gate was closed: `topic`, or everything where it is missing. Nothing is handed out.";
+    TopicResumed = "topic.resumed", "A gate was opened: `topic`, or everything where it is missing.";
+    TopicRetried = "topic.retried", "An operator gave dead topic jobs another chance: `topic`, `count`.";
+    LeaderChanged = "dispatch.leader_changed", "Another coordinator dispatches from here on: `nodeId`, `term`.";
     FlagChanged = "flag.changed", "A flag has another value: `name`, `from`, `to`.";
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CapabilitySet, FactoryId, ProductId, Timestamp};
+use crate::{CapabilitySet, Delivery, FactoryId, ProductId, Timestamp};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -66,6 +66,9 @@ pub struct Advertised {
     /// Its own measure of how busy it is, 0 for idle; seats in use are counted apart from it.
     pub load: f64,
     pub health: Health,
+    /// How jobs reach it now: what it was told, or `poll` while that channel is down. `None` says nothing and polls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
     /// Dollars per hour in millionths, where its owner says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd_micros_per_hour: Option<u64>,

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::FactoryId;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlagType {
     Bool,
@@ -31,12 +33,32 @@ pub enum FlagError {
     BadValue { name: &'static str, given: String, wanted: String },
 }
 
+pub const DELIVERY: &str = "delivery";
+
 pub const FLAGS: &[FlagDef] = &[
     FlagDef {
         name: "strict",
         about: "Refuse a job that no factory could ever run, instead of accepting it with a warning",
         kind: FlagType::Bool,
         default: "false",
+    },
+    FlagDef {
+        name: DELIVERY,
+        about: "How jobs reach factories; `delivery.FACTORY` sets it for one factory",
+        kind: FlagType::Choice(&["poll", "shadow", "stream", "broker", "self_select"]),
+        default: "\"stream\"",
+    },
+    FlagDef {
+        name: "pickup_ms",
+        about: "How long a factory may take to pick up a job that was offered to it",
+        kind: FlagType::Integer { min: 250, max: 600_000 },
+        default: "10000",
+    },
+    FlagDef {
+        name: "topic_lease_ms",
+        about: "How long a topic job may run without a heartbeat of its worker",
+        kind: FlagType::Integer { min: 1_000, max: 3_600_000 },
+        default: "30000",
     },
     FlagDef {
         name: "lease_ms",
@@ -58,8 +80,19 @@ pub const FLAGS: &[FlagDef] = &[
     },
 ];
 
+/// The factory that `delivery.FACTORY` is about; `None` for every other name.
+pub fn factory_of(name: &str) -> Option<FactoryId> {
+    name.strip_prefix(DELIVERY).and_then(|rest| rest.strip_prefix('.')).and_then(|id| id.parse().ok())
+}
+
+/// The name of the flag that sets the delivery mode of this factory alone.
+pub fn delivery_of(factory: &FactoryId) -> String {
+    format!("{DELIVERY}.{factory}")
+}
+
 impl FlagDef {
     pub fn named(name: &str) -> Result<&'static Self, FlagError> {
+        let name = if factory_of(name).is_some() { DELIVERY } else { name };
         FLAGS.iter().find(|f| f.name == name).ok_or_else(|| FlagError::Unknown {
             name: name.chars().take(80).flat_map(char::escape_default).collect(),
             suggestion: crate::manifest::suggest(name, FLAGS.iter().map(|f| f.name)),
@@ -99,6 +132,18 @@ mod tests {
         for flag in FLAGS {
             assert_eq!(flag.check(&flag.default_value()), Ok(()), "{}", flag.name);
         }
+    }
+
+    #[test]
+    fn delivery_can_be_set_for_one_factory_and_nothing_else_can() {
+        let flag = FlagDef::named("delivery.mac-1.lan").unwrap();
+        assert_eq!(flag.name, "delivery");
+        let factory = factory_of("delivery.mac-1.lan").unwrap();
+        assert_eq!((factory.as_str(), delivery_of(&factory).as_str()), ("mac-1.lan", "delivery.mac-1.lan"));
+        for name in ["delivery.", "delivery..x", "lease_ms.mac-1", "deliveries.mac-1"] {
+            assert!(FlagDef::named(name).is_err(), "{name}");
+        }
+        assert_eq!(factory_of("delivery"), None);
     }
 
     #[test]

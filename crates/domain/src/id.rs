@@ -36,6 +36,15 @@ macro_rules! ulid_id {
                 Self(ulid::Ulid::from_parts(at.as_millis().max(0).cast_unsigned(), random))
             }
 
+            /// The same 128 bits, for stores that keep ids as numbers.
+            pub const fn as_u128(self) -> u128 {
+                self.0.0
+            }
+
+            pub const fn from_u128(bits: u128) -> Self {
+                Self(ulid::Ulid(bits))
+            }
+
             pub const MIN: Self = Self(ulid::Ulid(0));
             pub const MAX: Self = Self(ulid::Ulid(u128::MAX));
         }
@@ -182,6 +191,31 @@ text_id!(
     '_' | '-'
 );
 
+text_id!(
+    /// A named class of plain jobs, within a product.
+    TopicName,
+    "topic",
+    100,
+    "1 to 100 of a-z, A-Z, 0-9, `.`, `_`, `:` and `-`, starting with a letter or digit, without `..`",
+    '.' | '_' | '-' | ':'
+);
+text_id!(
+    /// A process that serves topics; it names itself.
+    WorkerId,
+    "worker id",
+    100,
+    "1 to 100 of a-z, A-Z, 0-9, `.`, `_`, `:` and `-`, starting with a letter or digit, without `..`",
+    '.' | '_' | '-' | ':'
+);
+text_id!(
+    /// One running coordinator; a restart is another node.
+    NodeId,
+    "node id",
+    64,
+    "1 to 64 of a-z, A-Z, 0-9, `.`, `_` and `-`, starting with a letter or digit, without `..`",
+    '.' | '_' | '-'
+);
+
 /// Counters that only rise. Each is its own type because mixing them up would compile otherwise.
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {
@@ -218,6 +252,10 @@ counter!(
 counter!(
     /// How many times a job was given a target; with the job id it is the broker's message id.
     DispatchSeq
+);
+counter!(
+    /// The fencing token of the dispatcher: every change of leader raises it. Whoever names an older one leads no more.
+    Term
 );
 counter!(
     /// An event's place in its job's history: 1, 2, 3, … without gaps, in commit order.

@@ -5,6 +5,7 @@
 
 pub mod artifact;
 pub mod capability;
+pub mod dispatch;
 pub mod event;
 pub mod factory;
 pub mod flag;
@@ -16,14 +17,17 @@ pub mod run;
 pub mod stage;
 pub mod time;
 pub mod token;
+pub mod topic;
 pub mod transition;
 
 pub use artifact::{Artifact, ArtifactKey, ArtifactName};
 pub use capability::{Capability, CapabilitySet};
+pub use dispatch::{Delivery, Leadership, Offer};
 pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};
 pub use id::{
-    ArtifactId, DispatchSeq, Epoch, EventSeq, FactoryId, FeedPos, JobId, ProductId, RequestId, Rev, TokenId,
+    ArtifactId, DispatchSeq, Epoch, EventSeq, FactoryId, FeedPos, JobId, NodeId, ProductId, RequestId, Rev,
+    Term, TokenId, TopicName, WorkerId,
 };
 pub use job::{
     Checkpoint, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Priority, Settled,

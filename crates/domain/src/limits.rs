@@ -6,6 +6,16 @@ pub const MANIFEST_BYTES: usize = 1024 * 1024;
 pub const REQUEST_BYTES: usize = 256 * 1024;
 /// The payload of a topic job.
 pub const TOPIC_PAYLOAD_BYTES: usize = 256 * 1024;
+/// One call about topic jobs, over REST or gRPC, with everything in it.
+pub const TOPIC_REQUEST_BYTES: usize = 16 * 1024 * 1024;
+/// Topic jobs in one enqueue call, results in one report, renewals in one heartbeat.
+pub const TOPIC_BATCH: usize = 1_000;
+/// Topics that one worker's stream may serve.
+pub const STREAM_TOPICS: usize = 100;
+/// Jobs that one worker may have at once.
+pub const IN_FLIGHT: u32 = 10_000;
+/// An offer on the broker.
+pub const OFFER_BYTES: usize = 4 * 1024;
 pub const NAME_CHARS: usize = 120;
 pub const CAPABILITIES: usize = 64;
 pub const DEPS: usize = 1_000;
@@ -17,6 +27,8 @@ pub const CHECKPOINT_BYTES: usize = 16 * 1024;
 pub const REASON_CHARS: usize = 4_000;
 pub const FACTORY_REPOS: usize = 2_000;
 pub const SEATS: u32 = 1_024;
+/// Jobs that one claim may name, and be granted.
+pub const CLAIM_JOBS: usize = 100;
 pub const PAGE_DEFAULT: usize = 50;
 pub const PAGE_MAX: usize = 500;
 /// The log of one run.

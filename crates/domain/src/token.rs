@@ -16,6 +16,8 @@ use crate::{FactoryId, ProductId, Timestamp, TokenId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// Serves topics: streams their jobs, keeps them and reports. Reads nothing.
+    Worker,
     /// Reads, nothing else.
     Viewer,
     /// Submits jobs and reads.
@@ -27,10 +29,11 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::Viewer, Self::Submitter, Self::Operator, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Worker, Self::Viewer, Self::Submitter, Self::Operator, Self::Admin];
 
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Worker => "worker",
             Self::Viewer => "viewer",
             Self::Submitter => "submitter",
             Self::Operator => "operator",

@@ -102,6 +102,12 @@ pub enum Command {
         factory: FactoryId,
         pickup_deadline: Timestamp,
     },
+    /// Shadow mode: the dispatcher would have chosen another factory than the one that claimed it.
+    Diverged {
+        routed_to: FactoryId,
+        claimed_by: FactoryId,
+        lag_ms: u64,
+    },
     Operator {
         action: OperatorAction,
         reason: Option<String>,
@@ -266,6 +272,15 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         }
         Command::Target { rev, factory, pickup_deadline } => {
             target(&mut next, *rev, factory, *pickup_deadline)?;
+        }
+        Command::Diverged { .. } if job.stage().is_terminal() => {}
+        Command::Diverged { routed_to, claimed_by, lag_ms } => {
+            let event =
+                NewEvent::new(EventKind::Diverged, format!("routed to {routed_to}, claimed by {claimed_by}"))
+                    .with("routedTo", routed_to.as_str())
+                    .with("claimedBy", claimed_by.as_str())
+                    .with("lagMs", *lag_ms);
+            next.note(event);
         }
         Command::Operator { action, reason } => operate(&mut next, *action, reason.as_deref(), now)?,
         Command::TakeMerge { factory, lease } => merge::take(&mut next, factory, *lease, now)?,

@@ -3,12 +3,15 @@
 #[cfg(test)]
 mod agent {
     mod child;
+    mod front;
     mod world;
 
     mod crash;
+    mod delivery;
     mod endings;
     mod hostile;
     mod life;
     mod many;
     mod requests;
+    mod streams;
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use giga_api::client::{Client, ClientOptions, JobQuery};
 use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, Job, JobId, OperatorAction, RunReport};
 use giga_factory::folder::{self, FolderConfig, FolderEvent, Place};
 use giga_server::ServerOptions;
-use giga_store::{BatchStore, MemoryBackend, Tuning};
+use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
 use giga_testkit::{ManualClock, SeededRandomness};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -37,6 +38,8 @@ impl World {
         let backend = MemoryBackend::new(clock.clone());
         let ports = Ports {
             store: Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap()),
+            topics: Arc::new(MemoryTopics::new(clock.clone())),
+            broker: Arc::new(Embedded::new()),
             clock,
             random: Arc::new(SeededRandomness::new(5)),
             logs: Arc::new(FolderLogs::new(temp.path().join("logs"))),

@@ -3,9 +3,13 @@
 //! No driver, no SQL, no HTTP: an implementation lives in its own crate and passes the suite in `giga-testkit`.
 
 pub mod blobs;
+pub mod broker;
 pub mod clock;
 pub mod store;
+pub mod topics;
 
 pub use blobs::{Artifacts, BlobError, Logs};
+pub use broker::{Broker, BrokerError};
 pub use clock::{Clock, Randomness};
 pub use store::{Store, StoreError, StoreReads};
+pub use topics::TopicStore;

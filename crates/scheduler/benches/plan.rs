@@ -192,6 +192,7 @@ impl Workload {
             state: FactoryState::Active,
             health: if random.below(20) == 0 { Health::Degraded } else { Health::Ok },
             live: true,
+            asks: false,
             capabilities: CapabilitySet::parse(tokens).expect("the tokens above are well formed"),
             products: Vec::new(),
             repos,

@@ -150,7 +150,12 @@ pub(crate) fn live_offer(job: &JobView, now: Timestamp) -> Option<&giga_domain::
     job.offered_to.as_ref().filter(|(_, deadline)| *deadline > now).map(|(to, _)| to)
 }
 
+/// A pickup that it missed counts against a factory until it shows that it is there: by asking for work itself. While
+/// the job is on offer to it nothing was missed yet.
 pub(crate) fn is_excluded(job: &JobView, factory: &FactoryView, now: Timestamp) -> bool {
+    if factory.asks || live_offer(job, now) == Some(&factory.id) {
+        return false;
+    }
     job.excluded.iter().any(|(id, until)| *id == factory.id && *until > now)
 }
 

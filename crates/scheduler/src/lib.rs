@@ -20,7 +20,7 @@ pub mod summary;
 
 pub use explain::{Blocker, Explanation, FactoryVerdict, Remedy, explain};
 pub use feasible::{Filter, Rejection};
-pub use plan::{Placement, Plan, Unplaced, plan};
+pub use plan::{Placement, Plan, Unplaced, plan, plan_offers};
 pub use preempt::preemption_victim;
 pub use queue::ReadyQueue;
 pub use routable::{MissingCapability, Unroutable, routable};

@@ -1,4 +1,4 @@
-//! The answer of a plan, and the one call that makes it.
+//! The answer of a plan, and the calls that make it.
 //!
 //! A plan never places what `feasible` would reject, never takes a seat, a concurrency key or a dollar twice, and never
 //! depends on the order in which jobs or factories were given. It changes nothing: queue and snapshot stay as they
@@ -9,7 +9,7 @@ use giga_domain::{FactoryId, JobId, Rev, Timestamp};
 use crate::feasible::Filter;
 use crate::fleet::Seats;
 use crate::score::Score;
-use crate::select::Planner;
+use crate::select::{Offered, Planner};
 use crate::{Policy, ReadyQueue, Snapshot};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,9 +40,31 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
 }
 
-/// Places up to `limit` jobs.
+/// Places up to `limit` jobs. One that is on offer is placed on the factory that it is on offer to, or nowhere.
 pub fn plan(queue: &ReadyQueue, snapshot: &Snapshot, now: Timestamp, policy: &Policy, limit: usize) -> Plan {
-    let mut planner = Planner::new(queue, snapshot, now, policy, Seats::AsTheyAre, None);
+    place(queue, snapshot, now, policy, limit, Offered::ToBeTaken)
+}
+
+/// The same for whoever makes offers: what is on offer already is left alone.
+pub fn plan_offers(
+    queue: &ReadyQueue,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    policy: &Policy,
+    limit: usize,
+) -> Plan {
+    place(queue, snapshot, now, policy, limit, Offered::LeftAlone)
+}
+
+fn place(
+    queue: &ReadyQueue,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    policy: &Policy,
+    limit: usize,
+    offered: Offered,
+) -> Plan {
+    let mut planner = Planner::new(queue, snapshot, now, policy, Seats::AsTheyAre, offered, None);
     while planner.plan.placements.len() < limit && planner.step() {}
     planner.plan
 }

@@ -4,7 +4,8 @@
 //! jobs and over a hundred thousand. The queue never reads a clock and never judges a job; jobs that must wait are
 //! set aside by the time until which they wait, and a plan looks only at those whose time has come.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, btree_map};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -138,6 +139,47 @@ impl ReadyQueue {
             self.unpark(&job);
             self.change_ready(shape_id, |ready| ready.insert((job.enqueued_at, id), job));
         }
+    }
+
+    /// Whether a job is there to be placed, as far as the queue was settled.
+    pub fn has_ready(&self) -> bool {
+        !self.products.is_empty()
+    }
+
+    /// When the next job joins the ready ones by the clock alone: its time comes, or its offer ends.
+    pub fn next_change(&self) -> Option<Timestamp> {
+        self.parked.first().map(|(until, _)| *until)
+    }
+
+    /// Jobs on offer, as far as the queue was settled, with the factory that each is on offer to.
+    pub fn on_offer(&self) -> impl Iterator<Item = (&FactoryId, &JobView)> {
+        self.offers.iter().flat_map(|(to, ids)| {
+            ids.iter().filter_map(|id| self.get(*id)).map(move |job| (to, job))
+        })
+    }
+
+    /// Those of them that are on offer to this factory.
+    pub fn offered_to(&self, factory: &FactoryId) -> impl Iterator<Item = &JobView> {
+        self.offers.get(factory).into_iter().flatten().filter_map(|id| self.get(*id))
+    }
+
+    /// Ready jobs by priority and age, of those shapes that `suits` says yes to. It is asked once per shape, so it may
+    /// look at what a shape has in common: product, priority, capabilities, repo, concurrency key and cost cap.
+    pub fn ready_in_order(&self, suits: impl Fn(&JobView) -> bool) -> impl Iterator<Item = &JobView> {
+        let shapes = self.shapes.values().filter(|shape| !shape.ready.is_empty() && suits(&shape.like));
+        let mut rows: Vec<_> = shapes.map(|shape| shape.ready.iter()).collect();
+        let key = |(age, job): (&AgeKey, &Arc<JobView>)| (job.priority.rank(), *age);
+        let mut next: BinaryHeap<_> = rows
+            .iter()
+            .enumerate()
+            .filter_map(|(row, jobs)| Some(Reverse((key(jobs.clone().next()?), row))))
+            .collect();
+        std::iter::from_fn(move || {
+            let Reverse((_, row)) = next.pop()?;
+            let (_, job) = rows[row].next()?;
+            next.extend(rows[row].clone().next().map(|first| Reverse((key(first), row))));
+            Some(&**job)
+        })
     }
 
     pub(crate) fn products(&self) -> impl Iterator<Item = (&ProductId, &Lanes)> {

@@ -17,7 +17,7 @@ use crate::order::{Turn, class, share_held};
 use crate::plan::{Placement, Plan, Unplaced};
 use crate::queue::{AgeKey, LaneId, Lanes, ShapeId};
 use crate::score::{self, Score, Terms};
-use crate::{JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
+use crate::{FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
 
 /// A plan in the making.
 pub(crate) struct Planner<'a> {
@@ -37,6 +37,14 @@ pub(crate) struct Planner<'a> {
     fits: Fits,
     placed_by_key: HashMap<(&'a ProductId, &'a str), u32>,
     unplaced_at: HashMap<(LaneId, Filter), usize>,
+}
+
+/// What a plan does with jobs that are on offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// Their factory may take them.
+    ToBeTaken,
+    LeftAlone,
 }
 
 /// A product that has jobs in the queue.
@@ -107,6 +115,7 @@ impl<'a> Planner<'a> {
         now: Timestamp,
         policy: &'a Policy,
         seats: Seats,
+        offered: Offered,
         skip: Option<JobId>,
     ) -> Self {
         let fleet = Fleet::new(snapshot, now, seats);
@@ -130,7 +139,11 @@ impl<'a> Planner<'a> {
         for (product, lanes) in queue.products() {
             planner.join(product, Some(lanes));
         }
-        let ids = snapshot.factories.iter().map(|f| &f.id);
+        let takers: &[FactoryView] = match offered {
+            Offered::ToBeTaken => &snapshot.factories,
+            Offered::LeftAlone => &[],
+        };
+        let ids = takers.iter().map(|f| &f.id);
         for (job, shape) in queue.parked_candidates(now, ids) {
             let at = planner.contender(&job.product);
             let source = Source::Single(queue.shape(shape).lane, job);

@@ -31,7 +31,7 @@ pub struct JobView {
     pub last_factory: Option<FactoryId>,
     /// A live offer: until the deadline only this factory may take it.
     pub offered_to: Option<(FactoryId, Timestamp)>,
-    /// Factories that recently failed to pick it up, each until when it is left out.
+    /// Factories that failed to pick it up, or will have when the offer ends, each until when it is left out.
     pub excluded: Vec<(FactoryId, Timestamp)>,
 }
 
@@ -42,6 +42,8 @@ pub struct FactoryView {
     pub health: Health,
     /// Within its heartbeat deadline.
     pub live: bool,
+    /// It asks for work right now, so that a pickup which it missed before says nothing.
+    pub asks: bool,
     /// Cut to its token's scope already.
     pub capabilities: CapabilitySet,
     /// Empty: every product.

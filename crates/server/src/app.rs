@@ -25,7 +25,8 @@ pub struct ServerOptions {
     pub longest_wait: Duration,
     /// How often a quiet event stream says that it is still there.
     pub keep_alive: Duration,
-    /// How often the feed is looked at while somebody waits, in case another coordinator wrote to it.
+    /// How often the feed is looked at while somebody waits, in case another coordinator wrote to it and its hint was
+    /// lost.
     pub look_every: Duration,
     /// How long a shutdown waits for requests in flight.
     pub drain: Duration,
@@ -40,7 +41,7 @@ impl Default for ServerOptions {
             ready_timeout: Duration::from_secs(2),
             longest_wait: Duration::from_mins(1),
             keep_alive: Duration::from_secs(10),
-            look_every: Duration::from_secs(5),
+            look_every: Duration::from_secs(30),
             drain: Duration::from_secs(10),
         }
     }

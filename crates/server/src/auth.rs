@@ -1,4 +1,5 @@
-//! The guard in front of every route: who is calling, may they, for which product, with which parameters.
+//! The guard in front of every route: who is calling, may they, for which product, with which parameters. gRPC calls
+//! are judged by the same functions.
 //!
 //! It knows routes only by their entry in the table, so a route without a rule cannot be reached. It never says
 //! whether a token was once valid, and never logs one.
@@ -39,7 +40,7 @@ pub(crate) async fn guard(
     Ok(next.run(request).await)
 }
 
-async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (given.next(), given.next()) else {
         return Err(Problem::unauthenticated(
@@ -62,7 +63,7 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem>
     }
 }
 
-fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
+pub(crate) fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
     let needed = match (access, &caller.who) {
         (Access::Public, _) | (Access::Factory | Access::RoleOrFactory(_), Who::Factory(_)) => return Ok(()),
         (Access::Role(least) | Access::RoleOrFactory(least), Who::User(role)) if *role >= least => {
@@ -71,11 +72,16 @@ fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
         (Access::Role(least) | Access::RoleOrFactory(least), _) => at_least(least),
         (Access::Factory, Who::User(_)) => "the token of the factory itself".to_owned(),
     };
+    Err(refused(&needed, caller))
+}
+
+/// In the same words for every call.
+pub(crate) fn refused(needed: &str, caller: &Caller) -> Problem {
     let has = match &caller.who {
         Who::User(role) => format!("this token has the role {}", role.as_str()),
         Who::Factory(factory) => format!("this is the token of factory {factory}"),
     };
-    Err(Problem::forbidden(format!("this call needs {needed}; {has}")))
+    Problem::forbidden(format!("this call needs {needed}; {has}"))
 }
 
 fn at_least(role: Role) -> String {
@@ -87,7 +93,7 @@ fn at_least(role: Role) -> String {
 
 /// Cuts the caller's products to the one that `x-product-id` names. A product outside the token's scope is refused
 /// in the same words whether or not it exists.
-fn narrow(scope: Scope, mut caller: Caller, headers: &HeaderMap) -> Result<Caller, Problem> {
+pub(crate) fn narrow(scope: Scope, mut caller: Caller, headers: &HeaderMap) -> Result<Caller, Problem> {
     if scope == Scope::Fleet && caller.products != Products::All {
         let own = caller.products.listed();
         return Err(Problem::forbidden(format!(

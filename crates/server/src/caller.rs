@@ -11,6 +11,9 @@ use giga_domain::{Actor, FactoryId, Job, JobId, ProductId, TokenId};
 use crate::app::App;
 use crate::problem::Problem;
 
+/// Where work goes whose sender may use every product and names none.
+pub(crate) const DEFAULT_PRODUCT: &str = "default";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Products {
     All,
@@ -91,6 +94,20 @@ impl Caller {
         match &self.who {
             Who::User(_) => Actor::Token(self.token.clone()),
             Who::Factory(factory) => Actor::Factory(factory.clone()),
+        }
+    }
+
+    /// The one product that the call is about: the header names it, or the token leaves no choice.
+    pub(crate) fn product(&self) -> Result<ProductId, Problem> {
+        match &self.products {
+            Products::All => {
+                DEFAULT_PRODUCT.parse().map_err(|_| Problem::internal("the default product is malformed"))
+            }
+            Products::Only(own) if own.len() == 1 => Ok(own[0].clone()),
+            Products::Only(_) => {
+                let own = self.products.listed();
+                Err(Problem::field("x-product-id", format!("say in this header which of {own} is meant")))
+            }
         }
     }
 

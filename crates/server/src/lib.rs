@@ -1,4 +1,4 @@
-//! REST, SSE and auth: the only crate that knows HTTP serving.
+//! REST, SSE, gRPC and auth: the only crate that knows HTTP serving.
 //!
 //! No route decides anything about a job: it checks who asks and what they sent, calls a use case of the coordinator
 //! and maps the answer. Routes, their auth rules and the OpenAPI document all come from one table (`routes::table`);
@@ -7,6 +7,7 @@
 mod app;
 mod auth;
 mod caller;
+mod grpc;
 mod handlers;
 mod live;
 mod observe;

@@ -147,6 +147,7 @@ fn tag(path: &str) -> &'static str {
         Some("claim" | "accept" | "fail") => "holders",
         Some("factories") => "factories",
         Some("events") => "events",
+        Some("topics" | "topic-gate") => "topics",
         Some("tokens" | "flags") => "administration",
         _ => "state",
     }

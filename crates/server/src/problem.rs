@@ -130,7 +130,10 @@ impl Problem {
         Self::new(Code::Internal, "something went wrong inside the coordinator; its log says what")
     }
 
-    #[cfg(test)]
+    pub(crate) const fn code(&self) -> Code {
+        self.code
+    }
+
     pub(crate) fn detail(&self) -> &str {
         &self.body.detail
     }
@@ -169,6 +172,10 @@ impl From<Error> for Problem {
                 Self::new(Code::Unroutable, detail)
             }
             Error::NotYours(_) => Self::new(Code::NotYours, error.to_string()),
+            Error::Broker(broker) => {
+                tracing::warn!(error = %broker, "the broker could not be reached");
+                Self::new(Code::Unavailable, "the broker cannot be reached just now; try again")
+            }
             Error::Blob(blob) => blob.into(),
             Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
         }
@@ -231,7 +238,8 @@ impl From<StoreError> for Problem {
                 tracing::warn!(error = %text, "the store could not be reached");
                 Self::new(Code::Unavailable, "the store cannot be reached just now; try again")
             }
-            StoreError::Broken { .. } => Self::internal(&text),
+            // Only the dispatcher has a term, and it does not speak HTTP.
+            StoreError::Broken { .. } | StoreError::StaleTerm { .. } => Self::internal(&text),
         }
     }
 }

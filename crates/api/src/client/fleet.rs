@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
-use crate::wire::{AlertList, EventPage, Flag, FlagList, FleetMetrics, SetFlagRequest};
+use crate::wire::{AlertList, EventPage, Flag, FlagList, FleetMetrics, SetFlagRequest, Shadow};
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
 
@@ -16,6 +16,10 @@ impl Client {
 
     pub async fn set_flag(&self, name: &str, value: Value) -> Result<Flag> {
         self.ask(Call::put(&["flags", name]).json(&SetFlagRequest { value })).await
+    }
+
+    pub async fn shadow(&self) -> Result<Shadow> {
+        self.ask(Call::get(&["shadow"])).await
     }
 
     pub async fn alerts(&self) -> Result<AlertList> {

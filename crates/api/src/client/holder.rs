@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    AppendLogAnswer, ClaimAnswer, ClaimMergeRequest, ClaimRequest, FailRequest, HeartbeatAnswer,
-    HeartbeatRequest, Job, MergeOrder, PatchRequest, QueueState, ReleaseRequest, RenewAnswer, RenewRequest,
-    ReportRequest, SettleMergeRequest,
+    AcceptRequest, AppendLogAnswer, Candidate, CandidateList, ClaimAnswer, ClaimManyAnswer,
+    ClaimMergeRequest, ClaimRequest, FailRequest, HeartbeatAnswer, HeartbeatRequest, Job, MergeOrder,
+    PatchRequest, QueueState, ReleaseRequest, RenewAnswer, RenewRequest, ReportRequest, SettleMergeRequest,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -26,6 +26,34 @@ impl Client {
         request: &ClaimRequest,
     ) -> std::result::Result<Option<ClaimAnswer>, ClientError> {
         self.ask_or_nothing(Call::post(&["claim"]).json(request).repeatable(true)).await
+    }
+
+    /// What is queued that this factory may be given, best first.
+    pub async fn candidates(
+        &self,
+        factory_id: &str,
+        limit: u32,
+    ) -> std::result::Result<Vec<Candidate>, ClientError> {
+        let call =
+            Call::get(&["candidates"]).query("factoryId", Some(factory_id)).query("limit", Some(limit));
+        let answer: Answer<CandidateList> = self.ask(call).await?;
+        Ok(answer.value.candidates)
+    }
+
+    /// A claim that says how many it wants at most (`max`), and which (`job_ids`).
+    pub async fn claim_many(
+        &self,
+        request: &ClaimRequest,
+    ) -> std::result::Result<Vec<ClaimAnswer>, ClientError> {
+        let call = Call::post(&["claim"]).json(request).repeatable(true);
+        Ok(self.ask_or_nothing::<ClaimManyAnswer>(call).await?.map_or_else(Vec::new, |answer| answer.grants))
+    }
+
+    /// Takes what an offer of the broker speaks of.
+    pub async fn accept(&self, request: &AcceptRequest) -> std::result::Result<ClaimAnswer, ClientError> {
+        let answer: Answer<ClaimAnswer> =
+            self.ask(Call::post(&["accept"]).json(request).repeatable(true)).await?;
+        Ok(answer.value)
     }
 
     pub async fn patch_job(&self, id: &str, request: &PatchRequest) -> Result<Job> {

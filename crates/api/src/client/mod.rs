@@ -11,6 +11,7 @@ mod follow;
 mod holder;
 mod jobs;
 mod sse;
+mod topics;
 mod transport;
 
 use std::ops::Deref;

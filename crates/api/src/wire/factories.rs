@@ -23,6 +23,10 @@ pub struct Factory {
     pub seat_limit: u32,
     pub seats_used: u32,
     pub load: f64,
+    /// How jobs should reach it: `poll`, `shadow`, `stream`, `broker` or `self_select`.
+    pub delivery: String,
+    /// How they do, as it last said.
+    pub actual_delivery: String,
     pub running: Vec<String>,
     pub enrolled_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,6 +85,10 @@ pub struct HeartbeatRequest {
     pub can_clone: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd_per_hour: Option<f64>,
+    /// How jobs reach it now, which may be less than what it was asked to do: `poll` while its stream is down. Absent
+    /// counts as `poll`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<String>,
 }
 
 fn ok() -> String {
@@ -99,7 +107,7 @@ pub enum RepoEntry {
 pub struct HeartbeatAnswer {
     pub heartbeat_interval_ms: u64,
     pub stale_after_ms: u64,
-    /// How jobs reach it: `poll`.
+    /// How jobs should reach it: `poll`, `shadow`, `stream`, `broker` or `self_select`.
     pub delivery: String,
     pub directives: Vec<String>,
 }

@@ -75,6 +75,31 @@ pub struct AlertList {
     pub alerts: Vec<Alert>,
 }
 
+/// How the dispatcher's plans compare with what polling did, for factories in shadow mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Shadow {
+    /// Claims where the plan would have sent the job; counted by the coordinator that leads, since it leads.
+    pub agreements: u64,
+    /// Claims elsewhere, since this coordinator started.
+    pub divergences: u64,
+    /// The last of them, newest first, cut to the caller's products.
+    pub recent: Vec<Divergence>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Divergence {
+    pub job_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product_id: Option<String>,
+    pub routed_to: String,
+    pub claimed_by: String,
+    /// From the plan to the claim.
+    pub lag_ms: u64,
+    pub at: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Readiness {

@@ -251,12 +251,52 @@ pub struct PlanAnswer {
     pub explanation: Explanation,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClaimRequest {
     pub factory_id: String,
     /// Repeating it after a lost reply returns the same grant.
     pub request_id: String,
+    /// The first of these that can be had, and no others; for a factory that chooses for itself. At most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub job_ids: Vec<String>,
+    /// With `jobIds`: up to so many of them at once. The answer is then `{grants}`, which may be empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+}
+
+/// What a claim with `max` was granted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ClaimManyAnswer {
+    pub grants: Vec<ClaimAnswer>,
+}
+
+/// What POST /api/fleet/claim answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "it stands in the document and is never kept")]
+pub enum ClaimOutcome {
+    One(ClaimAnswer),
+    Many(ClaimManyAnswer),
+}
+
+/// A queued job as a factory sees it that picks by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    pub job_id: String,
+    pub product_id: String,
+    pub priority: String,
+    /// All that a factory must have, `engine:<engine>` included.
+    pub capabilities: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+}
+
+/// Best first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CandidateList {
+    pub candidates: Vec<Candidate>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

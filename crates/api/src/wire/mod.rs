@@ -5,6 +5,7 @@ mod fleet;
 mod jobs;
 mod problem;
 mod tokens;
+mod topics;
 mod work;
 
 pub use factories::*;
@@ -12,4 +13,5 @@ pub use fleet::*;
 pub use jobs::*;
 pub use problem::*;
 pub use tokens::*;
+pub use topics::*;
 pub use work::*;

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IssueTokenRequest {
-    /// `admin`, `operator`, `submitter` or `viewer`.
+    /// `admin`, `operator`, `submitter`, `viewer`, or `worker`, which serves topics and reads nothing.
     pub role: String,
     /// Empty or absent: every product.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct IssueTokenAnswer {
 pub struct Token {
     pub id: String,
     pub label: String,
-    /// `admin`, `operator`, `submitter`, `viewer` or `factory`.
+    /// `admin`, `operator`, `submitter`, `viewer`, `worker` or `factory`.
     pub role: String,
     pub products: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

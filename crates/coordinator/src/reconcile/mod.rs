@@ -10,18 +10,20 @@ mod unblocker;
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
-
-use crate::Coordinator;
-use crate::claims::ClaimAsk;
+use crate::{Coordinator, Inbox};
 
 impl Coordinator {
-    pub(crate) fn spawn_reconcilers(self: &Arc<Self>, asked: mpsc::Receiver<ClaimAsk>) {
-        self.tasks.spawn(self.clone().serve_claims(asked));
+    pub(crate) fn spawn_reconcilers(self: &Arc<Self>, inbox: Inbox) {
+        self.tasks.spawn(self.clone().serve_claims(inbox.asked));
+        self.tasks.spawn(self.clone().watch_commits());
+        self.tasks.spawn(self.clone().tell_hints(inbox.hints_to_tell));
+        self.tasks.spawn(self.clone().hear_hints());
         self.tasks.spawn(self.clone().follow());
         self.tasks.spawn(self.clone().reap());
         self.tasks.spawn(self.clone().unblock());
         self.tasks.spawn(self.clone().keep_presence());
         self.tasks.spawn(self.clone().retain());
+        self.spawn_topics();
+        self.spawn_dispatch();
     }
 }

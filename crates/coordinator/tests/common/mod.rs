@@ -10,19 +10,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports, SubmitAnswer, SubmitRequest};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Actor, CapabilitySet, FactoryId, Holder, HolderAction, Job, JobId, RequestId, RunReport, Stage,
+    Actor, CapabilitySet, Delivery, FactoryId, Holder, HolderAction, Job, JobId, RequestId, RunReport, Stage,
 };
 use giga_ports::Store;
-use giga_store::{BatchStore, MemoryBackend, Tuning};
+use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
 use giga_testkit::{ManualClock, SeededRandomness};
 
 pub struct Fleet {
     pub clock: Arc<ManualClock>,
     pub store: Arc<dyn Store>,
+    pub broker: Embedded,
     pub coordinator: Arc<Coordinator>,
     pub ports: Ports,
     _folder: tempfile::TempDir,
@@ -42,20 +44,39 @@ pub fn request(id: impl AsRef<str>) -> RequestId {
 
 impl Fleet {
     pub async fn start() -> Self {
-        let clock = Arc::new(ManualClock::default());
-        let backend = MemoryBackend::new(clock.clone());
-        let store: Arc<dyn Store> = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
-        let random = Arc::new(SeededRandomness::new(7));
-        let folder = tempfile::tempdir().unwrap();
-        let ports = Ports {
-            store: store.clone(),
-            clock: clock.clone(),
-            random,
-            logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
-            artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
-        };
+        let (clock, store, broker, ports, folder) = world().await;
         let coordinator = Coordinator::start(ports.clone(), Options::default()).await.unwrap();
-        Self { clock, store, coordinator, ports, _folder: folder }
+        Self { clock, store, broker, coordinator, ports, _folder: folder }
+    }
+
+    /// Nothing happens by itself: the test calls the steps.
+    pub async fn by_hand() -> Self {
+        let (clock, store, broker, ports, folder) = world().await;
+        let coordinator = Coordinator::by_hand(ports.clone(), Options::default()).await.unwrap();
+        Self { clock, store, broker, coordinator, ports, _folder: folder }
+    }
+
+    /// Another coordinator on the same store and broker.
+    pub async fn another_by_hand(&self) -> Arc<Coordinator> {
+        Coordinator::by_hand(self.ports.clone(), Options::default()).await.unwrap()
+    }
+
+    /// A factory that says it is reached this way.
+    pub async fn factory_by(&self, delivery: Delivery, id: &str, seats: u32) -> FactoryId {
+        let id = factory_id(id);
+        self.coordinator.enroll(id.clone(), FactoryScope::default(), operator()).await.unwrap();
+        self.reached_by(&id, delivery, seats).await;
+        id
+    }
+
+    /// Its heartbeat, in which it says how it is reached now.
+    pub async fn reached_by(&self, id: &FactoryId, delivery: Delivery, seats: u32) {
+        let says = Advertised { delivery: Some(delivery), ..advertised(&[], seats) };
+        self.coordinator.heartbeat(id.clone(), says).await.unwrap();
+    }
+
+    pub async fn set_flag(&self, name: &str, value: impl Into<serde_json::Value>) {
+        self.coordinator.set_flag(name, value.into(), operator()).await.unwrap();
     }
 
     pub async fn factory(&self, id: &str, capabilities: &[&str], seats: u32) -> FactoryId {
@@ -117,4 +138,22 @@ pub fn advertised(capabilities: &[&str], seats: u32) -> Advertised {
         can_clone: true,
         ..Advertised::default()
     }
+}
+
+async fn world() -> (Arc<ManualClock>, Arc<dyn Store>, Embedded, Ports, tempfile::TempDir) {
+    let clock = Arc::new(ManualClock::default());
+    let backend = MemoryBackend::new(clock.clone());
+    let store: Arc<dyn Store> = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
+    let broker = Embedded::with_clock(clock.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let ports = Ports {
+        store: store.clone(),
+        topics: Arc::new(MemoryTopics::new(clock.clone())),
+        broker: Arc::new(broker.clone()),
+        clock: clock.clone(),
+        random: Arc::new(SeededRandomness::new(7)),
+        logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
+        artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
+    };
+    (clock, store, broker, ports, folder)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use giga_domain::FactoryId;
 
+use super::BrokerDoor;
 use crate::engines::{EnginesConfig, Watchdog};
 use crate::forge::Forge;
 use crate::workspace::GitPolicy;
@@ -24,6 +25,8 @@ pub struct AgentConfig {
     pub git: GitPolicy,
     /// Where results are shown as pull requests; plain git remotes have none.
     pub forge: Arc<dyn Forge>,
+    /// Where its offers can be read, for the delivery mode `broker`.
+    pub broker: Option<Arc<dyn BrokerDoor>>,
     pub watchdog: Watchdog,
     /// How often running work is saved where it can be resumed.
     pub checkpoint_every: Duration,

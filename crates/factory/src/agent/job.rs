@@ -10,6 +10,7 @@ use giga_api::wire::{
     Checkpoint, ClaimAnswer, FailRequest, PatchRequest, ReleaseRequest, ReportRequest, RunReport,
 };
 use giga_domain::FailReason;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::ending::{Ending, RunFailure};
@@ -42,10 +43,22 @@ impl Place {
 }
 
 /// Runs the job to its end. Never fails: what goes wrong is the job's ending.
-pub(super) async fn run(shared: Arc<Shared>, grant: ClaimAnswer, drain: CancellationToken) {
+pub(super) async fn run(shared: Arc<Shared>, grant: ClaimAnswer, seat: Option<OwnedSemaphorePermit>) {
     let held = Held::of(&grant);
     let done = CancellationToken::new();
-    let keeper = LeaseKeeper::start(shared.client.clone(), held.clone(), &drain, done.clone());
+    let keeper = LeaseKeeper::start(shared.client.clone(), held.clone(), &shared.drain, done.clone());
+    // Until everything of this job is cleared away.
+    let _seat = match seat {
+        Some(seat) => seat,
+        None => match seat_for(&shared, &keeper).await {
+            Ok(seat) => seat,
+            Err(ending) => {
+                last_word(&shared, &held, ending, None).await;
+                done.cancel();
+                return;
+            }
+        },
+    };
     let log = match RunLog::create(&shared.base.join("logs"), &held) {
         Ok(log) => log,
         Err(error) => {
@@ -65,6 +78,15 @@ pub(super) async fn run(shared: Arc<Shared>, grant: ClaimAnswer, drain: Cancella
     let (ending, place) = run.work().await;
     run.finish(ending, place, ship_done, shipping).await;
     done.cancel();
+}
+
+/// The lease is kept meanwhile; whatever ends it ends the wait.
+async fn seat_for(shared: &Shared, keeper: &LeaseKeeper) -> Result<OwnedSemaphorePermit, Ending> {
+    tokio::select! {
+        biased;
+        () = keeper.stop.cancelled() => Err(keeper.stopped()),
+        seat = shared.seats.clone().acquire_owned() => Ok(seat.expect("seats are never closed")),
+    }
 }
 
 struct JobRun<'a> {
@@ -108,7 +130,7 @@ impl JobRun<'_> {
             self.shared.workspace.checkout(work.job, work.epoch, &source, work.checkpoint.as_ref());
         let tree = tokio::select! {
             tree = checkout => tree?,
-            () = self.keeper.stop.cancelled() => return Err(self.stopped()),
+            () = self.keeper.stop.cancelled() => return Err(self.keeper.stopped()),
         };
         let start = match tree.start() {
             Start::Fresh => "a fresh work folder",
@@ -117,10 +139,6 @@ impl JobRun<'_> {
         };
         self.log.say(&format!("{repo}: {start}"));
         Ok(Place::Repo(Box::new(tree)))
-    }
-
-    fn stopped(&self) -> Ending {
-        Ending::Stopped(self.keeper.cause().unwrap_or(StopCause::LeaseLost))
     }
 
     async fn start(&self) -> Result<(), Ending> {
@@ -143,7 +161,7 @@ impl JobRun<'_> {
         // A checkpoint under way is finished: a git that is cut off leaves its locks in the mirror.
         let (report, ()) = tokio::join!(engine, self.save_now_and_then(place, saving.clone()));
         match report.outcome {
-            EngineOutcome::Stopped => return self.stopped(),
+            EngineOutcome::Stopped => return self.keeper.stopped(),
             EngineOutcome::Failed(failure) => {
                 self.log.say(&format!("the engine failed: {failure}"));
                 return Ending::Failed(failure.into());
@@ -204,7 +222,7 @@ impl JobRun<'_> {
         let report = self.run_engine(&*work.shell, request).await;
         match report.outcome {
             EngineOutcome::Succeeded => None,
-            EngineOutcome::Stopped => Some(self.stopped()),
+            EngineOutcome::Stopped => Some(self.keeper.stopped()),
             EngineOutcome::Failed(failure) => {
                 let detail = format!("`{command}`: {}", failure.detail);
                 self.log.say(&format!("verify failed: {detail}"));
@@ -270,7 +288,7 @@ impl JobRun<'_> {
     /// Asks before anything leaves this machine: an agent that was frozen finds its engine done and its lease gone.
     async fn confirm_hold(&self) -> Result<(), Ending> {
         if self.keeper.stop.is_cancelled() {
-            return Err(self.stopped());
+            return Err(self.keeper.stopped());
         }
         match self.shared.client.renew(&self.held.job, self.held.epoch).await {
             Ok(_) => Ok(()),

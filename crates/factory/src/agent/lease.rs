@@ -12,6 +12,8 @@ use giga_domain::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::ending::Ending;
+
 /// Why work was stopped before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopCause {
@@ -86,8 +88,9 @@ impl LeaseKeeper {
         self.stop.cancel();
     }
 
-    pub(super) fn cause(&self) -> Option<StopCause> {
-        self.cause.get().copied()
+    /// How a job ends that was stopped.
+    pub(super) fn stopped(&self) -> Ending {
+        Ending::Stopped(self.cause.get().copied().unwrap_or(StopCause::LeaseLost))
     }
 }
 

@@ -1,31 +1,51 @@
 //! Merges what has shipped, on the coordinator's order and no other: the order names job, epoch and commit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use giga_api::client::ClientError;
 use giga_api::wire::{ClaimMergeRequest, MergeOrder as Order, SettleMergeRequest};
-use giga_domain::Epoch;
+use giga_domain::{Delivery, Epoch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Shared, intake, requests};
 use crate::workspace::{MergeOrder, MergeOutcome, WorkspaceError};
 
+/// While a stream brings the news, a look for what no news was made of: an order whose carrier died, or a word that
+/// was lost.
+const ANYWAY: Duration = Duration::from_mins(5);
+
 /// Beside the jobs and without a seat: what has shipped must not wait for what is being built.
 pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut actual = shared.ways.actual.subscribe();
     let mut known = None;
-    while !stop.is_cancelled() {
-        let looked = async {
-            // Read before the orders: what changes after it opens the gate.
-            let version = intake::gate(&shared, known, &stop).await?;
-            take(&shared).await.map(|()| version)
+    loop {
+        let streaming = *actual.borrow_and_update() == Delivery::Stream;
+        // Waited for before the orders are looked at: what changes after it ends the next wait.
+        let waited = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            // Another way of hearing: whatever was said in between was heard by nobody.
+            _ = actual.changed() => Ok(None),
+            () = shared.merges.notified() => Ok(known),
+            () = tokio::time::sleep(intake::jittered(ANYWAY)), if streaming => Ok(known),
+            version = intake::gate(&shared, known, &stop), if !streaming => version,
         };
-        match looked.await {
+        // Never cut short: an order that was taken is carried out.
+        let looked = match waited {
+            Ok(version) => take(&shared).await.map(|()| version),
+            Err(error) => Err(error),
+        };
+        match looked {
             Ok(version) => known = version,
             Err(error) => {
                 tracing::debug!(%error, "the coordinator could not be asked for merges");
                 tokio::select! {
-                    () = stop.cancelled() => {}
+                    () = stop.cancelled() => return,
                     () = tokio::time::sleep(intake::AFTER_A_FAILURE) => {}
+                }
+                if streaming {
+                    shared.merges.notify_one();
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! The agent loop: says what the machine has, takes jobs up to its seats, and leaves in good order.
 //!
 //! ```text
-//! enrol ▶ look at the machine ▶ settle what a crash left ▶ ┌ heartbeats, on their own
-//!                                                         ├ gate (long poll) ▶ claims ▶ one task per job
-//!                                                         ├ gate (long poll) ▶ merge orders
+//! enrol ▶ look at the machine ▶ settle what a crash left ▶ ┌ heartbeats, on their own ▶ how jobs should come
+//!                                                         ├ intake (poll, stream, broker, …) ▶ one task per job
+//!                                                         ├ news, or the gate (long poll) ▶ merge orders
 //!                                                         └ now and then: clean up
 //! SIGTERM ▶ nothing new ▶ each job: stop, checkpoint, release ▶ gone
 //! ```
@@ -28,6 +28,7 @@ mod sweep;
 pub use config::AgentConfig;
 pub use enroll::take_over;
 pub use error::AgentError;
+pub use intake::BrokerDoor;
 pub use sweep::{CoordinatorsWord, DISK_FLOOR_BYTES};
 
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ use std::time::Duration;
 
 use giga_api::client::Client;
 use giga_domain::{CapabilitySet, FactoryId};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -46,6 +47,9 @@ use crate::workspace::Workspace;
 
 /// How long an engine may take to say whether it is ready.
 const PREFLIGHT: Duration = Duration::from_secs(20);
+/// How long running jobs wait for the intake to end. A coordinator that is told of free seats while it still believes
+/// that this factory listens would fill them again.
+const INTAKE_ENDS: Duration = Duration::from_secs(3);
 
 /// What every task of the agent needs.
 struct Shared {
@@ -66,8 +70,20 @@ struct Shared {
     /// Never to be shown, whatever an engine prints.
     secrets: Vec<Secret>,
     jobs: TaskTracker,
+    running: intake::Running,
+    /// Ends every job in good order, after the intake has ended.
+    drain: CancellationToken,
+    ways: intake::Ways,
+    streams: intake::Streams,
+    broker: Option<Arc<dyn BrokerDoor>>,
     /// The coordinator has heard of something new that this factory can do.
     news: Notify,
+    /// There may be merge orders.
+    merges: Notify,
+    /// The next heartbeat's answer may say something new.
+    beat: Notify,
+    /// Held by the heartbeat that is under way.
+    beating: Mutex<()>,
 }
 
 /// Runs until `stop`, then drains: every running job is saved, released and left to others.
@@ -108,9 +124,21 @@ pub async fn run_and_tell(
         seats: Arc::new(Semaphore::new(config.seats as usize)),
         watchdog: config.watchdog,
         checkpoint_every: config.checkpoint_every,
-        secrets: std::iter::once(token).chain(config.enroll_with).map(Secret::new).collect(),
+        secrets: [Some(token.clone()), config.enroll_with, config.broker.as_ref().and_then(|b| b.secret())]
+            .into_iter()
+            .flatten()
+            .map(Secret::new)
+            .collect(),
         jobs: TaskTracker::new(),
+        running: intake::Running::default(),
+        drain: if config.once { stop.clone() } else { CancellationToken::new() },
+        ways: intake::Ways::default(),
+        streams: intake::Streams { url: config.url, token },
+        broker: config.broker,
         news: Notify::new(),
+        merges: Notify::new(),
+        beat: Notify::new(),
+        beating: Mutex::default(),
     });
     recover::settle_leftovers(&shared).await;
     // The first one is waited for: without it nothing can be claimed.
@@ -121,11 +149,16 @@ pub async fn run_and_tell(
         ready();
     }
     let taken = if config.once {
-        intake::once(&shared, &stop).await
+        intake::once(&shared).await
     } else {
         let merging = tokio::spawn(merges::keep(shared.clone(), stop.clone()));
+        let _late = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(drain_late(
+            stop.clone(),
+            shared.drain.clone(),
+        )));
         let taken = intake::forever(&shared, &stop).await;
         stop.cancel();
+        shared.drain.cancel();
         let _ = merging.await;
         taken
     };
@@ -134,4 +167,11 @@ pub async fn run_and_tell(
     stop.cancel();
     let _ = tokio::join!(beating, sweeping);
     taken
+}
+
+/// For an intake that cannot end in time, such as one that waits for a coordinator that hangs.
+async fn drain_late(stop: CancellationToken, drain: CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(INTAKE_ENDS).await;
+    drain.cancel();
 }

@@ -10,12 +10,13 @@ use std::time::Duration;
 use giga_api::client::{Client, ClientOptions, Idempotency, Signal};
 use giga_api::wire::{Job, Run};
 use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
-use giga_domain::{Actor, Timestamp};
+use giga_domain::{Actor, Delivery, Timestamp};
 use giga_factory::agent::{self, AgentConfig, AgentError};
 use giga_factory::engines::{EnginesConfig, Watchdog};
 use giga_factory::workspace::{GitPolicy, Workspace};
-use giga_ports::Clock;
+use giga_ports::{Broker, Clock};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
 use giga_testkit::SeededRandomness;
@@ -26,8 +27,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Nothing here takes this long unless it is broken.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) const LEASE_MS: u64 = 2_000;
+/// For what nobody tells of.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 struct RealClock;
@@ -44,18 +47,24 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) admin: String,
     pub(crate) url: String,
-    coordinator: Arc<Coordinator>,
+    pub(crate) coordinator: Arc<Coordinator>,
     shutdown: CancellationToken,
 }
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_on(Arc::new(Embedded::new())).await
+    }
+
+    pub(crate) async fn start_on(broker: Arc<dyn Broker>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(RealClock);
         let url = format!("sqlite:{}", folder.path().join("giga.db").display());
-        let store = giga_store::open(&url, clock.clone(), Tuning::default()).await.unwrap();
+        let stores = giga_store::open(&url, clock.clone(), Tuning::default()).await.unwrap();
         let ports = Ports {
-            store,
+            store: stores.jobs,
+            topics: stores.topics,
+            broker,
             clock,
             random: Arc::new(SeededRandomness::new(3)),
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
@@ -121,6 +130,7 @@ impl World {
             watchdog: Watchdog { kill_grace: Duration::from_millis(500), ..Watchdog::default() },
             checkpoint_every: Duration::from_millis(200),
             can_clone: false,
+            broker: None,
             once: false,
         }
     }
@@ -194,6 +204,46 @@ impl World {
 
     pub(crate) async fn log(&self, id: &str, epoch: Option<u64>) -> String {
         self.client.log(id, epoch, 0, Duration::ZERO).await.map_or_else(|e| e.to_string(), |p| p.text.clone())
+    }
+
+    pub(crate) async fn set_flag(&self, name: &str, value: serde_json::Value) {
+        self.coordinator.set_flag(name, value, Actor::system("test")).await.unwrap();
+    }
+
+    /// As soon as the factory has said that jobs reach it so.
+    pub(crate) async fn until_delivered_by(&self, factory: &str, mode: Delivery) {
+        let id = factory.parse().unwrap();
+        let mut said = None;
+        let waited = tokio::time::timeout(PATIENCE, async {
+            while said != Some(mode) {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                let known = self.coordinator.reads().factory(&id).await.unwrap();
+                said = known.and_then(|factory| factory.advertised.delivery);
+            }
+        });
+        assert!(waited.await.is_ok(), "{factory} says {said:?}, not {mode:?}");
+    }
+
+    /// How often a route has answered, whatever it answered.
+    pub(crate) async fn answered(&self, route: &str) -> u64 {
+        let text = reqwest::get(format!("{}/metrics", self.url)).await.unwrap().text().await.unwrap();
+        let wanted = format!("route=\"{route}\"");
+        let counted = text.lines().filter(|line| line.contains(&wanted));
+        counted.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
+    pub(crate) async fn until_answered(&self, route: &str, count: u64) {
+        let waited = tokio::time::timeout(PATIENCE, async {
+            while self.answered(route).await < count {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{route} was not asked {count} times");
+    }
+
+    /// When the lease ends, where there is one.
+    pub(crate) async fn lease_of(&self, id: &str) -> Option<Timestamp> {
+        self.job(id).await.lease.map(|lease| lease.expires_at.parse().unwrap())
     }
 
     /// A pipe that a script waits at until the test writes to it.

@@ -74,6 +74,9 @@ pub(crate) struct RunArgs {
     pub(crate) base: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
+    /// Where it reads its offers when jobs are delivered by `broker`: nats://HOST or tls://HOST [env: GIGA_BROKER]
+    #[arg(long, value_name = "URL")]
+    pub(crate) broker: Option<String>,
     /// Take one job, or find none, and leave
     #[arg(long)]
     pub(crate) once: bool,

@@ -89,6 +89,9 @@ The factories are called local-1, local-2, …; they end with this command, howe
 Examples:
   giga serve
   giga serve --store postgres://giga@db/giga --listen 0.0.0.0:7717 --log-format json
+  giga serve --store postgres://giga@db/giga --broker nats://nats:4222
+
+Several coordinators may share one PostgreSQL: each takes calls and streams, one of them dispatches.
 
 The first start writes an admin token to DIR/admin.token. When it is ready, it says so on stdout:
   ready http://127.0.0.1:7717")]
@@ -147,6 +150,9 @@ Examples:
 A file in DIR/inbox becomes a job and moves through building, review, testing, shipped and failed as
 its stage does. A file that is refused goes to failed with the reasons beside it.")]
     Inbox(InboxArgs),
+    /// Measure this build on this machine
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Settings and where each of them comes from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -194,6 +200,10 @@ pub(crate) struct ServeArgs {
     /// sqlite:PATH, postgres://USER@HOST/DB or memory: [env: GIGA_STORE] [default: DIR/giga.db]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// embedded:, postgres://USER@HOST/DB or nats://HOST [env: GIGA_BROKER] [default: the store, where it is
+    /// PostgreSQL, else embedded:]
+    #[arg(long, value_name = "URL")]
+    pub(crate) broker: Option<String>,
     /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
@@ -235,6 +245,60 @@ pub(crate) struct FeedArgs {
     /// What came after this position [default: the latest, or with -f what comes]
     #[arg(long, value_name = "POS")]
     pub(crate) after: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Topics and scored jobs, end to end: real processes, gRPC, PostgreSQL and SQLite, a peer beside them
+    #[command(after_help = "\
+Examples:
+  giga bench dispatch --quick
+  giga bench dispatch --store postgres://postgres@127.0.0.1/postgres --peer benches/peers/graphile-worker
+  giga bench dispatch --only topics --only peer
+
+It makes databases of its own on that server and drops them. Nothing else should run meanwhile;
+`cargo xtask bench dispatch` does it all beside a private PostgreSQL.")]
+    Dispatch(BenchDispatchArgs),
+    /// One worker process of a benchmark
+    #[command(hide = true)]
+    Worker(BenchWorkerArgs),
+    /// One factory of a benchmark that does nothing with its jobs but report them
+    #[command(hide = true)]
+    Factory(BenchFactoryArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchDispatchArgs {
+    /// A PostgreSQL on which databases may be made [env: DATABASE_URL] [default: SQLite alone]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// The folder of the peer, its packages installed with `npm ci`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) peer: Option<PathBuf>,
+    /// Only this part; several may be named
+    #[arg(long, value_name = "PART", value_parser = ["topics", "idle", "backlog", "fleet", "peer", "sqlite"])]
+    pub(crate) only: Vec<String>,
+    /// Small sizes, one run each: whether it works, not how fast it is
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchWorkerArgs {
+    #[arg(long, default_value = "bench")]
+    pub(crate) name: String,
+    #[arg(long, default_value_t = 1)]
+    pub(crate) streams: usize,
+    #[arg(long)]
+    pub(crate) tell_each: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchFactoryArgs {
+    #[arg(long)]
+    pub(crate) id: String,
+    #[arg(long, default_value_t = 4)]
+    pub(crate) seats: u32,
 }
 
 #[derive(Debug, Subcommand)]

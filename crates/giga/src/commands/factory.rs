@@ -89,8 +89,17 @@ fn condition(factory: &Factory) -> Cell {
     }
 }
 
+/// How jobs reach it, and how they should where that is another way.
+fn delivery(factory: &Factory) -> String {
+    if factory.delivery == factory.actual_delivery {
+        factory.delivery.clone()
+    } else {
+        format!("{} (wished: {})", factory.actual_delivery, factory.delivery)
+    }
+}
+
 fn table(factories: &[Factory], output: &Output) -> String {
-    let mut table = Columns::new(&["FACTORY", "STATE", "SEATS", "LOAD", "CAPABILITIES~", "REPOS~", "SEEN"]);
+    let mut table = Columns::new(&["FACTORY", "STATE", "SEATS", "LOAD", "DELIVERY", "CAPABILITIES~", "REPOS~", "SEEN"]);
     for factory in factories {
         let repos: Vec<String> = factory.repos.iter().map(|repo| repo.name.clone()).collect();
         table.row([
@@ -98,6 +107,7 @@ fn table(factories: &[Factory], output: &Output) -> String {
             condition(factory),
             Cell::new(format!("{}/{}", factory.seats_used, factory.seat_limit)),
             Cell::new(format!("{:.2}", factory.load)),
+            Cell::new(printable(&delivery(factory))),
             Cell::new(printable(&joined(&factory.capabilities))),
             Cell::new(printable(&joined(&repos))),
             Cell::new(factory.last_seen_at.as_deref().map_or("-".to_owned(), |at| ago(at, output.now))),
@@ -123,6 +133,7 @@ fn text(factory: &Factory, output: &Output) -> String {
         ("seen", Some(seen)),
         ("seats", Some(format!("{} of {} used", factory.seats_used, factory.seat_limit))),
         ("load", Some(format!("{:.2}", factory.load))),
+        ("delivery", Some(delivery(factory))),
         ("products", Some(everything(&factory.products))),
         ("has", Some(joined(&factory.capabilities))),
         (

@@ -34,6 +34,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Data.name(), folder(data)),
         (Key::Listen.name(), plain(settings.listen())),
         (Key::Store.name(), plain(settings.store())),
+        (Key::Broker.name(), plain(settings.broker())),
         (Key::Log.name(), plain(settings.log("warn"))),
         (Key::LogFormat.name(), plain(settings.log_format())),
         (Key::Factories.name(), number(settings.factories()?)),

@@ -11,7 +11,7 @@ use giga_domain::FactoryId;
 use giga_factory::engines::EnginesConfig;
 use giga_factory::forge::{Forge, GhCli, GitHub, PlainGit, RestApi};
 
-use super::{Key, Origin, Setting, Settings, duration};
+use super::{Key, Origin, Setting, Settings, duration, mask_url};
 use crate::exit::CliError;
 
 /// More would be a mistake of the finger.
@@ -80,6 +80,22 @@ impl Settings {
                 Ok(Arc::new(GitHub::new(api)))
             }
             other => Err(CliError::Config(format!("{origin}: `{other}` is none of none, gh and github"))),
+        }
+    }
+
+    /// A broker that a factory can read by itself. One setting serves coordinator and factory, so the coordinator's other
+    /// brokers count as none here, unless somebody asked this factory for them.
+    pub(crate) fn factory_broker(&self) -> Result<Option<Setting<String>>, CliError> {
+        match self.get(Key::Broker) {
+            None => Ok(None),
+            Some(set) if ["nats://", "tls://"].iter().any(|scheme| set.value.starts_with(scheme)) => {
+                Ok(Some(set))
+            }
+            Some(Setting { origin: origin @ Origin::Flag(_), value }) => Err(CliError::Config(format!(
+                "{origin}: `{}` is no broker that a factory can read; it takes nats://HOST or tls://HOST",
+                mask_url(&value)
+            ))),
+            Some(_) => Ok(None),
         }
     }
 

@@ -27,10 +27,12 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
         Command::Serve(args) => {
             given.push((Key::Listen, args.listen.clone()));
             given.push((Key::Store, args.store.clone()));
+            given.push((Key::Broker, args.broker.clone()));
         }
         Command::Factory(FactoryCommand::Run(args)) => {
             given.push((Key::Factory, args.id.clone()));
             given.push((Key::Base, path(args.base.as_ref())));
+            given.push((Key::Broker, args.broker.clone()));
             given.extend(work(&args.work));
         }
         _ => {}

@@ -9,6 +9,7 @@ pub(crate) enum Key {
     Data,
     Listen,
     Store,
+    Broker,
     Log,
     LogFormat,
     Factories,
@@ -24,7 +25,7 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -32,6 +33,7 @@ impl Key {
         Self::Data,
         Self::Listen,
         Self::Store,
+        Self::Broker,
         Self::Log,
         Self::LogFormat,
         Self::Factories,
@@ -74,6 +76,7 @@ impl Key {
             Self::Data => ("data", "--data", "GIGA_DATA"),
             Self::Listen => ("listen", "--listen", "GIGA_LISTEN"),
             Self::Store => ("store", "--store", "GIGA_STORE"),
+            Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
             Self::Factories => ("factories", "--factories", "GIGA_FACTORIES"),

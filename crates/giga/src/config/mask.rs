@@ -1,12 +1,13 @@
 //! What may be shown of values that hold secrets.
 
-/// A URL without its password.
+/// A URL without its password. Alone before the `@`, NATS takes it for a token.
 pub(crate) fn mask_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, tail) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let authority = match authority.rsplit_once('@') {
         Some((user, host)) => match user.split_once(':') {
             Some((user, _)) => format!("{user}:***@{host}"),
+            None if matches!(scheme, "nats" | "tls") => format!("***@{host}"),
             None => format!("{user}@{host}"),
         },
         None => authority.to_owned(),
@@ -38,5 +39,6 @@ mod tests {
         );
         assert_eq!(mask_url("postgres://giga@db"), "postgres://giga@db");
         assert_eq!(mask_url("sqlite:/a/b.db"), "sqlite:/a/b.db");
+        assert_eq!(mask_url("nats://s3cr3t@host:4222"), "nats://***@host:4222");
     }
 }

@@ -170,6 +170,20 @@ impl Settings {
         self.get_or(Key::Store, &self.embedded_store())
     }
 
+    /// Coordinators that share a PostgreSQL hear of each other through it; others have nobody to hear.
+    pub(crate) fn broker(&self) -> Setting<String> {
+        let store = self.store().value;
+        let shared = store.starts_with("postgres://") || store.starts_with("postgresql://");
+        self.get_or(Key::Broker, if shared { &store } else { Self::EMBEDDED_BROKER })
+    }
+
+    pub(crate) const EMBEDDED_BROKER: &str = "embedded:";
+
+    /// Where `giga bench` may make databases: what was said, or what tools call it by.
+    pub(crate) fn bench_database(&self, said: Option<&str>) -> Option<String> {
+        said.map(str::to_owned).or_else(|| self.surroundings.variable("DATABASE_URL"))
+    }
+
     pub(crate) fn embedded_store(&self) -> String {
         format!("sqlite:{}", self.data().value.join("giga.db").display())
     }

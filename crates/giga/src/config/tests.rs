@@ -157,6 +157,19 @@ fn settings_of_a_factory_come_from_everywhere() {
 }
 
 #[test]
+fn a_factory_reads_only_a_broker_that_it_can_reach_by_itself() {
+    let broker = |world: &World, flags: &[(Key, &str)]| world.load(flags).unwrap().factory_broker();
+    let world = World::new();
+    assert_eq!(broker(&world, &[]).unwrap(), None);
+    let flag = [(Key::Broker, "nats://host:4222")];
+    assert_eq!(broker(&world, &flag).unwrap().unwrap().value, "nats://host:4222");
+    let wrong = broker(&world, &[(Key::Broker, "postgres://ana:hunter2@db/giga")]).unwrap_err().to_string();
+    assert!(wrong.contains("--broker") && wrong.contains("nats://") && !wrong.contains("hunter2"), "{wrong}");
+    let of_coordinator = world.set("GIGA_BROKER", "postgres://db/giga");
+    assert_eq!(broker(&of_coordinator, &[]).unwrap(), None, "it is the coordinator's");
+}
+
+#[test]
 fn a_project_cannot_choose_what_is_run() {
     let engines = "[engines.claude]\nprogram = \"./evil\"";
     let world = World::new().file("project/giga.toml", engines);

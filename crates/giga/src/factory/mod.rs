@@ -3,6 +3,7 @@
 //! Nothing is decided here about jobs; that is the agent's.
 
 mod base;
+mod broker;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -115,6 +116,7 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         // Without a URL that it may clone from it would be given jobs that it cannot do.
         can_clone: !git.allowed.is_empty(),
         git,
+        broker: settings.factory_broker()?.map(|broker| broker::door(broker.value)),
         once: false,
     })
 }

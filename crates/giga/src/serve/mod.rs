@@ -30,7 +30,7 @@ pub(crate) use data::AdminToken;
 
 /// As a service: logs, and the ready line.
 pub(crate) async fn serve(settings: &Settings) -> Result<(), CliError> {
-    run(settings, &settings.store().value, None).await
+    run(settings, &settings.store().value, &settings.broker().value, None).await
 }
 
 /// For people: the embedded store, and a few words on what to do next.
@@ -40,7 +40,7 @@ pub(crate) async fn up(settings: &Settings) -> Result<(), CliError> {
     if set.value != embedded {
         say(&format!("`giga up` uses the embedded store; for {} start `giga serve`", mask_url(&set.value)));
     }
-    run(settings, &embedded, Some(Plan::new(settings)?)).await
+    run(settings, &embedded, Settings::EMBEDDED_BROKER, Some(Plan::new(settings)?)).await
 }
 
 struct Started<'a> {
@@ -52,7 +52,7 @@ struct Started<'a> {
 }
 
 /// With a plan, for people and with factories of its own.
-async fn run(settings: &Settings, store: &str, plan: Option<Plan>) -> Result<(), CliError> {
+async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>) -> Result<(), CliError> {
     // From here on a signal ends in good order, however far the start got.
     let shutdown = CancellationToken::new();
     let factories = LocalFactories::none();
@@ -61,7 +61,7 @@ async fn run(settings: &Settings, store: &str, plan: Option<Plan>) -> Result<(),
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
     let coordinator = tokio::select! {
-        started = start(store, folder.path()) => started?,
+        started = start(store, broker, folder.path()) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
@@ -139,14 +139,26 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// A coordinator on this store, with logs and artifacts in the folder.
-pub(crate) async fn start(store: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
+/// A coordinator on this store and broker, with logs and artifacts in the folder.
+pub(crate) async fn start(store: &str, broker: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
+    let broker = giga_broker::open(broker).await.map_err(|error| {
+        let message = format!("cannot use the broker {}: {error}", mask_url(broker));
+        CliError::failed_but(message, "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST")
+    })?;
     let started = async {
         let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
-        let store = giga_store::open(store, clock.clone(), Tuning::default()).await?;
+        let stores = giga_store::open(store, clock.clone(), Tuning::default()).await?;
         let logs = Arc::new(FolderLogs::new(data.join("logs")));
         let artifacts = ObjectArtifacts::folder(&data.join("artifacts")).map_err(StoreError::broken)?;
-        let ports = Ports { store, clock, random, logs, artifacts: Arc::new(artifacts) };
+        let ports = Ports {
+            store: stores.jobs,
+            topics: stores.topics,
+            broker,
+            clock,
+            random,
+            logs,
+            artifacts: Arc::new(artifacts),
+        };
         Coordinator::start(ports, Options::default()).await
     };
     started.await.map_err(|error: StoreError| {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 mod bench;
+mod cluster;
 mod config;
 mod crash;
 mod demo;

@@ -126,3 +126,22 @@ pub struct NewFactory {
     pub scope: FactoryScope,
     pub token: TokenRecord,
 }
+
+/// A placement that the dispatcher wants to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewOffer {
+    pub job: JobId,
+    /// What the dispatcher saw.
+    pub rev: Rev,
+    pub factory: FactoryId,
+}
+
+/// Where the dispatcher would have sent a job that another factory claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    pub job: JobId,
+    pub routed_to: FactoryId,
+    pub claimed_by: FactoryId,
+    /// From the plan to the claim.
+    pub lag_ms: u64,
+}

@@ -1,6 +1,6 @@
 //! Errors in the store's own words. Which HTTP status each gets is decided elsewhere, last.
 
-use giga_domain::{ArtifactId, FactoryId, JobId, Refusal, Rev, TokenId};
+use giga_domain::{ArtifactId, FactoryId, JobId, Refusal, Rev, Term, TokenId};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -23,6 +23,9 @@ pub enum StoreError {
     UnknownDep(JobId),
     #[error("factory {0} is already enrolled")]
     FactoryExists(FactoryId),
+    /// Somebody else leads by now.
+    #[error("term {given} is over; the dispatcher's term is {current}")]
+    StaleTerm { given: Term, current: Term },
     /// Passing: the same call may go through later. Whether it took effect is not known.
     #[error("the store cannot be reached: {reason}")]
     Unavailable {

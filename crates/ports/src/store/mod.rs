@@ -18,7 +18,8 @@ use async_trait::async_trait;
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Artifact, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Timestamp, TokenId,
+    Actor, Artifact, DispatchSeq, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Leadership,
+    NewEvent, NodeId, Offer, Term, Timestamp, TokenId,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -109,6 +110,27 @@ pub trait Store: Send + Sync {
 
     async fn revoke_token(&self, token: TokenId, actor: Actor) -> Result<()>;
 
-    /// The caller has checked name and value against the flag's type.
-    async fn set_flag(&self, name: &'static str, value: Value, actor: Actor) -> Result<()>;
+    /// The caller has checked name and value against the flag's type. `null` unsets it.
+    async fn set_flag(&self, name: String, value: Value, actor: Actor) -> Result<()>;
+
+    /// Takes the lead where nobody has it, keeps it where this node has it, and says who has it. A new leader gets a
+    /// new term.
+    async fn lead(&self, node: NodeId, lease: Duration) -> Result<Leadership>;
+
+    /// Gives the lead up, so that another need not wait for its end. Fine where the term is over anyway.
+    async fn step_down(&self, node: NodeId, term: Term) -> Result<()>;
+
+    /// Targets of the dispatcher, each by compare-and-set on what it saw, with its outbox row in the same transaction.
+    /// In the order given: the offer, or `None` for a job that changed since. A term that is over is refused whole, as
+    /// [`StoreError::StaleTerm`].
+    async fn offer(&self, term: Term, chosen: Vec<NewOffer>, pickup: Duration) -> Result<Vec<Option<Offer>>>;
+
+    /// The broker has these; their outbox rows can go. Those that are gone are fine.
+    async fn sent(&self, offers: Vec<(JobId, DispatchSeq)>) -> Result<()>;
+
+    /// Records what shadow mode would have done differently, in the history of the jobs that are not over yet.
+    async fn diverged(&self, divergences: Vec<Divergence>) -> Result<()>;
+
+    /// An event of the fleet: something was done that has no row of its own here.
+    async fn note(&self, event: NewEvent, actor: Actor) -> Result<()>;
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
-    Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, Priority, ProductId,
-    RequestId, Run, Stage, Timestamp,
+    Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, Leadership, Offer,
+    Priority, ProductId, RequestId, Run, Stage, Timestamp,
 };
 use serde_json::Value;
 
@@ -72,8 +72,21 @@ pub trait StoreReads: Send + Sync {
     /// By creation.
     async fn tokens(&self) -> Result<Vec<TokenRecord>>;
 
+    /// Offers that the broker may not have yet, oldest first.
+    async fn outbox(&self, limit: usize) -> Result<Vec<Waiting>>;
+
+    /// Who leads, where somebody ever did; it may be over.
+    async fn leader(&self) -> Result<Option<Leadership>>;
+
     /// Those that were ever set.
     async fn flags(&self) -> Result<Vec<(String, Value)>>;
+}
+
+/// An offer in the outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub offer: Offer,
+    pub since: Timestamp,
 }
 
 /// The cold part of a job.

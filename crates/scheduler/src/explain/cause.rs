@@ -8,7 +8,7 @@ use giga_domain::{FactoryId, Timestamp};
 
 use crate::feasible::{self, Filter};
 use crate::fleet::Seats;
-use crate::select::{Outcome, Planner};
+use crate::select::{Offered, Outcome, Planner};
 use crate::{FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Unroutable, routable};
 
 /// Beyond so many placements ahead the exact number helps nobody.
@@ -138,7 +138,7 @@ impl<'a> Case<'a> {
     }
 
     fn planner(&self, queue: &'a ReadyQueue, policy: &'a Policy, seats: Seats) -> Planner<'a> {
-        Planner::new(queue, self.snapshot, self.now, policy, seats, Some(self.job.id))
+        Planner::new(queue, self.snapshot, self.now, policy, seats, Offered::ToBeTaken, Some(self.job.id))
     }
 
     /// How many of the placed jobs could run on one of the factories that this job could run on.

@@ -120,7 +120,9 @@ impl<'a> Model<'a> {
                 self.by_key.get(&(job.product.clone(), c.key.clone())).copied().unwrap_or(0) < c.limit
             })
             && job.offered_to.as_ref().is_none_or(|(to, until)| *until <= self.now || *to == factory.id)
-            && !job.excluded.iter().any(|(id, until)| *id == factory.id && *until > self.now)
+            && !(job.excluded.iter().any(|(id, until)| *id == factory.id && *until > self.now)
+                && !factory.asks
+                && job.offered_to.as_ref().is_none_or(|(to, until)| *until <= self.now || *to != factory.id))
     }
 
     pub(crate) fn take(&mut self, job: &JobView, factory: &FactoryId) {

@@ -1,7 +1,7 @@
 //! The queue itself: nothing is lost, nothing stays behind.
 
 use giga_domain::Priority;
-use giga_scheduler::{JobView, Plan, Policy, ReadyQueue, plan};
+use giga_scheduler::{FactoryView, JobView, Plan, Policy, ReadyQueue, plan, plan_offers};
 
 use crate::world::{NOW, after, factory, factory_id, fleet, job, job_id, minutes, queue};
 
@@ -69,4 +69,62 @@ fn summaries_tell_the_queue_by_shape() {
     let told: Vec<_> =
         queue.summaries().map(|s| (s.representative.id, s.count, s.oldest_enqueued_at)).collect();
     assert_eq!(told, [(job_id(7), 2, old.enqueued_at), (job_id(2), 1, job(2).enqueued_at)]);
+}
+
+#[test]
+fn whoever_makes_offers_leaves_alone_what_is_on_offer() {
+    let offered = JobView { offered_to: Some((factory_id("mac-1"), after(minutes(1)))), ..job(1) };
+    let mut queue = queue([offered, job(2)]);
+    queue.settle(NOW);
+    let chosen = |queue: &ReadyQueue, now| {
+        let plan = plan_offers(queue, &fleet([factory("mac-1")]), now, &Policy::default(), 9);
+        plan.placements.iter().map(|p| p.job).collect::<Vec<_>>()
+    };
+    assert_eq!(chosen(&queue, NOW), [job_id(2)]);
+    assert_eq!(queue.next_change(), Some(after(minutes(1))));
+    assert_eq!(queue.on_offer().map(|(to, job)| (to.as_str(), job.id)).collect::<Vec<_>>(), [("mac-1", job_id(1))]);
+    queue.settle(after(minutes(1)));
+    assert_eq!(queue.on_offer().count() + queue.offered_to(&factory_id("mac-1")).count(), 0);
+    assert_eq!(chosen(&queue, after(minutes(1))), [job_id(1), job_id(2)]);
+}
+
+#[test]
+fn a_missed_pickup_counts_after_the_offer_has_ended_and_not_against_one_who_asks() {
+    let missed = JobView {
+        offered_to: Some((factory_id("mac-1"), after(minutes(1)))),
+        excluded: vec![(factory_id("mac-1"), after(minutes(5)))],
+        ..job(1)
+    };
+    let queue = queue([missed]);
+    let places = |asks, now| {
+        let factory = FactoryView { asks, ..factory("mac-1") };
+        plan(&queue, &fleet([factory]), now, &Policy::default(), 1).placements.len()
+    };
+    assert_eq!(places(false, NOW), 1, "it may still pick it up");
+    assert_eq!(places(false, after(minutes(2))), 0, "it did not");
+    assert_eq!(places(true, after(minutes(2))), 1, "but here it is");
+    assert_eq!(places(false, after(minutes(5))), 1, "and in the end it is asked again");
+}
+
+#[test]
+fn ready_jobs_come_by_priority_and_age_whatever_their_shape() {
+    let aged = |number, age, priority| JobView {
+        enqueued_at: NOW.minus(minutes(age)),
+        ready_at: NOW.minus(minutes(age)),
+        priority,
+        ..job(number)
+    };
+    let other = JobView { repo: Some("other".into()), ..aged(3, 4, Priority::Normal) };
+    let queue = queue([
+        aged(1, 3, Priority::Normal),
+        aged(2, 5, Priority::Normal),
+        other,
+        aged(4, 1, Priority::High),
+        JobView { ready_at: after(minutes(5)), ..job(5) },
+    ]);
+    let ids = |jobs: Vec<&JobView>| jobs.iter().map(|j| j.id).collect::<Vec<_>>();
+    let all = ids(queue.ready_in_order(|_| true).collect());
+    assert_eq!(all, [job_id(4), job_id(2), job_id(3), job_id(1)]);
+    let plain = ids(queue.ready_in_order(|job| job.repo.is_none()).collect());
+    assert_eq!(plain, [job_id(4), job_id(2), job_id(1)]);
 }

@@ -70,6 +70,7 @@ pub(crate) fn factory(name: &str) -> FactoryView {
         state: FactoryState::Active,
         health: Health::Ok,
         live: true,
+        asks: false,
         capabilities: capabilities(&["os:linux", "engine:shell"]),
         products: Vec::new(),
         repos: Vec::new(),
@@ -215,6 +216,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         state: if draining { FactoryState::Draining } else { FactoryState::Active },
         health,
         live,
+        asks: false,
         capabilities: has.0,
         products: has.1,
         repos: has

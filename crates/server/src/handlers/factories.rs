@@ -116,7 +116,7 @@ pub(crate) async fn heartbeat(
     Ok(Json(wire::HeartbeatAnswer {
         heartbeat_interval_ms: answer.heartbeat_interval.as_millis() as u64,
         stale_after_ms: answer.stale_after.as_millis() as u64,
-        delivery: answer.delivery.to_owned(),
+        delivery: answer.delivery.to_string(),
         directives: answer.directives.iter().map(|d| d.as_str().to_owned()).collect(),
     }))
 }
@@ -127,6 +127,7 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
     check::in_range("load", request.load, 0.0, 1_000_000.0)?;
     check::at_most("repos", request.repos.len(), limits::FACTORY_REPOS)?;
     let cost = request.cost_usd_per_hour.map(|usd| check::dollars("costUsdPerHour", usd)).transpose()?;
+    let delivery = request.delivery.map(|text| check::id("delivery", &text)).transpose()?;
     Ok(Advertised {
         capabilities: check::capabilities("capabilities", &request.capabilities)?,
         repos: request.repos.into_iter().enumerate().map(repo).collect::<Answer<_>>()?,
@@ -135,6 +136,7 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
         load: request.load,
         health: check::word("health", &request.health, &healths)?,
         cost_usd_micros_per_hour: cost,
+        delivery,
     })
 }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
-use giga_coordinator::AlertKind;
+use giga_coordinator::{AlertKind, Diverged};
 use giga_domain::Stage;
 use giga_ports::store::QueueState;
 use tokio::time::Instant;
@@ -62,6 +62,19 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Answer<Js
 fn utilised(live: u64, stale: u64, draining: u64, seats: u32, seats_used: u32) -> wire::FactoryMetrics {
     let utilisation = if seats == 0 { 0.0 } else { (f64::from(seats_used) / f64::from(seats)).min(1.0) };
     wire::FactoryMetrics { live, stale, draining, seats, seats_used, utilisation }
+}
+
+pub(crate) async fn shadow(State(app): State<App>, caller: Caller) -> Answer<Json<wire::Shadow>> {
+    let report = app.coordinator.shadow_report();
+    let visible = |diverged: &Diverged| match &diverged.product {
+        Some(product) => caller.products.allows(product),
+        None => caller.products == Products::All,
+    };
+    Ok(Json(wire::Shadow {
+        agreements: report.agreements,
+        divergences: report.divergences,
+        recent: report.recent.into_iter().filter(visible).map(shapes::divergence).collect(),
+    }))
 }
 
 pub(crate) async fn alerts(State(app): State<App>, caller: Caller) -> Answer<Json<wire::AlertList>> {

@@ -12,6 +12,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_domain::Stage;
+use giga_domain::topic::TopicStage;
 use giga_ports::StoreError;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -69,6 +70,27 @@ struct FactoryLabels {
     state: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TopicLabels {
+    product: String,
+    topic: String,
+    state: &'static str,
+}
+
+async fn topic_depths(app: &App) -> Result<Family<TopicLabels, Gauge>, giga_coordinator::Error> {
+    let depths = Family::<TopicLabels, Gauge>::default();
+    for topic in app.coordinator.topics(|_| true).await?.topics {
+        let key = &topic.counts.key;
+        for stage in TopicStage::ALL {
+            let (product, name) = (key.product.to_string(), key.topic.to_string());
+            let labels = TopicLabels { product, topic: name, state: stage.as_str() };
+            let count = i64::try_from(topic.counts.count(stage)).unwrap_or(i64::MAX);
+            depths.get_or_create(&labels).set(count);
+        }
+    }
+    Ok(depths)
+}
+
 /// Counters are kept where things happen; gauges are read from the fleet at each scrape.
 pub(crate) async fn prometheus(State(app): State<App>) -> Answer<Response> {
     let mut registry = Registry::with_prefix("giga");
@@ -79,6 +101,14 @@ pub(crate) async fn prometheus(State(app): State<App>) -> Answer<Response> {
         ("store_commits", "Write transactions that were committed", stats.commits),
         ("store_commands", "Commands that the transactions carried", stats.commands),
         ("store_retries", "Transactions that had to be run again", stats.retries),
+    ] {
+        registry.register(name, help, ConstCounter::new(value));
+    }
+    let stats = app.coordinator.topic_store_stats();
+    for (name, help, value) in [
+        ("topic_store_commits", "Write transactions about topic jobs", stats.commits),
+        ("topic_store_commands", "Commands that they carried", stats.commands),
+        ("topic_store_retries", "Those that had to be run again", stats.retries),
     ] {
         registry.register(name, help, ConstCounter::new(value));
     }
@@ -112,6 +142,7 @@ async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coo
         factories.get_or_create(&FactoryLabels { state }).set(count as i64);
     }
     registry.register("factories", "Factories; a draining one is also live or stale", factories);
+    registry.register("topic_depth", "Topic jobs by state", topic_depths(app).await?);
     let head = i64::try_from(fleet.feed_head.0).unwrap_or(i64::MAX);
     for (name, help, value) in [
         ("seats", "Seats of live factories", i64::from(fleet.seats)),

@@ -8,10 +8,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
-use giga_coordinator::{Accept, Error};
+use giga_coordinator::{Accept, Candidate, Error};
 use giga_domain::{
     Checkpoint, DispatchSeq, Epoch, FailReason, Failure, Holder, HolderAction, Job, JobId, Refusal,
-    RunReport, Stage, limits,
+    RequestId, RunReport, Stage, limits,
 };
 use giga_ports::StoreError;
 
@@ -19,11 +19,13 @@ use super::{Answer, tagged};
 use crate::app::App;
 use crate::caller::{Caller, Products};
 use crate::problem::Problem;
-use crate::request::{JsonBody, PathText, check, did_you_mean, shown};
+use crate::request::{JsonBody, PathText, Query, check, did_you_mean, shown};
 use crate::shapes;
 
 /// Branches and commits: as long as git's own names can sensibly be.
 const REF_CHARS: usize = 255;
+/// A request that names jobs leaves room for a job id behind its own.
+const REQUEST_CHARS: usize = 100;
 
 pub(crate) async fn claim(
     State(app): State<App>,
@@ -33,10 +35,57 @@ pub(crate) async fn claim(
     let factory = check::id("factoryId", &request.factory_id)?;
     let request_id = check::id("requestId", &request.request_id)?;
     caller.speaks_for(&factory)?;
-    match app.coordinator.claim(factory, request_id).await? {
+    let claimed = match (request.job_ids.as_slice(), request.max) {
+        ([], None) => app.coordinator.claim(factory, request_id).await?,
+        ([], Some(_)) => {
+            return Err(Problem::field("max", "it goes with `jobIds`; without them a claim gives one job"));
+        }
+        (ids, max) => {
+            let jobs = chosen_jobs(ids, &request_id)?;
+            check::in_range("max", max.unwrap_or(1), 1, limits::CLAIM_JOBS as u32)?;
+            let most = max.unwrap_or(1) as usize;
+            let mut granted = app.coordinator.claim_from(factory, &request_id, &jobs, most).await?;
+            if max.is_some() {
+                let grants = granted.iter().map(|job| claim_answer(&app, job));
+                let grants = futures::future::try_join_all(grants).await?;
+                return Ok(Json(wire::ClaimManyAnswer { grants }).into_response());
+            }
+            granted.pop()
+        }
+    };
+    match claimed {
         Some(job) => granted(&app, &job).await,
         None => Ok(StatusCode::NO_CONTENT.into_response()),
     }
+}
+
+/// Jobs that a claim names.
+fn chosen_jobs(ids: &[String], request: &RequestId) -> Answer<Vec<JobId>> {
+    check::at_most("jobIds", ids.len(), limits::CLAIM_JOBS)?;
+    if request.as_str().len() > REQUEST_CHARS {
+        let message = format!("with `jobIds` it has at most {REQUEST_CHARS} characters");
+        return Err(Problem::field("requestId", message));
+    }
+    ids.iter().enumerate().map(|(index, id)| check::id(&format!("jobIds[{index}]"), id)).collect()
+}
+
+pub(crate) async fn candidates(
+    State(app): State<App>,
+    caller: Caller,
+    query: Query,
+) -> Answer<Json<wire::CandidateList>> {
+    let missing = || Problem::field("factoryId", "the query parameter is missing");
+    let factory = query.id("factoryId")?.ok_or_else(missing)?;
+    caller.speaks_for(&factory)?;
+    let candidates = app.coordinator.candidates(&factory, query.limit()?).await?;
+    let shown = |candidate: Candidate| wire::Candidate {
+        job_id: candidate.job.to_string(),
+        product_id: candidate.product.to_string(),
+        priority: candidate.priority.as_str().to_owned(),
+        capabilities: candidate.capabilities.iter().map(ToString::to_string).collect(),
+        repo: candidate.repo,
+    };
+    Ok(Json(wire::CandidateList { candidates: candidates.into_iter().map(shown).collect() }))
 }
 
 pub(crate) async fn accept(
@@ -63,15 +112,19 @@ pub(crate) async fn accept(
 }
 
 async fn granted(app: &App, job: &Job) -> Answer<Response> {
+    Ok(Json(claim_answer(app, job).await?).into_response())
+}
+
+/// What a factory is told of a job that is claimed for it, whichever way it goes.
+pub(crate) async fn claim_answer(app: &App, job: &Job) -> Answer<wire::ClaimAnswer> {
     let lease = job.lease().ok_or_else(|| Problem::internal("a granted job has no lease"))?;
     let text = app.coordinator.reads().job_text(job.id).await?;
     let text = text.ok_or_else(|| Problem::internal("a granted job has no text"))?;
-    Ok(Json(wire::ClaimAnswer {
+    Ok(wire::ClaimAnswer {
         job: shapes::job_with_text(job, text),
         lease_epoch: job.epoch.0,
         expires_at: lease.expires_at.to_string(),
     })
-    .into_response())
 }
 
 pub(crate) async fn patch(

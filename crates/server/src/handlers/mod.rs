@@ -12,6 +12,7 @@ pub(crate) mod holders;
 pub(crate) mod jobs;
 pub(crate) mod submit;
 pub(crate) mod tokens;
+pub(crate) mod topics;
 pub(crate) mod work;
 
 use axum::Json;

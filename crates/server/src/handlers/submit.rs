@@ -12,14 +12,11 @@ use giga_domain::{ProductId, limits};
 
 use super::Answer;
 use crate::app::App;
-use crate::caller::{Caller, Products};
+use crate::caller::{Caller, DEFAULT_PRODUCT, Products};
 use crate::problem::Problem;
 use crate::request::body::ManifestBody;
 use crate::request::{check, header};
 use crate::shapes;
-
-/// Where jobs go whose submitter may use every product and names none.
-const DEFAULT_PRODUCT: &str = "default";
 
 pub(crate) async fn submit(
     State(app): State<App>,

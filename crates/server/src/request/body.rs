@@ -9,6 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use giga_domain::limits;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
@@ -26,6 +27,9 @@ const SLOWEST: usize = 256 * 1024;
 /// A JSON object of this type.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
+/// The same where it may carry many payloads.
+pub(crate) struct LargeJson<T>(pub(crate) T);
+
 /// The same, or nothing at all, which means the default.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
@@ -35,6 +39,17 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let bytes = read(body, app.options.request_bytes, app).await?;
+        require_json(&parts.headers)?;
+        json::parse(&bytes).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for LargeJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(body, limits::TOPIC_REQUEST_BYTES, app).await?;
         require_json(&parts.headers)?;
         json::parse(&bytes).map(Self)
     }

@@ -8,7 +8,7 @@ mod json;
 pub(crate) mod path;
 pub(crate) mod query;
 
-pub(crate) use body::{BytesBody, JsonBody, OptionalJson};
+pub(crate) use body::{BytesBody, JsonBody, LargeJson, OptionalJson};
 pub(crate) use path::PathText;
 pub(crate) use query::Query;
 

@@ -10,7 +10,7 @@ use giga_domain::token::Role::{Admin, Operator, Submitter, Viewer};
 use super::Access::{Factory, Public, Role, RoleOrFactory};
 use super::{Code, Content, Param, Place, Route, Scope, schema_of};
 use crate::handlers::{
-    artifacts, events, factories, flags, fleet, health, holders, jobs, submit, tokens, work,
+    artifacts, events, factories, flags, fleet, health, holders, jobs, submit, tokens, topics, work,
 };
 
 /// Every route, in the order of the document.
@@ -23,6 +23,7 @@ pub fn table() -> &'static [Route] {
             artifact_routes(),
             event_routes(),
             factory_routes(),
+            topic_routes(),
             admin_routes(),
             state_routes(),
         ]
@@ -147,8 +148,15 @@ fn claim_routes() -> Vec<Route> {
         })
         .about("The best job for this factory, held by it from here on")
         .takes::<wire::ClaimRequest>()
-        .gives::<wire::ClaimAnswer>(200, "A job")
+        .gives::<wire::ClaimOutcome>(200, "A job; with `max` in the request, all that were granted")
         .answer(204, "Nothing for now", Content::Nothing)
+        .refuses(&[Code::NoHeartbeat]),
+        Route::new(Method::GET, "/api/fleet/candidates", "listCandidates", Factory, Scope::Own, |m| {
+            on(m, holders::candidates)
+        })
+        .about("Ready jobs that this factory could run, by priority and age, for one that chooses for itself")
+        .params(&[query("factoryId", "The factory whose token this is"), LIMIT])
+        .gives::<wire::CandidateList>(200, "To be claimed with `jobIds`")
         .refuses(&[Code::NoHeartbeat]),
         Route::new(Method::POST, "/api/fleet/accept", "acceptJob", Factory, Scope::Own, |m| {
             on(m, holders::accept)
@@ -409,6 +417,87 @@ fn factory_routes() -> Vec<Route> {
     ]
 }
 
+fn topic_routes() -> Vec<Route> {
+    let about_one = |method, path, operation, access, handler| {
+        Route::new(method, path, operation, access, Scope::Product, handler)
+    };
+    vec![
+        Route::new(Method::GET, "/api/fleet/topics", "listTopics", Role(Viewer), Scope::Products, |m| {
+            on(m, topics::list)
+        })
+        .about("Topics with their depths, their gates and who is connected")
+        .gives::<wire::TopicList>(200, "By product and name"),
+        about_one(Method::POST, "/api/fleet/topics/{name}/pause", "pauseTopic", Role(Operator), |m| {
+            on(m, topics::close)
+        })
+        .about("Hand out nothing of this topic until it is resumed; what runs goes on")
+        .gives::<wire::Topic>(200, "The topic after it"),
+        about_one(Method::POST, "/api/fleet/topics/{name}/resume", "resumeTopic", Role(Operator), |m| {
+            on(m, topics::open)
+        })
+        .about("Hand out jobs of this topic again")
+        .gives::<wire::Topic>(200, "The topic after it"),
+        Route::new(
+            Method::POST,
+            "/api/fleet/topic-gate/close",
+            "pauseAllTopics",
+            Role(Operator),
+            Scope::Fleet,
+            |m| on(m, topics::close_all),
+        )
+        .about("Hand out nothing of any topic until the gate is opened again")
+        .gives::<wire::TopicGate>(200, "The gate after it"),
+        Route::new(
+            Method::POST,
+            "/api/fleet/topic-gate/open",
+            "resumeAllTopics",
+            Role(Operator),
+            Scope::Fleet,
+            |m| on(m, topics::open_all),
+        )
+        .about("Open the gate in front of all topics; those with a gate of their own stay as they are")
+        .gives::<wire::TopicGate>(200, "The gate after it"),
+        about_one(Method::POST, "/api/fleet/topics/{name}/jobs", "enqueueTopicJobs", Role(Submitter), |m| {
+            on(m, topics::enqueue)
+        })
+        .about("Enqueue one job or several, all or none")
+        .takes::<wire::EnqueueRequest>()
+        .gives::<wire::EnqueueAnswer>(201, "The jobs are stored")
+        .gives::<wire::EnqueueAnswer>(200, "Every key was seen before; these are the jobs that they made")
+        .refuses(&[Code::IdempotencyConflict]),
+        about_one(Method::GET, "/api/fleet/topics/{name}/jobs", "listTopicJobs", Role(Viewer), |m| {
+            on(m, topics::jobs)
+        })
+        .about("Jobs of the topic in one state, newest first")
+        .params(&[
+            query("state", "`scheduled`, `ready`, `running`, `done` or `dead`, which it is if left out"),
+            LIMIT,
+            query("cursor", "From `nextCursor` of the page before"),
+        ])
+        .gives::<wire::TopicJobPage>(200, "A page of jobs"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/topics/{name}/jobs/{id}",
+            "getTopicJob",
+            Role(Viewer),
+            Scope::Job,
+            |m| on(m, topics::get),
+        )
+        .about("One job of the topic with its payload")
+        .gives::<wire::TopicJob>(200, "The job"),
+        about_one(
+            Method::POST,
+            "/api/fleet/topics/{name}/retry",
+            "retryDeadTopicJobs",
+            Role(Operator),
+            |m| on(m, topics::retry),
+        )
+        .about("Give dead jobs of the topic another chance; their attempts start over")
+        .may_take::<wire::RetryDeadRequest>()
+        .gives::<wire::RetryDeadAnswer>(200, "Which ones are ready again"),
+    ]
+}
+
 fn admin_routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/fleet/flags", "listFlags", Role(Viewer), Scope::Fleet, |m| {
@@ -476,6 +565,11 @@ fn state_routes() -> Vec<Route> {
         })
         .about("What somebody should look at")
         .gives::<wire::AlertList>(200, "Worst first"),
+        Route::new(Method::GET, "/api/fleet/shadow", "shadow", Role(Viewer), Scope::Products, |m| {
+            on(m, fleet::shadow)
+        })
+        .about("What the dispatcher would have done otherwise, for factories in the delivery mode `shadow`")
+        .gives::<wire::Shadow>(200, "Counts, and the last divergences"),
         Route::new(Method::GET, "/api/openapi.json", "openapi", Public, Scope::Nothing, |m| {
             on(m, health::document)
         })

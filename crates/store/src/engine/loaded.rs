@@ -4,12 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Artifact, ArtifactKey, Factory, FactoryId, Job, JobId, ProductId, RequestId, Timestamp, TokenId,
+    Artifact, ArtifactKey, Factory, FactoryId, Job, JobId, Leadership, ProductId, RequestId, Timestamp,
+    TokenId,
 };
 use serde_json::Value;
 
 /// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.
-/// The order between kinds is jobs, concurrency keys, factories, tokens, flags, queue states, the feed.
+/// The order between kinds is jobs, concurrency keys, factories, tokens, flags, the leader, queue states, the feed.
+/// Rows of the outbox stand outside of it: nobody ever waits for one.
 #[derive(Debug, Default)]
 pub struct Needs {
     pub jobs: BTreeSet<JobId>,
@@ -29,7 +31,9 @@ pub struct Needs {
     pub tokens: BTreeSet<TokenId>,
     /// Every token of these factories.
     pub tokens_of: BTreeSet<FactoryId>,
-    pub flags: BTreeSet<&'static str>,
+    pub flags: BTreeSet<String>,
+    /// Who leads. Locked, so that a term which is found current stays so until commit.
+    pub leader: bool,
     /// The jobs with the longest-expired leases, at most so many, and when the next lease ends after these.
     pub expired: usize,
     /// Blocked jobs whose deps are satisfied, at most so many. Deps count as satisfied when they are shipped.
@@ -62,6 +66,8 @@ pub struct Loaded {
     /// Those of `tokens_of` and of the `prunable` factories included.
     pub tokens: HashMap<TokenId, TokenRecord>,
     pub flags: HashMap<String, Value>,
+    /// Who led last; it may be over.
+    pub leader: Option<Leadership>,
     pub expired: Vec<JobId>,
     /// The earliest expiry among the leases that are not in `expired`.
     pub next_expiry: Option<Timestamp>,

@@ -20,7 +20,7 @@ mod writes;
 
 pub use loaded::{Loaded, Needs};
 pub use working::Working;
-pub use writer::{BatchStore, Tuning};
+pub use writer::BatchStore;
 pub use writes::{JobInsert, LeaseRow, PendingEvent, QueueDelta, RunWrite, Writes};
 
 use async_trait::async_trait;

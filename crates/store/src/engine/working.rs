@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use giga_domain::token::TokenRecord;
 use giga_domain::transition::RunChange;
 use giga_domain::{
-    Actor, Artifact, ArtifactKey, Command, EventSeq, Factory, FactoryId, Job, JobId, NewEvent, ProductId,
-    RequestId, Run, RunOutcome, RunReport, Stage, Timestamp, TokenId, Transition, transition,
+    Actor, Artifact, ArtifactKey, Command, DispatchSeq, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
+    NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Stage, Timestamp, TokenId, Transition,
+    transition,
 };
 use giga_ports::StoreError;
+use giga_ports::store::Waiting;
 use serde_json::Value;
 
 use super::writes::{JobInsert, LeaseRow, PendingEvent, RunWrite, Writes};
@@ -26,6 +28,8 @@ pub struct Working {
     dirty_factories: BTreeSet<FactoryId>,
     deleted_factories: BTreeSet<FactoryId>,
     dirty_tokens: BTreeSet<TokenId>,
+    /// What comes into the outbox: of a job only its last offer.
+    offers: BTreeMap<JobId, Waiting>,
     writes: Writes,
 }
 
@@ -40,6 +44,7 @@ impl Working {
             dirty_factories: BTreeSet::new(),
             deleted_factories: BTreeSet::new(),
             dirty_tokens: BTreeSet::new(),
+            offers: BTreeMap::new(),
             writes: Writes::default(),
         }
     }
@@ -261,6 +266,39 @@ impl Working {
         self.loaded.flags.insert(name.to_owned(), value.clone());
         self.writes.put_flags.retain(|(n, _)| n != name);
         self.writes.put_flags.push((name.to_owned(), value));
+        self.writes.delete_flags.retain(|n| n != name);
+    }
+
+    pub(super) fn delete_flag(&mut self, name: &str) {
+        self.loaded.flags.remove(name);
+        self.writes.put_flags.retain(|(n, _)| n != name);
+        self.writes.delete_flags.push(name.to_owned());
+    }
+
+    pub(super) fn leader(&self) -> Option<&Leadership> {
+        self.loaded.leader.as_ref()
+    }
+
+    pub(super) fn put_leader(&mut self, leader: Leadership) {
+        self.loaded.leader = Some(leader.clone());
+        self.writes.put_leader = Some(leader);
+    }
+
+    /// Into the outbox, where it replaces an older offer of the same job: that one is refused everywhere by now, and an
+    /// outbox that holds one offer per job stays small while the broker is away.
+    pub(super) fn put_offer(&mut self, offer: Offer) {
+        if offer.dispatch_seq > DispatchSeq::ZERO.next() {
+            self.writes.withdraw_offers.push(offer.job_id);
+        }
+        let since = self.loaded.now;
+        self.offers.insert(offer.job_id, Waiting { offer, since });
+    }
+
+    pub(super) fn delete_offer(&mut self, job: JobId, seq: DispatchSeq) {
+        if self.offers.get(&job).is_some_and(|waiting| waiting.offer.dispatch_seq == seq) {
+            self.offers.remove(&job);
+        }
+        self.writes.delete_offers.push((job, seq));
     }
 
     pub(super) fn into_writes(self) -> Writes {
@@ -301,6 +339,7 @@ impl Working {
         for id in self.dirty_tokens {
             writes.put_tokens.push(tokens.remove(&id).expect("a changed token stays among the loaded ones"));
         }
+        writes.put_offers = self.offers.into_values().collect();
         writes
     }
 }

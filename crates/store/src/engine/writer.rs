@@ -1,149 +1,75 @@
-//! The writer: one task that turns many callers' commands into few transactions.
+//! The store over any backend: every write is a command in the one group, every read goes straight to the backend.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Artifact, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Timestamp, TokenId,
+    Actor, Artifact, DispatchSeq, Factory, FactoryId, FactoryState, FeedPos, Job, JobId, Leadership,
+    NewEvent, NodeId, Offer, Term, Timestamp, TokenId,
 };
 use giga_ports::store::{
-    ArtifactPut, Claim, Claimed, HolderWrite, NewFactory, NewJob, PutArtifact, Reaped, SettleMerge,
-    SteerWrite, StoreStats, Submitted,
+    ArtifactPut, Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer, PutArtifact, Reaped,
+    SettleMerge, SteerWrite, StoreStats, Submitted,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::{Asked, Backend, Batch, Op, Pending, ops};
-
-#[derive(Debug, Clone, Copy)]
-pub struct Tuning {
-    /// The most commands in one transaction.
-    pub batch: usize,
-    /// Callers past so many waiting commands wait to be let in.
-    pub queue: usize,
-    /// How long a passing error is retried before callers hear of it.
-    pub patience: Duration,
-}
-
-impl Default for Tuning {
-    fn default() -> Self {
-        Self { batch: 256, queue: 4096, patience: Duration::from_secs(8) }
-    }
-}
+use crate::grouping::{Command, Group, Transact, Tuning, shutting_down};
 
 /// A store over any backend. Dropping the last handle ends the writer after what it has taken on.
 #[derive(Debug)]
 pub struct BatchStore<B> {
     backend: Arc<B>,
-    queue: mpsc::Sender<Box<dyn Pending>>,
+    group: Group<Box<dyn Pending>>,
     head: watch::Receiver<FeedPos>,
-    stats: Arc<Stats>,
-}
-
-#[derive(Debug, Default)]
-struct Stats {
-    commits: AtomicU64,
-    commands: AtomicU64,
-    retries: AtomicU64,
 }
 
 impl<B: Backend> BatchStore<B> {
     /// Starts the writer on the current runtime.
     pub async fn start(backend: B, tuning: Tuning) -> Result<Self, StoreError> {
         let backend = Arc::new(backend);
-        let (queue, waiting) = mpsc::channel(tuning.queue);
         let (head_sender, head) = watch::channel(backend.feed_head().await?);
-        let stats = Arc::new(Stats::default());
-        let writer = Writer { backend: backend.clone(), tuning, head: head_sender, stats: stats.clone() };
-        tokio::spawn(writer.run(waiting));
-        Ok(Self { backend, queue, head, stats })
+        let writer = Writer { backend: backend.clone(), head: head_sender };
+        Ok(Self { backend, group: Group::start(Arc::new(writer), tuning), head })
     }
 
     async fn ask<O: Op>(&self, op: O) -> Result<O::Reply, StoreError> {
         let (caller, answer) = oneshot::channel();
-        let gone = || StoreError::Unavailable { reason: "the store is shutting down".into(), source: None };
-        self.queue.send(Box::new(Asked { op, decided: None, caller })).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.group.send(Box::new(Asked { op, decided: None, caller })).await?;
+        answer.await.map_err(|_| shutting_down())?
     }
 }
 
 struct Writer<B> {
     backend: Arc<B>,
-    tuning: Tuning,
     head: watch::Sender<FeedPos>,
-    stats: Arc<Stats>,
 }
 
-impl<B: Backend> Writer<B> {
-    async fn run(self, mut waiting: mpsc::Receiver<Box<dyn Pending>>) {
-        let mut ops = Vec::new();
-        // While a transaction is under way others queue up behind it and share the next one: the busier, the
-        // fewer transactions per command, and nobody waits for a timer.
-        while waiting.recv_many(&mut ops, self.tuning.batch).await > 0 {
-            self.commit(Batch { ops: std::mem::take(&mut ops) }).await;
-        }
-    }
-
-    async fn commit(&self, batch: Batch) {
-        let size = batch.len();
-        match self.persevere(batch).await {
-            Ok(batch) => batch.ops.into_iter().for_each(Pending::answer),
-            Err((batch, error)) if size == 1 || error.is_transient() => {
-                let text = error.to_string();
-                tracing::error!(error = %text, commands = size, "a write failed");
-                for op in batch.ops {
-                    op.fail(copy_of(&error, &text));
-                }
+#[async_trait]
+impl<B: Backend> Transact<Box<dyn Pending>> for Writer<B> {
+    async fn transact(&self, ops: Vec<Box<dyn Pending>>) -> (Vec<Box<dyn Pending>>, Result<(), StoreError>) {
+        let (batch, result) = self.backend.transact(Batch { ops }).await;
+        let result = result.map(|committed| {
+            if let Some(head) = committed.head {
+                self.head.send_replace(head);
             }
-            // One command that the database cannot take must not fail its neighbours.
-            Err((batch, _)) => {
-                for op in batch.ops {
-                    Box::pin(self.commit(Batch { ops: vec![op] })).await;
-                }
-            }
-        }
-    }
-
-    /// Runs the batch until it is committed, a lasting error comes up, or patience ends.
-    async fn persevere(&self, mut batch: Batch) -> Result<Batch, (Batch, StoreError)> {
-        let size = batch.len() as u64;
-        let mut waited = Duration::ZERO;
-        let mut pause = Duration::from_millis(5);
-        loop {
-            let (returned, result) = self.backend.transact(batch).await;
-            match result {
-                Ok(committed) => {
-                    self.stats.commits.fetch_add(1, Ordering::Relaxed);
-                    self.stats.commands.fetch_add(size, Ordering::Relaxed);
-                    if let Some(head) = committed.head {
-                        self.head.send_replace(head);
-                    }
-                    return Ok(returned);
-                }
-                Err(error) if error.is_transient() && waited < self.tuning.patience => {
-                    self.stats.retries.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(%error, "a write is tried again");
-                    tokio::time::sleep(pause).await;
-                    waited += pause;
-                    pause = (pause * 2).min(Duration::from_millis(500));
-                    batch = returned;
-                }
-                Err(error) => return Err((returned, error)),
-            }
-        }
+        });
+        (batch.ops, result)
     }
 }
 
-fn copy_of(error: &StoreError, text: &str) -> StoreError {
-    if error.is_transient() {
-        StoreError::Unavailable { reason: text.to_owned(), source: None }
-    } else {
-        StoreError::broken_because(text)
+impl Command for Box<dyn Pending> {
+    fn answer(self) {
+        Pending::answer(self);
+    }
+
+    fn fail(self, error: StoreError) {
+        Pending::fail(self, error);
     }
 }
 
@@ -158,11 +84,7 @@ impl<B: Backend> Store for BatchStore<B> {
     }
 
     fn stats(&self) -> StoreStats {
-        StoreStats {
-            commits: self.stats.commits.load(Ordering::Relaxed),
-            commands: self.stats.commands.load(Ordering::Relaxed),
-            retries: self.stats.retries.load(Ordering::Relaxed),
-        }
+        self.group.stats()
     }
 
     async fn submit(&self, jobs: Vec<NewJob>, actor: Actor) -> Result<Vec<Submitted>, StoreError> {
@@ -260,7 +182,44 @@ impl<B: Backend> Store for BatchStore<B> {
         self.ask(ops::RevokeToken { token, actor }).await
     }
 
-    async fn set_flag(&self, name: &'static str, value: Value, actor: Actor) -> Result<(), StoreError> {
+    async fn set_flag(&self, name: String, value: Value, actor: Actor) -> Result<(), StoreError> {
         self.ask(ops::SetFlag { name, value, actor }).await
+    }
+
+    async fn lead(&self, node: NodeId, lease: Duration) -> Result<Leadership, StoreError> {
+        // Whoever only waits for the leader to fail looks, and neither writes nor locks. Where the look fails the command
+        // decides, with its patience.
+        if let Ok(Some(leader)) = self.backend.leader().await
+            && leader.node != node
+            && self.backend.now().await.is_ok_and(|now| leader.expires_at > now)
+        {
+            return Ok(leader);
+        }
+        self.ask(ops::Lead { node, lease }).await
+    }
+
+    async fn step_down(&self, node: NodeId, term: Term) -> Result<(), StoreError> {
+        self.ask(ops::StepDown { node, term }).await
+    }
+
+    async fn offer(
+        &self,
+        term: Term,
+        chosen: Vec<NewOffer>,
+        pickup: Duration,
+    ) -> Result<Vec<Option<Offer>>, StoreError> {
+        self.ask(ops::MakeOffers { term, chosen, pickup }).await
+    }
+
+    async fn sent(&self, offers: Vec<(JobId, DispatchSeq)>) -> Result<(), StoreError> {
+        self.ask(ops::Sent { offers }).await
+    }
+
+    async fn diverged(&self, divergences: Vec<Divergence>) -> Result<(), StoreError> {
+        self.ask(ops::Diverged { divergences }).await
+    }
+
+    async fn note(&self, event: NewEvent, actor: Actor) -> Result<(), StoreError> {
+        self.ask(ops::Note { event, actor }).await
     }
 }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Artifact, ArtifactId, Epoch, EventSeq, Factory, FactoryId, Job, JobId, Lease, NewEvent, ProductId,
-    Run, RunOutcome, RunReport, Timestamp,
+    Actor, Artifact, ArtifactId, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
+    Lease, NewEvent, ProductId, Run, RunOutcome, RunReport, Timestamp,
 };
+use giga_ports::store::Waiting;
 use serde_json::Value;
 
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// Gone with their texts, runs, deps, artifacts and events. Their queue counts fall with them. First, because a new job may
-    /// take over the idempotency key of one that goes.
+    /// Gone with their texts, runs, deps, artifacts, offers and events. Their queue counts fall with them. First,
+    /// because a new job may take over the idempotency key of one that goes.
     pub retire_jobs: Vec<JobId>,
     pub insert_jobs: Vec<JobInsert>,
     /// The whole new state of jobs that existed before. Each appears once.
@@ -30,7 +31,16 @@ pub struct Writes {
     /// Only ever moves `last_seen_at` forward.
     pub seen_factories: BTreeMap<FactoryId, Timestamp>,
     pub put_tokens: Vec<TokenRecord>,
+    /// Each flag appears in at most one of these two.
     pub put_flags: Vec<(String, Value)>,
+    pub delete_flags: Vec<String>,
+    pub put_leader: Option<Leadership>,
+    /// Every offer of these jobs leaves the outbox: a newer one, below, takes its place.
+    pub withdraw_offers: Vec<JobId>,
+    /// Those that are gone are fine.
+    pub delete_offers: Vec<(JobId, DispatchSeq)>,
+    /// At most one per job.
+    pub put_offers: Vec<Waiting>,
     /// By product, to be added.
     pub queue: BTreeMap<ProductId, QueueDelta>,
     /// In order. The backend gives each the next feed position, under a lock that is taken last and kept until
@@ -52,6 +62,11 @@ impl Writes {
             && self.seen_factories.is_empty()
             && self.put_tokens.is_empty()
             && self.put_flags.is_empty()
+            && self.delete_flags.is_empty()
+            && self.put_leader.is_none()
+            && self.withdraw_offers.is_empty()
+            && self.delete_offers.is_empty()
+            && self.put_offers.is_empty()
             && self.retire_jobs.is_empty()
             && self.queue.is_empty()
             && self.events.is_empty()

@@ -17,11 +17,17 @@ pub(crate) struct Migration {
 }
 
 /// In order of version, from 1, without gaps.
-pub(crate) const SQLITE: &[Migration] =
-    &[Migration { version: 1, name: "init", sql: include_str!("sqlite/0001_init.sql") }];
+pub(crate) const SQLITE: &[Migration] = &[
+    Migration { version: 1, name: "init", sql: include_str!("sqlite/0001_init.sql") },
+    Migration { version: 2, name: "dispatch", sql: include_str!("sqlite/0002_dispatch.sql") },
+    Migration { version: 3, name: "topics", sql: include_str!("sqlite/0003_topics.sql") },
+];
 
-pub(crate) const POSTGRES: &[Migration] =
-    &[Migration { version: 1, name: "init", sql: include_str!("postgres/0001_init.sql") }];
+pub(crate) const POSTGRES: &[Migration] = &[
+    Migration { version: 1, name: "init", sql: include_str!("postgres/0001_init.sql") },
+    Migration { version: 2, name: "dispatch", sql: include_str!("postgres/0002_dispatch.sql") },
+    Migration { version: 3, name: "topics", sql: include_str!("postgres/0003_topics.sql") },
+];
 
 impl Migration {
     pub(crate) fn checksum(&self) -> String {

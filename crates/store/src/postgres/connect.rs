@@ -32,13 +32,13 @@ const PLANNER: &str = "\
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; \
     SET enable_mergejoin = off; SET jit = off";
 
-pub(super) struct Connector {
+pub(crate) struct Connector {
     config: Config,
     tls: Option<MakeRustlsConnect>,
 }
 
 impl Connector {
-    pub(super) fn new(url: &str) -> Result<Self, StoreError> {
+    pub(crate) fn new(url: &str) -> Result<Self, StoreError> {
         let mut config = Config::from_str(url).map_err(failure)?;
         if config.get_application_name().is_none() {
             config.application_name("gigafactory");
@@ -56,7 +56,7 @@ impl Connector {
         Ok(Self { config, tls })
     }
 
-    pub(super) async fn connect(&self) -> Result<Client, StoreError> {
+    pub(crate) async fn connect(&self) -> Result<Client, StoreError> {
         let client = if let Some(tls) = &self.tls {
             let (client, connection) = self.config.connect(tls.clone()).await.map_err(failure)?;
             drive(connection);
@@ -106,7 +106,7 @@ where
 }
 
 /// Everybody who starts at the same time waits here for the first; the others find nothing left to do.
-pub(super) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
+pub(crate) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
     let transaction = client.transaction().await.map_err(failure)?;
     transaction
         .batch_execute(

@@ -4,7 +4,7 @@ use giga_ports::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-pub(super) fn failure(error: Error) -> StoreError {
+pub(crate) fn failure(error: Error) -> StoreError {
     let reason = describe(&error);
     let source: Option<Box<dyn std::error::Error + Send + Sync>> = Some(Box::new(error));
     match source.as_ref().and_then(|error| error.downcast_ref::<Error>()) {
@@ -29,7 +29,7 @@ fn describe(error: &Error) -> String {
 }
 
 /// The connection is gone, and nothing is known of the server.
-pub(super) fn is_cut(error: &Error) -> bool {
+pub(crate) fn is_cut(error: &Error) -> bool {
     let ended = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
     error.is_closed() || error.code().is_some_and(|code| ended.contains(code))
 }

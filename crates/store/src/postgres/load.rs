@@ -14,7 +14,7 @@ use super::pipeline::Value;
 use super::{StoreClock, Writer, decode_all};
 use crate::engine::{Loaded, Needs};
 use crate::rows::{
-    self, ARTIFACTS, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEASE_READ, LEASES, TOKENS, Table,
+    self, ARTIFACTS, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASE_READ, LEASES, TOKENS, Table,
 };
 use crate::sql;
 
@@ -146,6 +146,7 @@ async fn lock_and_look(
         .await;
     let flags =
         pipeline.send_if(!needs.flags.is_empty(), &statements.lock_flags, || vec![texts(&needs.flags)]).await;
+    let leader = pipeline.send_if(needs.leader, &statements.lock_leader, Vec::new).await;
     // Last, so that no time is older than a change that a lock was waited for.
     let now = pipeline.send(&statements.now, Vec::new()).await;
     let mut answers = pipeline.finish().await?;
@@ -175,6 +176,7 @@ async fn lock_and_look(
     let tokens = decode_all(&answers.take(tokens), &TOKENS, rows::token)?;
     loaded.tokens = tokens.into_iter().map(|token| (token.id.clone(), token)).collect();
     loaded.flags = map(&answers.take(flags), &FLAGS, rows::flag)?;
+    loaded.leader = decode_all(&answers.take(leader), &LEADER, rows::leader)?.pop().flatten();
     keep_prunable(loaded, needs.prunable);
     Ok(())
 }

@@ -4,12 +4,12 @@
 //! in the order of [`Needs`](crate::engine::Needs), the feed last and only together with the commit, so no
 //! coordinator ever holds the feed while it thinks. Isolation is read committed: what is decided on is locked.
 
-mod connect;
-mod error;
+pub(crate) mod connect;
+pub(crate) mod error;
 mod load;
 mod persist;
-mod pipeline;
-mod readers;
+pub(crate) mod pipeline;
+pub(crate) mod readers;
 mod statements;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row};
 
 use self::connect::Connector;
-use self::error::{failure, is_cut};
+use self::error::failure;
 use self::pipeline::Pipeline;
 use self::readers::Readers;
 use self::statements::Statements;
@@ -147,22 +147,7 @@ impl Driver for Postgres {
     }
 
     async fn query<T: Send + 'static>(&self, query: Query, decode: Decode<T>) -> Result<Vec<T>, StoreError> {
-        let reader = self.readers.get(&self.connector).await?;
-        let values: Vec<(Cell, Type)> =
-            query.values.into_iter().map(|cell| (cell_type(&cell), cell)).map(|(t, c)| (c, t)).collect();
-        let params: Vec<_> = values
-            .iter()
-            .map(|(cell, kind)| (cell as &(dyn tokio_postgres::types::ToSql + Sync), kind.clone()))
-            .collect();
-        // Planned for these very values and sent in one go: a prepared `LIMIT $1` is planned for a tenth of the table.
-        let rows = match reader.query_typed(&query.sql, &params).await {
-            // The connection was lost since its last read. A read can be asked again, once, on a new one.
-            Err(error) if is_cut(&error) => {
-                self.connector.connect().await?.query_typed(&query.sql, &params).await
-            }
-            answer => answer,
-        };
-        decode_all(&rows.map_err(failure)?, query.table, decode)
+        self.readers.query(&self.connector, query, decode).await
     }
 
     async fn transact(&self, mut batch: Batch) -> (Batch, Result<Committed, StoreError>) {
@@ -171,20 +156,12 @@ impl Driver for Postgres {
     }
 }
 
-fn decode_all<T>(
+pub(crate) fn decode_all<T>(
     rows: &[Row],
     table: &'static Table,
     decode: impl Fn(&mut Fields<'_>) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
     rows.iter().map(|row| decode(&mut Fields::new(row, table))).collect()
-}
-
-fn cell_type(cell: &Cell) -> Type {
-    match cell {
-        Cell::Null | Cell::Text(_) => Type::TEXT,
-        Cell::Int(_) => Type::INT8,
-        Cell::Bytes(_) => Type::BYTEA,
-    }
 }
 
 impl tokio_postgres::types::ToSql for Cell {

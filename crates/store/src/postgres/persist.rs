@@ -43,7 +43,7 @@ pub(super) async fn persist(
     // Before the inserts: a new job may take over the idempotency key of one that goes.
     let retired = &writes.retire_jobs;
     let of_jobs = [&s.retire_events, &s.retire_artifacts, &s.retire_runs, &s.retire_deps, &s.retire_texts];
-    for statement in of_jobs.into_iter().chain([&s.retire_jobs]) {
+    for statement in of_jobs.into_iter().chain([&s.withdraw_offers, &s.retire_jobs]) {
         delete(out, statement, retired).await;
     }
 
@@ -86,6 +86,16 @@ pub(super) async fn persist(
     let flag_row = |(name, value): &(String, serde_json::Value)| rows::flag_row(name, value);
     put(out, &s.insert_flags, &rows::FLAGS, new.into_iter().map(flag_row)).await;
     put(out, &s.update_flags, &rows::FLAGS, known.into_iter().map(flag_row)).await;
+    delete(out, &s.delete_flags, &writes.delete_flags).await;
+    put(out, &s.put_leader, &rows::LEADER, writes.put_leader.iter().map(rows::leader_row)).await;
+
+    delete(out, &s.withdraw_offers, &writes.withdraw_offers).await;
+    if !writes.delete_offers.is_empty() {
+        let (ids, seqs): (Vec<String>, Vec<i64>) =
+            writes.delete_offers.iter().map(|(id, seq)| (id.to_string(), seq.0.cast_signed())).unzip();
+        out.send(&s.delete_offers, vec![Box::new(ids), Box::new(seqs)]).await;
+    }
+    put(out, &s.put_offers, &rows::OUTBOX, writes.put_offers.iter().map(rows::offer_row)).await;
 
     let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
     put(out, &s.add_queue, &rows::QUEUE_STATE, queue).await;

@@ -15,9 +15,9 @@ use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::error::failure;
 
-pub(super) type Value = Box<dyn ToSql + Sync + Send>;
+pub(crate) type Value = Box<dyn ToSql + Sync + Send>;
 
-pub(super) struct Pipeline<'c> {
+pub(crate) struct Pipeline<'c> {
     client: &'c Client,
     sent: Vec<Sent<'c>>,
 }
@@ -29,24 +29,24 @@ enum Sent<'c> {
 
 /// Where an answer will be found.
 #[derive(Clone, Copy)]
-pub(super) struct Ticket(usize);
+pub(crate) struct Ticket(usize);
 
 #[derive(Default)]
-pub(super) struct Answers(Vec<Vec<Row>>);
+pub(crate) struct Answers(Vec<Vec<Row>>);
 
 impl Answers {
     /// What was not asked for has no rows.
-    pub(super) fn take(&mut self, ticket: Option<Ticket>) -> Vec<Row> {
+    pub(crate) fn take(&mut self, ticket: Option<Ticket>) -> Vec<Row> {
         ticket.and_then(|Ticket(place)| self.0.get_mut(place)).map(std::mem::take).unwrap_or_default()
     }
 }
 
 impl<'c> Pipeline<'c> {
-    pub(super) fn new(client: &'c Client) -> Self {
+    pub(crate) fn new(client: &'c Client) -> Self {
         Self { client, sent: Vec::new() }
     }
 
-    pub(super) async fn send(&mut self, statement: &'c Statement, values: Vec<Value>) -> Option<Ticket> {
+    pub(crate) async fn send(&mut self, statement: &'c Statement, values: Vec<Value>) -> Option<Ticket> {
         let client = self.client;
         self.start(Box::pin(async move {
             client.query_raw(statement, values).await?.try_collect::<Vec<_>>().await
@@ -54,7 +54,7 @@ impl<'c> Pipeline<'c> {
         .await
     }
 
-    pub(super) async fn send_if(
+    pub(crate) async fn send_if(
         &mut self,
         wanted: bool,
         statement: &'c Statement,
@@ -64,7 +64,7 @@ impl<'c> Pipeline<'c> {
     }
 
     /// `BEGIN`, `COMMIT`, `ROLLBACK`.
-    pub(super) async fn send_plain(&mut self, sql: &'static str) {
+    pub(crate) async fn send_plain(&mut self, sql: &'static str) {
         let client = self.client;
         self.start(Box::pin(async move { client.batch_execute(sql).await.map(|()| Vec::new()) })).await;
     }
@@ -83,7 +83,7 @@ impl<'c> Pipeline<'c> {
     }
 
     /// All answers, or the first thing that went wrong: the errors behind it only say that the transaction is over.
-    pub(super) async fn finish(self) -> Result<Answers, StoreError> {
+    pub(crate) async fn finish(self) -> Result<Answers, StoreError> {
         let mut answers = Vec::with_capacity(self.sent.len());
         let mut trouble: Option<Error> = None;
         for sent in self.sent {

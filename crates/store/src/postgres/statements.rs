@@ -70,6 +70,7 @@ statements! {
     lock_tokens = sql::select(
         &rows::TOKENS, "WHERE id = ANY($1) OR factory_id = ANY($2) ORDER BY id FOR UPDATE");
     lock_flags = sql::select(&rows::FLAGS, "WHERE name = ANY($1) ORDER BY name FOR UPDATE");
+    lock_leader = sql::select(&rows::LEADER, "FOR UPDATE");
 
     insert_jobs = insert(&rows::JOBS);
     insert_texts = insert(&rows::JOB_TEXTS);
@@ -89,6 +90,17 @@ statements! {
     update_tokens = update(&rows::TOKENS, replace);
     insert_flags = insert(&rows::FLAGS);
     update_flags = update(&rows::FLAGS, replace);
+    delete_flags = "DELETE FROM flags WHERE name = ANY($1)";
+    put_leader = upsert(&rows::LEADER, sql::replace_excluded);
+    // An offer that somebody else has locked is about to be deleted by him: it is passed over, and no two coordinators
+    // wait for each other over the outbox. Where he fails after all, the offer is sent once more, which harms nobody.
+    withdraw_offers = "DELETE FROM outbox WHERE ctid = ANY(ARRAY( \
+        SELECT ctid FROM outbox WHERE job_id = ANY($1) FOR UPDATE SKIP LOCKED))";
+    delete_offers = "DELETE FROM outbox WHERE ctid = ANY(ARRAY( \
+        SELECT outbox.ctid FROM unnest($1::text[], $2::bigint[]) AS gone (job_id, dispatch_seq) \
+        JOIN outbox ON outbox.job_id = gone.job_id AND outbox.dispatch_seq = gone.dispatch_seq \
+        FOR UPDATE OF outbox SKIP LOCKED))";
+    put_offers = upsert(&rows::OUTBOX, sql::replace_excluded);
     retire_events = "DELETE FROM events WHERE job_id = ANY($1)";
     retire_artifacts = "DELETE FROM artifacts WHERE job_id = ANY($1)";
     retire_runs = "DELETE FROM runs WHERE job_id = ANY($1)";

@@ -4,12 +4,15 @@
 //! that names table, column and row, never a panic and never a default.
 
 mod artifact;
+mod dispatch;
 mod filter;
 mod fleet;
 mod history;
 mod job;
+mod topic;
 
 pub(crate) use artifact::{ARTIFACTS, artifact, artifact_row};
+pub(crate) use dispatch::{LEADER, OUTBOX, leader, leader_row, offer_row, waiting};
 pub(crate) use filter::list_query;
 pub(crate) use fleet::{
     FACTORIES, FLAGS, QUEUE_STATE, SIGHTINGS, TOKENS, factory, factory_row, flag, flag_row, queue_row,
@@ -19,6 +22,10 @@ pub(crate) use history::{EVENTS, RUN_CHANGES, RUNS, RunRows, event, event_row, r
 pub(crate) use job::{
     DEPS, JOB_CHANGES, JOB_READ, JOB_TEXTS, JOBS, LEASE_READ, LEASES, dep_rows, job, job_change_row, job_row,
     job_text, lease, lease_row, leased_job, text_row,
+};
+pub(crate) use topic::{
+    TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts, topic_gate,
+    topic_job, topic_place, topic_row,
 };
 
 use std::fmt::Display;

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
-    Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId,
-    Run, Timestamp,
+    Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId, Leadership, ProductId,
+    RequestId, Run, Timestamp,
 };
-use giga_ports::store::{JobFilter, JobText, QueueState};
+use giga_ports::store::{JobFilter, JobText, QueueState, Waiting};
 use giga_ports::{StoreError, StoreReads};
 use serde_json::Value;
 
@@ -157,6 +157,16 @@ impl<D: Driver> StoreReads for SqlBackend<D> {
 
     async fn tokens(&self) -> Result<Vec<TokenRecord>> {
         rows_of(&self.driver, &rows::TOKENS, "ORDER BY created_at, id", Vec::new(), rows::token).await
+    }
+
+    async fn outbox(&self, limit: usize) -> Result<Vec<Waiting>> {
+        let tail = "ORDER BY since, job_id, dispatch_seq LIMIT $1";
+        rows_of(&self.driver, &rows::OUTBOX, tail, vec![limit.into()], rows::waiting).await
+    }
+
+    async fn leader(&self) -> Result<Option<Leadership>> {
+        let found = rows_of(&self.driver, &rows::LEADER, "", Vec::new(), rows::leader);
+        Ok(found.await?.pop().flatten())
     }
 
     async fn flags(&self) -> Result<Vec<(String, Value)>> {

@@ -9,7 +9,9 @@ use rusqlite::Connection;
 
 use super::read;
 use crate::engine::{Loaded, Needs};
-use crate::rows::{self, ARTIFACTS, Cell, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEASES, TOKENS, text};
+use crate::rows::{
+    self, ARTIFACTS, Cell, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASES, TOKENS, text,
+};
 use crate::sql;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -122,7 +124,17 @@ fn load_fleet(connection: &Connection, needs: &Needs, loaded: &mut Loaded) -> Re
     }
     let flag_sql = sql::select(&FLAGS, "WHERE name = $1");
     for name in &needs.flags {
-        loaded.flags.extend(read(connection, &flag_sql, vec![Cell::from(*name)], &FLAGS, rows::flag)?);
+        loaded.flags.extend(read(
+            connection,
+            &flag_sql,
+            vec![Cell::from(name.as_str())],
+            &FLAGS,
+            rows::flag,
+        )?);
+    }
+    if needs.leader {
+        let sql = sql::select(&LEADER, "");
+        loaded.leader = read(connection, &sql, Vec::new(), &LEADER, rows::leader)?.pop().flatten();
     }
     Ok(())
 }

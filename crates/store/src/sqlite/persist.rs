@@ -67,6 +67,29 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
     )?;
     let flags = writes.put_flags.iter().map(|(name, value)| rows::flag_row(name, value));
     write(connection, &upsert(&rows::FLAGS, sql::replace_excluded), flags)?;
+    write(
+        connection,
+        "DELETE FROM flags WHERE name = $1",
+        writes.delete_flags.iter().map(|name| vec![text(name)]),
+    )?;
+    let leader = writes.put_leader.iter().map(rows::leader_row);
+    write(connection, &upsert(&rows::LEADER, sql::replace_excluded), leader)?;
+
+    write(
+        connection,
+        "DELETE FROM outbox WHERE job_id = $1",
+        writes.withdraw_offers.iter().map(|id| vec![text(id)]),
+    )?;
+    write(
+        connection,
+        "DELETE FROM outbox WHERE job_id = $1 AND dispatch_seq = $2",
+        writes.delete_offers.iter().map(|(id, seq)| vec![text(id), seq.0.into()]),
+    )?;
+    write(
+        connection,
+        &upsert(&rows::OUTBOX, sql::replace_excluded),
+        writes.put_offers.iter().map(rows::offer_row),
+    )?;
 
     let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
     write(connection, &upsert(&rows::QUEUE_STATE, sql::add_excluded), queue)?;
@@ -74,7 +97,7 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
 }
 
 fn retire(connection: &Connection, ids: &[JobId]) -> Result<()> {
-    for table in ["events", "artifacts", "runs", "deps", "job_texts"] {
+    for table in ["events", "artifacts", "outbox", "runs", "deps", "job_texts"] {
         let sql = format!("DELETE FROM {table} WHERE job_id = $1");
         write(connection, &sql, ids.iter().map(|id| vec![text(id)]))?;
     }

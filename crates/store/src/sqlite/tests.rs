@@ -26,7 +26,7 @@ async fn the_file_and_its_folder_are_made_for_their_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data/giga.db");
     let store = store(&path).await;
-    store.set_flag("strict", json!(true), Actor::system("test")).await.unwrap();
+    store.set_flag("strict".to_owned(), json!(true), Actor::system("test")).await.unwrap();
     let rights = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(rights(path.parent().unwrap()), 0o700);
     for name in ["giga.db", "giga.db-wal", "giga.db-shm"] {

@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
-use giga_domain::{Actor, FactoryId, FactoryState, Job, JobId, Timestamp, TokenId};
-use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob, PutArtifact, SteerWrite};
+use giga_domain::{
+    Actor, DispatchSeq, FactoryId, FactoryState, Job, JobId, NodeId, Term, Timestamp, TokenId,
+};
+use giga_ports::store::{
+    Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer, PutArtifact, SteerWrite,
+};
 use giga_ports::{Store, StoreError};
 use serde_json::Value;
 
@@ -31,6 +35,11 @@ pub(super) enum Call {
     Issue(TokenRecord),
     Revoke(TokenId),
     SetFlag(&'static str, Value),
+    Lead(NodeId, Duration),
+    StepDown(NodeId, Term),
+    Offer(Term, Vec<NewOffer>, Duration),
+    Sent(Vec<(JobId, DispatchSeq)>),
+    Diverged(Divergence),
 }
 
 /// The whole answer as text, and what the ledger wants to know of it.
@@ -100,7 +109,12 @@ impl Call {
             Self::RevokeFactory(factory) => Answer::of(store.revoke_factory_tokens(factory, ana()).await),
             Self::Issue(token) => Answer::of(store.issue_token(token, ana()).await),
             Self::Revoke(token) => Answer::of(store.revoke_token(token, ana()).await),
-            Self::SetFlag(name, value) => Answer::of(store.set_flag(name, value, ana()).await),
+            Self::SetFlag(name, value) => Answer::of(store.set_flag(name.to_owned(), value, ana()).await),
+            Self::Lead(node, lease) => Answer::of(store.lead(node, lease).await),
+            Self::StepDown(node, term) => Answer::of(store.step_down(node, term).await),
+            Self::Offer(term, chosen, pickup) => Answer::of(store.offer(term, chosen, pickup).await),
+            Self::Sent(offers) => Answer::of(store.sent(offers).await),
+            Self::Diverged(divergence) => Answer::of(store.diverged(vec![divergence]).await),
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use giga_domain::job::DepsMode;
-use giga_domain::{Epoch, Factory, FactoryId, Job, JobId, ProductId, RequestId, RunOutcome, Stage};
+use giga_domain::{
+    Epoch, Factory, FactoryId, Job, JobId, Leadership, ProductId, RequestId, RunOutcome, Stage, Timestamp,
+};
 use giga_ports::store::Claim;
 
 use super::call::{Answer, Call};
@@ -20,6 +22,9 @@ pub(super) struct Look<'a> {
     pub(super) before: &'a [Job],
     pub(super) after: &'a [Job],
     pub(super) factories: &'a [Factory],
+    /// Who led before the step.
+    pub(super) leader: Option<&'a Leadership>,
+    pub(super) now: Timestamp,
 }
 
 impl Look<'_> {
@@ -56,6 +61,11 @@ impl Ledger {
             }
             Call::Expire(_) => reaped_in_order(&answer.reaped, look),
             Call::Unblock(_) => nobody_waits_for_nothing(look),
+            Call::Offer(term, ..) => {
+                let leads =
+                    look.leader.is_some_and(|leader| leader.term == *term && leader.expires_at > look.now);
+                assert_eq!(leads, !answer.refused, "only the leader of the current term offers: {call:?}");
+            }
             _ => {}
         }
     }
@@ -71,6 +81,11 @@ impl Ledger {
         let newest = grants.last_key_value().map(|(epoch, _)| *epoch);
         assert!(newest.is_none_or(|newest| newest < job.epoch), "{}: epoch {} came late", job.id, job.epoch);
         grants.insert(job.epoch, holder);
+        let target = look.old(job.id).and_then(Job::target);
+        let elsewhere = target.filter(|target| target.factory != lease.factory);
+        assert!(elsewhere.is_none_or(|t| t.pickup_deadline <= look.now), "{}: taken from its target", job.id);
+        let offer = look.old(job.id).map(|job| job.dispatch_seq);
+        assert!(claim.dispatch_seq.is_none_or(|seq| offer == Some(seq)), "{}: accepted an old offer", job.id);
         let seen = look.old(job.id).map(|job| job.rev);
         assert!(claim.rev.is_none_or(|rev| seen == Some(rev)), "{}: claimed at another revision", job.id);
 
@@ -103,6 +118,7 @@ impl Ledger {
                 continue;
             };
             assert!(new.epoch >= old.epoch && new.rev >= old.rev, "{} went backwards", new.id);
+            assert!(new.dispatch_seq >= old.dispatch_seq, "{}: offers are counted backwards", new.id);
             assert!(!old.stage().is_terminal() || new == old, "{} was final and changed", new.id);
             let unmarked = Job { state: old.state.clone(), ..new.clone() };
             assert!(new.rev > old.rev || unmarked == *old, "{} changed without a revision", new.id);
@@ -184,6 +200,13 @@ pub(super) fn check(seen: &Visible) {
         assert_eq!(state.by_stage, recount, "{product}: what is kept differs from what is there");
     }
     assert!(counted.is_empty(), "products without a count: {counted:?}");
+    let mut offered = BTreeSet::new();
+    for waiting in &seen.outbox {
+        let offer = &waiting.offer;
+        assert!(offered.insert(offer.job_id), "{}: two offers wait", offer.job_id);
+        let job = seen.jobs.iter().find(|job| job.id == offer.job_id).expect("offers go with their job");
+        assert_eq!(offer.dispatch_seq, job.dispatch_seq, "{}: an old offer waits", job.id);
+    }
     let live: Vec<_> = seen.live.iter().map(|job| job.id).collect();
     let waiting_or_held = |job: &&Job| job.stage() == Stage::Queued || job.stage().is_held();
     let expected: Vec<_> = seen.jobs.iter().rev().filter(waiting_or_held).map(|job| job.id).collect();

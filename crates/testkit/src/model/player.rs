@@ -7,11 +7,13 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{Concurrency, DepsMode, ReviewGate, ShipMode};
 use giga_domain::token::{Grant, Role, Secret, TokenRecord};
 use giga_domain::{
-    Actor, ArtifactId, CapabilitySet, Checkpoint, Command, Epoch, FactoryId, FactoryState, FailReason,
-    Failure, Holder, HolderAction, Job, JobId, JobSpec, OperatorAction, Priority, ProductId, Rev, RunReport,
-    Stage, Timestamp, TokenId, Verdict,
+    Actor, ArtifactId, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, FactoryId, FactoryState,
+    FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, NodeId, OperatorAction, Priority,
+    ProductId, Rev, RunReport, Stage, Term, Timestamp, TokenId, Verdict,
 };
-use giga_ports::store::{Claim, HolderWrite, JobFilter, NewFactory, NewJob, PutArtifact, SteerWrite};
+use giga_ports::store::{
+    Claim, Divergence, HolderWrite, JobFilter, NewFactory, NewJob, NewOffer, PutArtifact, SteerWrite,
+};
 use giga_ports::{Clock, Store};
 use proptest::sample::Index;
 use serde_json::json;
@@ -62,6 +64,7 @@ impl Player {
     async fn step(&mut self, step: Step) {
         let Some(call) = self.call(step).await else { return };
         let before = self.jobs().await;
+        let leader = self.stores[0].1.read().leader().await.unwrap();
         let mut answers = Vec::with_capacity(self.stores.len());
         for (name, store) in &self.stores {
             answers.push((name, call.clone().make(&**store).await));
@@ -72,7 +75,17 @@ impl Player {
         }
         let after = self.jobs().await;
         let factories = self.stores[0].1.read().factories().await.unwrap();
-        self.ledger.note(&call, expected, &Look { before: &before, after: &after, factories: &factories });
+        self.ledger.note(
+            &call,
+            expected,
+            &Look {
+                before: &before,
+                after: &after,
+                factories: &factories,
+                leader: leader.as_ref(),
+                now: self.now(),
+            },
+        );
     }
 
     async fn look(&self) {
@@ -106,12 +119,12 @@ impl Player {
                 Call::Submit(jobs)
             }
             Step::SubmitAgain(index) => Call::Submit(choose(index, &self.submitted)?.clone()),
-            Step::Claim { job, factory, request, rev, lease_ms } => {
+            Step::Claim { job, factory, request, rev, offer, lease_ms } => {
                 let job = self.pick(job, |job| job.stage() == Stage::Queued).await?;
                 Call::Claim(Claim {
                     job: job.id,
                     rev: believed(rev, job.rev.0).map(Rev),
-                    dispatch_seq: None,
+                    dispatch_seq: believed(offer, job.dispatch_seq.0).map(DispatchSeq),
                     factory: factory_id(factory),
                     request: format!("request-{request}").parse().unwrap(),
                     lease: Duration::from_millis(lease_ms.into()),
@@ -192,10 +205,44 @@ impl Player {
             Step::RevokeToken { token } => Call::Revoke(token_id(token)),
             Step::SetFlag { flag, value } => match flag {
                 0 => Call::SetFlag("strict", json!(value == 0)),
+                1 if value == 2 => Call::SetFlag("delivery", json!(null)),
                 1 => Call::SetFlag("delivery", json!(["poll", "self_select"][usize::from(value % 2)])),
                 _ => Call::SetFlag("lease_ms", json!(1_000 * (u64::from(value) + 1))),
             },
+            Step::Lead { node, lease_ms } => {
+                Call::Lead(node_id(node), Duration::from_millis(lease_ms.into()))
+            }
+            Step::Resign { node, term } => Call::StepDown(node_id(node), self.term(term).await),
+            Step::Offer { chosen, term, pickup_ms } => {
+                let mut offers = Vec::new();
+                for (job, rev, factory) in chosen {
+                    let Some(job) = self.pick(job, |job| job.stage() == Stage::Queued).await else {
+                        continue;
+                    };
+                    let rev = Rev(believed(rev, job.rev.0).unwrap_or_default());
+                    offers.push(NewOffer { job: job.id, rev, factory: factory_id(factory) });
+                }
+                Call::Offer(self.term(term).await, offers, Duration::from_millis(pickup_ms.into()))
+            }
+            Step::Sent { count } => {
+                let waiting = self.stores[0].1.read().outbox(count).await.unwrap();
+                let mut sent: Vec<_> =
+                    waiting.into_iter().map(|w| (w.offer.job_id, w.offer.dispatch_seq)).collect();
+                sent.push((JobId::MAX, DispatchSeq(1)));
+                Call::Sent(sent)
+            }
+            Step::Diverge { job } => {
+                let job = self.pick(job, |job| job.stage().is_held()).await?.id;
+                let (routed_to, claimed_by) = (factory_id(0), factory_id(1));
+                Call::Diverged(Divergence { job, routed_to, claimed_by, lag_ms: 7 })
+            }
         })
+    }
+
+    async fn term(&self, belief: Belief) -> Term {
+        let leader = self.stores[0].1.read().leader().await.unwrap();
+        let current = leader.map_or(0, |leader| leader.term.0);
+        Term(believed(belief, current).unwrap_or(u64::MAX >> 1))
     }
 
     async fn pick(&self, pick: Pick, suits: impl Fn(&Job) -> bool) -> Option<Job> {
@@ -248,6 +295,10 @@ fn product(number: u8) -> ProductId {
 
 fn factory_id(number: u8) -> FactoryId {
     format!("factory-{number}").parse().unwrap()
+}
+
+fn node_id(number: u8) -> NodeId {
+    format!("node-{number}").parse().unwrap()
 }
 
 fn token_id(number: u8) -> TokenId {

@@ -67,7 +67,7 @@ pub(super) enum Step {
     Advance { millis: u64 },
     Submit(Vec<JobShape>),
     SubmitAgain(Index),
-    Claim { job: Pick, factory: u8, request: u8, rev: Belief, lease_ms: u32 },
+    Claim { job: Pick, factory: u8, request: u8, rev: Belief, offer: Belief, lease_ms: u32 },
     Hold { job: Pick, actions: Vec<Action>, epoch: Belief, stranger: bool },
     LeaveFile { job: Pick, name: u8, epoch: Belief, stranger: bool },
     Steer { job: Pick, order: Order, rev: Belief },
@@ -85,10 +85,16 @@ pub(super) enum Step {
     IssueToken { token: u8 },
     RevokeToken { token: u8 },
     SetFlag { flag: u8, value: u8 },
+    Lead { node: u8, lease_ms: u32 },
+    Resign { node: u8, term: Belief },
+    Offer { chosen: Vec<(Pick, Belief, u8)>, term: Belief, pickup_ms: u32 },
+    Sent { count: usize },
+    Diverge { job: Pick },
 }
 
 pub(super) const FACTORIES: u8 = 4;
 pub(super) const TOKENS: u8 = 6;
+const NODES: u8 = 3;
 
 fn pick() -> impl Strategy<Value = Pick> {
     (any::<Index>(), prop::bool::weighted(0.85)).prop_map(|(index, sensible)| Pick { index, sensible })
@@ -101,6 +107,10 @@ fn belief(right: u32) -> impl Strategy<Value = Belief> {
         1 => Just(Belief::Ahead),
         1 => Just(Belief::None),
     ]
+}
+
+fn accepted() -> impl Strategy<Value = Belief> {
+    prop_oneof![3 => Just(Belief::None), 1 => belief(4)]
 }
 
 fn job_shape() -> impl Strategy<Value = JobShape> {
@@ -162,8 +172,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => prop_oneof![4 => 0..3_000u64, 1 => 3_000..60_000u64].prop_map(|millis| Step::Advance { millis }),
         10 => vec(job_shape(), 1..4).prop_map(Step::Submit),
         2 => any::<Index>().prop_map(Step::SubmitAgain),
-        14 => (pick(), factory.clone(), 0..40u8, belief(6), 1..10_000u32)
-            .prop_map(|(job, factory, request, rev, lease_ms)| Step::Claim { job, factory, request, rev, lease_ms }),
+        14 => (pick(), factory.clone(), 0..40u8, belief(6), accepted(), 1..10_000u32).prop_map(
+            |(job, factory, request, rev, offer, lease_ms)| Step::Claim { job, factory, request, rev, offer, lease_ms }
+        ),
         20 => (pick(), vec(action(), 0..4), belief(12), prop::bool::weighted(0.05))
             .prop_map(|(job, actions, epoch, stranger)| Step::Hold { job, actions, epoch, stranger }),
         5 => (pick(), 0..3u8, belief(12), prop::bool::weighted(0.05))
@@ -182,10 +193,16 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..60_000u32).prop_map(|age_ms| Step::Prune { age_ms }),
         1 => (factory.clone(), 0..TOKENS, 0..5_000u32)
             .prop_map(|(factory, token, grace_ms)| Step::Rotate { factory, token, grace_ms }),
-        1 => factory.prop_map(|factory| Step::RevokeFactory { factory }),
+        1 => factory.clone().prop_map(|factory| Step::RevokeFactory { factory }),
         1 => (0..TOKENS).prop_map(|token| Step::IssueToken { token }),
         1 => (0..TOKENS).prop_map(|token| Step::RevokeToken { token }),
         1 => (0..3u8, 0..3u8).prop_map(|(flag, value)| Step::SetFlag { flag, value }),
+        4 => (0..NODES, 0..20_000u32).prop_map(|(node, lease_ms)| Step::Lead { node, lease_ms }),
+        1 => (0..NODES, belief(3)).prop_map(|(node, term)| Step::Resign { node, term }),
+        8 => (vec((pick(), belief(8), factory), 1..5), belief(12), 0..5_000u32)
+            .prop_map(|(chosen, term, pickup_ms)| Step::Offer { chosen, term, pickup_ms }),
+        3 => (0..4usize).prop_map(|count| Step::Sent { count }),
+        1 => pick().prop_map(|job| Step::Diverge { job }),
     ]
 }
 

@@ -1,9 +1,9 @@
 //! Everything that one can see of a store, to be compared with what one can see of another.
 
 use giga_domain::token::TokenRecord;
-use giga_domain::{Artifact, Event, EventSeq, Factory, FeedPos, Job, ProductId, Run};
+use giga_domain::{Artifact, Event, EventSeq, Factory, FeedPos, Job, Leadership, ProductId, Run};
 use giga_ports::Store;
-use giga_ports::store::{JobFilter, JobText, QueueState};
+use giga_ports::store::{JobFilter, JobText, QueueState, Waiting};
 use serde_json::Value;
 
 const EVERYTHING: usize = 100_000;
@@ -19,6 +19,8 @@ pub(super) struct Visible {
     pub(super) factories: Vec<Factory>,
     pub(super) tokens: Vec<TokenRecord>,
     pub(super) flags: Vec<(String, Value)>,
+    pub(super) leader: Option<Leadership>,
+    pub(super) outbox: Vec<Waiting>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +65,8 @@ impl Visible {
             factories: read.factories().await.unwrap(),
             tokens,
             flags,
+            leader: read.leader().await.unwrap(),
+            outbox: read.outbox(EVERYTHING).await.unwrap(),
             jobs,
         }
     }

@@ -1,11 +1,11 @@
 //! One PostgreSQL server on a free port, and the shell process that owns it.
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
+
+use crate::supervisor::Supervisor;
 
 /// Whether a commit waits for the disk. `Relaxed` is for tests that measure nothing and survive nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl PostgresServer {
     }
 
     pub fn start_with(durability: Durability) -> Self {
-        let (mut supervisor, folder) = Supervisor::launch(durability);
+        let (mut supervisor, folder) = launch(durability);
         // Between finding a free port and using it somebody else may take it.
         let started = (0..5).find_map(|_| {
             let port = free_port();
@@ -68,54 +68,15 @@ impl PostgresServer {
     }
 }
 
-#[derive(Debug)]
-struct Supervisor {
-    process: Child,
-    /// `None` once dropped. Its end is what the supervisor takes as the end of this process.
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Supervisor {
-    fn launch(durability: Durability) -> (Self, PathBuf) {
-        let programs = programs();
-        let mut command = shell();
-        command.arg("-c").arg(include_str!("supervise.sh")).arg("supervise").arg(&programs);
-        command.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"]);
-        if durability == Durability::Relaxed {
-            command.args(["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]);
-        }
-        // A group of its own: what is sent to the test's group, such as Ctrl-C, must not end it first.
-        command.process_group(0).current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-        let orders = process.stdin.take();
-        let answers = BufReader::new(process.stdout.take().unwrap());
-        let mut supervisor = Self { process, orders, answers };
-        let folder = supervisor.answer().unwrap_or_else(|why| panic!("PostgreSQL: {why}"));
-        (supervisor, folder.into())
+fn launch(durability: Durability) -> (Supervisor, PathBuf) {
+    let mut command = shell();
+    command.arg("-c").arg(include_str!("supervise.sh")).arg("supervise").arg(programs());
+    command.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"]);
+    if durability == Durability::Relaxed {
+        command.args(["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]);
     }
-
-    fn order(&mut self, order: &str) -> Result<String, String> {
-        writeln!(self.orders.as_mut().unwrap(), "{order}").map_err(|error| error.to_string())?;
-        self.answer()
-    }
-
-    fn answer(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).map_err(|error| error.to_string())?;
-        match line.trim_end().split_once(' ') {
-            Some(("ok", what)) => Ok(what.to_owned()),
-            _ => Err(line),
-        }
-    }
-}
-
-impl Drop for Supervisor {
-    fn drop(&mut self) {
-        drop(self.orders.take());
-        let _ = self.process.wait();
-    }
+    let (supervisor, folder) = Supervisor::launch(command);
+    (supervisor, folder.into())
 }
 
 /// PostgreSQL refuses to run as root, so root hands it to the user that its package made.

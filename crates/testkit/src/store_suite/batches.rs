@@ -8,12 +8,15 @@ use std::time::Duration;
 use futures::future::join_all;
 use giga_domain::factory::FactoryScope;
 use giga_domain::job::Concurrency;
-use giga_domain::{EventKind, EventSeq, HolderAction, JobId, OperatorAction, RunReport, Stage, State};
+use giga_domain::{
+    DispatchSeq, EventKind, EventSeq, HolderAction, Job, JobId, OperatorAction, Rev, RunReport, Stage, State,
+};
 use giga_ports::StoreError;
-use giga_ports::store::{Claimed, Lost, NewJob, Submitted};
+use giga_ports::store::{Claimed, Lost, NewJob, NewOffer, Submitted};
 use serde_json::json;
 
 use super::World;
+use super::leading::lead;
 use super::world::{LEASE, fail, granted, holder, user};
 
 pub async fn neighbours_see_each_other(world: &World) {
@@ -257,4 +260,58 @@ pub async fn the_reaper_hears_of_a_new_lease(world: &World) {
     let ends = granted(claimed).lease().unwrap().expires_at;
     assert_eq!(reaped.unwrap().next_expiry, Some(ends));
     assert_eq!(ends, world.now().plus(LEASE));
+}
+
+pub async fn an_offer_that_is_sent_at_once_leaves_nothing(world: &World) {
+    let term = lead(world, "node").await.term;
+    let (job, other) = (world.submitted(|_| ()).await, world.submitted(|_| ()).await);
+    let offer = |job: &Job, rev: Rev, name: &str| {
+        let chosen = vec![NewOffer { job: job.id, rev, factory: name.parse().unwrap() }];
+        world.store.offer(term, chosen, LEASE)
+    };
+    let before = world.store.stats();
+    let (early, first, second, sent, kept) = tokio::join!(
+        // Nobody can have sent it yet: it says nothing of what is offered behind it.
+        world.store.sent(vec![(other.id, DispatchSeq(1))]),
+        offer(&job, job.rev, "mac-1"),
+        offer(&job, job.rev.next(), "mac-2"),
+        world.store.sent(vec![(job.id, DispatchSeq(2))]),
+        offer(&other, other.rev, "mac-1"),
+    );
+    assert!(early.is_ok() && sent.is_ok());
+    assert_eq!(first.unwrap()[0].as_ref().unwrap().dispatch_seq, DispatchSeq(1));
+    assert_eq!(second.unwrap()[0].as_ref().unwrap().dispatch_seq, DispatchSeq(2));
+    let kept = kept.unwrap().remove(0).unwrap();
+    let waiting = world.store.read().outbox(10).await.unwrap();
+    assert_eq!(waiting.into_iter().map(|waiting| waiting.offer).collect::<Vec<_>>(), [kept]);
+    assert_eq!(world.store.stats().commands - before.commands, 5);
+}
+
+pub async fn offers_end_with_the_term(world: &World) {
+    let leader = lead(world, "one").await;
+    let job = world.submitted(|_| ()).await;
+    let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: "mac-1".parse().unwrap() }];
+    let (stepped, refused) = tokio::join!(
+        world.store.step_down(leader.node.clone(), leader.term),
+        world.store.offer(leader.term, chosen, LEASE),
+    );
+    assert!(stepped.is_ok());
+    assert!(matches!(refused, Err(StoreError::StaleTerm { .. })), "{refused:?}");
+    assert_eq!((world.job(job.id).await, world.store.read().outbox(10).await.unwrap()), (job, Vec::new()));
+}
+
+pub async fn the_last_word_on_a_flag_counts(world: &World) {
+    let set = |name: &str, value| world.store.set_flag(name.to_owned(), value, user());
+    set("one", json!(1)).await.unwrap();
+    let done = join_all([
+        set("one", json!(null)),
+        set("two", json!(2)),
+        set("one", json!(3)),
+        set("two", json!(null)),
+        set("three", json!(null)),
+    ])
+    .await;
+    assert!(done.iter().all(Result::is_ok));
+    assert_eq!(world.store.read().flags().await.unwrap(), [("one".to_owned(), json!(3))]);
+    assert_eq!(world.feed().await.len(), 5);
 }

@@ -48,7 +48,7 @@ pub async fn seq_runs_without_gaps(world: &World) {
 
 pub async fn the_feed_is_in_order_and_complete(world: &World) {
     let (one, two) = (long_life(world).await, long_life(world).await);
-    world.store.set_flag("strict", serde_json::json!(true), user()).await.unwrap();
+    world.store.set_flag("strict".to_owned(), serde_json::json!(true), user()).await.unwrap();
     let feed = world.feed().await;
     assert!(feed.is_sorted_by(|a, b| a.pos < b.pos));
     for id in [one, two] {

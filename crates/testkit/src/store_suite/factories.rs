@@ -5,7 +5,7 @@ use std::time::Duration;
 use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope};
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    CapabilitySet, Event, EventKind, FactoryId, FactoryState, Health, HolderAction, Timestamp,
+    CapabilitySet, Delivery, Event, EventKind, FactoryId, FactoryState, Health, HolderAction, Timestamp,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Claimed, NewFactory};
@@ -73,6 +73,7 @@ fn everything() -> Advertised {
         seat_limit: 4,
         load: 0.3,
         health: Health::Degraded,
+        delivery: Some(Delivery::Broker),
         cost_usd_micros_per_hour: Some(1_500_000),
     }
 }

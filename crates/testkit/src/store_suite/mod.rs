@@ -6,10 +6,12 @@
 pub mod artifacts;
 pub mod batches;
 pub mod claim;
+pub mod dispatch;
 pub mod events;
 pub mod factories;
 pub mod fence;
 pub mod hold;
+pub mod leading;
 pub mod merges;
 pub mod races;
 pub mod reads;
@@ -157,6 +159,34 @@ macro_rules! store_conformance {
                 a_deleted_file_is_gone_and_told_once,
                 files_are_retired_with_their_job,
             ],
+            leading: [
+                the_first_to_ask_leads,
+                one_of_many_racing_nodes_leads,
+                a_renewal_keeps_the_term_and_appends_nothing,
+                whoever_waits_is_told_who_leads_and_writes_nothing,
+                another_takes_over_exactly_when_the_term_ends,
+                a_leader_that_was_away_gets_a_new_term,
+                stepping_down_frees_the_lead,
+                an_old_leader_that_wakes_up_is_refused,
+                a_term_that_ended_is_refused_without_a_successor,
+                a_term_that_nobody_was_given_is_refused,
+                offers_and_a_handover_take_turns,
+            ],
+            dispatch: [
+                an_offer_sets_the_target_and_fills_the_outbox,
+                each_offer_of_a_call_stands_for_itself,
+                a_repeated_call_gets_the_same_offers,
+                a_newer_offer_replaces_the_older_one,
+                what_was_sent_leaves_the_outbox_silently,
+                the_outbox_is_oldest_first,
+                only_the_target_may_claim_until_the_pickup_deadline,
+                an_accept_of_an_older_offer_is_refused,
+                offers_accepts_and_sends_at_once,
+                too_many_capabilities_stay_out_of_the_offer,
+                offers_are_retired_with_their_job,
+                a_divergence_is_in_the_history_of_jobs_that_are_not_over,
+                a_note_is_an_event_of_the_fleet,
+            ],
             sweeps: [
                 leases_expire_in_order,
                 a_lease_ends_exactly_at_its_time,
@@ -200,6 +230,7 @@ macro_rules! store_conformance {
                 listed_by_creation,
                 flags_are_set_and_audited,
                 the_same_flag_value_appends_no_event,
+                null_unsets_a_flag,
             ],
             reads: [
                 each_filter_alone,
@@ -254,6 +285,9 @@ macro_rules! store_conformance {
                 prune_spares_who_claims,
                 two_prunes_forget_once,
                 the_reaper_hears_of_a_new_lease,
+                an_offer_that_is_sent_at_once_leaves_nothing,
+                offers_end_with_the_term,
+                the_last_word_on_a_flag_counts,
             ],
         }
     };
@@ -281,10 +315,12 @@ mod tests {
             ("artifacts", include_str!("artifacts.rs")),
             ("batches", include_str!("batches.rs")),
             ("claim", include_str!("claim.rs")),
+            ("dispatch", include_str!("dispatch.rs")),
             ("events", include_str!("events.rs")),
             ("factories", include_str!("factories.rs")),
             ("fence", include_str!("fence.rs")),
             ("hold", include_str!("hold.rs")),
+            ("leading", include_str!("leading.rs")),
             ("merges", include_str!("merges.rs")),
             ("races", include_str!("races.rs")),
             ("reads", include_str!("reads.rs")),

@@ -264,7 +264,7 @@ pub async fn it_answers_a_ping(world: &World) {
 /// What one handle was answered, another one sees; and what this one knows, it has from the data alone.
 pub async fn another_process_sees_everything(world: &World) {
     let jobs = populated(world).await;
-    world.store.set_flag("strict", json!(true), user()).await.unwrap();
+    world.store.set_flag("strict".to_owned(), json!(true), user()).await.unwrap();
     for handle in world.handles().await {
         let (here, there) = (world.store.read(), handle.read());
         assert_eq!(there.list_jobs(&JobFilter::default(), None, 1_000).await.unwrap(), jobs);

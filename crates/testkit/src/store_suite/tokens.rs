@@ -150,9 +150,9 @@ pub async fn listed_by_creation(world: &World) {
 pub async fn flags_are_set_and_audited(world: &World) {
     let store = &world.store;
     assert_eq!(store.read().flags().await.unwrap(), []);
-    store.set_flag("strict", json!(true), user()).await.unwrap();
-    store.set_flag("lease_ms", json!(5_000), user()).await.unwrap();
-    store.set_flag("lease_ms", json!(6_000), user()).await.unwrap();
+    store.set_flag("strict".to_owned(), json!(true), user()).await.unwrap();
+    store.set_flag("lease_ms".to_owned(), json!(5_000), user()).await.unwrap();
+    store.set_flag("lease_ms".to_owned(), json!(6_000), user()).await.unwrap();
     let mut flags = store.read().flags().await.unwrap();
     flags.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(flags, [("lease_ms".to_owned(), json!(6_000)), ("strict".to_owned(), json!(true))]);
@@ -166,8 +166,26 @@ pub async fn flags_are_set_and_audited(world: &World) {
 
 pub async fn the_same_flag_value_appends_no_event(world: &World) {
     for _ in 0..3 {
-        world.store.set_flag("delivery", json!("poll"), user()).await.unwrap();
+        world.store.set_flag("delivery".to_owned(), json!("poll"), user()).await.unwrap();
     }
     assert_eq!(world.feed().await.len(), 1);
     assert_eq!(world.store.read().flags().await.unwrap(), [("delivery".to_owned(), json!("poll"))]);
+}
+
+pub async fn null_unsets_a_flag(world: &World) {
+    let set = |value| world.store.set_flag("delivery.mac-1".to_owned(), value, user());
+    set(Value::Null).await.unwrap();
+    assert_eq!(world.feed().await, [], "it was not set");
+    set(json!("poll")).await.unwrap();
+    set(Value::Null).await.unwrap();
+    set(Value::Null).await.unwrap();
+    assert_eq!(world.store.read().flags().await.unwrap(), []);
+    let feed = world.feed().await;
+    assert_eq!(feed.len(), 2);
+    let last = &feed[1];
+    assert_eq!((last.kind, &last.data["from"]), (EventKind::FlagChanged, &json!("poll")));
+    assert_eq!((last.data.get("to"), &last.data["name"]), (Some(&Value::Null), &json!("delivery.mac-1")));
+    set(json!("stream")).await.unwrap();
+    let expected = [("delivery.mac-1".to_owned(), json!("stream"))];
+    assert_eq!(world.store.read().flags().await.unwrap(), expected);
 }

@@ -145,7 +145,7 @@ impl Op for RevokeToken {
 }
 
 pub(in crate::engine) struct SetFlag {
-    pub(in crate::engine) name: &'static str,
+    pub(in crate::engine) name: String,
     pub(in crate::engine) value: Value,
     pub(in crate::engine) actor: Actor,
 }
@@ -154,20 +154,27 @@ impl Op for SetFlag {
     type Reply = ();
 
     fn needs(&self, needs: &mut Needs) {
-        needs.flags.insert(self.name);
+        needs.flags.insert(self.name.clone());
     }
 
     fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
-        let before = working.flag(self.name).cloned();
-        if before.as_ref() != Some(&self.value) {
-            let event =
-                NewEvent::new(EventKind::FlagChanged, format!("flag {} set to {}", self.name, self.value))
-                    .with("name", self.name)
-                    .with("from", before.unwrap_or(Value::Null))
-                    .with("to", self.value.clone());
-            working.put_flag(self.name, self.value.clone());
-            working.append(None, None, self.actor.clone(), event);
+        let SetFlag { name, value, actor } = self;
+        let before = working.flag(name).cloned().unwrap_or(Value::Null);
+        if before == *value {
+            return Ok(());
         }
+        let cause = if value.is_null() {
+            working.delete_flag(name);
+            format!("flag {name} unset")
+        } else {
+            working.put_flag(name, value.clone());
+            format!("flag {name} set to {value}")
+        };
+        let event = NewEvent::new(EventKind::FlagChanged, cause)
+            .with("name", name.as_str())
+            .with("from", before)
+            .with("to", value.clone());
+        working.append(None, None, actor.clone(), event);
         Ok(())
     }
 }

@@ -1,0 +1,15 @@
+//! Brokers behind one trait: embedded in the process, LISTEN/NOTIFY on PostgreSQL, JetStream on NATS.
+//!
+//! A broker carries hints. Nothing here may be needed for a job to be done once: whatever is lost, comes twice or comes
+//! late is made up for by the store and its deadlines. A broker's URL holds a password and is never written anywhere.
+
+mod embedded;
+mod local;
+mod nats;
+mod open;
+mod postgres;
+
+pub use embedded::Embedded;
+pub use nats::{Nats, NatsTuning};
+pub use open::open;
+pub use postgres::Postgres;

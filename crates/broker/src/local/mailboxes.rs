@@ -1,0 +1,239 @@
+//! A mailbox per factory: offers wait in it, one consumer takes them, and what it does not acknowledge goes back.
+//!
+//! Bounded in number and age. Nothing is awaited under the lock, and taking an offer cannot be interrupted half-way: a
+//! `next` that is dropped has taken nothing.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use giga_domain::{FactoryId, Offer};
+use giga_ports::BrokerError;
+use giga_ports::broker::{Delivered, Offers};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::window::Window;
+
+/// How often an offer is delivered before it is given up.
+pub(crate) const DELIVERIES: u32 = 5;
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// How much is kept for a factory, and for how long. Past it the oldest goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) offers: usize,
+    pub(crate) age: Duration,
+    /// While nobody consumes.
+    pub(crate) unattended_offers: usize,
+    pub(crate) unattended_age: Duration,
+}
+
+/// Told about every offer that was given up. Called without the lock held.
+type OnDead = Box<dyn Fn(Offer) + Send + Sync>;
+
+pub(crate) struct Mailboxes {
+    state: Mutex<State>,
+    bounds: Bounds,
+    on_dead: OnDead,
+}
+
+#[derive(Default)]
+struct State {
+    boxes: HashMap<FactoryId, Mailbox>,
+    seen: Window,
+    /// Names consumers and deliveries.
+    counter: u64,
+    swept: Option<Instant>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    waiting: VecDeque<Waiting>,
+    /// Delivered to the consumer, by tag, which rises in the order of delivery.
+    unacked: BTreeMap<u64, Waiting>,
+    consumer: Option<Consumer>,
+}
+
+struct Waiting {
+    offer: Offer,
+    deliveries: u32,
+    since: Instant,
+}
+
+struct Consumer {
+    id: u64,
+    wake: Arc<Notify>,
+}
+
+impl Mailboxes {
+    pub(crate) fn new(bounds: Bounds, on_dead: OnDead) -> Self {
+        Self { state: Mutex::default(), bounds, on_dead }
+    }
+
+    pub(crate) fn put(&self, offers: impl IntoIterator<Item = Offer>) {
+        let now = Instant::now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let State { boxes, seen, .. } = state;
+        for offer in offers {
+            if !seen.is_new(offer.message_id(), now) {
+                continue;
+            }
+            let mailbox = boxes.entry(offer.target_factory_id.clone()).or_default();
+            mailbox.waiting.push_back(Waiting { offer, deliveries: 0, since: now });
+            mailbox.trim(&self.bounds, now);
+            if let Some(consumer) = &mailbox.consumer {
+                consumer.wake.notify_one();
+            }
+        }
+        // The boxes of factories that left would be kept for ever otherwise.
+        if state.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP) {
+            state.swept = Some(now);
+            state.boxes.retain(|_, mailbox| {
+                mailbox.trim(&self.bounds, now);
+                mailbox.consumer.is_some() || !mailbox.waiting.is_empty()
+            });
+        }
+    }
+
+    /// Takes over from the consumer before.
+    pub(crate) fn consume(self: &Arc<Self>, factory: &FactoryId) -> Box<dyn Offers> {
+        let wake = Arc::new(Notify::new());
+        let mut state = self.lock();
+        state.counter += 1;
+        let id = state.counter;
+        let mailbox = state.boxes.entry(factory.clone()).or_default();
+        let dead = mailbox.take_back();
+        let before = mailbox.consumer.replace(Consumer { id, wake: Arc::clone(&wake) });
+        drop(state);
+        if let Some(before) = before {
+            before.wake.notify_one();
+        }
+        self.bury(dead);
+        Box::new(LocalOffers { mailboxes: Arc::clone(self), factory: factory.clone(), id, wake })
+    }
+
+    /// Forgets every offer. Consumers stay.
+    pub(crate) fn wipe(&self) {
+        let mut state = self.lock();
+        state.seen = Window::default();
+        state.boxes.retain(|_, mailbox| {
+            mailbox.waiting.clear();
+            mailbox.unacked.clear();
+            mailbox.consumer.is_some()
+        });
+    }
+
+    /// Ends every consumer: the broker is gone, and nothing will come any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        for consumer in state.boxes.values().filter_map(|mailbox| mailbox.consumer.as_ref()) {
+            consumer.wake.notify_one();
+        }
+    }
+
+    fn bury(&self, dead: Vec<Offer>) {
+        dead.into_iter().for_each(&self.on_dead);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Mailbox {
+    fn trim(&mut self, bounds: &Bounds, now: Instant) {
+        let (most, age) = match self.consumer {
+            Some(_) => (bounds.offers, bounds.age),
+            None => (bounds.unattended_offers, bounds.unattended_age),
+        };
+        // The oldest are in front, those that came back among them.
+        while let Some(oldest) = self.waiting.front()
+            && (self.waiting.len() > most || now.duration_since(oldest.since) >= age)
+        {
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Puts what was not acknowledged back in front, in its old order, and hands out what was tried too often.
+    fn take_back(&mut self) -> Vec<Offer> {
+        let unacked = std::mem::take(&mut self.unacked).into_values();
+        let (dead, alive): (Vec<_>, Vec<_>) = unacked.partition(|held| held.deliveries >= DELIVERIES);
+        for held in alive.into_iter().rev() {
+            self.waiting.push_front(held);
+        }
+        dead.into_iter().map(|held| held.offer).collect()
+    }
+}
+
+struct LocalOffers {
+    mailboxes: Arc<Mailboxes>,
+    factory: FactoryId,
+    id: u64,
+    wake: Arc<Notify>,
+}
+
+impl LocalOffers {
+    fn mine<'a>(&self, state: &'a mut State) -> Option<&'a mut Mailbox> {
+        let mailbox = state.boxes.get_mut(&self.factory)?;
+        mailbox.consumer.as_ref().is_some_and(|consumer| consumer.id == self.id).then_some(mailbox)
+    }
+
+    fn take(&self) -> Result<Option<Delivered>, BrokerError> {
+        let mut state = self.mailboxes.lock();
+        if state.closed {
+            return Err(BrokerError::because("it was closed"));
+        }
+        state.counter += 1;
+        let tag = state.counter;
+        let mailbox = self.mine(&mut state).ok_or_else(taken_over)?;
+        mailbox.trim(&self.mailboxes.bounds, Instant::now());
+        let Some(mut held) = mailbox.waiting.pop_front() else {
+            return Ok(None);
+        };
+        held.deliveries += 1;
+        let delivered = Delivered { offer: held.offer.clone(), attempt: held.deliveries, tag };
+        mailbox.unacked.insert(tag, held);
+        Ok(Some(delivered))
+    }
+}
+
+fn taken_over() -> BrokerError {
+    BrokerError::because("another consumer of this factory's offers took over")
+}
+
+#[async_trait]
+impl Offers for LocalOffers {
+    async fn next(&mut self) -> Result<Delivered, BrokerError> {
+        loop {
+            if let Some(delivered) = self.take()? {
+                return Ok(delivered);
+            }
+            // Whoever puts an offer in after the look above leaves a permit here.
+            self.wake.notified().await;
+        }
+    }
+
+    async fn ack(&mut self, delivered: &Delivered) -> Result<(), BrokerError> {
+        let mut state = self.mailboxes.lock();
+        // Gone already after a wipe, which is as good.
+        self.mine(&mut state).ok_or_else(taken_over)?.unacked.remove(&delivered.tag);
+        Ok(())
+    }
+}
+
+impl Drop for LocalOffers {
+    fn drop(&mut self) {
+        let mut state = self.mailboxes.lock();
+        let dead = self.mine(&mut state).map(|mailbox| {
+            mailbox.consumer = None;
+            mailbox.take_back()
+        });
+        drop(state);
+        self.mailboxes.bury(dead.unwrap_or_default());
+    }
+}

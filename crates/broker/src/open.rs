@@ -1,0 +1,55 @@
+//! From a broker's URL to a running broker. The only place where all three are named together.
+
+use std::sync::Arc;
+
+use giga_ports::{Broker, BrokerError};
+
+use crate::{Embedded, Nats, Postgres};
+
+/// `embedded:`, `postgres://…` (also `postgresql://…`), `nats://…` or `tls://…`. Fails when the server cannot be reached
+/// now. Whoever drops the broker ends what was opened on it.
+///
+/// The embedded one has no clock here; a composition root that has one uses [`Embedded::with_clock`].
+pub async fn open(url: &str) -> Result<Arc<dyn Broker>, BrokerError> {
+    match url.split_once(':') {
+        Some(("embedded", "")) => Ok(Arc::new(Embedded::new())),
+        Some(("postgres" | "postgresql", _)) => Ok(Arc::new(Postgres::connect(url).await?)),
+        Some(("nats" | "tls", _)) => Ok(Arc::new(Nats::connect(url).await?)),
+        // The URL is not repeated: what looks wrong here may still hold a password.
+        _ => Err(BrokerError::because(
+            "the broker's URL is not one of `embedded:`, `postgres://USER@HOST/DATABASE` and \
+             `nats://USER:PASSWORD@HOST:PORT`",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_embedded_one_needs_nothing() {
+        assert_eq!(open("embedded:").await.unwrap().kind(), "embedded");
+    }
+
+    #[tokio::test]
+    async fn anything_else_is_refused_without_repeating_it() {
+        for url in ["", "hunter2", "redis://ana:hunter2@db", "embedded:hunter2", "postgre://ana:hunter2@db"] {
+            let error = open(url).await.err().expect("nobody knows it").to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+            for known in ["embedded:", "postgres://", "nats://"] {
+                assert!(error.contains(known), "{error}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_at_the_address_is_said_without_the_password() {
+        // Port 1 is nobody's.
+        for url in ["postgres://ana:hunter2@127.0.0.1:1/giga", "nats://ana:hunter2@127.0.0.1:1"] {
+            let error = open(url).await.err().expect("nobody is there");
+            let all = format!("{error} {error:?}");
+            assert!(!all.contains("hunter2") && all.contains("refused"), "{all}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! NATS dies, comes back, refuses, and gives up under the broker.
+#![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use giga_broker::{Nats, NatsTuning};
+use giga_domain::{FeedPos, JobId};
+use giga_ports::Broker;
+use giga_ports::broker::Hint;
+use giga_testkit::broker_suite::{in_time, offer, persistently};
+use giga_testkit::nats::NatsServer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_is_found_again_and_everybody_is_told_to_look() {
+    let server = NatsServer::start();
+    let broker = Nats::connect(&server.url()).await.unwrap();
+    let factory = "f1".parse().unwrap();
+    let mut hints = broker.hints().await.unwrap();
+    let mut consumer = broker.consume(&factory).await.unwrap();
+    broker.hint(&Hint::Feed { pos: FeedPos(41) }).await.unwrap();
+    assert_eq!(in_time("a hint", hints.next()).await.unwrap(), Hint::Feed { pos: FeedPos(41) });
+
+    server.kill9();
+    assert!(in_time("the end of the consumer", consumer.next()).await.is_err());
+    assert!(in_time("a refusal", broker.publish(&[offer(1, "f1")])).await.is_err());
+    assert!(in_time("a refusal", broker.consume(&factory)).await.is_err());
+    assert!(in_time("a refusal", broker.hint(&Hint::Gates)).await.is_err());
+    assert!(in_time("a refusal", broker.ping()).await.is_err());
+    server.start_again();
+
+    for looked_at in [Hint::Feed { pos: FeedPos(41) }, Hint::Gates, Hint::Leaderless] {
+        assert_eq!(in_time("a hint to look", hints.next()).await.unwrap(), looked_at);
+    }
+    let mut consumer = persistently("another consumer", || broker.consume(&factory)).await;
+    let offers = [offer(2, "f1")];
+    persistently("a publish", || broker.publish(&offers)).await;
+    assert_eq!(in_time("an offer", consumer.next()).await.unwrap().offer, offers[0]);
+}
+
+/// Killed three times, the last time with the loss of its disk, while offers are published and taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_tries_again_gets_through_a_server_that_keeps_dying() {
+    const OFFERS: u128 = 600;
+    let server = NatsServer::start();
+    let (sender, taker) =
+        (Nats::connect(&server.url()).await.unwrap(), Nats::connect(&server.url()).await.unwrap());
+    let factory = "f1".parse().unwrap();
+    let (done, mut progress) = tokio::sync::watch::channel(0);
+
+    // Everything is published until it was taken, as the dispatcher does with its pickup deadline.
+    let taking = async {
+        let mut seen = BTreeSet::new();
+        while seen.len() < OFFERS as usize {
+            let mut consumer = persistently("a consumer", || taker.consume(&factory)).await;
+            while let Ok(delivered) = consumer.next().await {
+                seen.insert(delivered.offer.job_id);
+                done.send_replace(seen.len());
+                if consumer.ack(&delivered).await.is_err() || seen.len() == OFFERS as usize {
+                    break;
+                }
+            }
+        }
+        seen
+    };
+    let mut failures = 0;
+    let mut seen_by_sender = progress.clone();
+    let publishing = async {
+        let mut round = 1;
+        loop {
+            for job in 0..OFFERS {
+                let mut again = offer(job, "f1");
+                again.dispatch_seq.0 = round;
+                failures += usize::from(sender.publish(&[again]).await.is_err());
+            }
+            if *seen_by_sender.borrow_and_update() == OFFERS as usize {
+                return;
+            }
+            round += 1;
+        }
+    };
+    let killing = async {
+        for (after, keep_the_disk) in [(50, true), (200, true), (350, false)] {
+            progress.wait_for(|taken| *taken >= after).await.unwrap();
+            tokio::task::block_in_place(|| {
+                server.kill9();
+                if keep_the_disk { server.start_again() } else { server.start_empty() }
+            });
+        }
+    };
+    let all = async { tokio::join!(taking, publishing, killing) };
+    let (seen, (), ()) = in_time("six hundred offers", all).await;
+    assert_eq!(seen, (0..OFFERS).map(JobId::from_u128).collect());
+    assert!(failures > 0, "the deaths were noticed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_that_nobody_acknowledges_becomes_a_dead_letter_and_leaves_the_stream() {
+    let server = NatsServer::start();
+    let tuning = NatsTuning { ack_wait: Duration::from_millis(100) };
+    let broker = Nats::connect_with(&server.url(), tuning).await.unwrap();
+    let witness = Nats::connect(&server.url()).await.unwrap();
+    let mut letters = broker.dead_letters().await.unwrap();
+    let mut elsewhere = witness.dead_letters().await.unwrap();
+    let mut consumer = broker.consume(&"f1".parse().unwrap()).await.unwrap();
+    broker.publish(&[offer(1, "f1")]).await.unwrap();
+    for attempt in 1..=5 {
+        let delivered = in_time("an offer", consumer.next()).await.unwrap();
+        assert_eq!((delivered.offer, delivered.attempt), (offer(1, "f1"), attempt));
+    }
+    // The server looks again when somebody asks for more.
+    let watching = async { tokio::join!(letters.next(), elsewhere.next()) };
+    let (one, two) = tokio::select! {
+        more = consumer.next() => panic!("a sixth delivery: {more:?}"),
+        both = in_time("a dead letter", watching) => both,
+    };
+    let letter = one.unwrap();
+    assert_eq!(letter, two.unwrap(), "mirrored once, for all");
+    assert_eq!(letter.job_id, offer(1, "f1").job_id);
+    assert_eq!(letter.reason, "offer was delivered 5 times and never acknowledged");
+    // It was taken out of the stream: a consumer that counts anew does not meet it.
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    in_time("an empty stream", async {
+        while context.get_stream("GIGA_OFFERS").await.unwrap().cached_info().state.messages > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let dead = context.get_stream("GIGA_DEAD").await.unwrap();
+    assert_eq!(dead.cached_info().state.messages, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_were_deleted_are_made_again() {
+    let server = NatsServer::start();
+    let broker = Nats::connect(&server.url()).await.unwrap();
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    let factory = "f1".parse().unwrap();
+    for job in 1..=2 {
+        let mut consumer = broker.consume(&factory).await.unwrap();
+        broker.publish(&[offer(job, "f1")]).await.unwrap();
+        assert_eq!(in_time("an offer", consumer.next()).await.unwrap().offer, offer(job, "f1"));
+        context.delete_stream("GIGA_OFFERS").await.unwrap();
+        assert!(in_time("the end of the consumer", consumer.next()).await.is_err());
+    }
+    // The publisher can be the first to notice, too.
+    broker.publish(&[offer(3, "f1")]).await.unwrap();
+    let mut consumer = broker.consume(&factory).await.unwrap();
+    assert_eq!(in_time("an offer", consumer.next()).await.unwrap().offer, offer(3, "f1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_stand_in_the_url_and_nowhere_else() {
+    let server = NatsServer::start_with(&["--user", "ana", "--pass", "hunter2@home"]);
+    let url = |password: &str| format!("nats://ana:{password}@{}", server.address());
+    let broker = Nats::connect(&url("hunter2%40home")).await.unwrap();
+    broker.ping().await.unwrap();
+    assert!(!format!("{broker:?}").contains("hunter2"));
+    let error = Nats::connect(&url("hunter3")).await.unwrap_err();
+    let all = format!("{error} {error:?}");
+    assert!(all.contains("refuses the credentials") && !all.contains("hunter3"), "{all}");
+    let error = Nats::connect(&server.url()).await.unwrap_err();
+    assert!(error.to_string().contains("refuses the credentials"), "{error}");
+}
+
+/// Enough of a server to say which version it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_server_and_one_without_jetstream_are_refused() {
+    for (version, jetstream, reason) in [
+        ("2.9.10", true, "the NATS server is version 2.9.10, and 2.10 or newer is needed"),
+        ("2.10.0", false, "the NATS server runs without JetStream"),
+    ] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let greeting = format!(
+            "INFO {{\"server_id\":\"old\",\"server_name\":\"old\",\"version\":\"{version}\",\"proto\":1,\"go\":\"go1\",\
+             \"host\":\"127.0.0.1\",\"port\":{port},\"max_payload\":1048576,\"jetstream\":{jetstream},\
+             \"headers\":true,\"client_id\":1}}\r\nPONG\r\n"
+        );
+        let serving = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stream, greeting.as_bytes()).await.unwrap();
+            // Until the client has had enough.
+            let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+        });
+        let url = format!("nats://127.0.0.1:{port}");
+        let error = in_time("a refusal", Nats::connect(&url)).await.unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+        in_time("the end of the connection", serving).await.unwrap();
+    }
+}

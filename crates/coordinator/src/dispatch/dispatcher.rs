@@ -1,0 +1,215 @@
+//! The leader's round: look, plan, offer, publish; again until a plan places nothing.
+//!
+//! It goes by what is queued and ready, never by whether a target is set, and keeps nothing from one round to the next.
+//! Woken when the view has moved; a timer runs only while jobs are queued or offers may wait in the outbox.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use giga_domain::{Offer, Term};
+use giga_ports::StoreError;
+use giga_ports::store::NewOffer;
+use giga_scheduler::{Policy, plan_offers};
+
+use crate::view::Whom;
+use crate::{Coordinator, Error};
+
+/// How many offers one transaction makes.
+const TOGETHER: usize = 512;
+/// After so many rounds in a row others get a turn; whoever wakes next goes on.
+const ROUNDS: usize = 256;
+/// The longest sleep while jobs are queued: a factory that comes back to life is no event.
+const SAFETY: Duration = Duration::from_secs(5);
+const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
+
+/// What one call did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dispatched {
+    /// Offers that were made; whether the broker has them is the outbox's affair.
+    pub offered: Vec<Offer>,
+    /// Placements of jobs that changed before they could be offered.
+    pub lost: usize,
+}
+
+struct Chosen {
+    offer: NewOffer,
+    /// Since it could have been offered.
+    waited: Duration,
+    /// It was offered before, and nobody picked it up.
+    again: bool,
+}
+
+impl Coordinator {
+    /// One dispatch: everything that can be offered now is. Does nothing where this node does not lead.
+    pub async fn dispatch_once(&self) -> Result<Dispatched, Error> {
+        if self.leading().is_none() {
+            return Ok(Dispatched::default());
+        }
+        self.refresh().await?;
+        self.dispatch().await
+    }
+
+    /// Brings the view up to what is committed now.
+    pub async fn refresh_once(&self) -> Result<(), StoreError> {
+        self.refresh().await
+    }
+
+    pub(super) async fn keep_dispatching(self: Arc<Self>) {
+        let mut may_be_behind = true;
+        loop {
+            let round = async {
+                if self.has_outbox_to_look_at() && self.leading().is_some() {
+                    self.outbox_once().await?;
+                }
+                if may_be_behind { self.dispatch_once().await } else { self.dispatch().await }
+            };
+            let pause = match round.await {
+                Ok(_) => self.until_something_is_due(),
+                Err(error) => {
+                    tracing::warn!(%error, "the dispatcher could not finish its round");
+                    Some(AFTER_A_FAILURE)
+                }
+            };
+            let timer = async {
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
+            may_be_behind = tokio::select! {
+                () = self.stop.cancelled() => return,
+                // The view has just been brought up to date by whoever rang.
+                () = self.dispatch.moved.notified() => false,
+                () = timer => true,
+            };
+        }
+    }
+
+    /// How long nothing changes by the clock alone. `None`: until somebody rings.
+    fn until_something_is_due(&self) -> Option<Duration> {
+        self.leading()?;
+        if self.has_outbox_to_look_at() {
+            return Some(AFTER_A_FAILURE);
+        }
+        let now = self.clock.now();
+        let state = self.view.lock();
+        if state.queue.is_empty() {
+            return None;
+        }
+        let change = state.queue.next_change().map_or(SAFETY, |at| at.since(now) + Duration::from_millis(1));
+        Some(change.min(SAFETY))
+    }
+
+    async fn dispatch(&self) -> Result<Dispatched, Error> {
+        let mut done = Dispatched::default();
+        for _ in 0..ROUNDS {
+            let Some(term) = self.leading() else { return Ok(done) };
+            self.find_signs_of_life().await?;
+            let chosen = self.choose();
+            if chosen.is_empty() || !self.offer(term, chosen, &mut done).await? {
+                break;
+            }
+            self.refresh().await?;
+        }
+        self.shadow_once().await?;
+        self.mirror_dead_letters().await;
+        Ok(done)
+    }
+
+    /// Makes and publishes the offers. Says whether another plan may find more.
+    async fn offer(&self, term: Term, chosen: Vec<Chosen>, done: &mut Dispatched) -> Result<bool, Error> {
+        let wanted: Vec<NewOffer> = chosen.iter().map(|chosen| chosen.offer.clone()).collect();
+        let made = match self.store.offer(term, wanted, self.flag_millis("pickup_ms")).await {
+            Ok(made) => made,
+            Err(error @ StoreError::StaleTerm { .. }) => {
+                tracing::warn!(%error, "nothing was offered");
+                self.lose_the_lead();
+                self.leader_left();
+                return Ok(false);
+            }
+            Err(error) => {
+                // It may have been carried out all the same.
+                self.outbox_may_wait();
+                return Err(error.into());
+            }
+        };
+        let metrics = &self.metrics.dispatch;
+        let mut offers = Vec::with_capacity(made.len());
+        for (chosen, offer) in chosen.into_iter().zip(made) {
+            let Some(offer) = offer else {
+                done.lost += 1;
+                continue;
+            };
+            metrics.offers.inc();
+            metrics.lag.observe(chosen.waited.as_secs_f64());
+            if offer.dispatch_seq.0 > 1 {
+                metrics.reoffers.inc();
+            }
+            if chosen.again {
+                metrics.pickup_expiries.inc();
+            }
+            offers.push(offer);
+        }
+        if let Err(error) = self.publish(&offers).await {
+            tracing::warn!(%error, "offers wait in the outbox");
+            self.outbox_may_wait();
+        }
+        let any = !offers.is_empty();
+        done.offered.extend(offers);
+        Ok(any)
+    }
+
+    fn choose(&self) -> Vec<Chosen> {
+        let now = self.clock.now();
+        let mut state = self.view.lock();
+        state.queue.settle(now);
+        if !state.queue.has_ready() {
+            return Vec::new();
+        }
+        let snapshot = self.snapshot(&state, now, Whom::Targeted);
+        if snapshot.factories.is_empty() {
+            return Vec::new();
+        }
+        let plan = plan_offers(&state.queue, &snapshot, now, &Policy::default(), TOGETHER);
+        let chosen = |placement: giga_scheduler::Placement| {
+            let job = state.queue.get(placement.job)?;
+            let missed = job.offered_to.as_ref().map(|(_, deadline)| *deadline);
+            Some(Chosen {
+                offer: NewOffer { job: placement.job, rev: placement.rev, factory: placement.factory },
+                waited: now.since(missed.unwrap_or(job.enqueued_at).max(job.ready_at)),
+                again: missed.is_some(),
+            })
+        };
+        plan.placements.into_iter().filter_map(chosen).collect()
+    }
+
+    /// Before a factory is passed over as silent: its heartbeats may go to another coordinator.
+    async fn find_signs_of_life(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let every = self.flag_millis("heartbeat_interval_ms");
+        let in_doubt = {
+            let mut state = self.view.lock();
+            state.queue.settle(now);
+            state.queue.has_ready() && self.misses_a_target(&state, now)
+        };
+        if !in_doubt {
+            return Ok(());
+        }
+        {
+            let mut looked = self.dispatch.looked_for_life.lock().unwrap_or_else(PoisonError::into_inner);
+            if looked.is_some_and(|at| now.since(at) < every) {
+                return Ok(());
+            }
+            *looked = Some(now);
+        }
+        self.look_for_signs_of_life().await
+    }
+
+    async fn mirror_dead_letters(&self) {
+        for letter in self.dispatch.take_letters() {
+            if let Err(error) = self.broker.dead_letter(&letter).await {
+                tracing::warn!(%error, job = %letter.job_id, "a dead letter could not be mirrored");
+            }
+        }
+    }
+}

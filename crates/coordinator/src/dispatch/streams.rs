@@ -1,0 +1,388 @@
+//! Factory streams: takes a factory's offers from the broker, claims each for it, and only then sends the job.
+//!
+//! Never sends what is not claimed, and never leaves claimed what could not be sent: such a job is released at once.
+//! The broker is the quick way, not the only one. What is on offer to a factory whose stream is here, and did not come
+//! by the broker, is found in the view after a short grace; so a wiped broker costs that grace and no pickup deadline.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use giga_domain::{
+    Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge, Offer, Stage,
+};
+use giga_ports::StoreError;
+use giga_ports::broker::Offers;
+use giga_ports::store::{Claim, Claimed, HolderWrite};
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Coordinator, Error};
+
+/// How many jobs may wait for the stream to carry them. More are not even claimed.
+const WAITING: usize = 4;
+/// How many deliveries a stream remembers, so that what came both ways is sent once.
+const REMEMBERED: usize = 128;
+/// How many streams are told of an order to merge where the factory that made the result is not here.
+const OTHERS_TOLD: usize = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A consumer that lasted for so long was a good one: its end is not held against the next.
+const LASTED: Duration = Duration::from_secs(30);
+
+/// Something for the factory.
+#[derive(Debug)]
+pub enum StreamEvent {
+    Grant(Box<Grant>),
+    /// Orders to merge may wait, or jobs should reach it another way.
+    News,
+}
+
+/// A job that is claimed for the factory. Dropped without [`Grant::delivered`], it is given back.
+pub struct Grant {
+    job: Job,
+    coordinator: Arc<Coordinator>,
+    delivered: bool,
+}
+
+impl Grant {
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// It is on its way to the factory; from here on the lease owns it.
+    pub fn delivered(mut self) {
+        self.delivered = true;
+    }
+}
+
+impl std::fmt::Debug for Grant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Grant").field("job", &self.job.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        // Where there is no runtime any more there is nobody to give it back to but the lease.
+        if let (false, Ok(runtime)) = (self.delivered, tokio::runtime::Handle::try_current()) {
+            let (coordinator, job) = (self.coordinator.clone(), self.job.clone());
+            self.coordinator.tasks.spawn_on(async move { coordinator.release_undelivered(job).await }, &runtime);
+        }
+    }
+}
+
+/// What a factory is sent for as long as this is held. Dropping it closes the stream.
+#[derive(Debug)]
+pub struct FactoryStream {
+    events: mpsc::Receiver<StreamEvent>,
+    bell: Arc<Bell>,
+}
+
+impl FactoryStream {
+    /// `None`: the stream is over, because a newer one took its place or because the coordinator stops.
+    pub async fn next(&mut self) -> Option<StreamEvent> {
+        tokio::select! {
+            biased;
+            () = self.bell.over.cancelled() => None,
+            event = self.events.recv() => event,
+        }
+    }
+
+    pub fn was_replaced(&self) -> bool {
+        self.bell.replaced.load(Ordering::SeqCst)
+    }
+}
+
+/// The streams that are open here, one per factory.
+#[derive(Default)]
+pub(crate) struct Streams(Mutex<HashMap<FactoryId, Arc<Bell>>>);
+
+/// How a stream's task is reached.
+#[derive(Debug)]
+struct Bell {
+    over: CancellationToken,
+    replaced: AtomicBool,
+    news: Notify,
+    /// The feed says that something is on offer to the factory.
+    expects: Notify,
+}
+
+impl Streams {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FactoryId, Arc<Bell>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn expect_offer(&self, event: &Event) {
+        let Some(Ok(factory)) = event.data.get("factoryId").and_then(Value::as_str).map(str::parse) else {
+            return;
+        };
+        if let Some(bell) = self.lock().get::<FactoryId>(&factory) {
+            bell.expects.notify_one();
+        }
+    }
+}
+
+/// Why a stream's task stops what it does.
+enum Cut {
+    /// Nobody listens any more.
+    Over,
+    /// The broker or the store failed; the offers are looked for again after a pause.
+    Failed,
+}
+
+impl Coordinator {
+    /// Jobs for this factory from here on, each claimed before it comes out. Ends an older stream of the factory.
+    pub fn open_factory_stream(self: &Arc<Self>, factory: FactoryId) -> Result<FactoryStream, Error> {
+        let seats = self.view.lock().factories.get(&factory).map(|f| f.advertised.seat_limit);
+        match seats {
+            None => return Err(StoreError::NoSuchFactory(factory).into()),
+            Some(0) => return Err(Error::NoHeartbeat(factory)),
+            Some(_) => {}
+        }
+        self.presence.touch(&factory, self.clock.now());
+        let bell = Arc::new(Bell {
+            over: self.stop.child_token(),
+            replaced: AtomicBool::new(false),
+            news: Notify::new(),
+            expects: Notify::new(),
+        });
+        let older = self.dispatch.streams.lock().insert(factory.clone(), bell.clone());
+        if let Some(older) = older {
+            older.replaced.store(true, Ordering::SeqCst);
+            older.over.cancel();
+        } else {
+            self.metrics.dispatch.streams.inc();
+        }
+        let (sender, events) = mpsc::channel(WAITING);
+        let stream =
+            Stream { coordinator: self.clone(), factory, bell: bell.clone(), sender, sent: VecDeque::new() };
+        self.tasks.spawn(stream.serve());
+        Ok(FactoryStream { events, bell })
+    }
+
+    /// Claims what was offered to the factory. `None`: it is not to be had any more, or the factory is at it already.
+    pub async fn take_offer(&self, factory: &FactoryId, offer: &Offer) -> Result<Option<Job>, StoreError> {
+        self.take_offered(factory, offer.job_id, offer.dispatch_seq).await
+    }
+
+    async fn take_offered(
+        &self,
+        factory: &FactoryId,
+        job: JobId,
+        dispatch_seq: DispatchSeq,
+    ) -> Result<Option<Job>, StoreError> {
+        let request = format!("offer:{job}:{dispatch_seq}");
+        let claim = Claim {
+            job,
+            rev: None,
+            dispatch_seq: Some(dispatch_seq),
+            factory: factory.clone(),
+            // The same for every delivery of the offer: after a lost reply it finds its own grant.
+            request: request.parse().map_err(StoreError::broken)?,
+            lease: self.flag_millis("lease_ms"),
+        };
+        let offered_at = self.offered_at(job);
+        match self.store.claim(claim).await {
+            Ok(Claimed::Granted(job)) => {
+                self.metrics.picked_up(&job, offered_at);
+                self.view.lock().put(&job, &HashMap::new());
+                Ok((job.stage() == Stage::Assigned).then_some(job))
+            }
+            Ok(Claimed::Lost(lost)) => {
+                self.metrics.claim_conflicts.inc();
+                tracing::debug!(%factory, %job, ?lost, "an offer no longer stands");
+                Ok(None)
+            }
+            Err(error) if error.is_transient() => Err(error),
+            // A message that can never be claimed must not come back for ever.
+            Err(error) => {
+                tracing::warn!(%factory, %job, %error, "an offer cannot be taken");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn release_undelivered(self: Arc<Self>, job: Job) {
+        let Some(lease) = job.lease() else { return };
+        self.metrics.dispatch.undelivered.inc();
+        let holder = Holder { factory: lease.factory.clone(), epoch: job.epoch };
+        let actions = vec![HolderAction::Release { checkpoint: None }];
+        if let Err(error) = self.store.hold(HolderWrite { job: job.id, holder, actions }).await {
+            tracing::warn!(job = %job.id, %error, "an undelivered job could not be given back; its lease will end");
+        }
+    }
+
+    /// Somebody should look for orders to merge: first the factory that made the result, whose files are warm.
+    pub(crate) fn tell_of_merges(&self, jobs: &[Job]) {
+        let now = self.clock.now();
+        let due = |job: &&Job| matches!(job.merge, Some(Merge::Waiting { due, .. }) if due <= now);
+        let streams = self.dispatch.streams.lock();
+        for job in jobs.iter().filter(due) {
+            match job.last_factory.as_ref().and_then(|made_by| streams.get(made_by)) {
+                Some(bell) => bell.news.notify_one(),
+                None => streams.values().take(OTHERS_TOLD).for_each(|bell| bell.news.notify_one()),
+            }
+        }
+    }
+
+    /// Factories that should not get their jobs by a stream any more are told to ask how.
+    pub(crate) fn wishes_changed(&self) {
+        let open: Vec<(FactoryId, Arc<Bell>)> =
+            self.dispatch.streams.lock().iter().map(|(id, bell)| (id.clone(), bell.clone())).collect();
+        let state = self.view.lock();
+        for (factory, bell) in open {
+            if state.wished_delivery(&factory) != Delivery::Stream {
+                bell.news.notify_one();
+            }
+        }
+    }
+}
+
+/// The task behind a [`FactoryStream`].
+struct Stream {
+    coordinator: Arc<Coordinator>,
+    factory: FactoryId,
+    bell: Arc<Bell>,
+    sender: mpsc::Sender<StreamEvent>,
+    sent: VecDeque<(JobId, DispatchSeq)>,
+}
+
+impl Stream {
+    async fn serve(mut self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let began = Instant::now();
+            if let Cut::Over = self.take_offers().await {
+                break;
+            }
+            if began.elapsed() >= LASTED {
+                pause = FIRST_PAUSE;
+            }
+            tokio::select! {
+                () = self.bell.over.cancelled() => break,
+                () = self.sender.closed() => break,
+                () = tokio::time::sleep(pause + self.coordinator.jitter(pause)) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        let mut streams = self.coordinator.dispatch.streams.lock();
+        if streams.get(&self.factory).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
+            streams.remove(&self.factory);
+            self.coordinator.metrics.dispatch.streams.dec();
+        }
+    }
+
+    /// From the broker, for as long as it works; and from the view, whatever the broker does.
+    async fn take_offers(&mut self) -> Cut {
+        let consumed = tokio::select! {
+            () = self.bell.over.cancelled() => return Cut::Over,
+            consumed = self.coordinator.broker.consume(&self.factory) => consumed,
+        };
+        // After the consumer is open: what is offered from here on comes by it.
+        if let Err(error) = self.coordinator.refresh().await {
+            tracing::warn!(factory = %self.factory, %error, "the offers of a factory cannot be looked for");
+        }
+        if let Err(cut) = self.take_what_is_on_offer().await {
+            return cut;
+        }
+        match consumed {
+            Ok(offers) => self.follow(offers).await,
+            Err(error) => {
+                tracing::warn!(factory = %self.factory, %error, "the offers of a factory cannot be read");
+                Cut::Failed
+            }
+        }
+    }
+
+    async fn follow(&mut self, mut offers: Box<dyn Offers>) -> Cut {
+        let bell = self.bell.clone();
+        let mut look_at: Option<Instant> = None;
+        loop {
+            let grace = async {
+                match look_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let step = tokio::select! {
+                () = bell.over.cancelled() => return Cut::Over,
+                () = self.sender.closed() => return Cut::Over,
+                next = offers.next() => match next {
+                    Ok(delivered) => {
+                        let taken = self.hand_over(delivered.offer.job_id, delivered.offer.dispatch_seq).await;
+                        // Also where it was refused: whoever holds the job answers for it now.
+                        match (taken, offers.ack(&delivered).await) {
+                            (Ok(()), Err(error)) => Err(self.failed(&error)),
+                            (taken, _) => taken,
+                        }
+                    }
+                    Err(error) => Err(self.failed(&error)),
+                },
+                () = bell.news.notified() => self.send(StreamEvent::News).await,
+                () = bell.expects.notified() => {
+                    look_at.get_or_insert_with(|| Instant::now() + self.coordinator.options.offer_grace);
+                    Ok(())
+                }
+                () = grace => {
+                    look_at = None;
+                    self.take_what_is_on_offer().await
+                }
+            };
+            if let Err(cut) = step {
+                return cut;
+            }
+        }
+    }
+
+    fn failed(&self, error: &giga_ports::BrokerError) -> Cut {
+        tracing::warn!(factory = %self.factory, %error, "the offers of a factory stopped coming");
+        Cut::Failed
+    }
+
+    /// As if the broker had brought them. Asks the store for nothing where nothing is on offer.
+    async fn take_what_is_on_offer(&mut self) -> Result<(), Cut> {
+        let now = self.coordinator.clock.now();
+        let on_offer = self.coordinator.view.lock().on_offer_to(&self.factory, now);
+        for (job, seq) in on_offer {
+            self.hand_over(job, seq).await?;
+        }
+        Ok(())
+    }
+
+    /// Claims first, and only with a place to send the job to.
+    async fn hand_over(&mut self, job: JobId, seq: DispatchSeq) -> Result<(), Cut> {
+        if self.sent.contains(&(job, seq)) {
+            return Ok(());
+        }
+        let place = tokio::select! {
+            () = self.bell.over.cancelled() => return Err(Cut::Over),
+            place = self.sender.reserve() => place.map_err(|_| Cut::Over)?,
+        };
+        let taken = self.coordinator.take_offered(&self.factory, job, seq).await.map_err(|error| {
+            tracing::warn!(factory = %self.factory, %job, %error, "an offer could not be taken yet");
+            Cut::Failed
+        })?;
+        let Some(job) = taken else { return Ok(()) };
+        let grant = Grant { job, coordinator: self.coordinator.clone(), delivered: false };
+        if self.bell.over.is_cancelled() || self.sender.is_closed() {
+            return Err(Cut::Over);
+        }
+        self.sent.push_back((grant.job.id, seq));
+        if self.sent.len() > REMEMBERED {
+            self.sent.pop_front();
+        }
+        place.send(StreamEvent::Grant(Box::new(grant)));
+        Ok(())
+    }
+
+    async fn send(&mut self, event: StreamEvent) -> Result<(), Cut> {
+        tokio::select! {
+            () = self.bell.over.cancelled() => Err(Cut::Over),
+            sent = self.sender.send(event) => sent.map_err(|_| Cut::Over),
+        }
+    }
+}

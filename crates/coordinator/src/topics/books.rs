@@ -1,0 +1,408 @@
+//! The hub's books: streams, topics, and who holds what. No I/O and no clock of its own; every method is short, because
+//! all of them run under one lock.
+//!
+//! Two numbers must never go wrong: a stream's `taken` is what is reserved for it by a claim under way plus what it was
+//! sent and has not settled, and it never passes `max_in_flight`.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use giga_domain::topic::TopicKey;
+use giga_domain::{Epoch, JobId, ProductId, Timestamp, WorkerId};
+use giga_ports::topics::{Assignment, Gate, TopicClaim};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::stream::Dealt;
+
+/// One claim asks for no more than this, so that a transaction stays short.
+const CLAIM_MOST: usize = 1_000;
+/// How many of this process's own hints are remembered until they come back.
+const ECHOES: usize = 4_096;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct StreamId(u64);
+
+#[derive(Default)]
+pub(super) struct Books {
+    streams: HashMap<StreamId, Stream>,
+    /// Only those that a stream here serves.
+    topics: HashMap<TopicKey, Topic>,
+    /// Dirty topics that no claim is under way for, longest waiting first, so that the topics of one stream take turns.
+    queue: VecDeque<TopicKey>,
+    held: HashMap<JobId, Held>,
+    closed: HashSet<Gate>,
+    echoes: HashSet<JobId>,
+    /// Rises with every stream and every job that is dealt.
+    serial: u64,
+}
+
+struct Stream {
+    worker: WorkerId,
+    topics: Vec<TopicKey>,
+    max_in_flight: u32,
+    taken: u32,
+    outlet: UnboundedSender<Vec<Dealt>>,
+}
+
+impl Stream {
+    fn free(&self) -> u32 {
+        self.max_in_flight.saturating_sub(self.taken)
+    }
+}
+
+#[derive(Default)]
+struct Topic {
+    streams: VecDeque<StreamId>,
+    /// Something may be ready.
+    dirty: bool,
+    /// Stands in `queue`.
+    queued: bool,
+    claiming: bool,
+}
+
+/// Sent by this process and, as far as it knows, not settled. Stays when its stream closes: its lease goes on.
+struct Held {
+    stream: StreamId,
+    key: TopicKey,
+    epoch: Epoch,
+    until: Timestamp,
+    serial: u64,
+}
+
+/// A claim that was decided on, with the slots that are reserved for it.
+pub(super) struct Planned {
+    pub(super) claim: TopicClaim,
+    reserved: Vec<(StreamId, u32)>,
+}
+
+/// What became of a claim.
+#[derive(Default)]
+pub(super) struct DealtOut {
+    /// Nobody is there any more to take these.
+    pub(super) undeliverable: Vec<(JobId, Epoch)>,
+}
+
+impl Books {
+    pub(super) fn open(
+        &mut self,
+        worker: WorkerId,
+        topics: Vec<TopicKey>,
+        max_in_flight: u32,
+        outlet: UnboundedSender<Vec<Dealt>>,
+    ) -> StreamId {
+        self.serial += 1;
+        let id = StreamId(self.serial);
+        for key in &topics {
+            self.topics.entry(key.clone()).or_default().streams.push_back(id);
+            self.mark(key);
+        }
+        self.streams.insert(id, Stream { worker, topics, max_in_flight, taken: 0, outlet });
+        id
+    }
+
+    /// What it holds stays in the books until it is settled or its lease ends.
+    pub(super) fn close(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.remove(&id) else { return };
+        for key in stream.topics {
+            let Some(topic) = self.topics.get_mut(&key) else { continue };
+            topic.streams.retain(|other| *other != id);
+            if topic.streams.is_empty() {
+                self.topics.remove(&key);
+            }
+        }
+    }
+
+    /// Something may be ready there.
+    pub(super) fn mark(&mut self, key: &TopicKey) {
+        let Some(topic) = self.topics.get_mut(key) else { return };
+        topic.dirty = true;
+        if !topic.queued && !topic.claiming {
+            topic.queued = true;
+            self.queue.push_back(key.clone());
+        }
+    }
+
+    pub(super) fn mark_all(&mut self) {
+        let keys: Vec<TopicKey> = self.topics.keys().cloned().collect();
+        keys.iter().for_each(|key| self.mark(key));
+    }
+
+    pub(super) fn expect_echo(&mut self, lowest: JobId) {
+        if self.echoes.len() >= ECHOES {
+            self.echoes.clear();
+        }
+        self.echoes.insert(lowest);
+    }
+
+    /// A hint of this process's own, come back: it was acted on when it was told.
+    pub(super) fn is_echo(&mut self, lowest: JobId) -> bool {
+        self.echoes.remove(&lowest)
+    }
+
+    fn is_closed(&self, key: &TopicKey) -> bool {
+        !self.closed.is_empty()
+            && (self.closed.contains(&Gate::Everything) || self.closed.contains(&Gate::Topic(key.clone())))
+    }
+
+    pub(super) fn any_closed(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    pub(super) fn set_gates(&mut self, closed: HashSet<Gate>) {
+        self.closed = closed;
+        self.mark_all();
+    }
+
+    pub(super) fn set_gate(&mut self, gate: Gate, closed: bool) {
+        if closed {
+            self.closed.insert(gate);
+        } else {
+            self.closed.remove(&gate);
+            self.mark_all();
+        }
+    }
+
+    /// Every topic where something may be ready and somebody has room, longest waiting first. A stream's room is shared
+    /// between those of its topics, so that none has to wait for the claim of another.
+    pub(super) fn plan(&mut self, lease: Duration) -> Vec<Planned> {
+        let mut wanted = Vec::with_capacity(self.queue.len());
+        let mut shares: HashMap<StreamId, u32> = HashMap::new();
+        for key in std::mem::take(&mut self.queue) {
+            let closed = self.is_closed(&key);
+            let Some(topic) = self.topics.get_mut(&key) else { continue };
+            topic.queued = false;
+            // An opened gate marks everything again, and so does the end of a claim.
+            if !closed && !topic.claiming {
+                topic.streams.iter().for_each(|id| *shares.entry(*id).or_default() += 1);
+                wanted.push(key);
+            }
+        }
+        let mut planned = Vec::new();
+        for key in wanted {
+            let Some(topic) = self.topics.get_mut(&key) else { continue };
+            let reserved = reserve(topic, &mut self.streams, &mut shares);
+            if reserved.is_empty() {
+                topic.queued = true;
+                self.queue.push_back(key);
+                continue;
+            }
+            topic.claiming = true;
+            topic.dirty = false;
+            let workers = reserved
+                .iter()
+                .filter_map(|(id, slots)| self.streams.get(id).map(|stream| (stream.worker.clone(), *slots)));
+            let claim = TopicClaim { key, workers: workers.collect(), lease };
+            planned.push(Planned { claim, reserved });
+        }
+        planned
+    }
+
+    /// The claim came to nothing; whatever was ready still is.
+    pub(super) fn failed(&mut self, planned: &Planned) {
+        for (id, slots) in &planned.reserved {
+            self.give_back(*id, *slots);
+        }
+        self.end_claim(&planned.claim.key, true);
+    }
+
+    /// Deals the claimed jobs to the streams that the slots were reserved for. `until` is when their lease ends, by this
+    /// process's clock.
+    pub(super) fn deal(&mut self, planned: Planned, jobs: Vec<Assignment>, until: Timestamp) -> DealtOut {
+        let Planned { claim: TopicClaim { key, lease, .. }, reserved } = planned;
+        let asked: usize = reserved.iter().map(|(_, slots)| *slots as usize).sum();
+        let filled = jobs.len() >= asked;
+        let mut hands: Vec<Hand> =
+            reserved.into_iter().map(|(id, slots)| Hand { id, slots, jobs: Vec::new() }).collect();
+        let mut by_worker: HashMap<WorkerId, VecDeque<usize>> = HashMap::new();
+        for (at, hand) in hands.iter().enumerate() {
+            if let Some(stream) = self.streams.get(&hand.id) {
+                by_worker.entry(stream.worker.clone()).or_default().push_back(at);
+            }
+        }
+        let mut out = DealtOut::default();
+        for job in jobs {
+            // Several streams of one worker take turns.
+            let turns = by_worker.get_mut(&job.worker);
+            let next = turns.and_then(|turns| turns.pop_front().map(|at| (turns, at)));
+            let Some((turns, at)) = next else {
+                out.undeliverable.push((job.id, job.epoch));
+                continue;
+            };
+            let hand = &mut hands[at];
+            hand.slots -= 1;
+            hand.jobs.push(job);
+            if hand.slots > 0 {
+                turns.push_back(at);
+            }
+        }
+        for hand in hands {
+            self.give_back(hand.id, hand.slots);
+            self.send(hand.id, &key, hand.jobs, lease, until, &mut out);
+        }
+        self.end_claim(&key, filled);
+        out
+    }
+
+    fn send(
+        &mut self,
+        id: StreamId,
+        key: &TopicKey,
+        jobs: Vec<Assignment>,
+        lease: Duration,
+        until: Timestamp,
+        out: &mut DealtOut,
+    ) {
+        if jobs.is_empty() {
+            return;
+        }
+        for job in &jobs {
+            self.serial += 1;
+            let (epoch, serial) = (job.epoch, self.serial);
+            let held = Held { stream: id, key: key.clone(), epoch, until, serial };
+            if let Some(older) = self.held.insert(job.id, held) {
+                self.give_back(older.stream, 1);
+            }
+        }
+        let dealt = jobs.into_iter().map(|job| Dealt { topic: key.topic.clone(), lease, job }).collect();
+        let refused = match self.streams.get(&id) {
+            Some(stream) => stream.outlet.send(dealt).err().map(|refused| refused.0),
+            None => Some(dealt),
+        };
+        for dealt in refused.into_iter().flatten() {
+            self.free(dealt.job.id, dealt.job.epoch);
+            out.undeliverable.push((dealt.job.id, dealt.job.epoch));
+        }
+    }
+
+    fn end_claim(&mut self, key: &TopicKey, dirty: bool) {
+        let Some(topic) = self.topics.get_mut(key) else { return };
+        topic.claiming = false;
+        topic.dirty |= dirty;
+        if topic.dirty && !topic.queued {
+            topic.queued = true;
+            self.queue.push_back(key.clone());
+        }
+    }
+
+    fn give_back(&mut self, id: StreamId, slots: u32) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.taken = stream.taken.saturating_sub(slots);
+        }
+    }
+
+    /// The worker no longer holds the job under this epoch. Says whether this process knew of it.
+    pub(super) fn free(&mut self, id: JobId, epoch: Epoch) -> bool {
+        match self.held.get(&id) {
+            Some(held) if held.epoch == epoch => {
+                let stream = held.stream;
+                self.held.remove(&id);
+                self.give_back(stream, 1);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The store took these back in a sweep that began at `serial`; what was dealt later is another grant.
+    pub(super) fn free_swept(&mut self, id: JobId, serial: u64) {
+        if let Some(held) = self.held.get(&id).filter(|held| held.serial <= serial) {
+            let epoch = held.epoch;
+            self.free(id, epoch);
+        }
+    }
+
+    pub(super) fn renewed(&mut self, id: JobId, epoch: Epoch, until: Timestamp) {
+        if let Some(held) = self.held.get_mut(&id).filter(|held| held.epoch == epoch) {
+            held.until = held.until.max(until);
+        }
+    }
+
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    pub(super) fn product_of(&self, id: JobId) -> Option<&ProductId> {
+        self.held.get(&id).map(|held| &held.key.product)
+    }
+
+    pub(super) fn held_among(&self, jobs: &[JobId]) -> Vec<(JobId, Epoch)> {
+        jobs.iter().filter_map(|id| self.held.get(id).map(|held| (*id, held.epoch))).collect()
+    }
+
+    /// Those whose lease should have ended by now, as far as is known here.
+    pub(super) fn overdue(&self, now: Timestamp) -> Vec<(JobId, Epoch)> {
+        let ended = self.held.iter().filter(|(_, held)| held.until <= now);
+        ended.map(|(id, held)| (*id, held.epoch)).collect()
+    }
+
+    pub(super) fn next_lease_end(&self) -> Option<Timestamp> {
+        self.held.values().map(|held| held.until).min()
+    }
+
+    pub(super) fn holds_nothing(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(super) fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// For each topic served here: how many workers, and how many jobs they hold.
+    pub(super) fn by_topic(&self) -> HashMap<TopicKey, (usize, usize)> {
+        let workers = |topic: &Topic| {
+            let streams = topic.streams.iter().filter_map(|id| self.streams.get(id));
+            streams.map(|stream| &stream.worker).collect::<HashSet<_>>().len()
+        };
+        let mut counts: HashMap<TopicKey, (usize, usize)> =
+            self.topics.iter().map(|(key, topic)| (key.clone(), (workers(topic), 0))).collect();
+        for held in self.held.values() {
+            counts.entry(held.key.clone()).or_default().1 += 1;
+        }
+        counts
+    }
+}
+
+struct Hand {
+    id: StreamId,
+    slots: u32,
+    jobs: Vec<Assignment>,
+}
+
+/// Takes free slots of the topic's streams, at most [`CLAIM_MOST`], as evenly as their room allows. Who comes first
+/// changes from time to time. `shares` says among how many topics each stream's room is still to be divided.
+fn reserve(
+    topic: &mut Topic,
+    streams: &mut HashMap<StreamId, Stream>,
+    shares: &mut HashMap<StreamId, u32>,
+) -> Vec<(StreamId, u32)> {
+    if !topic.streams.is_empty() {
+        topic.streams.rotate_left(1);
+    }
+    let mut free = Vec::with_capacity(topic.streams.len());
+    for id in &topic.streams {
+        let (Some(stream), Some(share)) = (streams.get(id), shares.get_mut(id)) else { continue };
+        let fair = stream.free().div_ceil((*share).max(1));
+        *share -= 1;
+        if fair > 0 {
+            free.push((*id, fair));
+        }
+    }
+    let room: usize = free.iter().map(|(_, free)| *free as usize).sum();
+    if room > CLAIM_MOST {
+        free.sort_by_key(|(_, free)| *free);
+        let mut left = CLAIM_MOST as u32;
+        let mut hands = free.len() as u32;
+        for (_, free) in &mut free {
+            *free = (*free).min(left.div_ceil(hands));
+            left -= *free;
+            hands -= 1;
+        }
+        free.retain(|(_, free)| *free > 0);
+    }
+    for (id, slots) in &free {
+        if let Some(stream) = streams.get_mut(id) {
+            stream.taken += slots;
+        }
+    }
+    free
+}

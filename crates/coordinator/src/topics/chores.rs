@@ -1,0 +1,157 @@
+//! What has to be told to the store or the broker, but not by whoever found it out: jobs that could not be delivered,
+//! jobs that may no longer be held, gates that may have moved, dead letters.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_domain::topic::{Outcome, TopicKey};
+use giga_domain::{Epoch, JobId, limits};
+use giga_ports::StoreError;
+use giga_ports::broker::DeadLetter;
+use giga_ports::topics::{Settle, Settled};
+
+use crate::Coordinator;
+
+const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
+/// How many dead letters may wait for the broker; more are not mirrored. The store has them all.
+const LETTERS: usize = 10_000;
+
+#[derive(Default)]
+pub(super) struct Chores {
+    /// Claimed and never handed to a transport.
+    pub(super) unsent: Vec<(JobId, Epoch)>,
+    /// Perhaps settled by somebody else.
+    pub(super) doubtful: Vec<(JobId, Epoch)>,
+    pub(super) gates_are_old: bool,
+    letters: VecDeque<DeadLetter>,
+}
+
+impl Coordinator {
+    pub(crate) async fn do_topic_chores(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = self.topics.chores_wake.notified() => {}
+            }
+            if let Err(error) = self.topic_chores_once().await {
+                tracing::warn!(%error, "topic jobs could not be given back or looked up; it is tried again");
+                tokio::select! {
+                    () = self.stop.cancelled() => {}
+                    () = tokio::time::sleep(AFTER_A_FAILURE) => self.topics.chores_wake.notify_one(),
+                }
+            }
+        }
+        // The claims that were under way, and the streams that ended with the server.
+        tokio::task::yield_now().await;
+        let _ = self.topic_chores_once().await;
+    }
+
+    /// All that is to be done; what fails stays to be done.
+    pub(super) async fn topic_chores_once(&self) -> Result<(), StoreError> {
+        let (unsent, doubtful, gates_are_old, letters) = {
+            let mut chores = self.topics.chores();
+            let taken = std::mem::take(&mut *chores);
+            (taken.unsent, taken.doubtful, taken.gates_are_old, taken.letters)
+        };
+        for letter in letters {
+            if let Err(error) = self.broker.dead_letter(&letter).await {
+                tracing::warn!(%error, job = %letter.job_id, "a dead letter could not be mirrored to the broker");
+            }
+        }
+        let (unsent_left, given_back) = self.give_back(unsent).await;
+        let (doubtful_left, verified) = self.verify_held(doubtful).await;
+        let gates = if gates_are_old { self.read_gates().await } else { Ok(()) };
+        let mut chores = self.topics.chores();
+        chores.unsent.extend(unsent_left);
+        chores.doubtful.extend(doubtful_left);
+        chores.gates_are_old |= gates.is_err();
+        drop(chores);
+        given_back.and(verified).and(gates)
+    }
+
+    /// Claimed for somebody who was gone before it could be sent: ready again at once, no attempt used up.
+    async fn give_back(
+        &self,
+        mut unsent: Vec<(JobId, Epoch)>,
+    ) -> (Vec<(JobId, Epoch)>, Result<(), StoreError>) {
+        while !unsent.is_empty() {
+            let batch = unsent.split_off(unsent.len().saturating_sub(limits::TOPIC_BATCH));
+            let release = |&(id, epoch)| Settle { id, epoch, outcome: Outcome::Release };
+            match self.topic_store.settle(batch.iter().map(release).collect()).await {
+                Ok(settled) => {
+                    let keys: Vec<(TopicKey, JobId)> = batch
+                        .iter()
+                        .zip(settled)
+                        .filter_map(|((id, _), settled)| match settled {
+                            Settled::Applied { key, .. } => Some((key, *id)),
+                            Settled::Fenced | Settled::Unknown => None,
+                        })
+                        .collect();
+                    self.topics_ready(keys.iter().map(|(key, id)| (key, *id)), false);
+                }
+                Err(error) => {
+                    unsent.extend(batch);
+                    return (unsent, Err(error));
+                }
+            }
+        }
+        (unsent, Ok(()))
+    }
+
+    /// Frees the slots of those that their worker holds no more. Renewing for no time at all changes nothing and says
+    /// who still holds what.
+    pub(super) async fn verify_held(
+        &self,
+        mut doubtful: Vec<(JobId, Epoch)>,
+    ) -> (Vec<(JobId, Epoch)>, Result<(), StoreError>) {
+        while !doubtful.is_empty() {
+            let batch = doubtful.split_off(doubtful.len().saturating_sub(limits::TOPIC_BATCH));
+            match self.topic_store.renew(batch.clone(), Duration::ZERO).await {
+                Ok(still_held) => {
+                    let until = self.clock.now().plus(self.topic_lease());
+                    let mut books = self.topics.books();
+                    for ((id, epoch), still_held) in batch.into_iter().zip(still_held) {
+                        if still_held {
+                            books.renewed(id, epoch, until);
+                        } else {
+                            books.free(id, epoch);
+                        }
+                    }
+                    drop(books);
+                    self.topics.wake.notify_one();
+                }
+                Err(error) => {
+                    doubtful.extend(batch);
+                    return (doubtful, Err(error));
+                }
+            }
+        }
+        (doubtful, Ok(()))
+    }
+
+    async fn read_gates(&self) -> Result<(), StoreError> {
+        let closed: HashSet<_> =
+            self.topic_store.gates().await?.into_iter().map(|closed| closed.gate).collect();
+        self.topics.books().set_gates(closed);
+        self.topics.wake.notify_one();
+        Ok(())
+    }
+
+    /// Nobody will try it again.
+    pub(super) fn topic_job_died(&self, key: &TopicKey, id: JobId, reason: String) {
+        self.metrics.topics.died(key);
+        let letter = DeadLetter {
+            job_id: id,
+            product_id: key.product.clone(),
+            topic: Some(key.topic.clone()),
+            reason,
+            at: self.about_now(),
+        };
+        self.topics.chore(|chores| {
+            if chores.letters.len() < LETTERS {
+                chores.letters.push_back(letter);
+            }
+        });
+    }
+}

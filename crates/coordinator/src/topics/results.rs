@@ -1,0 +1,181 @@
+//! What workers say: results and heartbeats. Each call is its own; the store writes many of them in one transaction.
+//!
+//! A caller's word counts for the products of its token only: a job of another product is unknown to it, and nothing is
+//! written about it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use giga_domain::topic::{Outcome, TopicStage};
+use giga_domain::{Epoch, JobId, ProductId, WorkerId, limits};
+use giga_ports::broker::Hint;
+use giga_ports::topics::{Settle, Settled};
+
+use crate::{Coordinator, Error, FieldProblem};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportStatus {
+    Recorded,
+    /// The lease had ended and the job is another's by now, or nobody's.
+    Fenced,
+    UnknownJob,
+}
+
+impl Coordinator {
+    /// What became of jobs, in the order given; durable when it is answered. `within` are the caller's products, `None`
+    /// for all of them.
+    pub async fn report_topic_jobs(
+        &self,
+        within: Option<&[ProductId]>,
+        worker: &WorkerId,
+        mut results: Vec<Settle>,
+    ) -> Result<Vec<ReportStatus>, Error> {
+        at_most_a_batch("results", results.len())?;
+        let ids: Vec<JobId> = results.iter().map(|result| result.id).collect();
+        let allowed = self.allowed(within, &ids).await?;
+        if let Some(allowed) = &allowed {
+            let mut verdicts = allowed.iter();
+            results.retain(|_| verdicts.next().copied().unwrap_or(false));
+        }
+        for result in &mut results {
+            if let Outcome::Failure { error, .. } = &mut result.outcome {
+                *error = shortened(error);
+            }
+        }
+        let settled = self.topic_store.settle(results.clone()).await?;
+        self.after_settling(worker, &results, &settled);
+        let mut statuses = settled.iter().map(|settled| match settled {
+            Settled::Applied { .. } => ReportStatus::Recorded,
+            Settled::Fenced => ReportStatus::Fenced,
+            Settled::Unknown => ReportStatus::UnknownJob,
+        });
+        Ok(match allowed {
+            None => statuses.collect(),
+            Some(allowed) => allowed
+                .into_iter()
+                .map(|allowed| {
+                    if allowed { statuses.next() } else { None }.unwrap_or(ReportStatus::UnknownJob)
+                })
+                .collect(),
+        })
+    }
+
+    /// Frees slots, and lets everybody know who has to look at something.
+    fn after_settling(&self, worker: &WorkerId, results: &[Settle], settled: &[Settled]) {
+        let mut elsewhere = Vec::new();
+        let mut ready = Vec::new();
+        let mut due = None;
+        let mut died = Vec::new();
+        let mut books = self.topics.books();
+        for (result, settled) in results.iter().zip(settled) {
+            let known_here = books.free(result.id, result.epoch);
+            let Settled::Applied { key, stage, due: later } = settled else { continue };
+            if !known_here {
+                elsewhere.push(result.id);
+            }
+            match stage {
+                TopicStage::Ready => ready.push((key, result.id)),
+                TopicStage::Scheduled => due = due.into_iter().chain(*later).min(),
+                TopicStage::Dead => died.push((key, result)),
+                TopicStage::Running | TopicStage::Done => {}
+            }
+        }
+        drop(books);
+        self.metrics.topics.settled(results, settled);
+        self.topics.wake.notify_one();
+        self.topics_ready(ready, false);
+        if let Some(at) = due {
+            self.topics.learn_due(at);
+            self.hints.tell(Hint::Due { at });
+        }
+        for (key, result) in died {
+            let reason = match &result.outcome {
+                Outcome::Failure { error, .. } => error.clone(),
+                Outcome::Success | Outcome::Release => String::new(),
+            };
+            self.topic_job_died(key, result.id, reason);
+        }
+        if !elsewhere.is_empty() {
+            self.hints.tell(Hint::Settled { worker: worker.clone(), jobs: elsewhere });
+        }
+    }
+
+    /// Keeps leases alive. Answers which jobs are no longer the worker's, and how long a lease is.
+    pub async fn renew_topic_jobs(
+        &self,
+        within: Option<&[ProductId]>,
+        held: Vec<(JobId, Epoch)>,
+    ) -> Result<(Vec<JobId>, Duration), Error> {
+        at_most_a_batch("held", held.len())?;
+        let lease = self.topic_lease();
+        let ids: Vec<JobId> = held.iter().map(|(id, _)| *id).collect();
+        let allowed = self.allowed(within, &ids).await?;
+        let mut lost = Vec::new();
+        let mut own = Vec::with_capacity(held.len());
+        for (index, job) in held.into_iter().enumerate() {
+            if allowed.as_ref().is_none_or(|allowed| allowed[index]) {
+                own.push(job);
+            } else {
+                lost.push(job.0);
+            }
+        }
+        if own.is_empty() {
+            return Ok((lost, lease));
+        }
+        let still_held = self.topic_store.renew(own.clone(), lease).await?;
+        let until = self.clock.now().plus(lease);
+        let mut books = self.topics.books();
+        for ((id, epoch), still_held) in own.into_iter().zip(still_held) {
+            if still_held {
+                books.renewed(id, epoch, until);
+            } else {
+                books.free(id, epoch);
+                lost.push(id);
+            }
+        }
+        drop(books);
+        if !lost.is_empty() {
+            self.topics.wake.notify_one();
+        }
+        Ok((lost, lease))
+    }
+
+    /// Which of the jobs are of the caller's products; `None` where all of them may be. What was sent from here is known
+    /// here; the rest is asked for, all at once.
+    async fn allowed(&self, within: Option<&[ProductId]>, ids: &[JobId]) -> Result<Option<Vec<bool>>, Error> {
+        let Some(within) = within else { return Ok(None) };
+        let mut verdicts: Vec<Option<bool>> = {
+            let books = self.topics.books();
+            ids.iter().map(|id| books.product_of(*id).map(|product| within.contains(product))).collect()
+        };
+        let unknown: Vec<JobId> =
+            ids.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none()).map(|(id, _)| *id).collect();
+        if !unknown.is_empty() {
+            let looks = unknown.iter().map(|id| self.topic_store.job(*id));
+            let found = futures::future::try_join_all(looks).await?;
+            let found: HashMap<JobId, bool> =
+                found.into_iter().flatten().map(|job| (job.id, within.contains(&job.key.product))).collect();
+            for (id, verdict) in ids.iter().zip(&mut verdicts) {
+                verdict.get_or_insert_with(|| found.get(id).copied().unwrap_or(false));
+            }
+        }
+        if verdicts.iter().all(|verdict| *verdict == Some(true)) {
+            return Ok(None);
+        }
+        Ok(Some(verdicts.into_iter().map(|verdict| verdict.unwrap_or(false)).collect()))
+    }
+}
+
+fn at_most_a_batch(field: &str, count: usize) -> Result<(), Error> {
+    if count <= limits::TOPIC_BATCH {
+        return Ok(());
+    }
+    let message =
+        format!("at most {} in one call, not {count}; send the rest in another", limits::TOPIC_BATCH);
+    Err(FieldProblem::new(field, message).into())
+}
+
+/// What operators are shown: bounded, and without what no database takes.
+fn shortened(error: &str) -> String {
+    error.chars().filter(|c| *c != '\0').take(limits::REASON_CHARS).collect()
+}

@@ -1,0 +1,122 @@
+//! A worker's stream: what it is sent, and its presence for as long as it lasts.
+//!
+//! Dropping it ends the presence. What it was dealt and nobody took out of it is given back at once; what was taken out
+//! is the worker's until it reports or its lease ends, because a lost connection is not a lost worker.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_domain::topic::TopicKey;
+use giga_domain::{ProductId, TopicName, WorkerId, limits};
+use giga_ports::topics::Assignment;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+use super::books::StreamId;
+use crate::{Coordinator, Error, FieldProblem};
+
+/// Who wants to be sent what.
+#[derive(Debug, Clone)]
+pub struct OpenStream {
+    pub product: ProductId,
+    pub topics: Vec<TopicName>,
+    pub worker: WorkerId,
+    pub max_in_flight: u32,
+}
+
+/// A job for the worker of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dealt {
+    pub topic: TopicName,
+    /// How long the lease was when it was granted.
+    pub lease: Duration,
+    pub job: Assignment,
+}
+
+pub struct WorkerStream {
+    coordinator: Arc<Coordinator>,
+    id: StreamId,
+    inlet: UnboundedReceiver<Vec<Dealt>>,
+    /// Received and not handed out.
+    waiting: VecDeque<Dealt>,
+}
+
+impl std::fmt::Debug for WorkerStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerStream").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Coordinator {
+    pub fn open_worker_stream(self: &Arc<Self>, open: OpenStream) -> Result<WorkerStream, Error> {
+        let count = open.topics.len();
+        if count == 0 || count > limits::STREAM_TOPICS {
+            let most = limits::STREAM_TOPICS;
+            return Err(FieldProblem::new("topics", format!("name 1 to {most} topics, not {count}")).into());
+        }
+        if open.max_in_flight == 0 || open.max_in_flight > limits::IN_FLIGHT {
+            let message = format!("it must be from 1 to {}, not {}", limits::IN_FLIGHT, open.max_in_flight);
+            return Err(FieldProblem::new("maxInFlight", message).into());
+        }
+        let mut topics: Vec<TopicKey> =
+            open.topics.into_iter().map(|topic| TopicKey { product: open.product.clone(), topic }).collect();
+        topics.sort_unstable();
+        topics.dedup();
+        let (outlet, inlet) = mpsc::unbounded_channel();
+        let mut books = self.topics.books();
+        let id = books.open(open.worker, topics, open.max_in_flight, outlet);
+        self.metrics.topics.streams.set(books.streams() as i64);
+        drop(books);
+        self.topics.wake.notify_one();
+        Ok(WorkerStream { coordinator: self.clone(), id, inlet, waiting: VecDeque::new() })
+    }
+}
+
+impl WorkerStream {
+    /// Waits until there is something and takes all of it that fits: at most so many jobs, and so many bytes of payload
+    /// but for a single job that is larger. Nothing is lost where the call is given up. `None` when the coordinator
+    /// stops.
+    pub async fn next(&mut self, most_jobs: usize, most_bytes: usize) -> Option<Vec<Dealt>> {
+        if self.waiting.is_empty() {
+            let dealt = tokio::select! {
+                () = self.coordinator.stop.cancelled() => None,
+                dealt = self.inlet.recv() => dealt,
+            };
+            self.waiting.extend(dealt?);
+        }
+        while self.waiting.len() < most_jobs {
+            let Ok(dealt) = self.inlet.try_recv() else { break };
+            self.waiting.extend(dealt);
+        }
+        let mut bytes = 0;
+        let fit = self.waiting.iter().take(most_jobs).take_while(|dealt| {
+            bytes += dealt.job.payload.len();
+            bytes <= most_bytes
+        });
+        let count = fit.count().max(1);
+        let taken: Vec<Dealt> = self.waiting.drain(..count).collect();
+        self.coordinator.picked_up(&taken);
+        Some(taken)
+    }
+}
+
+impl Drop for WorkerStream {
+    fn drop(&mut self) {
+        self.inlet.close();
+        while let Ok(dealt) = self.inlet.try_recv() {
+            self.waiting.extend(dealt);
+        }
+        let hub = &self.coordinator.topics;
+        let mut books = hub.books();
+        for dealt in &self.waiting {
+            books.free(dealt.job.id, dealt.job.epoch);
+        }
+        books.close(self.id);
+        self.coordinator.metrics.topics.streams.set(books.streams() as i64);
+        drop(books);
+        if !self.waiting.is_empty() {
+            let unsent = self.waiting.drain(..).map(|dealt| (dealt.job.id, dealt.job.epoch));
+            hub.chore(|chores| chores.unsent.extend(unsent));
+        }
+    }
+}

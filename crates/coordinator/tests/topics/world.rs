@@ -1,0 +1,242 @@
+//! Coordinators on one store of topics that counts what it is asked, with a clock that the test moves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_broker::Embedded;
+use giga_coordinator::{
+    Coordinator, Dealt, NewTopicWork, OpenStream, Options, Ports, ReportStatus, WorkerStream,
+};
+use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicJob, TopicKey, TopicStage};
+use giga_domain::{Actor, Epoch, JobId, Priority, Timestamp};
+use giga_ports::store::StoreStats;
+use giga_ports::topics::{
+    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
+};
+use giga_ports::{StoreError, TopicStore};
+use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
+use giga_testkit::{ManualClock, SeededRandomness};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Counts calls, and fails claims when told to.
+pub(crate) struct Counting {
+    inner: MemoryTopics,
+    calls: AtomicUsize,
+    claims: AtomicUsize,
+    pub(crate) claims_fail: AtomicBool,
+}
+
+impl Counting {
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn claims(&self) -> usize {
+        self.claims.load(Ordering::SeqCst)
+    }
+
+    fn called(&self) -> &MemoryTopics {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        &self.inner
+    }
+}
+
+#[async_trait]
+impl TopicStore for Counting {
+    async fn enqueue(&self, jobs: Vec<NewTopicJob>) -> Result<Vec<Enqueued>> {
+        self.called().enqueue(jobs).await
+    }
+    async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
+        self.claims.fetch_add(1, Ordering::SeqCst);
+        if self.claims_fail.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable { reason: "told to fail".to_owned(), source: None });
+        }
+        self.called().claim(claim).await
+    }
+    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
+        self.called().settle(results).await
+    }
+    async fn renew(&self, held: Vec<(JobId, Epoch)>, lease: Duration) -> Result<Vec<bool>> {
+        self.called().renew(held, lease).await
+    }
+    async fn expire(&self, limit: usize) -> Result<Swept> {
+        self.called().expire(limit).await
+    }
+    async fn promote(&self, limit: usize) -> Result<Swept> {
+        self.called().promote(limit).await
+    }
+    async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>> {
+        self.called().retry_dead(key, jobs, limit).await
+    }
+    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
+        self.called().set_gate(gate, closed, actor).await
+    }
+    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        self.called().retire(before, limit).await
+    }
+    async fn gates(&self) -> Result<Vec<ClosedGate>> {
+        self.called().gates().await
+    }
+    async fn topics(&self) -> Result<Vec<TopicCounts>> {
+        self.called().topics().await
+    }
+    async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
+        self.called().job(id).await
+    }
+    async fn list(
+        &self,
+        key: &TopicKey,
+        stage: TopicStage,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<TopicJob>> {
+        self.called().list(key, stage, before, limit).await
+    }
+    fn stats(&self) -> StoreStats {
+        self.inner.stats()
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) topics: Arc<Counting>,
+    pub(crate) broker: Embedded,
+    pub(crate) coordinator: Arc<Coordinator>,
+    ports: Ports,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    /// Everything runs by itself.
+    pub(crate) async fn start() -> Self {
+        Self::build(true).await
+    }
+
+    /// Nothing happens but what the test calls.
+    pub(crate) async fn by_hand() -> Self {
+        Self::build(false).await
+    }
+
+    async fn build(by_itself: bool) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let backend = MemoryBackend::new(clock.clone());
+        let store = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
+        let topics = Arc::new(Counting {
+            inner: MemoryTopics::new(clock.clone()),
+            calls: AtomicUsize::new(0),
+            claims: AtomicUsize::new(0),
+            claims_fail: AtomicBool::new(false),
+        });
+        let broker = Embedded::new();
+        let folder = tempfile::tempdir().unwrap();
+        let ports = Ports {
+            store,
+            topics: topics.clone(),
+            broker: Arc::new(broker.clone()),
+            clock: clock.clone(),
+            random: Arc::new(SeededRandomness::new(3)),
+            logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
+            artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
+        };
+        let started = if by_itself {
+            Coordinator::start(ports.clone(), Options::default()).await
+        } else {
+            Coordinator::by_hand(ports.clone(), Options::default()).await
+        };
+        Self { clock, topics, broker, coordinator: started.unwrap(), ports, _folder: folder }
+    }
+
+    /// Another coordinator on the same stores and broker.
+    pub(crate) async fn another(&self) -> Arc<Coordinator> {
+        Coordinator::start(self.ports.clone(), Options::default()).await.unwrap()
+    }
+
+    pub(crate) fn open(&self, worker: &str, topics: &[&str], max_in_flight: u32) -> WorkerStream {
+        open(&self.coordinator, worker, topics, max_in_flight)
+    }
+
+    pub(crate) async fn enqueue(&self, topic: &str, count: usize) -> Vec<JobId> {
+        enqueue(&self.coordinator, (0..count).map(|_| work(topic)).collect()).await
+    }
+
+    pub(crate) async fn claim(&self) {
+        self.coordinator.topic_claim_once().await.unwrap();
+    }
+
+    pub(crate) async fn report(&self, dealt: &Dealt, outcome: Outcome) -> ReportStatus {
+        report(&self.coordinator, dealt, outcome).await
+    }
+
+    pub(crate) async fn job(&self, id: JobId) -> TopicJob {
+        self.topics.inner.job(id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn stage(&self, id: JobId) -> TopicStage {
+        self.job(id).await.head.state.stage()
+    }
+}
+
+pub(crate) fn actor() -> Actor {
+    Actor::system("test")
+}
+
+pub(crate) fn key(topic: &str) -> TopicKey {
+    TopicKey { product: "demo".parse().unwrap(), topic: topic.parse().unwrap() }
+}
+
+pub(crate) fn work(topic: &str) -> NewTopicWork {
+    NewTopicWork {
+        topic: topic.parse().unwrap(),
+        priority: Priority::Normal,
+        payload: b"{}".to_vec(),
+        idempotency_key: None,
+        run_at: None,
+        retry: DEFAULT_RETRY,
+    }
+}
+
+pub(crate) async fn enqueue(coordinator: &Coordinator, jobs: Vec<NewTopicWork>) -> Vec<JobId> {
+    let product = "demo".parse().unwrap();
+    let enqueued = coordinator.enqueue_topic_jobs(&product, jobs).await.unwrap();
+    enqueued.iter().map(Enqueued::id).collect()
+}
+
+pub(crate) fn open(
+    coordinator: &Arc<Coordinator>,
+    worker: &str,
+    topics: &[&str],
+    max_in_flight: u32,
+) -> WorkerStream {
+    let open = OpenStream {
+        product: "demo".parse().unwrap(),
+        topics: topics.iter().map(|topic| topic.parse().unwrap()).collect(),
+        worker: worker.parse().unwrap(),
+        max_in_flight,
+    };
+    coordinator.open_worker_stream(open).unwrap()
+}
+
+pub(crate) async fn report(coordinator: &Coordinator, dealt: &Dealt, outcome: Outcome) -> ReportStatus {
+    let result = Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome };
+    coordinator.report_topic_jobs(None, &dealt.job.worker, vec![result]).await.unwrap()[0]
+}
+
+/// What waits in the stream now.
+pub(crate) async fn taken(stream: &mut WorkerStream) -> Vec<Dealt> {
+    let now = tokio::time::timeout(Duration::ZERO, stream.next(usize::MAX, usize::MAX)).await;
+    now.ok().flatten().unwrap_or_default()
+}
+
+/// The next that comes, within a time that only a failure takes.
+pub(crate) async fn next(stream: &mut WorkerStream) -> Vec<Dealt> {
+    let next = tokio::time::timeout(Duration::from_secs(20), stream.next(usize::MAX, usize::MAX)).await;
+    next.expect("nothing came").expect("the stream ended")
+}
+
+pub(crate) fn ids(dealt: &[Dealt]) -> Vec<JobId> {
+    dealt.iter().map(|dealt| dealt.job.id).collect()
+}

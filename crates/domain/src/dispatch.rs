@@ -1,0 +1,124 @@
+//! The words of dispatch: who leads, what an offer says, how jobs reach a factory.
+//!
+//! An offer carries no truth. Whoever acts on one claims in the store, which alone knows whether it still stands.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::IdError;
+use crate::{CapabilitySet, DispatchSeq, FactoryId, JobId, NodeId, Priority, ProductId, Term, Timestamp};
+
+/// How jobs reach a factory. Can be switched at run time, for the fleet and for single factories.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// The factory asks. The permanent fallback.
+    Poll,
+    /// Polling decides; the dispatcher plans and publishes beside it, and the difference is recorded.
+    Shadow,
+    /// The coordinator claims for the factory and sends job and epoch down its stream.
+    #[default]
+    Stream,
+    /// The factory reads its offers from the broker itself and accepts them.
+    Broker,
+    /// No scheduler: the factory picks from the queue by its own capabilities.
+    SelfSelect,
+}
+
+impl Delivery {
+    pub const ALL: [Self; 5] = [Self::Poll, Self::Shadow, Self::Stream, Self::Broker, Self::SelfSelect];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Shadow => "shadow",
+            Self::Stream => "stream",
+            Self::Broker => "broker",
+            Self::SelfSelect => "self_select",
+        }
+    }
+
+    /// Whether the dispatcher chooses targets for a factory that works this way.
+    pub const fn is_targeted(self) -> bool {
+        matches!(self, Self::Stream | Self::Broker)
+    }
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Delivery {
+    type Err = IdError;
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let named = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
+        named.ok_or_else(|| {
+            IdError::new("delivery mode", text, "one of poll, shadow, stream, broker, self_select")
+        })
+    }
+}
+
+/// Who may dispatch, until when by the store's clock. Every change of leader raises the term.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leadership {
+    pub node: NodeId,
+    pub term: Term,
+    pub expires_at: Timestamp,
+}
+
+/// "Job J, dispatch n, is for you": what stands in the outbox and travels on the broker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Offer {
+    pub job_id: JobId,
+    pub dispatch_seq: DispatchSeq,
+    pub product_id: ProductId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    #[serde(default)]
+    pub caps: CapabilitySet,
+    pub priority: Priority,
+    pub target_factory_id: FactoryId,
+}
+
+impl Offer {
+    /// What the broker tells duplicates by. The job id alone would let a job that was requeued inside the duplicate
+    /// window be swallowed and stranded.
+    pub fn message_id(&self) -> String {
+        format!("{}:{}", self.job_id, self.dispatch_seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mode_is_read_as_it_is_written() {
+        for mode in Delivery::ALL {
+            assert_eq!(mode.as_str().parse(), Ok(mode));
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.as_str());
+        }
+        let error = "push".parse::<Delivery>().unwrap_err().to_string();
+        assert!(error.contains("one of poll, shadow, stream"), "{error}");
+    }
+
+    #[test]
+    fn a_job_that_is_offered_again_is_another_message() {
+        let offer = |seq| Offer {
+            job_id: JobId::MIN,
+            dispatch_seq: DispatchSeq(seq),
+            product_id: "demo".parse().unwrap(),
+            repo: None,
+            caps: CapabilitySet::default(),
+            priority: Priority::Normal,
+            target_factory_id: "f1".parse().unwrap(),
+        };
+        assert_ne!(offer(1).message_id(), offer(2).message_id());
+        assert!(serde_json::to_vec(&offer(1)).unwrap().len() < crate::limits::OFFER_BYTES);
+    }
+}

@@ -1,0 +1,98 @@
+//! Offers from the broker, read by the factory itself and accepted at the coordinator.
+//!
+//! An offer is a hint: only the coordinator's answer makes it a job. It is acknowledged after that answer and not
+//! before, so one that nobody could ask about comes again. One is taken only with a seat in hand.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use giga_api::client::ClientError;
+use giga_api::wire::AcceptRequest;
+use giga_domain::Offer;
+use giga_ports::broker::Offers;
+use giga_ports::{Broker, BrokerError};
+use tokio_util::sync::CancellationToken;
+
+use super::channel::{Broken, Channel, Door};
+use super::{poll, start};
+use crate::agent::Shared;
+
+const OPEN: Duration = Duration::from_secs(10);
+
+/// How the factory gets to its broker. Which kinds there are is known where the program is put together.
+#[async_trait]
+pub trait BrokerDoor: Debug + Send + Sync {
+    async fn open(&self) -> Result<Arc<dyn Broker>, BrokerError>;
+
+    /// What must never be shown, whatever an engine prints.
+    fn secret(&self) -> Option<String>;
+}
+
+#[async_trait]
+impl Door for Arc<dyn BrokerDoor> {
+    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, Broken> {
+        let opened = async {
+            let broker = BrokerDoor::open(&**self).await?;
+            let offers = broker.consume(&shared.id).await?;
+            Ok::<_, BrokerError>(Mailbox { _broker: broker, offers })
+        };
+        match tokio::time::timeout(OPEN, opened).await {
+            Ok(Ok(mailbox)) => Ok(Box::new(mailbox)),
+            Ok(Err(error)) => Err(Broken(error.to_string())),
+            Err(_) => Err(Broken("the broker does not answer".to_owned())),
+        }
+    }
+}
+
+struct Mailbox {
+    /// Kept for as long as its offers are read.
+    _broker: Arc<dyn Broker>,
+    offers: Box<dyn Offers>,
+}
+
+#[async_trait]
+impl Channel for Mailbox {
+    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), Broken> {
+        while let Some(seat) = poll::seat(shared, end).await {
+            let delivered = tokio::select! {
+                biased;
+                () = end.cancelled() => break,
+                delivered = self.offers.next() => delivered.map_err(|error| Broken(error.to_string()))?,
+            };
+            // From here on nothing may be cut short: what is accepted is held.
+            match shared.client.accept(&request(shared, &delivered.offer)).await {
+                Ok(grant) => start(shared, grant, Some(seat)),
+                Err(error) if is_no(&error) => {
+                    tracing::debug!(offer = delivered.offer.message_id(), %error, "an offer came too late");
+                }
+                // Not acknowledged: it comes again when the coordinator can be asked.
+                Err(error) => return Err(Broken(error.to_string())),
+            }
+            if let Err(error) = self.offers.ack(&delivered).await {
+                // It comes again, and is recognised.
+                return Err(Broken(error.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same for the same offer, so that a repetition is one.
+fn request(shared: &Shared, offer: &Offer) -> AcceptRequest {
+    AcceptRequest {
+        job_id: offer.job_id.to_string(),
+        factory_id: shared.id.to_string(),
+        dispatch_seq: offer.dispatch_seq.0,
+        request_id: format!("offer:{}", offer.message_id()),
+    }
+}
+
+/// About the offer. A refusal of the factory itself is not for an offer to find out.
+fn is_no(error: &ClientError) -> bool {
+    match error {
+        ClientError::Problem(problem) => !error.is_passing() && !matches!(problem.status, 401 | 403 | 429),
+        _ => false,
+    }
+}

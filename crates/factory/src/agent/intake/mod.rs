@@ -1,0 +1,135 @@
+//! Takes work in the way that the coordinator wishes for: one supervisor, one small file per way, one way in.
+//!
+//! ```text
+//! heartbeat's answer ▶ wished ▶ forever ▶ poll │ self_select │ channel ▶ stream │ broker   (poll while it is down)
+//!                                           └────────┴─────────────┴──▶ start ▶ one task per job
+//! ```
+//!
+//! A change of the way never touches a running job. Whatever brings a grant ends in `start`; nothing else may run one.
+
+mod broker;
+mod channel;
+mod pause;
+mod poll;
+mod self_select;
+mod stream;
+
+pub use broker::BrokerDoor;
+pub(super) use pause::jittered;
+pub(super) use poll::{AFTER_A_FAILURE, gate, once};
+pub(super) use stream::Streams;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use giga_api::wire::ClaimAnswer;
+use giga_domain::Delivery;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{AgentError, Shared, job};
+
+/// How jobs should reach this factory, and how they do.
+pub(super) struct Ways {
+    /// As the coordinator last said.
+    pub(super) wished: watch::Sender<Delivery>,
+    /// As it is: told with every heartbeat, because whoever is not told of must not be counted on.
+    pub(super) actual: watch::Sender<Delivery>,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self { wished: watch::Sender::new(Delivery::Poll), actual: watch::Sender::new(Delivery::Poll) }
+    }
+}
+
+impl Ways {
+    pub(super) fn wish(&self, mode: Delivery) {
+        self.wished.send_if_modified(|wished| std::mem::replace(wished, mode) != mode);
+    }
+
+    /// Says so in the log, and in a heartbeat at once.
+    fn arrive_by(&self, mode: Delivery) {
+        if self.actual.send_if_modified(|actual| std::mem::replace(actual, mode) != mode) {
+            tracing::info!("jobs arrive by {mode}");
+        }
+    }
+}
+
+/// Until `stop`, or until the coordinator does not want this factory any more.
+pub(super) async fn forever(shared: &Arc<Shared>, stop: &CancellationToken) -> Result<(), AgentError> {
+    let mut wished = shared.ways.wished.subscribe();
+    while !stop.is_cancelled() {
+        let mode = *wished.borrow_and_update();
+        let end = stop.child_token();
+        let taking = async {
+            let taken = take(shared, mode, &end).await;
+            end.cancel();
+            taken
+        };
+        let listening = async {
+            tokio::select! {
+                () = end.cancelled() => {}
+                _ = wished.wait_for(|now| *now != mode) => end.cancel(),
+            }
+        };
+        let (taken, ()) = tokio::join!(taking, listening);
+        taken?;
+    }
+    Ok(())
+}
+
+/// One way, until `end`.
+async fn take(shared: &Arc<Shared>, mode: Delivery, end: &CancellationToken) -> Result<(), AgentError> {
+    match mode {
+        Delivery::Poll | Delivery::Shadow => {
+            shared.ways.arrive_by(mode);
+            poll::run(shared, end).await
+        }
+        Delivery::SelfSelect => {
+            shared.ways.arrive_by(mode);
+            self_select::run(shared, end).await
+        }
+        Delivery::Stream => channel::keep(shared, mode, &shared.streams, end).await,
+        Delivery::Broker => {
+            if let Some(broker) = &shared.broker {
+                return channel::keep(shared, mode, broker, end).await;
+            }
+            tracing::warn!(
+                "jobs should come from the broker, but this factory knows none; it polls. Name it with --broker, such \
+                 as nats://host:4222"
+            );
+            shared.ways.arrive_by(Delivery::Poll);
+            poll::run(shared, end).await
+        }
+    }
+}
+
+/// What runs here, by job and epoch: a grant that comes twice is one job.
+#[derive(Default)]
+pub(super) struct Running(Mutex<HashSet<(String, u64)>>);
+
+impl Running {
+    fn enter(&self, key: &(String, u64)) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone())
+    }
+
+    fn leave(&self, key: &(String, u64)) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+/// The one way in. A grant is held from the moment it was made, so it always runs: one that comes without a seat waits
+/// for it with its lease kept alive, because a job that ends reports before its seat is free again.
+fn start(shared: &Arc<Shared>, grant: ClaimAnswer, seat: Option<OwnedSemaphorePermit>) {
+    let key = (grant.job.id.clone(), grant.lease_epoch);
+    if !shared.running.enter(&key) {
+        tracing::debug!(job = key.0, epoch = key.1, "granted again; it runs already");
+        return;
+    }
+    let task = shared.clone();
+    shared.jobs.spawn(async move {
+        job::run(task.clone(), grant, seat).await;
+        task.running.leave(&key);
+    });
+}

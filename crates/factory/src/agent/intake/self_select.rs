@@ -1,0 +1,113 @@
+//! Picks from the queue by itself: looks at what is there, keeps what this machine can do, and claims that in one go.
+//!
+//! Nobody plans for it, so it must ask for no more than it can run: its own capabilities, its own repositories.
+
+use std::sync::Arc;
+
+use giga_api::client::ClientError;
+use giga_api::wire::{Candidate, ClaimRequest};
+use giga_domain::job::repo_name;
+use giga_domain::{Capability, CapabilitySet};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::{poll, start};
+use crate::agent::{AgentError, Shared, heartbeat, merges};
+
+/// How many are looked at at once: enough to find something among jobs for others, and still one small answer.
+const LOOK_AT: u32 = 100;
+
+pub(super) async fn run(shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), AgentError> {
+    let mut known = None;
+    while let Some(seat) = poll::seat(shared, end).await {
+        match look(shared, known, seat, end).await {
+            Ok(version) => known = version,
+            Err(error) => poll::refused_or_later(error, end).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns the version of the queue that was seen with nothing to take.
+async fn look(
+    shared: &Arc<Shared>,
+    known: Option<u64>,
+    seat: OwnedSemaphorePermit,
+    end: &CancellationToken,
+) -> Result<Option<u64>, ClientError> {
+    let version = poll::changed(shared, known, end).await?;
+    if end.is_cancelled() {
+        return Ok(known);
+    }
+    let candidates = shared.client.candidates(shared.id.as_str(), LOOK_AT).await?;
+    let mut wanted = what_fits(shared, candidates).await;
+    if wanted.is_empty() {
+        return Ok(version);
+    }
+    let more = std::iter::from_fn(|| shared.seats.clone().try_acquire_owned().ok());
+    let mut seats: Vec<OwnedSemaphorePermit> =
+        std::iter::once(seat).chain(more.take(wanted.len() - 1)).collect();
+    // A few to spare: others pick from the same queue.
+    wanted.truncate((seats.len() * 2).min(LOOK_AT as usize));
+    // From here on nothing may be cut short: a claim whose answer nobody hears would be held by nobody.
+    let request = ClaimRequest {
+        factory_id: shared.id.to_string(),
+        request_id: merges::request_id(),
+        job_ids: wanted,
+        max: u32::try_from(seats.len()).ok(),
+    };
+    let grants = shared.client.claim_many(&request).await?;
+    let again = !grants.is_empty();
+    for grant in grants {
+        start(shared, grant, seats.pop());
+    }
+    // There may be more: the gate is passed at once.
+    Ok(if again { None } else { version })
+}
+
+async fn what_fits(shared: &Shared, candidates: Vec<Candidate>) -> Vec<String> {
+    let repos = shared.workspace.discover().await;
+    let capabilities = heartbeat::capabilities(shared, &repos);
+    let mut fitting = Vec::new();
+    for candidate in candidates.into_iter().filter(|candidate| has_all(&capabilities, candidate)) {
+        let reachable = match &candidate.repo {
+            None => true,
+            Some(repo) => {
+                let here = repos.iter().any(|local| local.name == repo_name(repo));
+                here || (shared.can_clone && shared.workspace.resolve(repo).await.is_ok())
+            }
+        };
+        if reachable {
+            fitting.push(candidate.job_id);
+        }
+    }
+    fitting
+}
+
+/// Engines are among the capabilities. What cannot even be read is not here.
+fn has_all(capabilities: &CapabilitySet, candidate: &Candidate) -> bool {
+    let mut wanted = candidate.capabilities.iter().map(|wanted| wanted.parse::<Capability>());
+    wanted.all(|wanted| wanted.is_ok_and(|wanted| capabilities.contains(&wanted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_machine_that_has_everything_will_do() {
+        let has = CapabilitySet::parse(["os:linux", "engine:shell"]).unwrap();
+        let fits = |wanted: &[&str]| {
+            let candidate = Candidate {
+                job_id: "j".to_owned(),
+                product_id: "demo".to_owned(),
+                priority: "normal".to_owned(),
+                capabilities: wanted.iter().map(|wanted| (*wanted).to_owned()).collect(),
+                repo: None,
+            };
+            has_all(&has, &candidate)
+        };
+        assert!(fits(&[]) && fits(&["os:linux"]) && fits(&["engine:shell", "os:linux"]));
+        assert!(!fits(&["os:linux", "gpu"]) && !fits(&["engine:claude"]) && !fits(&["not a capability"]));
+    }
+}

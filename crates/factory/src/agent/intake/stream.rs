@@ -1,0 +1,144 @@
+//! Jobs down a gRPC stream: the coordinator claims first, then sends. While it is up, nothing is asked.
+//!
+//! A grant that was sent is held by this factory whether it arrives or not, so everything that arrives is started, and a
+//! stream that is left is listened to until it has fallen silent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use giga_proto::v1::fleet_client::FleetClient;
+use giga_proto::v1::stream_grants_response::Event;
+use giga_proto::v1::{StreamGrantsRequest, StreamGrantsResponse};
+use tokio_util::sync::CancellationToken;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{ClientTlsConfig, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+
+use super::channel::{Broken, Channel, Door};
+use super::start;
+use crate::agent::Shared;
+
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long the coordinator may take to answer that the stream is open.
+const OPEN: Duration = Duration::from_secs(10);
+/// A peer that is gone without a word is noticed within two of these.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// A stream is silent after so long without a word, and is left after so long whatever it says.
+const SILENT: Duration = Duration::from_millis(200);
+const LEFT: Duration = Duration::from_secs(1);
+/// A job with its body, written as JSON, where one byte can take six.
+const GRANT_BYTES: usize = 8 * giga_domain::limits::MANIFEST_BYTES;
+
+/// Where streams come from: the coordinator of the REST API, with the same token.
+pub(crate) struct Streams {
+    pub(crate) url: String,
+    pub(crate) token: String,
+}
+
+impl Streams {
+    fn endpoint(&self) -> Result<Endpoint, tonic::transport::Error> {
+        let endpoint = Endpoint::from_shared(self.url.clone())?
+            .user_agent(concat!("giga-factory/", env!("CARGO_PKG_VERSION")))?
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE)
+            .keep_alive_while_idle(true);
+        if self.url.starts_with("https:") {
+            return endpoint.tls_config(ClientTlsConfig::new().with_native_roots());
+        }
+        Ok(endpoint)
+    }
+
+    fn authorization(&self) -> Result<MetadataValue<Ascii>, Broken> {
+        let value = format!("Bearer {}", self.token).parse();
+        let mut value: MetadataValue<Ascii> =
+            value.map_err(|_| Broken("the token has characters that cannot be sent".to_owned()))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+#[async_trait]
+impl Door for Streams {
+    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, Broken> {
+        let cannot = |error: tonic::transport::Error| Broken(innermost(&error));
+        let connection = self.endpoint().map_err(cannot)?.connect().await.map_err(cannot)?;
+        let mut client = FleetClient::new(connection).max_decoding_message_size(GRANT_BYTES);
+        let mut request = Request::new(StreamGrantsRequest { factory_id: shared.id.to_string() });
+        request.metadata_mut().insert("authorization", self.authorization()?);
+        match tokio::time::timeout(OPEN, client.stream_grants(request)).await {
+            Ok(Ok(answer)) => Ok(Box::new(Stream { messages: answer.into_inner() })),
+            Ok(Err(status)) => Err(broken(&status)),
+            Err(_) => Err(Broken("the coordinator does not answer".to_owned())),
+        }
+    }
+}
+
+fn broken(status: &Status) -> Broken {
+    Broken(match status.code() {
+        Code::Unimplemented => "this coordinator knows no streams".to_owned(),
+        code if status.message().is_empty() => code.description().to_owned(),
+        _ => status.message().to_owned(),
+    })
+}
+
+/// The last of a chain says what happened; the others only say where.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+struct Stream {
+    messages: Streaming<StreamGrantsResponse>,
+}
+
+impl Stream {
+    async fn next(&mut self) -> Result<StreamGrantsResponse, Broken> {
+        match self.messages.message().await {
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err(Broken("the coordinator ended the stream".to_owned())),
+            Err(status) => Err(broken(&status)),
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for Stream {
+    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), Broken> {
+        loop {
+            tokio::select! {
+                biased;
+                () = end.cancelled() => return Ok(()),
+                message = self.next() => arrived(shared, message?),
+            }
+        }
+    }
+
+    async fn leave(&mut self, shared: &Arc<Shared>) {
+        let listen = async {
+            while let Ok(Ok(message)) = tokio::time::timeout(SILENT, self.next()).await {
+                arrived(shared, message);
+            }
+        };
+        let _ = tokio::time::timeout(LEFT, listen).await;
+    }
+}
+
+fn arrived(shared: &Arc<Shared>, message: StreamGrantsResponse) {
+    match message.event {
+        Some(Event::Grant(grant)) => match serde_json::from_slice(&grant.claim) {
+            Ok(claim) => start(shared, claim, None),
+            Err(error) => tracing::error!(%error, "a grant is unreadable; its lease ends by itself"),
+        },
+        Some(Event::News(_)) => {
+            shared.merges.notify_one();
+            shared.beat.notify_one();
+        }
+        // Of a newer coordinator, which also speaks to those who do not understand it.
+        None => {}
+    }
+}

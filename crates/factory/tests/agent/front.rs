@@ -1,0 +1,85 @@
+//! Something between factories and the coordinator, as there often is: it can let requests through and streams not, send
+//! streams elsewhere, or be gone altogether.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Where connections go; `None`: nowhere.
+#[derive(Debug, Clone, Copy)]
+struct Routes {
+    requests: Option<SocketAddr>,
+    streams: Option<SocketAddr>,
+}
+
+struct State {
+    routes: Routes,
+    /// Cuts what was connected by the routes of before.
+    cut: CancellationToken,
+}
+
+pub(crate) struct Front {
+    pub(crate) url: String,
+    coordinator: SocketAddr,
+    state: Arc<Mutex<State>>,
+    _ends: DropGuard,
+}
+
+impl Front {
+    /// Before the coordinator at this address.
+    pub(crate) async fn of(url: &str) -> Self {
+        let coordinator: SocketAddr = url.strip_prefix("http://").unwrap().parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Routes { requests: Some(coordinator), streams: Some(coordinator) };
+        let state = Arc::new(Mutex::new(State { routes, cut: CancellationToken::new() }));
+        let end = CancellationToken::new();
+        let (accepting, ended) = (accept(listener, state.clone()), end.clone());
+        tokio::spawn(async move { ended.run_until_cancelled(accepting).await });
+        Self { url, coordinator, state, _ends: end.drop_guard() }
+    }
+
+    pub(crate) fn everything_through(&self) {
+        self.route(Some(self.coordinator), Some(self.coordinator));
+    }
+
+    pub(crate) fn no_streams(&self) {
+        self.route(Some(self.coordinator), None);
+    }
+
+    pub(crate) fn streams_to(&self, other: SocketAddr) {
+        self.route(Some(self.coordinator), Some(other));
+    }
+
+    pub(crate) fn gone(&self) {
+        self.route(None, None);
+    }
+
+    fn route(&self, requests: Option<SocketAddr>, streams: Option<SocketAddr>) {
+        let mut state = self.state.lock().unwrap();
+        state.routes = Routes { requests, streams };
+        std::mem::take(&mut state.cut).cancel();
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let (routes, cut) = {
+            let state = state.lock().unwrap();
+            (state.routes, state.cut.clone())
+        };
+        tokio::spawn(async move { cut.run_until_cancelled(carry(client, routes)).await });
+    }
+}
+
+async fn carry(mut client: TcpStream, routes: Routes) -> Option<()> {
+    // How every HTTP/2 connection begins, and no request of HTTP/1.1.
+    let mut first = [0; 3];
+    while client.peek(&mut first).await.ok().filter(|count| *count > 0)? < first.len() {}
+    let to = if &first == b"PRI" { routes.streams } else { routes.requests };
+    let mut server = TcpStream::connect(to?).await.ok()?;
+    tokio::io::copy_bidirectional(&mut client, &mut server).await.ok()?;
+    Some(())
+}

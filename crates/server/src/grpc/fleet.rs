@@ -1,0 +1,100 @@
+//! `gigafactory.v1.Fleet`: jobs for factories, each claimed before it is sent.
+//!
+//! Nothing is decided here. A job that could not be handed to the connection goes back to the coordinator, which gives
+//! it to somebody else; what the connection lost on its way is the lease's affair.
+
+use std::pin::Pin;
+
+use axum::http::HeaderMap;
+use futures::{Stream, stream};
+use giga_coordinator::{FactoryStream, Grant, StreamEvent};
+use giga_domain::FactoryId;
+use giga_proto::v1;
+use giga_proto::v1::fleet_server::{Fleet, FleetServer};
+use giga_proto::v1::stream_grants_response::Event;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use super::auth::Welcome;
+use super::{refused, stopping};
+use crate::app::App;
+use crate::auth::{admit, authenticate};
+use crate::handlers::holders::claim_answer;
+use crate::problem::Problem;
+use crate::request::check;
+use crate::routes::Access;
+
+pub(super) fn service(app: App) -> FleetServer<Factories> {
+    FleetServer::new(Factories(app))
+}
+
+pub(super) struct Factories(App);
+
+type Grants = Pin<Box<dyn Stream<Item = Result<v1::StreamGrantsResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Fleet for Factories {
+    type StreamGrantsStream = Grants;
+
+    async fn stream_grants(
+        &self,
+        request: Request<v1::StreamGrantsRequest>,
+    ) -> Result<Response<Grants>, Status> {
+        let app = &self.0;
+        let head = app.coordinator.head();
+        let headers: &HeaderMap = request.metadata().as_ref();
+        let caller = authenticate(app, headers).await?;
+        admit(Access::Factory, &caller)?;
+        let factory: FactoryId = check::id("factory_id", &request.get_ref().factory_id)?;
+        caller.speaks_for(&factory)?;
+        if app.stop.is_cancelled() {
+            return Err(stopping());
+        }
+        let jobs = app.coordinator.open_factory_stream(factory).map_err(refused)?;
+        let welcome = Welcome::new(app, head, caller);
+        let connected = Connected { app: app.clone(), jobs, welcome, stop: app.stop.clone() };
+        let messages = stream::unfold(Some(connected), |connected| async {
+            let mut connected = connected?;
+            match connected.next().await {
+                Ok(event) => Some((Ok(v1::StreamGrantsResponse { event: Some(event) }), Some(connected))),
+                Err(status) => Some((Err(status), None)),
+            }
+        });
+        Ok(Response::new(Box::pin(messages)))
+    }
+}
+
+struct Connected {
+    app: App,
+    jobs: FactoryStream,
+    welcome: Welcome,
+    stop: CancellationToken,
+}
+
+impl Connected {
+    async fn next(&mut self) -> Result<Event, Status> {
+        let event = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(stopping()),
+            over = self.welcome.is_over() => return Err(over),
+            event = self.jobs.next() => event,
+        };
+        match event {
+            Some(StreamEvent::Grant(grant)) => self.message(*grant).await,
+            Some(StreamEvent::News) => Ok(Event::News(v1::News {})),
+            None if self.jobs.was_replaced() => {
+                Err(Status::aborted("a newer stream of this factory took over; one factory needs only one"))
+            }
+            None => Err(stopping()),
+        }
+    }
+
+    /// Until this returns, the grant goes back where the call is given up.
+    async fn message(&self, grant: Grant) -> Result<Event, Status> {
+        let answer = claim_answer(&self.app, grant.job()).await?;
+        let claim = serde_json::to_vec(&answer)
+            .map_err(|error| Status::from(Problem::internal(&format!("a grant cannot be written: {error}"))))?;
+        grant.delivered();
+        Ok(Event::Grant(v1::Grant { claim }))
+    }
+}

@@ -1,0 +1,26 @@
+//! Who takes part. Each actor runs until the simulation ends, draws from a source of its own, and knows the others only
+//! through calls that may be lost.
+
+mod coordinator;
+mod factory;
+mod holder;
+mod operator;
+mod reader;
+mod session;
+mod submitter;
+mod topics;
+
+pub use coordinator::Cluster;
+pub use factory::Host;
+pub use operator::Operator;
+pub use reader::Reader;
+pub use submitter::Submitter;
+pub use topics::{Producer, Worker};
+
+use std::time::Duration;
+
+use crate::prng::Prng;
+
+async fn nap(prng: &mut Prng, low_ms: u64, high_ms: u64) {
+    tokio::time::sleep(Duration::from_millis(prng.between(low_ms, high_ms))).await;
+}

@@ -1,0 +1,65 @@
+//! Bugs to be planted: each breaks one promise in the simulation's own wrappers, so that a checker has to notice.
+//!
+//! The product has no switch for any of them. A bug that no checker finds is a missing checker.
+
+use std::fmt;
+use std::str::FromStr;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// A stale holder's write is let through under the current holder's name.
+    FenceOff,
+    /// Now and then a submit is answered without being written.
+    AckBeforeDurable,
+    /// Now and then the idempotency key of a submit is dropped.
+    KeyForgotten,
+    /// A claim that lost is answered with the winner's grant.
+    DoubleGrant,
+    /// An older leader's offers are written under the current term.
+    OldTermAccepted,
+    /// A failure is written as a release, which uses up no attempt.
+    AttemptsForgotten,
+    /// A page of the feed lacks one event now and then.
+    FeedGap,
+    /// The broker tells duplicates by the job alone, and never forgets.
+    DedupByJob,
+    /// The end of a lease is never noticed.
+    NoReaper,
+    /// A stale worker's result is let through under the current epoch.
+    TopicFenceOff,
+    /// Workers are given more than they asked for.
+    TooManyInFlight,
+}
+
+impl Bug {
+    pub const ALL: [Self; 11] = [
+        Self::FenceOff,
+        Self::AckBeforeDurable,
+        Self::KeyForgotten,
+        Self::DoubleGrant,
+        Self::OldTermAccepted,
+        Self::AttemptsForgotten,
+        Self::FeedGap,
+        Self::DedupByJob,
+        Self::NoReaper,
+        Self::TopicFenceOff,
+        Self::TooManyInFlight,
+    ];
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl FromStr for Bug {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|bug| bug.to_string() == text);
+        named.ok_or_else(|| {
+            let names: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+            format!("--bug: there is no bug `{text}`; choose one of {}", names.join(", "))
+        })
+    }
+}

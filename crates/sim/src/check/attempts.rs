@@ -1,0 +1,48 @@
+//! Attempts: used up by failures and by leases that ended, not by releases; given back by an operator.
+
+use giga_domain::{Event, EventKind, Job};
+
+use super::story::{Stories, is_held};
+use super::{Evidence, Findings, Promise};
+use crate::history::{Record, Word};
+
+pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
+    for job in &evidence.jobs {
+        counted(job, stories.of_job(job.id), found);
+    }
+    for record in &evidence.records {
+        let Record::Held { epoch, word, after, .. } = record else { continue };
+        let Some(ending) = stories.ending(after.id, *epoch) else { continue };
+        let as_said = match word {
+            Word::On => true,
+            Word::Report => matches!(ending, EventKind::Reported | EventKind::Shipped),
+            Word::FailForNow => ending == EventKind::Retried,
+            Word::FailForGood => ending == EventKind::Failed,
+            Word::Release => ending == EventKind::Released,
+        };
+        if !as_said {
+            let text = format!("{word:?} of epoch {epoch} of {} was accepted and recorded as {ending}", after.id);
+            found.add(Promise::AttemptsCounted, text);
+        }
+    }
+}
+
+fn counted(job: &Job, events: &[&Event], found: &mut Findings) {
+    let mut used = 0;
+    for event in events {
+        match event.kind {
+            EventKind::Retried | EventKind::LeaseExpired => used += 1,
+            EventKind::Failed if event.from.is_some_and(is_held) => used += 1,
+            EventKind::Requeued => used = 0,
+            EventKind::DeadLettered if used <= job.spec.retry.max => {
+                let text = format!("{} was given up after {used} attempts of {}", job.id, job.spec.retry.max + 1);
+                found.add(Promise::AttemptsCounted, text);
+            }
+            _ => {}
+        }
+    }
+    if used != job.attempts {
+        let text = format!("{} says {} attempts, its history {used}", job.id, job.attempts);
+        found.add(Promise::AttemptsCounted, text);
+    }
+}

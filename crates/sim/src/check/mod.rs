@@ -1,0 +1,104 @@
+//! The promises of the specification, each checked from outside: by what was asked and answered at the store's boundary and
+//! by what is left in the end. The rules are written down here a second time on purpose, and never call the system's own.
+
+mod attempts;
+mod events;
+mod holders;
+mod kept;
+mod story;
+pub(crate) mod stranded;
+mod terms;
+mod topics;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use giga_domain::topic::TopicJob;
+use giga_domain::{Event, Job, JobId, Timestamp};
+
+use crate::history::Record;
+use crate::scenario::Scenario;
+use story::Stories;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Promise {
+    /// A job is never held by two; an accepted write is the current holder's.
+    OneHolder,
+    /// A lease is taken back only because it ended.
+    LeaseKept,
+    /// What a dead holder left comes back within its lease and one sweep.
+    RecoveredInTime,
+    /// An acknowledged job is there.
+    Durable,
+    /// The same idempotency key makes one job.
+    KeyOnce,
+    /// Nothing leaves a terminal stage.
+    TerminalAbsorbs,
+    /// Stages change only as the table says, each event going on from the one before.
+    StageTable,
+    /// A job's events are numbered 1, 2, 3, … without gaps.
+    EventsNumbered,
+    /// A reader that resumes from its cursor misses nothing and sees nothing twice.
+    FeedComplete,
+    /// Every job ends, or waits for a person for a reason that can be told.
+    NotStranded,
+    /// An older leader's offers change nothing.
+    TermFenced,
+    /// Attempts are counted: failures and lost leases, not releases.
+    AttemptsCounted,
+    /// A topic job is settled by its current holder alone, and with success at most once.
+    TopicOnce,
+    /// A worker never has more than it asked for.
+    InFlight,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    pub promise: Promise,
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.promise, self.text)
+    }
+}
+
+/// All that the checkers get to see.
+#[derive(Debug)]
+pub struct Evidence {
+    pub(crate) scenario: Scenario,
+    pub(crate) records: Vec<Record>,
+    /// The feed as its reader got it.
+    pub(crate) read: Vec<Event>,
+    /// The feed as it is.
+    pub(crate) events: Vec<Event>,
+    pub(crate) jobs: Vec<Job>,
+    /// What `explain` says of the jobs that have not ended.
+    pub(crate) explained: BTreeMap<JobId, String>,
+    pub(crate) topic_jobs: Vec<TopicJob>,
+    /// When the faults stopped.
+    pub(crate) calm_since: Timestamp,
+}
+
+pub fn check(evidence: &Evidence) -> Vec<Violation> {
+    let stories = Stories::of(&evidence.events);
+    let mut found = Findings::default();
+    holders::check(evidence, &stories, &mut found);
+    kept::check(evidence, &mut found);
+    events::check(evidence, &stories, &mut found);
+    attempts::check(evidence, &stories, &mut found);
+    terms::check(evidence, &mut found);
+    topics::check(evidence, &mut found);
+    stranded::check(evidence, &mut found);
+    found.0
+}
+
+#[derive(Debug, Default)]
+struct Findings(Vec<Violation>);
+
+impl Findings {
+    fn add(&mut self, promise: Promise, text: String) {
+        self.0.push(Violation { promise, text });
+    }
+}

@@ -1,0 +1,39 @@
+//! Virtual time: the runtime's paused clock, seen by each party with an error of its own.
+
+use std::time::Duration;
+
+use giga_domain::Timestamp;
+use giga_ports::Clock;
+use tokio::time::Instant;
+
+/// A recent whole second, so that ids and texts look like real ones.
+const BEGINNING_MS: i64 = 1_760_000_000_000;
+
+#[derive(Debug, Clone, Copy)]
+pub struct SimClock {
+    started: Instant,
+    skew_ms: i64,
+}
+
+impl SimClock {
+    /// Must be called inside the runtime whose time it shows.
+    pub fn start() -> Self {
+        Self { started: Instant::now(), skew_ms: 0 }
+    }
+
+    /// The same time, told by somebody whose clock is wrong by so much.
+    #[must_use]
+    pub fn skewed(self, skew_ms: i64) -> Self {
+        Self { skew_ms, ..self }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(BEGINNING_MS + self.elapsed().as_millis() as i64 + self.skew_ms)
+    }
+}

@@ -1,0 +1,158 @@
+//! The gate: every call to a port waits here until the conductor lets it through.
+//!
+//! So the order in which coordinators get at the store and the broker is the seed's choice alone, at every single call. A
+//! node that is paused waits at its next call; one that is dead waits there for ever, with whatever it was about to do.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+use crate::prng::Prng;
+use crate::scenario::Rates;
+
+/// One life of one coordinator. A restart is another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Node(pub usize);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Go,
+    /// It never reaches the other side, and the caller is told so.
+    FailBefore,
+    /// It takes effect, and the caller is told that it did not answer.
+    FailAfter,
+    /// It takes effect, and the answer waits at the gate once more.
+    GoAndWait,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+    Broker,
+    /// An answer on its way back.
+    Answer,
+}
+
+#[derive(Debug, Default)]
+pub struct Gate {
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    nodes: Vec<Life>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    node: Node,
+    kind: Kind,
+    what: &'static str,
+    go: oneshot::Sender<Verdict>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Running,
+    PausedUntil(Instant),
+    Dead,
+}
+
+/// What the conductor did.
+#[derive(Debug)]
+pub enum Released {
+    One { node: Node, what: &'static str, verdict: Verdict },
+    /// Nobody may go; the first paused node comes back then.
+    Nobody { until: Option<Instant> },
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn new_node(&self) -> Node {
+        let mut state = self.lock();
+        state.nodes.push(Life::Running);
+        Node(state.nodes.len() - 1)
+    }
+
+    /// Whatever it was about to do never happens; whatever has happened stays.
+    pub fn kill(&self, node: Node) {
+        let mut state = self.lock();
+        state.nodes[node.0] = Life::Dead;
+        state.waiting.retain(|waiting| waiting.node != node);
+    }
+
+    pub fn pause(&self, node: Node, time: Duration) {
+        let mut state = self.lock();
+        if state.nodes[node.0] != Life::Dead {
+            state.nodes[node.0] = Life::PausedUntil(Instant::now() + time);
+        }
+    }
+
+    pub fn resume_all(&self) {
+        for life in &mut self.lock().nodes {
+            if *life != Life::Dead {
+                *life = Life::Running;
+            }
+        }
+        self.arrived.notify_one();
+    }
+
+    /// Waits to be let through.
+    pub async fn pass(&self, node: Node, kind: Kind, what: &'static str) -> Verdict {
+        let (go, may_go) = oneshot::channel();
+        let alive = {
+            let mut state = self.lock();
+            let alive = state.nodes[node.0] != Life::Dead;
+            if alive {
+                state.waiting.push(Waiting { node, kind, what, go });
+            }
+            alive
+        };
+        if alive {
+            self.arrived.notify_one();
+            if let Ok(verdict) = may_go.await {
+                return verdict;
+            }
+        }
+        std::future::pending().await
+    }
+
+    pub async fn arrival(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Lets one of those that wait through, with what becomes of it.
+    pub fn release(&self, prng: &mut Prng, rates: &Rates) -> Released {
+        let now = Instant::now();
+        let mut state = self.lock();
+        for life in &mut state.nodes {
+            if matches!(life, Life::PausedUntil(end) if *end <= now) {
+                *life = Life::Running;
+            }
+        }
+        // Callers that gave up have left.
+        state.waiting.retain(|waiting| !waiting.go.is_closed());
+        let State { waiting, nodes } = &mut *state;
+        let eligible: Vec<usize> =
+            (0..waiting.len()).filter(|at| nodes[waiting[*at].node.0] == Life::Running).collect();
+        if eligible.is_empty() {
+            let ends = nodes.iter().filter_map(|life| match life {
+                Life::PausedUntil(end) => Some(*end),
+                _ => None,
+            });
+            return Released::Nobody { until: ends.min() };
+        }
+        let Waiting { node, kind, what, go } = waiting.remove(*prng.pick(&eligible));
+        let verdict = rates.verdict(kind, prng);
+        let _ = go.send(verdict);
+        Released::One { node, what, verdict }
+    }
+}

@@ -1,0 +1,94 @@
+//! What was asked of the store and what it answered, as the checkers see it. They know nothing else of the system.
+//!
+//! A record is made where the store answers: above the planted bugs and below the lost replies. What a client was told
+//! is recorded by the client.
+
+use std::sync::{Mutex, PoisonError};
+
+use giga_domain::topic::TopicStage;
+use giga_domain::{DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, Term, Timestamp, WorkerId};
+
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A claim was granted.
+    Granted { factory: FactoryId, job: Seen },
+    /// A holder's write was accepted. `epoch` is the one that it named.
+    Held { factory: FactoryId, epoch: Epoch, word: Word, after: Seen },
+    /// Offers of a term were accepted.
+    Offered { term: Term, offers: Vec<(JobId, DispatchSeq)> },
+    /// A submitter was told that its job is kept.
+    Kept { key: Option<String>, job: JobId },
+    /// A producer was told so of a topic job.
+    TopicKept { key: Option<String>, job: JobId },
+    /// A topic job was handed to a worker.
+    TopicAssigned { job: JobId, worker: WorkerId, epoch: Epoch },
+    /// A worker's word was accepted; `epoch` is the one that it named.
+    TopicSettled { job: JobId, epoch: Epoch, success: bool, stage: TopicStage },
+    /// So many jobs were with a worker at once.
+    InFlight { worker: WorkerId, running: usize },
+    /// A worker opened a stream for at most so many at once. It names itself anew each time.
+    Opened { worker: WorkerId, most: u32 },
+}
+
+/// How a holder's write ends its lease, if it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It goes on.
+    On,
+    Report,
+    FailForGood,
+    FailForNow,
+    Release,
+}
+
+/// The job as an answer showed it.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub id: JobId,
+    pub epoch: Epoch,
+    /// How much of its history had been written.
+    pub seq: EventSeq,
+    pub holder: Option<FactoryId>,
+    pub expires_at: Option<Timestamp>,
+}
+
+impl From<&Job> for Seen {
+    fn from(job: &Job) -> Self {
+        Self {
+            id: job.id,
+            epoch: job.epoch,
+            seq: job.last_event,
+            holder: job.lease().map(|lease| lease.factory.clone()),
+            expires_at: job.lease().map(|lease| lease.expires_at),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct History {
+    records: Mutex<Vec<Record>>,
+    /// The feed as a reader got it that always went on from its last position.
+    read: Mutex<Vec<Event>>,
+}
+
+impl History {
+    pub fn add(&self, record: Record) {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    }
+
+    pub fn add_read(&self, page: Vec<Event>) {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).extend(page);
+    }
+
+    /// How far the reader has come.
+    pub fn read_until(&self) -> FeedPos {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.last().map_or(FeedPos::ZERO, |event| event.pos)
+    }
+
+    pub fn take(&self) -> (Vec<Record>, Vec<Event>) {
+        let records = std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner));
+        let read = std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner));
+        (records, read)
+    }
+}

@@ -1,0 +1,153 @@
+//! One coordinator's way to the topic jobs that all of them share, behind the gate and written down for the checkers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use giga_domain::topic::{Outcome, TopicJob, TopicKey, TopicStage};
+use giga_domain::{Actor, Epoch, JobId, Timestamp, WorkerId};
+use giga_ports::store::StoreStats;
+use giga_ports::topics::{
+    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
+};
+use giga_ports::{StoreError, TopicStore};
+
+use super::cut_off;
+use crate::bug::Bug;
+use crate::gate::{Kind, Node, Verdict};
+use crate::history::Record;
+use crate::world::World;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+#[derive(Debug)]
+pub struct NodeTopics {
+    pub node: Node,
+    pub world: Arc<World>,
+}
+
+impl NodeTopics {
+    async fn through<T>(
+        &self,
+        kind: Kind,
+        what: &'static str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let verdict = self.world.gate.pass(self.node, kind, what).await;
+        if verdict == Verdict::FailBefore {
+            return Err(cut_off(what));
+        }
+        let answer = work.await;
+        match verdict {
+            Verdict::FailAfter => return Err(cut_off(what)),
+            Verdict::GoAndWait => {
+                self.world.gate.pass(self.node, Kind::Answer, what).await;
+            }
+            _ => {}
+        }
+        answer
+    }
+
+    async fn claimed(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
+        let asked: Vec<(WorkerId, u32)> = claim.workers.clone();
+        let assignments = self.world.topics.claim(claim).await?;
+        for Assignment { id, worker, epoch, .. } in &assignments {
+            self.world.history.add(Record::TopicAssigned { job: *id, worker: worker.clone(), epoch: *epoch });
+        }
+        self.world.trace.note(|| {
+            let dealt: Vec<String> =
+                assignments.iter().map(|a| format!("{} to {} at epoch {}", a.id, a.worker, a.epoch)).collect();
+            format!("n{} topic claim for {asked:?} -> {}", self.node.0, dealt.join(", "))
+        });
+        Ok(assignments)
+    }
+
+    async fn settled(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
+        let mut written = results.clone();
+        if self.world.has(Bug::TopicFenceOff) {
+            for settle in &mut written {
+                if let Some(job) = self.world.topics.job(settle.id).await? {
+                    settle.epoch = job.head.epoch;
+                }
+            }
+        }
+        let answers = self.world.topics.settle(written).await?;
+        for (asked, answer) in results.iter().zip(&answers) {
+            if let Settled::Applied { stage, .. } = answer {
+                let success = asked.outcome == Outcome::Success;
+                let record =
+                    Record::TopicSettled { job: asked.id, epoch: asked.epoch, success, stage: *stage };
+                self.world.history.add(record);
+            }
+            self.world.trace.note(|| {
+                format!("n{} topic settle {} {} {:?} -> {answer:?}", self.node.0, asked.id, asked.epoch, asked.outcome)
+            });
+        }
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl TopicStore for NodeTopics {
+    async fn enqueue(&self, jobs: Vec<NewTopicJob>) -> Result<Vec<Enqueued>> {
+        self.through(Kind::Write, "topic enqueue", self.world.topics.enqueue(jobs)).await
+    }
+
+    async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
+        self.through(Kind::Write, "topic claim", self.claimed(claim)).await
+    }
+
+    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
+        self.through(Kind::Write, "topic settle", self.settled(results)).await
+    }
+
+    async fn renew(&self, held: Vec<(JobId, Epoch)>, lease: Duration) -> Result<Vec<bool>> {
+        self.through(Kind::Write, "topic renew", self.world.topics.renew(held, lease)).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<Swept> {
+        self.through(Kind::Write, "topic expire", self.world.topics.expire(limit)).await
+    }
+
+    async fn promote(&self, limit: usize) -> Result<Swept> {
+        self.through(Kind::Write, "topic promote", self.world.topics.promote(limit)).await
+    }
+
+    async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>> {
+        self.through(Kind::Write, "topic retry", self.world.topics.retry_dead(key, jobs, limit)).await
+    }
+
+    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
+        self.through(Kind::Write, "topic gate", self.world.topics.set_gate(gate, closed, actor)).await
+    }
+
+    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        self.through(Kind::Write, "topic retire", self.world.topics.retire(before, limit)).await
+    }
+
+    async fn gates(&self) -> Result<Vec<ClosedGate>> {
+        self.through(Kind::Read, "topic gates", self.world.topics.gates()).await
+    }
+
+    async fn topics(&self) -> Result<Vec<TopicCounts>> {
+        self.through(Kind::Read, "topics", self.world.topics.topics()).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
+        self.through(Kind::Read, "topic job", self.world.topics.job(id)).await
+    }
+
+    async fn list(
+        &self,
+        key: &TopicKey,
+        stage: TopicStage,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<TopicJob>> {
+        self.through(Kind::Read, "topic list", self.world.topics.list(key, stage, before, limit)).await
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.world.topics.stats()
+    }
+}

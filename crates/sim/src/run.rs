@@ -1,0 +1,295 @@
+//! One seed from its beginning to its verdict: set up, storm, calm, evidence.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use giga_domain::factory::FactoryScope;
+use giga_domain::topic::TopicStage;
+use giga_domain::{Actor, Event, EventKind, FeedPos, JobId, Stage};
+use giga_ports::store::JobFilter;
+use giga_ports::{Clock, StoreReads, TopicStore};
+use tokio::time::Instant;
+
+use crate::actors::{Cluster, Host, Operator, Producer, Reader, Submitter, Worker};
+use crate::bug::Bug;
+use crate::check::stranded::is_moving;
+use crate::check::{Evidence, Violation, check};
+use crate::gate::{Released, Verdict};
+use crate::history::Record;
+use crate::prng::Prng;
+use crate::scenario::Scenario;
+use crate::world::{Address, World};
+
+/// How long everything may take to come to rest after the last fault.
+const CALM: Duration = Duration::from_secs(90);
+const STEP: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+pub struct Outcome {
+    pub seed: u64,
+    pub violations: Vec<Violation>,
+    /// Empty unless it was asked for.
+    pub trace: Vec<String>,
+    pub tally: Tally,
+}
+
+/// How much happened: a simulation in which nothing happens finds nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub steps: u64,
+    pub faults: u64,
+    pub grants: u64,
+    pub expiries: u64,
+    pub offers: u64,
+    pub terms: u64,
+    pub ended: u64,
+    pub topic_grants: u64,
+}
+
+impl Tally {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            steps: self.steps + other.steps,
+            faults: self.faults + other.faults,
+            grants: self.grants + other.grants,
+            expiries: self.expiries + other.expiries,
+            offers: self.offers + other.offers,
+            terms: self.terms + other.terms,
+            ended: self.ended + other.ended,
+            topic_grants: self.topic_grants + other.topic_grants,
+        }
+    }
+}
+
+/// The command line that shows what happened.
+pub fn replay_command(seed: u64, bug: Option<Bug>) -> String {
+    let bug = bug.map(|bug| format!(" --bug {bug}")).unwrap_or_default();
+    format!("cargo run -p giga-sim --release -- --seed {seed}{bug} --trace")
+}
+
+/// Plays one seed. The same seed gives the same outcome, line by line.
+pub fn run(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing from the operating system");
+    runtime.block_on(play(seed, bug, keep_trace))
+}
+
+/// Plays the seeds from `first` on, on up to two threads, and stops early at `enough` seeds with a violation.
+pub fn run_many(first: u64, count: u64, bug: Option<Bug>, enough: usize) -> (Tally, Vec<Outcome>) {
+    let next = AtomicU64::new(first);
+    let failed = std::sync::Mutex::new((Tally::default(), Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        return;
+                    }
+                    let outcome = run(seed, bug, false);
+                    let mut failed = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    failed.0 = failed.0.plus(outcome.tally);
+                    if !outcome.violations.is_empty() {
+                        failed.1.push(outcome);
+                    }
+                    if failed.1.len() >= enough {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let (tally, mut outcomes) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    outcomes.sort_by_key(|outcome| outcome.seed);
+    (tally, outcomes)
+}
+
+async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
+    let mut prng = Prng::new(seed);
+    let scenario = Scenario::of(&mut prng);
+    let world = Arc::new(World::new(scenario, bug, keep_trace));
+    world.trace.note(|| format!("seed {seed}: {:?}", world.scenario));
+    let steps = Arc::new(Steps::default());
+    let conductor = tokio::spawn(conduct(world.clone(), prng.fork(), steps.clone()));
+    for slot in 0..world.scenario.coordinators {
+        tokio::spawn(Cluster { world: world.clone(), slot, prng: prng.fork() }.run());
+    }
+    set_up(&world).await;
+    for plan in world.scenario.factories.clone() {
+        tokio::spawn(Host { world: world.clone(), plan, prng: prng.fork() }.run());
+    }
+    let submitting = tokio::spawn(Submitter { world: world.clone(), prng: prng.fork() }.run());
+    let producing = tokio::spawn(Producer { world: world.clone(), prng: prng.fork() }.run());
+    for number in 1..=world.scenario.topic_workers {
+        tokio::spawn(Worker { world: world.clone(), number, prng: prng.fork() }.run());
+    }
+    tokio::spawn(Operator { world: world.clone(), prng: prng.fork() }.run());
+    tokio::spawn(Reader { world: world.clone(), prng: prng.fork() }.run());
+
+    world.set_stormy(true);
+    tokio::time::sleep(world.scenario.storm).await;
+    world.set_stormy(false);
+    world.gate.resume_all();
+    let calm_since = world.clock.now();
+    world.trace.note(|| "the storm is over".to_owned());
+    let deadline = Instant::now() + CALM;
+    loop {
+        let sent = submitting.is_finished() && producing.is_finished();
+        if Instant::now() >= deadline || (sent && is_at_rest(&world).await) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+
+    let explained = explain_all(&world).await;
+    // Nobody writes any more: what is gathered belongs together.
+    conductor.abort();
+    let _ = conductor.await;
+    let evidence = gather(&world, calm_since, explained).await;
+    let violations = check(&evidence);
+    for violation in &violations {
+        world.trace.note(|| violation.to_string());
+    }
+    let tally = tally(&evidence, &steps);
+    Outcome { seed, violations, trace: world.trace.take(), tally }
+}
+
+#[derive(Debug, Default)]
+struct Steps {
+    all: AtomicU64,
+    faults: AtomicU64,
+}
+
+/// Lets one call through at a time. Time passes only when nobody can do anything else, so each choice is made among all
+/// the calls that there could be.
+async fn conduct(world: Arc<World>, mut prng: Prng, steps: Arc<Steps>) {
+    loop {
+        tokio::time::sleep(STEP).await;
+        match world.gate.release(&mut prng, &world.rates()) {
+            Released::One { node, what, verdict } => {
+                steps.all.fetch_add(1, Ordering::Relaxed);
+                if matches!(verdict, Verdict::FailBefore | Verdict::FailAfter) {
+                    steps.faults.fetch_add(1, Ordering::Relaxed);
+                    world.trace.note(|| format!("n{} {what}: {verdict:?}", node.0));
+                }
+            }
+            Released::Nobody { until: Some(end) } => {
+                tokio::select! {
+                    biased;
+                    () = world.gate.arrival() => {}
+                    () = tokio::time::sleep_until(end) => {}
+                }
+            }
+            Released::Nobody { until: None } => world.gate.arrival().await,
+        }
+    }
+}
+
+async fn first_address(world: &World) -> Address {
+    loop {
+        match world.address(0) {
+            Some(address) => return address,
+            None => tokio::time::sleep(STEP).await,
+        }
+    }
+}
+
+/// Before the storm everything works, so an error here is a bug of the simulation.
+async fn set_up(world: &World) {
+    let one = first_address(world).await.coordinator;
+    let scenario = &world.scenario;
+    let flags = [
+        ("lease_ms", scenario.lease),
+        ("topic_lease_ms", scenario.topic_lease),
+        ("pickup_ms", scenario.pickup),
+        ("heartbeat_interval_ms", scenario.heartbeat),
+    ];
+    let people = Actor::system("people");
+    for (name, value) in flags {
+        let millis = value.as_millis() as u64;
+        one.set_flag(name, millis.into(), people.clone()).await.expect("the flag exists and nothing fails yet");
+    }
+    for plan in &scenario.factories {
+        let enrolled = one.enroll(plan.id.clone(), FactoryScope::default(), people.clone()).await;
+        enrolled.expect("the factory is new and nothing fails yet");
+        let flag = format!("delivery.{}", plan.id);
+        let set = one.set_flag(&flag, plan.delivery.as_str().into(), people.clone()).await;
+        set.expect("the factory is known and nothing fails yet");
+    }
+}
+
+async fn is_at_rest(world: &World) -> bool {
+    let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    let stages: BTreeMap<JobId, Stage> = jobs.iter().map(|job| (job.id, job.stage())).collect();
+    let moving = jobs.iter().any(|job| {
+        matches!(job.stage(), Stage::Testing | Stage::Review)
+            || is_moving(job, &world.scenario, |dep| stages.get(&dep).copied())
+    });
+    let head = world.database.feed_head().await.unwrap_or_default();
+    let topics = world.topics.topics().await.unwrap_or_default();
+    let open = |stage: TopicStage| topics.iter().any(|topic| topic.count(stage) > 0);
+    let topics_move = open(TopicStage::Scheduled) || open(TopicStage::Ready) || open(TopicStage::Running);
+    !moving && !topics_move && world.history.read_until() == head
+}
+
+async fn explain_all(world: &World) -> BTreeMap<JobId, String> {
+    let mut explained = BTreeMap::new();
+    let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    for job in jobs.iter().filter(|job| !job.stage().is_terminal()) {
+        let one = first_address(world).await.coordinator;
+        if let Ok((_, explanation)) = one.explain(job.id).await {
+            explained.insert(job.id, explanation.summary);
+        }
+    }
+    explained
+}
+
+async fn gather(
+    world: &World,
+    calm_since: giga_domain::Timestamp,
+    explained: BTreeMap<JobId, String>,
+) -> Evidence {
+    // What was committed since the reader's last look it finds when it resumes.
+    let rest = world.database.feed(world.history.read_until(), usize::MAX).await.unwrap_or_default();
+    world.history.add_read(rest);
+    let (records, read) = world.history.take();
+    let mut topic_jobs = Vec::new();
+    for topic in world.topics.topics().await.unwrap_or_default() {
+        for stage in TopicStage::ALL {
+            let page = world.topics.list(&topic.key, stage, None, usize::MAX).await;
+            topic_jobs.extend(page.unwrap_or_default());
+        }
+    }
+    let events: Vec<Event> = world.database.feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
+    Evidence {
+        scenario: world.scenario.clone(),
+        records,
+        read,
+        events,
+        jobs: world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default(),
+        explained,
+        topic_jobs,
+        calm_since,
+    }
+}
+
+fn tally(evidence: &Evidence, steps: &Steps) -> Tally {
+    let kinds = |kind: EventKind| evidence.events.iter().filter(|event| event.kind == kind).count() as u64;
+    let topic_grants = evidence.records.iter().filter(|r| matches!(r, Record::TopicAssigned { .. })).count();
+    Tally {
+        steps: steps.all.load(Ordering::Relaxed),
+        faults: steps.faults.load(Ordering::Relaxed),
+        grants: kinds(EventKind::Assigned),
+        expiries: kinds(EventKind::LeaseExpired),
+        offers: kinds(EventKind::Targeted),
+        terms: kinds(EventKind::LeaderChanged),
+        ended: evidence.jobs.iter().filter(|job| job.stage().is_terminal()).count() as u64,
+        topic_grants: topic_grants as u64,
+    }
+}

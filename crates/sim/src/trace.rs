@@ -1,0 +1,42 @@
+//! What happened, line by line, for whoever replays a seed. Costs nothing unless somebody asked for it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use crate::clock::SimClock;
+
+#[derive(Debug)]
+pub struct Trace {
+    clock: SimClock,
+    lines: Option<Mutex<Vec<String>>>,
+}
+
+impl Trace {
+    pub fn new(clock: SimClock, keep: bool) -> Self {
+        Self { clock, lines: keep.then(Mutex::default) }
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    pub fn note(&self, line: impl FnOnce() -> String) {
+        if let Some(lines) = &self.lines {
+            let at = self.clock.elapsed();
+            let line = format!("{:>4}.{:03} {}", at.as_secs(), at.subsec_millis(), line());
+            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        }
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        let lines = self.lines.as_ref().map(|lines| lines.lock().unwrap_or_else(PoisonError::into_inner));
+        lines.map(|mut lines| std::mem::take(&mut *lines)).unwrap_or_default()
+    }
+}
+
+/// Equal for equal traces, within one build.
+pub fn fingerprint(lines: &[String]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    lines.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,157 @@
+//! Everything that the parties of one simulation share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use giga_broker::Embedded;
+use giga_coordinator::{Coordinator, Error};
+use giga_domain::JobId;
+use giga_store::{MemoryBackend, MemoryTopics};
+use tokio::sync::watch;
+
+use crate::bug::Bug;
+use crate::clock::SimClock;
+use crate::gate::{Gate, Node};
+use crate::history::History;
+use crate::ports::SeenJobs;
+use crate::prng::Prng;
+use crate::scenario::{Rates, Scenario};
+use crate::trace::Trace;
+
+#[derive(Debug)]
+pub struct World {
+    pub scenario: Scenario,
+    pub bug: Option<Bug>,
+    pub clock: SimClock,
+    pub gate: Gate,
+    pub database: MemoryBackend,
+    pub topics: MemoryTopics,
+    pub broker: Embedded,
+    pub history: History,
+    pub trace: Trace,
+    stormy: AtomicBool,
+    seen_by_broker: SeenJobs,
+    /// Where each coordinator can be reached, while it lives.
+    addresses: Mutex<Vec<Option<Address>>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Address {
+    pub node: Node,
+    pub coordinator: Arc<Coordinator>,
+    /// Closed when it dies.
+    pub alive: watch::Receiver<()>,
+}
+
+/// Why a call brought nothing.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nobody knows whether it took effect.
+    Lost,
+    Refused(Error),
+}
+
+/// The longest that a caller waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl World {
+    pub fn new(scenario: Scenario, bug: Option<Bug>, keep_trace: bool) -> Self {
+        let clock = SimClock::start();
+        Self {
+            addresses: Mutex::new(vec![None; scenario.coordinators]),
+            scenario,
+            bug,
+            clock,
+            gate: Gate::default(),
+            database: MemoryBackend::new(Arc::new(clock)),
+            topics: MemoryTopics::new(Arc::new(clock)),
+            broker: Embedded::with_clock(Arc::new(clock)),
+            history: History::default(),
+            trace: Trace::new(clock, keep_trace),
+            stormy: AtomicBool::new(false),
+            seen_by_broker: SeenJobs::default(),
+        }
+    }
+
+    pub fn is_stormy(&self) -> bool {
+        self.stormy.load(Ordering::Relaxed)
+    }
+
+    pub fn set_stormy(&self, stormy: bool) {
+        self.stormy.store(stormy, Ordering::Relaxed);
+    }
+
+    /// How often things go wrong now.
+    pub fn rates(&self) -> Rates {
+        if self.is_stormy() { self.scenario.rates } else { Rates::default() }
+    }
+
+    pub fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    pub fn is_new_to_the_broker(&self, job: JobId) -> bool {
+        self.seen_by_broker.is_new(job)
+    }
+
+    pub fn set_address(&self, slot: usize, address: Option<Address>) {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot] = address;
+    }
+
+    pub fn address(&self, slot: usize) -> Option<Address> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot].clone()
+    }
+
+    /// Any of those that live.
+    pub fn some_address(&self, prng: &mut Prng) -> Option<Address> {
+        let alive: Vec<Address> = {
+            let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            addresses.iter().flatten().cloned().collect()
+        };
+        (!alive.is_empty()).then(|| prng.pick(&alive).clone())
+    }
+
+    /// Calls some coordinator over a network that may lose the request or the reply.
+    pub async fn call<T, Fut>(
+        &self,
+        prng: &mut Prng,
+        make: impl FnOnce(Arc<Coordinator>) -> Fut,
+    ) -> Result<T, Trouble>
+    where
+        Fut: Future<Output = Result<T, Error>>,
+    {
+        let rates = self.rates();
+        tokio::time::sleep(Duration::from_millis(prng.between(1, 8))).await;
+        let Some(address) = self.some_address(prng) else {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            return Err(Trouble::Lost);
+        };
+        if prng.chance(rates.request_lost) {
+            tokio::time::sleep(Duration::from_millis(prng.between(10, 400))).await;
+            return Err(Trouble::Lost);
+        }
+        let Address { coordinator, alive, .. } = address;
+        let answer = self.while_alive(alive, make(coordinator)).await.ok_or(Trouble::Lost)?;
+        if prng.chance(rates.reply_lost) {
+            return Err(Trouble::Lost);
+        }
+        answer.map_err(|error| match error {
+            Error::Store(store) if store.is_transient() => Trouble::Lost,
+            error => Trouble::Refused(error),
+        })
+    }
+
+    /// What comes of it before the coordinator dies and before the caller loses patience.
+    pub async fn while_alive<T>(
+        &self,
+        mut alive: watch::Receiver<()>,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            _ = alive.changed() => None,
+            answer = tokio::time::timeout(PATIENCE, work) => answer.ok(),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The commands of the dispatcher: who leads, what is offered to whom, and what the broker has been told.
+//!
+//! A term is judged where it is used, in the transaction of the offers themselves. Nothing here believes a dispatcher
+//! that it still leads.
+
+use std::time::Duration;
+
+use giga_domain::{
+    Actor, CapabilitySet, Command, DispatchSeq, EventKind, Job, JobId, Leadership, NewEvent, NodeId, Offer,
+    Term, limits,
+};
+use giga_ports::StoreError;
+use giga_ports::store::{Divergence, NewOffer};
+
+use super::super::{Needs, Op, Working};
+
+fn dispatcher() -> Actor {
+    Actor::system("dispatcher")
+}
+
+pub(in crate::engine) struct Lead {
+    pub(in crate::engine) node: NodeId,
+    pub(in crate::engine) lease: Duration,
+}
+
+impl Op for Lead {
+    type Reply = Leadership;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.leader = true;
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<Leadership, StoreError> {
+        let now = working.now();
+        let expires_at = now.plus(self.lease);
+        let last = working.leader().cloned();
+        if let Some(current) = last.as_ref().filter(|leader| leader.expires_at > now) {
+            if current.node != self.node || current.expires_at >= expires_at {
+                return Ok(current.clone());
+            }
+            let renewed = Leadership { expires_at, ..current.clone() };
+            working.put_leader(renewed.clone());
+            return Ok(renewed);
+        }
+        // Also where the same node led last: it was away for so long that its plans are of another time.
+        let term = last.map_or(Term::ZERO, |leader| leader.term).next();
+        let leader = Leadership { node: self.node.clone(), term, expires_at };
+        let event = NewEvent::new(EventKind::LeaderChanged, format!("{} leads in term {term}", self.node))
+            .with("nodeId", self.node.as_str())
+            .with("term", term.0);
+        working.append(None, None, dispatcher(), event);
+        working.put_leader(leader.clone());
+        Ok(leader)
+    }
+}
+
+pub(in crate::engine) struct StepDown {
+    pub(in crate::engine) node: NodeId,
+    pub(in crate::engine) term: Term,
+}
+
+impl Op for StepDown {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.leader = true;
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        let now = working.now();
+        let own = |leader: &&Leadership| leader.node == self.node && leader.term == self.term;
+        if let Some(leader) = working.leader().filter(own).filter(|leader| leader.expires_at > now).cloned() {
+            working.put_leader(Leadership { expires_at: now, ..leader });
+        }
+        Ok(())
+    }
+}
+
+pub(in crate::engine) struct MakeOffers {
+    pub(in crate::engine) term: Term,
+    pub(in crate::engine) chosen: Vec<NewOffer>,
+    pub(in crate::engine) pickup: Duration,
+}
+
+impl Op for MakeOffers {
+    type Reply = Vec<Option<Offer>>;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.leader = true;
+        needs.jobs.extend(self.chosen.iter().map(|new| new.job));
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<Vec<Option<Offer>>, StoreError> {
+        // Also when this very call was carried out before its term ended and only the answer was lost: its offers are in
+        // the outbox, for the next leader to send.
+        let current = working.leader().map_or(Term::ZERO, |leader| leader.term);
+        if current != self.term || working.leader().is_none_or(|leader| leader.expires_at <= working.now()) {
+            return Err(StoreError::StaleTerm { given: self.term, current });
+        }
+        Ok(self.chosen.iter().map(|new| self.place(working, new)).collect())
+    }
+}
+
+impl MakeOffers {
+    /// `None` for a job that is gone, was claimed or changed in any other way since it was looked at.
+    fn place(&self, working: &mut Working, new: &NewOffer) -> Option<Offer> {
+        let NewOffer { job: id, rev, factory } = new;
+        let job = working.job(*id).ok()?;
+        // The same call after a lost reply. Whether the broker has the offer by then is the outbox's affair.
+        if job.rev == rev.next() && job.target().is_some_and(|target| target.factory == *factory) {
+            return offer_of(job);
+        }
+        let pickup_deadline = working.now().plus(self.pickup);
+        let command = Command::Target { rev: *rev, factory: factory.clone(), pickup_deadline };
+        let offer = offer_of(working.apply(*id, &command, &dispatcher()).ok()?)?;
+        working.put_offer(offer.clone());
+        Some(offer)
+    }
+}
+
+/// What the job's target is told. The capabilities are there for whoever filters offers on the broker; where they are too
+/// many for a small message they stay out, and the claim judges by the job itself as it always does.
+fn offer_of(job: &Job) -> Option<Offer> {
+    let offer = Offer {
+        job_id: job.id,
+        dispatch_seq: job.dispatch_seq,
+        product_id: job.product.clone(),
+        repo: job.spec.repo.clone(),
+        caps: job.spec.capabilities.clone(),
+        priority: job.spec.priority,
+        target_factory_id: job.target()?.factory.clone(),
+    };
+    let bytes = serde_json::to_vec(&offer).map_or(usize::MAX, |json| json.len());
+    Some(if bytes < limits::OFFER_BYTES { offer } else { Offer { caps: CapabilitySet::default(), ..offer } })
+}
+
+pub(in crate::engine) struct Sent {
+    pub(in crate::engine) offers: Vec<(JobId, DispatchSeq)>,
+}
+
+impl Op for Sent {
+    type Reply = ();
+
+    /// Not even the jobs: what the broker has says nothing about them.
+    fn needs(&self, _: &mut Needs) {}
+
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        for (job, seq) in &self.offers {
+            working.delete_offer(*job, *seq);
+        }
+        Ok(())
+    }
+}
+
+pub(in crate::engine) struct Diverged {
+    pub(in crate::engine) divergences: Vec<Divergence>,
+}
+
+impl Op for Diverged {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.jobs.extend(self.divergences.iter().map(|divergence| divergence.job));
+    }
+
+    /// After a lost reply of the database one may be recorded twice; it is a remark, and nothing acts on it.
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        for Divergence { job, routed_to, claimed_by, lag_ms } in &self.divergences {
+            let command = Command::Diverged {
+                routed_to: routed_to.clone(),
+                claimed_by: claimed_by.clone(),
+                lag_ms: *lag_ms,
+            };
+            match working.apply(*job, &command, &dispatcher()) {
+                // One that is gone has no history any more to write this into.
+                Ok(_) | Err(StoreError::NoSuchJob(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(in crate::engine) struct Note {
+    pub(in crate::engine) event: NewEvent,
+    pub(in crate::engine) actor: Actor,
+}
+
+impl Op for Note {
+    type Reply = ();
+
+    fn needs(&self, _: &mut Needs) {}
+
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        working.append(None, None, self.actor.clone(), self.event.clone());
+        Ok(())
+    }
+}

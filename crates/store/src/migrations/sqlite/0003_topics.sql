@@ -1,0 +1,1 @@
+-- Topic jobs. Belongs to src/topics.

@@ -1,0 +1,51 @@
+//! The three topic stores against the exported suite, each case on data of its own.
+#![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use giga_ports::TopicStore;
+use giga_store::{MemoryTopics, StoreClock, Tuning, topics_on_postgres};
+use giga_testkit::ManualClock;
+use giga_testkit::postgres::TestDatabase;
+use giga_testkit::topic_suite::TopicFixture;
+use tokio::sync::OnceCell;
+
+struct Memory;
+
+#[async_trait]
+impl TopicFixture for Memory {
+    async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn TopicStore> {
+        Arc::new(MemoryTopics::new(clock))
+    }
+
+    async fn reopen(&self, _: Arc<ManualClock>) -> Option<Arc<dyn TopicStore>> {
+        None
+    }
+}
+
+#[derive(Default)]
+struct Postgres(OnceCell<TestDatabase>);
+
+#[async_trait]
+impl TopicFixture for Postgres {
+    async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn TopicStore> {
+        let database = self.0.get_or_init(TestDatabase::new).await;
+        let clock = StoreClock::Injected(clock);
+        topics_on_postgres(database.url(), clock, Tuning::default()).await.unwrap()
+    }
+
+    async fn reopen(&self, clock: Arc<ManualClock>) -> Option<Arc<dyn TopicStore>> {
+        Some(self.open(clock).await)
+    }
+}
+
+mod memory {
+    use super::*;
+    giga_testkit::topic_conformance!(Memory);
+}
+
+mod postgres {
+    use super::*;
+    giga_testkit::topic_conformance!(Postgres::default());
+}

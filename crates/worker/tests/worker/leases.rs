@@ -1,0 +1,150 @@
+//! Leases: renewed together while handlers work, and what a handler hears when one is lost.
+
+use std::sync::Arc;
+
+use giga_proto::v1;
+use giga_worker::Task;
+use tokio::sync::{Semaphore, mpsc};
+use tonic::Status;
+
+use crate::stub::{Running, Stub, hear, job};
+
+/// Short enough to wait for, long enough for a busy machine.
+const LEASE_MS: u32 = 1_500;
+
+fn short(id: &str, epoch: u64) -> v1::Assignment {
+    v1::Assignment { epoch, lease_ms: LEASE_MS, ..job(id) }
+}
+
+fn kept(lost: &[&str]) -> v1::HeartbeatResponse {
+    v1::HeartbeatResponse { lost_job_ids: lost.iter().map(|&id| id.to_owned()).collect(), lease_ms: LEASE_MS }
+}
+
+fn ids(request: &v1::HeartbeatRequest) -> Vec<(String, u64)> {
+    let mut ids: Vec<_> = request.held.iter().map(|held| (held.job_id.clone(), held.epoch)).collect();
+    ids.sort();
+    ids
+}
+
+/// A worker whose handlers say that they started, then wait to be let go or for their job to be lost.
+async fn waiting(stub: &Stub) -> (Running, Arc<Semaphore>, mpsc::UnboundedReceiver<String>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let (tell, told) = mpsc::unbounded_channel();
+    let held = gate.clone();
+    let handler = move |task: Task| {
+        let (gate, tell) = (held.clone(), tell.clone());
+        async move {
+            let name = format!("{}/{}", task.job_id, task.epoch);
+            tell.send(format!("{name} started")).unwrap();
+            tokio::select! {
+                permit = gate.acquire() => permit.unwrap().forget(),
+                () = task.lost().cancelled() => tell.send(format!("{name} lost")).unwrap(),
+            }
+            Ok(())
+        }
+    };
+    (Running::start(stub.worker().await.handle("mail", handler)), gate, told)
+}
+
+#[tokio::test]
+async fn long_work_is_renewed_in_one_call_for_all() {
+    let mut stub = Stub::start();
+    let (running, gate, mut told) = waiting(&stub).await;
+    stub.streams.next().await.open().send([short("a", 3), short("b", 5)]);
+    hear(&mut told).await;
+    hear(&mut told).await;
+    // Past the end of the first lease, and through a heartbeat that fails.
+    for beat in 0..4 {
+        let call = stub.heartbeats.next().await;
+        assert_eq!(call.request.worker_id, "tester");
+        assert_eq!(ids(&call.request), [("a".to_owned(), 3), ("b".to_owned(), 5)]);
+        if beat == 1 {
+            call.fail(Status::unavailable("away"));
+        } else {
+            call.answer(kept(&[]));
+        }
+    }
+    gate.add_permits(2);
+    let mut reported = 0;
+    while reported < 2 {
+        reported += stub.reports.next().await.record().len();
+    }
+    let summary = running.stop().await;
+    assert_eq!((summary.succeeded, summary.lost), (2, 0));
+}
+
+#[tokio::test]
+async fn a_lost_lease_cancels_its_handler_and_drops_the_result() {
+    let mut stub = Stub::start();
+    let (running, gate, mut told) = waiting(&stub).await;
+    stub.streams.next().await.open().send([short("mine", 1), short("gone", 1)]);
+    hear(&mut told).await;
+    hear(&mut told).await;
+    stub.heartbeats.next().await.answer(kept(&["gone"]));
+    assert_eq!(hear(&mut told).await, "gone/1 lost");
+    let call = stub.heartbeats.next().await;
+    assert_eq!(ids(&call.request), [("mine".to_owned(), 1)]);
+    call.answer(kept(&[]));
+    gate.add_permits(1);
+    assert_eq!(stub.reports.next().await.record(), ["mine"]);
+    let summary = running.stop().await;
+    assert_eq!((summary.succeeded, summary.lost), (1, 1));
+    assert!(stub.reports.none_came());
+}
+
+#[tokio::test]
+async fn a_lease_that_nobody_renews_is_lost_when_it_ends() {
+    let mut stub = Stub::start();
+    let (running, _gate, mut told) = waiting(&stub).await;
+    let started = tokio::time::Instant::now();
+    stub.streams.next().await.open().send([short("j1", 1)]);
+    assert_eq!(hear(&mut told).await, "j1/1 started");
+    // No heartbeat is answered.
+    assert_eq!(hear(&mut told).await, "j1/1 lost");
+    assert!(started.elapsed().as_millis() >= u128::from(LEASE_MS), "not before its time");
+    assert_eq!(running.stop().await.lost, 1);
+    assert!(!stub.heartbeats.none_came());
+    assert!(stub.reports.none_came());
+}
+
+#[tokio::test]
+async fn a_job_that_comes_back_under_a_new_epoch_replaces_the_old_one() {
+    let mut stub = Stub::start();
+    let (running, gate, mut told) = waiting(&stub).await;
+    let stream = stub.streams.next().await.open();
+    stream.send([job("j1")]);
+    assert_eq!(hear(&mut told).await, "j1/7 started");
+    // The same once more: already in hand, not started again.
+    stream.send([job("j1")]);
+    stream.send([v1::Assignment { epoch: 9, ..job("j1") }]);
+    let mut heard = [hear(&mut told).await, hear(&mut told).await];
+    heard.sort();
+    assert_eq!(heard, ["j1/7 lost", "j1/9 started"]);
+    gate.add_permits(1);
+    let report = stub.reports.next().await;
+    assert_eq!(report.request.results.iter().map(|result| result.epoch).collect::<Vec<_>>(), [9]);
+    report.record();
+    let summary = running.stop().await;
+    assert_eq!((summary.succeeded, summary.lost), (1, 1));
+}
+
+#[tokio::test]
+async fn a_late_word_about_an_old_epoch_does_not_touch_the_new_one() {
+    let mut stub = Stub::start();
+    let (running, gate, mut told) = waiting(&stub).await;
+    let stream = stub.streams.next().await.open();
+    stream.send([short("j1", 1)]);
+    assert_eq!(hear(&mut told).await, "j1/1 started");
+    let beat = stub.heartbeats.next().await;
+    assert_eq!(ids(&beat.request), [("j1".to_owned(), 1)]);
+    stream.send([v1::Assignment { epoch: 2, ..job("j1") }]);
+    let mut heard = [hear(&mut told).await, hear(&mut told).await];
+    heard.sort();
+    assert_eq!(heard, ["j1/1 lost", "j1/2 started"]);
+    beat.answer(kept(&["j1"]));
+    gate.add_permits(1);
+    let report = stub.reports.next().await;
+    assert_eq!(report.request.results[0].epoch, 2);
+    report.record();
+    assert_eq!(running.stop().await.succeeded, 1);
+}

@@ -1,0 +1,55 @@
+//! Benchmarks: those of single crates, and the whole system beside a peer.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::{cargo, run, setup};
+
+/// `bench` runs the crates' own; `bench dispatch [WORDS]` runs `giga bench dispatch WORDS` beside a private PostgreSQL.
+pub(crate) fn bench(words: &[String]) -> Result<()> {
+    setup::run()?;
+    match words.split_first() {
+        Some((what, rest)) if what == "dispatch" => dispatch(rest),
+        _ => {
+            run(cargo().args(["bench", "--locked", "-p", "giga-scheduler", "--bench", "plan"]))?;
+            run(cargo().args(["bench", "--locked", "-p", "giga-store"]))
+        }
+    }
+}
+
+fn dispatch(words: &[String]) -> Result<()> {
+    run(cargo().args(["build", "--release", "--locked", "-p", "giga", "-p", "giga-testkit"]))?;
+    let built = target().join("release");
+    let mut command = Command::new(built.join("with-postgres"));
+    command.arg(built.join("giga")).args(["bench", "dispatch"]);
+    if let Some(peer) = install_peer()? {
+        command.arg("--peer").arg(peer);
+    }
+    run(command.args(words))
+}
+
+/// The peer's packages, in the target folder. Without npm it is measured without a peer.
+fn install_peer() -> Result<Option<PathBuf>> {
+    if Command::new("npm").arg("--version").output().is_err() {
+        eprintln!("there is no npm here: measuring without a peer");
+        return Ok(None);
+    }
+    let from = root().join("benches/peers/graphile-worker");
+    let to = target().join("peers/graphile-worker");
+    std::fs::create_dir_all(&to).with_context(|| format!("{} cannot be made", to.display()))?;
+    for file in ["package.json", "package-lock.json", "bench.mjs"] {
+        std::fs::copy(from.join(file), to.join(file)).with_context(|| format!("{file} cannot be copied"))?;
+    }
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--silent"]).current_dir(&to))?;
+    Ok(Some(to))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
