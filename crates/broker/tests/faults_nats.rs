@@ -1,5 +1,4 @@
 //! NATS dies, comes back, refuses, and gives up under the broker.
-#![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;

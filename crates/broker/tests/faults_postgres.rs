@@ -1,5 +1,4 @@
 //! PostgreSQL dies and comes back under the broker.
-#![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
 
 use giga_broker::Postgres;
 use giga_domain::FeedPos;

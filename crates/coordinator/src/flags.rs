@@ -72,7 +72,8 @@ impl Coordinator {
         if self.store.read().factory(factory).await?.is_some() {
             return Ok(());
         }
-        let message = format!("there is no factory `{factory}`; `giga factory list` shows those that are enrolled");
+        let message =
+            format!("there is no factory `{factory}`; `giga factory list` shows those that are enrolled");
         Err(FieldProblem::new("name", message).into())
     }
 

@@ -113,9 +113,12 @@ impl Coordinator {
         match hint {
             Hint::Feed { pos } => self.hints.reached(*pos),
             Hint::Leaderless => self.leader_left(),
-            Hint::Ready { .. } | Hint::Due { .. } | Hint::Settled { .. } | Hint::Gates => {
+            // Also what is told after hints were missed, so it stands for "look at everything".
+            Hint::Gates => {
+                self.hints.head.send_modify(|_| {});
                 self.topic_hint(hint);
             }
+            Hint::Ready { .. } | Hint::Due { .. } | Hint::Settled { .. } => self.topic_hint(hint),
         }
     }
 

@@ -31,9 +31,7 @@ pub use jobs::{Accept, Directive, DryRun, Renewal, SubmitAnswer, SubmitRequest};
 pub use logs::LogPiece;
 pub use metrics::Metrics;
 pub use self_select::Candidate;
-pub use topics::{
-    Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, WorkerStream,
-};
+pub use topics::{Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, WorkerStream};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,12 +143,14 @@ impl Coordinator {
         Ok(coordinator)
     }
 
-    /// Loads the fleet and serves claims; everything else happens when one of the `…_once` steps is called. For a
-    /// simulation, which decides itself what happens when.
+    /// Loads the fleet, serves claims and passes hints on; everything else happens when one of the `…_once` steps is
+    /// called. For a simulation, which decides itself what happens when.
     pub async fn by_hand(ports: Ports, options: Options) -> Result<Arc<Self>, StoreError> {
         let (coordinator, inbox) = Self::assemble(ports, options);
         coordinator.refresh().await?;
         coordinator.tasks.spawn(coordinator.clone().serve_claims(inbox.asked));
+        coordinator.tasks.spawn(coordinator.clone().tell_hints(inbox.hints_to_tell));
+        coordinator.tasks.spawn(coordinator.clone().hear_hints());
         Ok(coordinator)
     }
 

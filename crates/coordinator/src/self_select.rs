@@ -5,7 +5,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use giga_domain::{CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp};
+use giga_domain::{
+    CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp,
+};
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, Lost};
 

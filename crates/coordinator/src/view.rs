@@ -294,11 +294,7 @@ async fn parents_of(reads: &dyn StoreReads, jobs: &[Job]) -> Result<HashMap<JobI
 
 /// A job as the scheduler sees it; `None` when it is not queued. `pickup` is the span that factories have for picking
 /// up what is offered to them.
-pub(crate) fn job_view(
-    job: &Job,
-    parents: &HashMap<JobId, FactoryId>,
-    pickup: Duration,
-) -> Option<JobView> {
+pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>, pickup: Duration) -> Option<JobView> {
     let State::Queued { ready_at, target, .. } = &job.state else { return None };
     let parent_ran_at = || job.spec.parent.and_then(|parent| parents.get(&parent).cloned());
     Some(JobView {

@@ -1,4 +1,5 @@
 //! Streams: what is offered arrives claimed, once, whatever becomes of the broker, the stream or the leader.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod common;
 
@@ -6,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Fleet, operator};
+use common::{Fleet, advertised, operator};
 use giga_coordinator::{Coordinator, FactoryStream, Grant, StreamEvent};
+use giga_domain::factory::Advertised;
 use giga_domain::{Delivery, Epoch, FactoryId, Holder, HolderAction, JobId, RunReport, Stage};
 use tokio::sync::mpsc;
 
@@ -66,7 +68,7 @@ async fn all_done(
             assert!(holders.insert(job, factory).is_none(), "{job} was done twice");
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    let waited = tokio::time::timeout(Duration::from_mins(1), waiting).await;
     assert!(waited.is_ok(), "{} of {count} were done", holders.len());
     holders
 }
@@ -95,11 +97,37 @@ async fn what_could_not_be_delivered_is_given_back_at_once() {
     drop(stream);
     drop(grant);
     let queued = fleet.until_stage(job.id, Stage::Queued).await;
-    assert_eq!((queued.attempts, queued.epoch), (0, Epoch(2)), "no attempt is used up, the old grant is fenced");
-    let mut again = fleet.coordinator.open_factory_stream(f1).unwrap();
+    assert_eq!(
+        (queued.attempts, queued.epoch),
+        (0, Epoch(2)),
+        "no attempt is used up, the old grant is fenced"
+    );
+    let mut again = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    fleet.reached_by(&f1, Delivery::Stream, 1).await;
     let grant = next_grant(&mut again).await;
     assert_eq!((grant.job().id, grant.job().epoch), (job.id, Epoch(3)));
     grant.delivered();
+}
+
+#[tokio::test]
+async fn a_factory_whose_stream_is_lost_is_not_chosen_until_it_says_that_it_is_back() {
+    let fleet = Fleet::by_hand().await;
+    fleet.coordinator.lead_once().await.unwrap();
+    let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
+    let stream = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    let mut head = fleet.store.head();
+    drop(stream);
+    let noticed = async {
+        let delivery = |factory: giga_domain::Factory| factory.advertised.delivery;
+        while fleet.store.read().factory(&f1).await.unwrap().map(delivery) != Some(Some(Delivery::Poll)) {
+            head.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(LONG, noticed).await.expect("nobody noticed");
+    fleet.submit("name: one").await;
+    assert_eq!(fleet.coordinator.dispatch_once().await.unwrap().offered, []);
+    fleet.reached_by(&f1, Delivery::Stream, 1).await;
+    assert_eq!(fleet.coordinator.dispatch_once().await.unwrap().offered.len(), 1);
 }
 
 #[tokio::test]
@@ -167,6 +195,7 @@ async fn a_thousand_jobs_find_fifty_factories() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_coordinators_share_a_fleet_and_survive_the_leader() {
     let fleet = Fleet::start().await;
+    fleet.until_it_leads().await;
     let second = Coordinator::start(fleet.ports.clone(), giga_coordinator::Options::default()).await.unwrap();
     let (done, mut told) = mpsc::unbounded_channel();
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 4).await;
@@ -184,6 +213,9 @@ async fn two_coordinators_share_a_fleet_and_survive_the_leader() {
     // The leader leaves in good order; the other one goes on at once.
     assert!(fleet.coordinator.leading().is_some() && second.leading().is_none());
     fleet.coordinator.stop().await;
+    // What the factory says whose stream has ended.
+    let polls = Advertised { delivery: Some(Delivery::Poll), ..advertised(&[], 4) };
+    second.heartbeat(f1, polls).await.unwrap();
     let job = {
         let text = "---\nname: after\n---\nDo it.\n";
         let (manifest, body) = giga_domain::manifest::parse_markdown(text.as_bytes()).unwrap();

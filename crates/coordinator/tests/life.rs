@@ -188,6 +188,8 @@ async fn logs_and_artifacts_go_with_their_job() {
 #[tokio::test]
 async fn bad_deps_and_flags_name_the_field_and_change_nothing() {
     let fleet = Fleet::start().await;
+    // Which is an event.
+    fleet.until_it_leads().await;
     let before = fleet.store.read().feed_head().await.unwrap();
     let unknown = fleet.try_submit(&format!("name: one\ndeps: [{}]", JobId::MAX)).await.unwrap_err();
     assert_eq!(unknown.to_string(), format!("deps: there is no job {} in this product", JobId::MAX));

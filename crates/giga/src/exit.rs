@@ -40,6 +40,8 @@ pub(crate) enum CliError {
     Usage(String),
     #[error("{0}")]
     NoSuchJob(String),
+    #[error("there is no topic `{0}`")]
+    NoSuchTopic(String),
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
     #[error("writing failed: {0}")]
@@ -73,7 +75,7 @@ impl CliError {
             | Self::Config(_)
             | Self::Usage(_) => USAGE,
             Self::NoToken { .. } | Self::Untrusted { .. } => AUTH,
-            Self::NoSuchJob(_) => NOT_FOUND,
+            Self::NoSuchJob(_) | Self::NoSuchTopic(_) => NOT_FOUND,
             // Whoever read our output has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
             Self::Client(_) | Self::Manifest { .. } | Self::Failed { .. } | Self::Output(_) => FAILED,
@@ -117,6 +119,7 @@ impl CliError {
             }
             Self::Untrusted { url, .. } => format!("if you trust it, say so yourself: --url {url}"),
             Self::NoSuchJob(_) => "see what there is with `giga job list`".to_owned(),
+            Self::NoSuchTopic(_) => "see what there is with `giga topic list`".to_owned(),
             Self::Failed { hint, .. } => return hint.clone(),
             _ => return None,
         })

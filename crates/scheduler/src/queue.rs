@@ -153,9 +153,9 @@ impl ReadyQueue {
 
     /// Jobs on offer, as far as the queue was settled, with the factory that each is on offer to.
     pub fn on_offer(&self) -> impl Iterator<Item = (&FactoryId, &JobView)> {
-        self.offers.iter().flat_map(|(to, ids)| {
-            ids.iter().filter_map(|id| self.get(*id)).map(move |job| (to, job))
-        })
+        self.offers
+            .iter()
+            .flat_map(|(to, ids)| ids.iter().filter_map(|id| self.get(*id)).map(move |job| (to, job)))
     }
 
     /// Those of them that are on offer to this factory.

@@ -15,7 +15,9 @@ pub enum Bug {
     KeyForgotten,
     /// A claim that lost is answered with the winner's grant.
     DoubleGrant,
-    /// An older leader's offers are written under the current term.
+    /// Claims forget which request they were made for.
+    RequestForgotten,
+    /// An older leader's offers, refused, are written again in the newer one's name.
     OldTermAccepted,
     /// A failure is written as a release, which uses up no attempt.
     AttemptsForgotten,
@@ -29,14 +31,19 @@ pub enum Bug {
     TopicFenceOff,
     /// Workers are given more than they asked for.
     TooManyInFlight,
+    /// Claims of a topic do not look at its gate.
+    GateIgnored,
+    /// Factories are taken for larger than they are.
+    TooManySeats,
 }
 
 impl Bug {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::FenceOff,
         Self::AckBeforeDurable,
         Self::KeyForgotten,
         Self::DoubleGrant,
+        Self::RequestForgotten,
         Self::OldTermAccepted,
         Self::AttemptsForgotten,
         Self::FeedGap,
@@ -44,6 +51,8 @@ impl Bug {
         Self::NoReaper,
         Self::TopicFenceOff,
         Self::TooManyInFlight,
+        Self::GateIgnored,
+        Self::TooManySeats,
     ];
 }
 

@@ -10,24 +10,24 @@ use tokio::time::Instant;
 const BEGINNING_MS: i64 = 1_760_000_000_000;
 
 #[derive(Debug, Clone, Copy)]
-pub struct SimClock {
+pub(crate) struct SimClock {
     started: Instant,
     skew_ms: i64,
 }
 
 impl SimClock {
     /// Must be called inside the runtime whose time it shows.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { started: Instant::now(), skew_ms: 0 }
     }
 
     /// The same time, told by somebody whose clock is wrong by so much.
     #[must_use]
-    pub fn skewed(self, skew_ms: i64) -> Self {
+    pub(crate) fn skewed(self, skew_ms: i64) -> Self {
         Self { skew_ms, ..self }
     }
 
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 }

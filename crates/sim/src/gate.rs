@@ -14,10 +14,10 @@ use crate::scenario::Rates;
 
 /// One life of one coordinator. A restart is another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Node(pub usize);
+pub(crate) struct Node(pub usize);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     Go,
     /// It never reaches the other side, and the caller is told so.
     FailBefore,
@@ -28,7 +28,7 @@ pub enum Verdict {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Read,
     Write,
     Broker,
@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Default)]
-pub struct Gate {
+pub(crate) struct Gate {
     state: Mutex<State>,
     arrived: Notify,
 }
@@ -54,6 +54,8 @@ struct Waiting {
     kind: Kind,
     what: &'static str,
     go: oneshot::Sender<Verdict>,
+    /// Stuck on the way until then, while the rest of its node goes on.
+    stuck_until: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,10 +67,21 @@ enum Life {
 
 /// What the conductor did.
 #[derive(Debug)]
-pub enum Released {
-    One { node: Node, what: &'static str, verdict: Verdict },
-    /// Nobody may go; the first paused node comes back then.
-    Nobody { until: Option<Instant> },
+pub(crate) enum Released {
+    One {
+        node: Node,
+        what: &'static str,
+        verdict: Verdict,
+    },
+    Stuck {
+        node: Node,
+        what: &'static str,
+        time: Duration,
+    },
+    /// Nobody may go; the first that is paused or stuck comes back then.
+    Nobody {
+        until: Option<Instant>,
+    },
 }
 
 impl Gate {
@@ -76,43 +89,46 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn new_node(&self) -> Node {
+    pub(crate) fn new_node(&self) -> Node {
         let mut state = self.lock();
         state.nodes.push(Life::Running);
         Node(state.nodes.len() - 1)
     }
 
     /// Whatever it was about to do never happens; whatever has happened stays.
-    pub fn kill(&self, node: Node) {
+    pub(crate) fn kill(&self, node: Node) {
         let mut state = self.lock();
         state.nodes[node.0] = Life::Dead;
         state.waiting.retain(|waiting| waiting.node != node);
     }
 
-    pub fn pause(&self, node: Node, time: Duration) {
+    pub(crate) fn pause(&self, node: Node, time: Duration) {
         let mut state = self.lock();
         if state.nodes[node.0] != Life::Dead {
             state.nodes[node.0] = Life::PausedUntil(Instant::now() + time);
         }
     }
 
-    pub fn resume_all(&self) {
-        for life in &mut self.lock().nodes {
+    pub(crate) fn resume_all(&self) {
+        let mut state = self.lock();
+        for life in &mut state.nodes {
             if *life != Life::Dead {
                 *life = Life::Running;
             }
         }
+        state.waiting.iter_mut().for_each(|waiting| waiting.stuck_until = None);
+        drop(state);
         self.arrived.notify_one();
     }
 
     /// Waits to be let through.
-    pub async fn pass(&self, node: Node, kind: Kind, what: &'static str) -> Verdict {
+    pub(crate) async fn pass(&self, node: Node, kind: Kind, what: &'static str) -> Verdict {
         let (go, may_go) = oneshot::channel();
         let alive = {
             let mut state = self.lock();
             let alive = state.nodes[node.0] != Life::Dead;
             if alive {
-                state.waiting.push(Waiting { node, kind, what, go });
+                state.waiting.push(Waiting { node, kind, what, go, stuck_until: None });
             }
             alive
         };
@@ -125,12 +141,12 @@ impl Gate {
         std::future::pending().await
     }
 
-    pub async fn arrival(&self) {
+    pub(crate) async fn arrival(&self) {
         self.arrived.notified().await;
     }
 
     /// Lets one of those that wait through, with what becomes of it.
-    pub fn release(&self, prng: &mut Prng, rates: &Rates) -> Released {
+    pub(crate) fn release(&self, prng: &mut Prng, rates: &Rates) -> Released {
         let now = Instant::now();
         let mut state = self.lock();
         for life in &mut state.nodes {
@@ -141,16 +157,26 @@ impl Gate {
         // Callers that gave up have left.
         state.waiting.retain(|waiting| !waiting.go.is_closed());
         let State { waiting, nodes } = &mut *state;
-        let eligible: Vec<usize> =
-            (0..waiting.len()).filter(|at| nodes[waiting[*at].node.0] == Life::Running).collect();
+        let may_go = |waiting: &Waiting| {
+            nodes[waiting.node.0] == Life::Running && waiting.stuck_until.is_none_or(|end| end <= now)
+        };
+        let eligible: Vec<usize> = (0..waiting.len()).filter(|at| may_go(&waiting[*at])).collect();
         if eligible.is_empty() {
-            let ends = nodes.iter().filter_map(|life| match life {
+            let paused = nodes.iter().filter_map(|life| match life {
                 Life::PausedUntil(end) => Some(*end),
                 _ => None,
             });
-            return Released::Nobody { until: ends.min() };
+            let stuck = waiting.iter().filter_map(|waiting| waiting.stuck_until);
+            return Released::Nobody { until: paused.chain(stuck.filter(|end| *end > now)).min() };
         }
-        let Waiting { node, kind, what, go } = waiting.remove(*prng.pick(&eligible));
+        let chosen = *prng.pick(&eligible);
+        if prng.chance(rates.stuck) && waiting[chosen].stuck_until.is_none() {
+            let time = Duration::from_millis(prng.between(50, 4_000));
+            let Waiting { node, what, stuck_until, .. } = &mut waiting[chosen];
+            *stuck_until = Some(now + time);
+            return Released::Stuck { node: *node, what, time };
+        }
+        let Waiting { node, kind, what, go, .. } = waiting.remove(chosen);
         let verdict = rates.verdict(kind, prng);
         let _ = go.send(verdict);
         Released::One { node, what, verdict }

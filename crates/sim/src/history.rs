@@ -3,15 +3,18 @@
 //! A record is made where the store answers: above the planted bugs and below the lost replies. What a client was told
 //! is recorded by the client.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use giga_domain::topic::TopicStage;
-use giga_domain::{DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, Term, Timestamp, WorkerId};
+use giga_domain::{
+    DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, RequestId, Term, Timestamp, WorkerId,
+};
 
 #[derive(Debug, Clone)]
-pub enum Record {
+pub(crate) enum Record {
     /// A claim was granted.
-    Granted { factory: FactoryId, job: Seen },
+    Granted { factory: FactoryId, request: RequestId, job: Seen },
     /// A holder's write was accepted. `epoch` is the one that it named.
     Held { factory: FactoryId, epoch: Epoch, word: Word, after: Seen },
     /// Offers of a term were accepted.
@@ -24,6 +27,8 @@ pub enum Record {
     TopicAssigned { job: JobId, worker: WorkerId, epoch: Epoch },
     /// A worker's word was accepted; `epoch` is the one that it named.
     TopicSettled { job: JobId, epoch: Epoch, success: bool, stage: TopicStage },
+    /// A topic job was handed out while a gate before it was closed.
+    GateIgnored { job: JobId },
     /// So many jobs were with a worker at once.
     InFlight { worker: WorkerId, running: usize },
     /// A worker opened a stream for at most so many at once. It names itself anew each time.
@@ -32,7 +37,7 @@ pub enum Record {
 
 /// How a holder's write ends its lease, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub(crate) enum Word {
     /// It goes on.
     On,
     Report,
@@ -43,7 +48,7 @@ pub enum Word {
 
 /// The job as an answer showed it.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub id: JobId,
     pub epoch: Epoch,
     /// How much of its history had been written.
@@ -65,28 +70,45 @@ impl From<&Job> for Seen {
 }
 
 #[derive(Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     records: Mutex<Vec<Record>>,
     /// The feed as a reader got it that always went on from its last position.
     read: Mutex<Vec<Event>>,
+    fenced: AtomicU64,
+    stale_terms: AtomicU64,
 }
 
 impl History {
-    pub fn add(&self, record: Record) {
+    /// A holder that was none any more was turned away.
+    pub(crate) fn add_fenced(&self) {
+        self.fenced.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A leader that was none any more was turned away.
+    pub(crate) fn add_stale_term(&self) {
+        self.stale_terms.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many of the two there were.
+    pub(crate) fn turned_away(&self) -> (u64, u64) {
+        (self.fenced.load(Ordering::Relaxed), self.stale_terms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add(&self, record: Record) {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
     }
 
-    pub fn add_read(&self, page: Vec<Event>) {
+    pub(crate) fn add_read(&self, page: Vec<Event>) {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).extend(page);
     }
 
     /// How far the reader has come.
-    pub fn read_until(&self) -> FeedPos {
+    pub(crate) fn read_until(&self) -> FeedPos {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.last().map_or(FeedPos::ZERO, |event| event.pos)
     }
 
-    pub fn take(&self) -> (Vec<Record>, Vec<Event>) {
+    pub(crate) fn take(&self) -> (Vec<Record>, Vec<Event>) {
         let records = std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner));
         let read = std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner));
         (records, read)

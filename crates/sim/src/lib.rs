@@ -20,5 +20,5 @@ mod world;
 
 pub use bug::Bug;
 pub use check::{Promise, Violation};
-pub use run::{Outcome, Tally, replay_command, run, run_many};
+pub use run::{Outcome, Tally, report, run, run_many};
 pub use trace::fingerprint;

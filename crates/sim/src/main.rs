@@ -3,17 +3,18 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use giga_sim::{Bug, Outcome, replay_command, run, run_many};
+use giga_sim::{Bug, report, run, run_many};
 
 const USAGE: &str = "usage: giga-sim [--seeds N] [--seed S] [--trace] [--bug NAME]
   --seeds N   play N seeds (default 10000), from S on where it is given
   --seed S    play this seed alone, unless --seeds says how many
-  --trace     show every line of what happened
+  --trace     show every line of what happened; for a single seed
   --bug NAME  plant a bug and see it found";
 
-/// The end of a trace that is worth reading.
-const LAST: usize = 60;
+/// So many seeds with a violation are enough to look at.
+const ENOUGH: usize = 5;
 
+#[derive(Default)]
 struct Asked {
     seed: Option<u64>,
     seeds: Option<u64>,
@@ -22,17 +23,16 @@ struct Asked {
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut asked = Asked { seed: None, seeds: None, trace: false, bug: None };
+    let mut asked = Asked::default();
     while let Some(arg) = args.next() {
-        let mut value = |name: &str| args.next().ok_or(format!("{name}: a value is missing"));
-        let number = |name: &str, text: String| {
-            text.parse::<u64>().map_err(|_| format!("{name}: `{text}` is not a whole number"))
-        };
+        let mut value = || args.next().ok_or(format!("{arg}: a value is missing\n{USAGE}"));
+        let number =
+            |text: String| text.parse::<u64>().map_err(|_| format!("{arg}: `{text}` is not a whole number"));
         match arg.as_str() {
-            "--seed" => asked.seed = Some(number("--seed", value("--seed")?)?),
-            "--seeds" => asked.seeds = Some(number("--seeds", value("--seeds")?)?),
+            "--seed" => asked.seed = Some(number(value()?)?),
+            "--seeds" => asked.seeds = Some(number(value()?)?),
             "--trace" => asked.trace = true,
-            "--bug" => asked.bug = Some(value("--bug")?.parse()?),
+            "--bug" => asked.bug = Some(value()?.parse()?),
             other => return Err(format!("`{other}` is not an option\n{USAGE}")),
         }
     }
@@ -48,41 +48,21 @@ fn main() -> ExitCode {
         }
     };
     let mut out = std::io::stdout().lock();
-    let (first, count) = match (asked.seed, asked.seeds) {
-        (Some(seed), None) => (seed, 1),
-        (seed, seeds) => (seed.unwrap_or(0), seeds.unwrap_or(10_000)),
-    };
-    if count == 1 {
-        let outcome = run(first, asked.bug, true);
-        let from = if asked.trace { 0 } else { outcome.trace.len().saturating_sub(LAST) };
-        if asked.trace || !outcome.violations.is_empty() {
-            for line in &outcome.trace[from..] {
-                let _ = writeln!(out, "{line}");
-            }
-        }
-        return verdict(&mut out, &outcome, asked.bug);
-    }
-    let (tally, failed) = run_many(first, count, asked.bug, 5);
-    let _ = writeln!(out, "{count} seeds from {first}: {tally:?}");
-    for outcome in &failed {
-        let again = run(outcome.seed, asked.bug, true);
-        for line in &again.trace[again.trace.len().saturating_sub(LAST)..] {
+    if let (Some(seed), None | Some(1), true) = (asked.seed, asked.seeds, asked.trace) {
+        let outcome = run(seed, asked.bug, true);
+        for line in &outcome.trace {
             let _ = writeln!(out, "{line}");
         }
-        verdict(&mut out, &again, asked.bug);
+        let _ = writeln!(out, "seed {seed}: {} violations, {:?}", outcome.violations.len(), outcome.tally);
+        return if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
+    let first = asked.seed.unwrap_or(0);
+    let count = asked.seeds.unwrap_or(if asked.seed.is_some() { 1 } else { 10_000 });
+    let (tally, failed) = run_many(first, count, asked.bug, ENOUGH);
+    for outcome in &failed {
+        let _ = writeln!(out, "{}\n", report(outcome.seed, asked.bug));
+    }
+    let _ =
+        writeln!(out, "seeds {first} to {}: {} with a violation, {tally:?}", first + count - 1, failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn verdict(out: &mut impl Write, outcome: &Outcome, bug: Option<Bug>) -> ExitCode {
-    for violation in &outcome.violations {
-        let _ = writeln!(out, "seed {}: {violation}", outcome.seed);
-    }
-    if outcome.violations.is_empty() {
-        let _ = writeln!(out, "seed {}: every promise was kept; {:?}", outcome.seed, outcome.tally);
-        ExitCode::SUCCESS
-    } else {
-        let _ = writeln!(out, "replay it with: {}", replay_command(outcome.seed, bug));
-        ExitCode::FAILURE
-    }
 }

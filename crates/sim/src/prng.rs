@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use giga_ports::Randomness;
 
 #[derive(Debug, Clone)]
-pub struct Prng(u64);
+pub(crate) struct Prng(u64);
 
 impl Prng {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -24,40 +24,40 @@ impl Prng {
 
     /// Another source, unrelated to what this one draws from here on.
     #[must_use]
-    pub fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         Self(self.next())
     }
 
     /// From 0 to `n`, without `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
 
     /// Both ends included.
-    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    pub fn index(&mut self, len: usize) -> usize {
+    pub(crate) fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.index(items.len())]
     }
 
     /// So many times out of a thousand.
-    pub fn chance(&mut self, per_mille: u64) -> bool {
+    pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }
 }
 
 /// The randomness of one coordinator.
 #[derive(Debug)]
-pub struct SeededRandomness(Mutex<Prng>);
+pub(crate) struct SeededRandomness(Mutex<Prng>);
 
 impl SeededRandomness {
-    pub fn new(prng: Prng) -> Self {
+    pub(crate) fn new(prng: Prng) -> Self {
         Self(Mutex::new(prng))
     }
 }

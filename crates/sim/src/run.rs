@@ -46,6 +46,10 @@ pub struct Tally {
     pub terms: u64,
     pub ended: u64,
     pub topic_grants: u64,
+    /// Holders that were none any more and tried to write.
+    pub fenced: u64,
+    /// Leaders that were none any more and tried to offer.
+    pub stale_terms: u64,
 }
 
 impl Tally {
@@ -60,14 +64,27 @@ impl Tally {
             terms: self.terms + other.terms,
             ended: self.ended + other.ended,
             topic_grants: self.topic_grants + other.topic_grants,
+            fenced: self.fenced + other.fenced,
+            stale_terms: self.stale_terms + other.stale_terms,
         }
     }
 }
 
-/// The command line that shows what happened.
-pub fn replay_command(seed: u64, bug: Option<Bug>) -> String {
+/// How much of a trace is shown with a violation.
+const LAST_LINES: usize = 60;
+/// One fault often breaks several promises; the first few tell enough.
+const FIRST_VIOLATIONS: usize = 5;
+
+/// What a person needs who has to find out why: the end of the trace, the violation, and how to see all of it.
+pub fn report(seed: u64, bug: Option<Bug>) -> String {
+    let outcome = run(seed, bug, true);
+    let from = outcome.trace.len().saturating_sub(LAST_LINES);
+    let mut lines: Vec<String> = outcome.trace[from..].to_vec();
+    let violations = outcome.violations.iter().take(FIRST_VIOLATIONS);
+    lines.extend(violations.map(|violation| format!("seed {seed}: {violation}")));
     let bug = bug.map(|bug| format!(" --bug {bug}")).unwrap_or_default();
-    format!("cargo run -p giga-sim --release -- --seed {seed}{bug} --trace")
+    lines.push(format!("replay it with: cargo run -p giga-sim --release -- --seed {seed}{bug} --trace"));
+    lines.join("\n")
 }
 
 /// Plays one seed. The same seed gives the same outcome, line by line.
@@ -136,8 +153,12 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     tokio::time::sleep(world.scenario.storm).await;
     world.set_stormy(false);
     world.gate.resume_all();
-    let calm_since = world.clock.now();
     world.trace.note(|| "the storm is over".to_owned());
+    // Promises about time count from when there is somebody to keep them.
+    for slot in 0..world.scenario.coordinators {
+        address(&world, slot).await;
+    }
+    let calm_since = world.clock.now();
     let deadline = Instant::now() + CALM;
     loop {
         let sent = submitting.is_finished() && producing.is_finished();
@@ -151,12 +172,16 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     // Nobody writes any more: what is gathered belongs together.
     conductor.abort();
     let _ = conductor.await;
+    // The world knows the coordinators and they know the world: somebody has to let go.
+    for slot in 0..world.scenario.coordinators {
+        world.set_address(slot, None);
+    }
     let evidence = gather(&world, calm_since, explained).await;
     let violations = check(&evidence);
     for violation in &violations {
         world.trace.note(|| violation.to_string());
     }
-    let tally = tally(&evidence, &steps);
+    let tally = tally(&evidence, &steps, world.history.turned_away());
     Outcome { seed, violations, trace: world.trace.take(), tally }
 }
 
@@ -179,6 +204,9 @@ async fn conduct(world: Arc<World>, mut prng: Prng, steps: Arc<Steps>) {
                     world.trace.note(|| format!("n{} {what}: {verdict:?}", node.0));
                 }
             }
+            Released::Stuck { node, what, time } => {
+                world.trace.note(|| format!("n{} {what} is stuck for {time:?}", node.0));
+            }
             Released::Nobody { until: Some(end) } => {
                 tokio::select! {
                     biased;
@@ -191,9 +219,10 @@ async fn conduct(world: Arc<World>, mut prng: Prng, steps: Arc<Steps>) {
     }
 }
 
-async fn first_address(world: &World) -> Address {
+/// Waits for the coordinator in this place, where it is down.
+async fn address(world: &World, slot: usize) -> Address {
     loop {
-        match world.address(0) {
+        match world.address(slot) {
             Some(address) => return address,
             None => tokio::time::sleep(STEP).await,
         }
@@ -202,7 +231,7 @@ async fn first_address(world: &World) -> Address {
 
 /// Before the storm everything works, so an error here is a bug of the simulation.
 async fn set_up(world: &World) {
-    let one = first_address(world).await.coordinator;
+    let one = address(world, 0).await.coordinator;
     let scenario = &world.scenario;
     let flags = [
         ("lease_ms", scenario.lease),
@@ -213,7 +242,9 @@ async fn set_up(world: &World) {
     let people = Actor::system("people");
     for (name, value) in flags {
         let millis = value.as_millis() as u64;
-        one.set_flag(name, millis.into(), people.clone()).await.expect("the flag exists and nothing fails yet");
+        one.set_flag(name, millis.into(), people.clone())
+            .await
+            .expect("the flag exists and nothing fails yet");
     }
     for plan in &scenario.factories {
         let enrolled = one.enroll(plan.id.clone(), FactoryScope::default(), people.clone()).await;
@@ -242,7 +273,7 @@ async fn explain_all(world: &World) -> BTreeMap<JobId, String> {
     let mut explained = BTreeMap::new();
     let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
     for job in jobs.iter().filter(|job| !job.stage().is_terminal()) {
-        let one = first_address(world).await.coordinator;
+        let one = address(world, 0).await.coordinator;
         if let Ok((_, explanation)) = one.explain(job.id).await {
             explained.insert(job.id, explanation.summary);
         }
@@ -259,27 +290,36 @@ async fn gather(
     let rest = world.database.feed(world.history.read_until(), usize::MAX).await.unwrap_or_default();
     world.history.add_read(rest);
     let (records, read) = world.history.take();
+    let topic_counts = world.topics.topics().await.unwrap_or_default();
     let mut topic_jobs = Vec::new();
-    for topic in world.topics.topics().await.unwrap_or_default() {
+    for topic in &topic_counts {
         for stage in TopicStage::ALL {
             let page = world.topics.list(&topic.key, stage, None, usize::MAX).await;
             topic_jobs.extend(page.unwrap_or_default());
         }
     }
     let events: Vec<Event> = world.database.feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
+    let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    let mut runs = Vec::new();
+    for job in &jobs {
+        runs.extend(world.database.runs(job.id).await.unwrap_or_default());
+    }
     Evidence {
         scenario: world.scenario.clone(),
         records,
         read,
         events,
-        jobs: world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default(),
+        jobs,
         explained,
         topic_jobs,
+        runs,
+        queues: world.database.queue_states().await.unwrap_or_default(),
+        topic_counts,
         calm_since,
     }
 }
 
-fn tally(evidence: &Evidence, steps: &Steps) -> Tally {
+fn tally(evidence: &Evidence, steps: &Steps, (fenced, stale_terms): (u64, u64)) -> Tally {
     let kinds = |kind: EventKind| evidence.events.iter().filter(|event| event.kind == kind).count() as u64;
     let topic_grants = evidence.records.iter().filter(|r| matches!(r, Record::TopicAssigned { .. })).count();
     Tally {
@@ -291,5 +331,7 @@ fn tally(evidence: &Evidence, steps: &Steps) -> Tally {
         terms: kinds(EventKind::LeaderChanged),
         ended: evidence.jobs.iter().filter(|job| job.stage().is_terminal()).count() as u64,
         topic_grants: topic_grants as u64,
+        fenced,
+        stale_terms,
     }
 }

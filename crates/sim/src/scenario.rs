@@ -8,14 +8,14 @@ use crate::gate::{Kind, Verdict};
 use crate::prng::Prng;
 
 /// Capabilities that factories of a simulation may have. Nobody ever has `has:gold`.
-pub const CAPABILITIES: [&str; 3] = ["os:linux", "has:git", "has:gpu"];
-pub const NOBODY_HAS: &str = "has:gold";
+pub(crate) const CAPABILITIES: [&str; 3] = ["os:linux", "has:git", "has:gpu"];
+pub(crate) const NOBODY_HAS: &str = "has:gold";
 
 /// How wrong a coordinator's clock may be. Less than what makes a factory look silent, as it is in any real fleet.
 const SKEW_MS: u64 = 400;
 
 #[derive(Debug, Clone)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     pub coordinators: usize,
     pub factories: Vec<FactoryPlan>,
     pub jobs: usize,
@@ -39,7 +39,7 @@ pub struct Scenario {
 }
 
 #[derive(Debug, Clone)]
-pub struct FactoryPlan {
+pub(crate) struct FactoryPlan {
     pub id: FactoryId,
     pub capabilities: Vec<&'static str>,
     pub seats: u32,
@@ -48,10 +48,12 @@ pub struct FactoryPlan {
 
 /// How often things go wrong, out of a thousand.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rates {
+pub(crate) struct Rates {
     pub fail_before: u64,
     pub fail_after: u64,
     pub late_answer: u64,
+    /// A single call that takes seconds while others overtake it.
+    pub stuck: u64,
     /// Between factories or people and coordinators.
     pub request_lost: u64,
     pub reply_lost: u64,
@@ -71,7 +73,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    pub fn verdict(&self, kind: Kind, prng: &mut Prng) -> Verdict {
+    pub(crate) fn verdict(&self, kind: Kind, prng: &mut Prng) -> Verdict {
         if kind == Kind::Answer {
             return Verdict::Go;
         }
@@ -94,6 +96,7 @@ impl Rates {
         let mut rate = |most: u64| match weather {
             0 => 0,
             1 => most,
+            2 => (most * 2).min(700),
             _ if prng.chance(450) => 0,
             _ => prng.between(1, most),
         };
@@ -101,6 +104,7 @@ impl Rates {
             fail_before: rate(60),
             fail_after: rate(60),
             late_answer: rate(120),
+            stuck: rate(20),
             request_lost: rate(100),
             reply_lost: rate(150),
             offer_lost: rate(300),
@@ -118,7 +122,7 @@ impl Rates {
 }
 
 impl Scenario {
-    pub fn of(prng: &mut Prng) -> Self {
+    pub(crate) fn of(prng: &mut Prng) -> Self {
         let coordinators = prng.between(1, 3) as usize;
         let one_mode = prng.chance(500).then(|| *prng.pick(&Delivery::ALL));
         let factories = (1..=prng.between(2, 5))
@@ -161,7 +165,7 @@ impl Scenario {
         }
     }
 
-    pub fn somebody_can(&self, capabilities: &[&str]) -> bool {
+    pub(crate) fn somebody_can(&self, capabilities: &[&str]) -> bool {
         self.factories.iter().any(|factory| capabilities.iter().all(|c| factory.capabilities.contains(c)))
     }
 }

@@ -6,21 +6,21 @@ use std::sync::{Mutex, PoisonError};
 use crate::clock::SimClock;
 
 #[derive(Debug)]
-pub struct Trace {
+pub(crate) struct Trace {
     clock: SimClock,
     lines: Option<Mutex<Vec<String>>>,
 }
 
 impl Trace {
-    pub fn new(clock: SimClock, keep: bool) -> Self {
+    pub(crate) fn new(clock: SimClock, keep: bool) -> Self {
         Self { clock, lines: keep.then(Mutex::default) }
     }
 
-    pub fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.lines.is_some()
     }
 
-    pub fn note(&self, line: impl FnOnce() -> String) {
+    pub(crate) fn note(&self, line: impl FnOnce() -> String) {
         if let Some(lines) = &self.lines {
             let at = self.clock.elapsed();
             let line = format!("{:>4}.{:03} {}", at.as_secs(), at.subsec_millis(), line());
@@ -28,7 +28,7 @@ impl Trace {
         }
     }
 
-    pub fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         let lines = self.lines.as_ref().map(|lines| lines.lock().unwrap_or_else(PoisonError::into_inner));
         lines.map(|mut lines| std::mem::take(&mut *lines)).unwrap_or_default()
     }

@@ -8,11 +8,11 @@ use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Error};
 use giga_domain::JobId;
 use giga_store::{MemoryBackend, MemoryTopics};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::bug::Bug;
 use crate::clock::SimClock;
-use crate::gate::{Gate, Node};
+use crate::gate::Gate;
 use crate::history::History;
 use crate::ports::SeenJobs;
 use crate::prng::Prng;
@@ -20,7 +20,7 @@ use crate::scenario::{Rates, Scenario};
 use crate::trace::Trace;
 
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     pub scenario: Scenario,
     pub bug: Option<Bug>,
     pub clock: SimClock,
@@ -37,16 +37,35 @@ pub struct World {
 }
 
 #[derive(Debug, Clone)]
-pub struct Address {
-    pub node: Node,
+pub(crate) struct Address {
     pub coordinator: Arc<Coordinator>,
-    /// Closed when it dies.
-    pub alive: watch::Receiver<()>,
+    pub life: Arc<Life>,
+}
+
+/// Tells everybody who is connected to a coordinator when it dies, in the order in which they connected.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    over: AtomicBool,
+    bell: Notify,
+}
+
+impl Life {
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.bell.notify_waiters();
+    }
+
+    pub(crate) async fn ended(&self) {
+        let rung = self.bell.notified();
+        if !self.over.load(Ordering::Relaxed) {
+            rung.await;
+        }
+    }
 }
 
 /// Why a call brought nothing.
 #[derive(Debug)]
-pub enum Trouble {
+pub(crate) enum Trouble {
     /// Nobody knows whether it took effect.
     Lost,
     Refused(Error),
@@ -56,7 +75,7 @@ pub enum Trouble {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl World {
-    pub fn new(scenario: Scenario, bug: Option<Bug>, keep_trace: bool) -> Self {
+    pub(crate) fn new(scenario: Scenario, bug: Option<Bug>, keep_trace: bool) -> Self {
         let clock = SimClock::start();
         Self {
             addresses: Mutex::new(vec![None; scenario.coordinators]),
@@ -74,37 +93,37 @@ impl World {
         }
     }
 
-    pub fn is_stormy(&self) -> bool {
+    pub(crate) fn is_stormy(&self) -> bool {
         self.stormy.load(Ordering::Relaxed)
     }
 
-    pub fn set_stormy(&self, stormy: bool) {
+    pub(crate) fn set_stormy(&self, stormy: bool) {
         self.stormy.store(stormy, Ordering::Relaxed);
     }
 
     /// How often things go wrong now.
-    pub fn rates(&self) -> Rates {
+    pub(crate) fn rates(&self) -> Rates {
         if self.is_stormy() { self.scenario.rates } else { Rates::default() }
     }
 
-    pub fn has(&self, bug: Bug) -> bool {
+    pub(crate) fn has(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
     }
 
-    pub fn is_new_to_the_broker(&self, job: JobId) -> bool {
+    pub(crate) fn is_new_to_the_broker(&self, job: JobId) -> bool {
         self.seen_by_broker.is_new(job)
     }
 
-    pub fn set_address(&self, slot: usize, address: Option<Address>) {
+    pub(crate) fn set_address(&self, slot: usize, address: Option<Address>) {
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot] = address;
     }
 
-    pub fn address(&self, slot: usize) -> Option<Address> {
+    pub(crate) fn address(&self, slot: usize) -> Option<Address> {
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot].clone()
     }
 
     /// Any of those that live.
-    pub fn some_address(&self, prng: &mut Prng) -> Option<Address> {
+    pub(crate) fn some_address(&self, prng: &mut Prng) -> Option<Address> {
         let alive: Vec<Address> = {
             let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
             addresses.iter().flatten().cloned().collect()
@@ -113,7 +132,7 @@ impl World {
     }
 
     /// Calls some coordinator over a network that may lose the request or the reply.
-    pub async fn call<T, Fut>(
+    pub(crate) async fn call<T, Fut>(
         &self,
         prng: &mut Prng,
         make: impl FnOnce(Arc<Coordinator>) -> Fut,
@@ -131,8 +150,8 @@ impl World {
             tokio::time::sleep(Duration::from_millis(prng.between(10, 400))).await;
             return Err(Trouble::Lost);
         }
-        let Address { coordinator, alive, .. } = address;
-        let answer = self.while_alive(alive, make(coordinator)).await.ok_or(Trouble::Lost)?;
+        let Address { coordinator, life, .. } = address;
+        let answer = self.while_alive(&life, make(coordinator)).await.ok_or(Trouble::Lost)?;
         if prng.chance(rates.reply_lost) {
             return Err(Trouble::Lost);
         }
@@ -143,14 +162,10 @@ impl World {
     }
 
     /// What comes of it before the coordinator dies and before the caller loses patience.
-    pub async fn while_alive<T>(
-        &self,
-        mut alive: watch::Receiver<()>,
-        work: impl Future<Output = T>,
-    ) -> Option<T> {
+    async fn while_alive<T>(&self, life: &Life, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            _ = alive.changed() => None,
+            () = life.ended() => None,
             answer = tokio::time::timeout(PATIENCE, work) => answer.ok(),
         }
     }

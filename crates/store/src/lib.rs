@@ -20,7 +20,7 @@ pub use memory::MemoryBackend;
 pub use open::{Stores, open};
 pub use postgres::{PostgresBackend, StoreClock};
 pub use sqlite::SqliteBackend;
-pub use topics::{MemoryTopics, topics_on_postgres};
+pub use topics::{MemoryTopics, topics_on_postgres, topics_on_sqlite};
 
 /// The reference model: plain maps behind the same engine.
 pub type MemoryStore = BatchStore<MemoryBackend>;

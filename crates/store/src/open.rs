@@ -7,7 +7,10 @@ use giga_ports::{Clock, Store, StoreError, TopicStore};
 
 use crate::engine::BatchStore;
 use crate::grouping::Tuning;
-use crate::{MemoryBackend, MemoryTopics, PostgresBackend, SqliteBackend, StoreClock, topics_on_postgres};
+use crate::{
+    MemoryBackend, MemoryTopics, PostgresBackend, SqliteBackend, StoreClock, topics_on_postgres,
+    topics_on_sqlite,
+};
 
 /// What a coordinator keeps: two ports on one database.
 #[derive(Clone)]
@@ -40,7 +43,7 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<St
         Some(path) if !path.is_empty() && !path.starts_with(':') => {
             let backend = SqliteBackend::open(Path::new(path), clock.clone()).await?;
             let jobs = Arc::new(BatchStore::start(backend, tuning).await?);
-            Ok(Stores { jobs, topics: Arc::new(MemoryTopics::new(clock)) })
+            Ok(Stores { jobs, topics: topics_on_sqlite(Path::new(path), clock, tuning).await? })
         }
         // The URL is not repeated: what looks wrong here may still hold a password.
         _ => Err(StoreError::broken_because(

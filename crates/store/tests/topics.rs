@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_ports::TopicStore;
-use giga_store::{MemoryTopics, StoreClock, Tuning, topics_on_postgres};
+use giga_store::{MemoryTopics, StoreClock, Tuning, topics_on_postgres, topics_on_sqlite};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::TestDatabase;
 use giga_testkit::topic_suite::TopicFixture;
@@ -21,6 +21,26 @@ impl TopicFixture for Memory {
 
     async fn reopen(&self, _: Arc<ManualClock>) -> Option<Arc<dyn TopicStore>> {
         None
+    }
+}
+
+/// The folder goes with it.
+struct Sqlite(tempfile::TempDir);
+
+impl Sqlite {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+#[async_trait]
+impl TopicFixture for Sqlite {
+    async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn TopicStore> {
+        topics_on_sqlite(&self.0.path().join("giga.db"), clock, Tuning::default()).await.unwrap()
+    }
+
+    async fn reopen(&self, clock: Arc<ManualClock>) -> Option<Arc<dyn TopicStore>> {
+        Some(self.open(clock).await)
     }
 }
 
@@ -48,4 +68,9 @@ mod memory {
 mod postgres {
     use super::*;
     giga_testkit::topic_conformance!(Postgres::default());
+}
+
+mod sqlite {
+    use super::*;
+    giga_testkit::topic_conformance!(Sqlite::new());
 }

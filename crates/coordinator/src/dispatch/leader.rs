@@ -64,7 +64,8 @@ impl Coordinator {
             let rest = leader.expires_at.since(self.clock.now()).clamp(lease / PATIENCE, lease);
             return Ok((None, rest + self.jitter(lease / PATIENCE)));
         }
-        let before = self.dispatch.lead.lock().replace(Held { term: leader.term, until: asked_at.plus(lease) });
+        let before =
+            self.dispatch.lead.lock().replace(Held { term: leader.term, until: asked_at.plus(lease) });
         if before.is_none_or(|held| held.term != leader.term) {
             tracing::info!(term = %leader.term, "this coordinator dispatches");
             self.metrics.dispatch.leader.set(1);

@@ -5,8 +5,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-const SECONDS: [f64; 13] =
-    [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
+const SECONDS: [f64; 13] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
 
 #[derive(Debug)]
 pub(crate) struct DispatchMetrics {
@@ -85,6 +84,10 @@ impl DispatchMetrics {
             "Claims elsewhere than where the dispatcher would have sent them",
             self.divergences.clone(),
         );
-        registry.register("shadow_lag_seconds", "How long the broker takes for an offer", self.shadow_lag.clone());
+        registry.register(
+            "shadow_lag_seconds",
+            "How long the broker takes for an offer",
+            self.shadow_lag.clone(),
+        );
     }
 }

@@ -94,7 +94,8 @@ impl Shadow {
     }
 
     pub(super) fn claimed(&self, event: &Event) {
-        let (Some((job, _)), Some(by)) = (event.job, event.data.get("factoryId").and_then(Value::as_str)) else {
+        let (Some((job, _)), Some(by)) = (event.job, event.data.get("factoryId").and_then(Value::as_str))
+        else {
             return;
         };
         let mut state = self.lock();

@@ -4,17 +4,18 @@
 //! The broker is the quick way, not the only one. What is on offer to a factory whose stream is here, and did not come
 //! by the broker, is found in the view after a short grace; so a wiped broker costs that grace and no pickup deadline.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use giga_domain::factory::Advertised;
 use giga_domain::{
     Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge, Offer, Stage,
 };
-use giga_ports::StoreError;
-use giga_ports::broker::Offers;
+use giga_ports::broker::{Delivered, Offers};
 use giga_ports::store::{Claim, Claimed, HolderWrite};
+use giga_ports::{BrokerError, StoreError};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -70,7 +71,9 @@ impl Drop for Grant {
         // Where there is no runtime any more there is nobody to give it back to but the lease.
         if let (false, Ok(runtime)) = (self.delivered, tokio::runtime::Handle::try_current()) {
             let (coordinator, job) = (self.coordinator.clone(), self.job.clone());
-            self.coordinator.tasks.spawn_on(async move { coordinator.release_undelivered(job).await }, &runtime);
+            self.coordinator
+                .tasks
+                .spawn_on(async move { coordinator.release_undelivered(job).await }, &runtime);
         }
     }
 }
@@ -99,7 +102,7 @@ impl FactoryStream {
 
 /// The streams that are open here, one per factory.
 #[derive(Default)]
-pub(crate) struct Streams(Mutex<HashMap<FactoryId, Arc<Bell>>>);
+pub(crate) struct Streams(Mutex<BTreeMap<FactoryId, Arc<Bell>>>);
 
 /// How a stream's task is reached.
 #[derive(Debug)]
@@ -112,7 +115,7 @@ struct Bell {
 }
 
 impl Streams {
-    fn lock(&self) -> MutexGuard<'_, HashMap<FactoryId, Arc<Bell>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<FactoryId, Arc<Bell>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -216,6 +219,22 @@ impl Coordinator {
         }
     }
 
+    /// Nobody may choose a factory that does not listen any more, and one that died will not say so itself. One that
+    /// lives says with its next heartbeat how it is reached.
+    async fn stream_was_lost(&self, factory: &FactoryId) {
+        let advertised = self.view.lock().factories.get(factory).map(|known| known.advertised.clone());
+        let Some(advertised) = advertised.filter(|said| said.delivery == Some(Delivery::Stream)) else {
+            return;
+        };
+        let unreached = Advertised { delivery: Some(Delivery::Poll), ..advertised };
+        match self.store.advertise(factory.clone(), unreached).await {
+            Ok(known) => {
+                self.view.lock().factories.insert(factory.clone(), known);
+            }
+            Err(error) => tracing::warn!(%factory, %error, "that a stream was lost could not be written"),
+        }
+    }
+
     /// Somebody should look for orders to merge: first the factory that made the result, whose files are warm.
     pub(crate) fn tell_of_merges(&self, jobs: &[Job]) {
         let now = self.clock.now();
@@ -262,18 +281,27 @@ impl Stream {
             if began.elapsed() >= LASTED {
                 pause = FIRST_PAUSE;
             }
-            tokio::select! {
-                () = self.bell.over.cancelled() => break,
-                () = self.sender.closed() => break,
-                () = tokio::time::sleep(pause + self.coordinator.jitter(pause)) => {}
+            // Without the broker what is on offer is still found, only later.
+            let next_try = Instant::now() + pause + self.coordinator.jitter(pause);
+            if let Cut::Over = self.follow(None, Some(next_try)).await {
+                break;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+        if self.leave() && !self.coordinator.stop.is_cancelled() {
+            self.coordinator.stream_was_lost(&self.factory).await;
+        }
+    }
+
+    /// Says whether no newer stream of the factory is here.
+    fn leave(&self) -> bool {
         let mut streams = self.coordinator.dispatch.streams.lock();
-        if streams.get(&self.factory).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
+        let last = streams.get(&self.factory).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell));
+        if last {
             streams.remove(&self.factory);
             self.coordinator.metrics.dispatch.streams.dec();
         }
+        last
     }
 
     /// From the broker, for as long as it works; and from the view, whatever the broker does.
@@ -290,7 +318,7 @@ impl Stream {
             return cut;
         }
         match consumed {
-            Ok(offers) => self.follow(offers).await,
+            Ok(offers) => self.follow(Some(offers), None).await,
             Err(error) => {
                 tracing::warn!(factory = %self.factory, %error, "the offers of a factory cannot be read");
                 Cut::Failed
@@ -298,26 +326,24 @@ impl Stream {
         }
     }
 
-    async fn follow(&mut self, mut offers: Box<dyn Offers>) -> Cut {
+    /// Sends what comes, by the broker where there is one, until it fails or the time is over.
+    async fn follow(&mut self, mut offers: Option<Box<dyn Offers>>, until: Option<Instant>) -> Cut {
         let bell = self.bell.clone();
         let mut look_at: Option<Instant> = None;
         loop {
-            let grace = async {
-                match look_at {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             let step = tokio::select! {
+                // The same order every time, so that a simulation replays. Seats bound the offers, so the rest gets its turn.
+                biased;
                 () = bell.over.cancelled() => return Cut::Over,
                 () = self.sender.closed() => return Cut::Over,
-                next = offers.next() => match next {
+                () = reached(until) => return Cut::Failed,
+                next = next_of(&mut offers) => match next {
                     Ok(delivered) => {
-                        let taken = self.hand_over(delivered.offer.job_id, delivered.offer.dispatch_seq).await;
-                        // Also where it was refused: whoever holds the job answers for it now.
-                        match (taken, offers.ack(&delivered).await) {
-                            (Ok(()), Err(error)) => Err(self.failed(&error)),
-                            (taken, _) => taken,
+                        match self.hand_over(delivered.offer.job_id, delivered.offer.dispatch_seq).await {
+                            // Claimed or refused: whoever holds the job answers for it now.
+                            Ok(()) => ack(&mut offers, &delivered).await.map_err(|error| self.failed(&error)),
+                            // Neither: it is left for the next consumer.
+                            cut => cut,
                         }
                     }
                     Err(error) => Err(self.failed(&error)),
@@ -327,7 +353,7 @@ impl Stream {
                     look_at.get_or_insert_with(|| Instant::now() + self.coordinator.options.offer_grace);
                     Ok(())
                 }
-                () = grace => {
+                () = reached(look_at) => {
                     look_at = None;
                     self.take_what_is_on_offer().await
                 }
@@ -338,7 +364,7 @@ impl Stream {
         }
     }
 
-    fn failed(&self, error: &giga_ports::BrokerError) -> Cut {
+    fn failed(&self, error: &BrokerError) -> Cut {
         tracing::warn!(factory = %self.factory, %error, "the offers of a factory stopped coming");
         Cut::Failed
     }
@@ -384,5 +410,26 @@ impl Stream {
             () = self.bell.over.cancelled() => Err(Cut::Over),
             sent = self.sender.send(event) => sent.map_err(|_| Cut::Over),
         }
+    }
+}
+
+async fn reached(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_of(offers: &mut Option<Box<dyn Offers>>) -> Result<Delivered, BrokerError> {
+    match offers {
+        Some(offers) => offers.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ack(offers: &mut Option<Box<dyn Offers>>, delivered: &Delivered) -> Result<(), BrokerError> {
+    match offers {
+        Some(offers) => offers.ack(delivered).await,
+        None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@
 //! Two numbers must never go wrong: a stream's `taken` is what is reserved for it by a claim under way plus what it was
 //! sent and has not settled, and it never passes `max_in_flight`.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
@@ -26,7 +26,8 @@ pub(super) struct StreamId(u64);
 pub(super) struct Books {
     streams: HashMap<StreamId, Stream>,
     /// Only those that a stream here serves.
-    topics: HashMap<TopicKey, Topic>,
+    /// Sorted, so that they are claimed in the same order every time.
+    topics: BTreeMap<TopicKey, Topic>,
     /// Dirty topics that no claim is under way for, longest waiting first, so that the topics of one stream take turns.
     queue: VecDeque<TopicKey>,
     held: HashMap<JobId, Held>,
@@ -124,7 +125,9 @@ impl Books {
 
     pub(super) fn mark_all(&mut self) {
         let keys: Vec<TopicKey> = self.topics.keys().cloned().collect();
-        keys.iter().for_each(|key| self.mark(key));
+        for key in &keys {
+            self.mark(key);
+        }
     }
 
     pub(super) fn expect_echo(&mut self, lowest: JobId) {
@@ -332,7 +335,9 @@ impl Books {
     /// Those whose lease should have ended by now, as far as is known here.
     pub(super) fn overdue(&self, now: Timestamp) -> Vec<(JobId, Epoch)> {
         let ended = self.held.iter().filter(|(_, held)| held.until <= now);
-        ended.map(|(id, held)| (*id, held.epoch)).collect()
+        let mut ended: Vec<_> = ended.map(|(id, held)| (*id, held.epoch)).collect();
+        ended.sort_unstable();
+        ended
     }
 
     pub(super) fn next_lease_end(&self) -> Option<Timestamp> {
@@ -406,3 +411,6 @@ fn reserve(
     }
     free
 }
+
+#[cfg(test)]
+mod tests;

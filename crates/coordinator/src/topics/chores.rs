@@ -42,8 +42,7 @@ impl Coordinator {
                 }
             }
         }
-        // The claims that were under way, and the streams that ended with the server.
-        tokio::task::yield_now().await;
+        // What the streams left that ended with the server.
         let _ = self.topic_chores_once().await;
     }
 

@@ -35,9 +35,9 @@ impl Coordinator {
                 _ = look_again.tick() => self.look_at_topics(),
             }
         }
-        // Whatever these bring is given back by the last chores.
+        // Whatever these bring for streams that are gone is given back.
         while under_way.next().await.is_some() {}
-        self.topics.chores_wake.notify_one();
+        let _ = self.topic_chores_once().await;
     }
 
     /// A hint may have been lost.

@@ -25,6 +25,9 @@ const MARGIN: Duration = Duration::from_millis(2);
 impl Coordinator {
     pub(crate) async fn promote_topics(self: Arc<Self>) {
         let mut pause = Duration::ZERO;
+        if let Err(error) = self.compare_clocks().await {
+            tracing::warn!(%error, "the store's clock could not be read; schedules go by this machine's");
+        }
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -50,7 +53,9 @@ impl Coordinator {
             let swept = match self.topic_store.promote(SWEEP).await {
                 Ok(swept) => swept,
                 Err(error) => {
-                    known.into_iter().for_each(|at| self.topics.learn_due(at));
+                    if let Some(at) = known {
+                        self.topics.learn_due(at);
+                    }
                     return Err(error);
                 }
             };

@@ -75,6 +75,16 @@ impl Fleet {
         self.coordinator.heartbeat(id.clone(), says).await.unwrap();
     }
 
+    /// Until the coordinator dispatches.
+    pub async fn until_it_leads(&self) {
+        let wait = async {
+            while self.coordinator.leading().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect("nobody leads");
+    }
+
     pub async fn set_flag(&self, name: &str, value: impl Into<serde_json::Value>) {
         self.coordinator.set_flag(name, value.into(), operator()).await.unwrap();
     }

@@ -1,7 +1,8 @@
 //! What operators see and do.
 
+use giga_domain::EventKind::{self, TopicPaused, TopicResumed};
+use giga_domain::FeedPos;
 use giga_domain::topic::{Outcome, TopicStage};
-use giga_domain::{EventKind, FeedPos};
 
 use crate::world::{World, actor, ids, key, taken};
 
@@ -34,7 +35,6 @@ async fn a_closed_gate_hands_out_nothing_and_says_by_whom_and_since_when() {
     }
     let events = world.coordinator.reads().feed(FeedPos::ZERO, 100).await.unwrap();
     let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
-    use EventKind::{TopicPaused, TopicResumed};
     assert_eq!(kinds, [TopicPaused, TopicResumed, TopicPaused, TopicResumed], "each change once");
     assert_eq!(events[0].data["topic"], "mail");
     assert!(!events[2].data.contains_key("topic"), "everything");

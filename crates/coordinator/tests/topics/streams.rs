@@ -12,7 +12,7 @@ use crate::world::{World, ids, taken};
 async fn a_stream_never_has_more_than_it_can_take_and_every_job_is_sent_once() {
     let world = World::by_hand().await;
     let all = [world.enqueue("mail", 40).await, world.enqueue("sms", 25).await].concat();
-    let mut streams = vec![
+    let mut streams = [
         (world.open("w1", &["mail", "sms"], 3), 3, Vec::new()),
         (world.open("w2", &["mail"], 7), 7, Vec::new()),
         (world.open("w2", &["sms", "mail"], 2), 2, Vec::new()),
@@ -25,7 +25,9 @@ async fn a_stream_never_has_more_than_it_can_take_and_every_job_is_sent_once() {
         world.coordinator.topic_claim_once().await.unwrap();
         for (index, (stream, most, held)) in streams.iter_mut().enumerate() {
             let new: Vec<Dealt> = taken(stream).await;
-            new.iter().for_each(|dealt| *sent.entry(dealt.job.id).or_default() += 1);
+            for dealt in &new {
+                *sent.entry(dealt.job.id).or_default() += 1;
+            }
             held.extend(new);
             assert!(held.len() <= *most, "stream {index} was sent {} of at most {most}", held.len());
             // Each reports at another pace.

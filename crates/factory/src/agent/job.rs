@@ -108,7 +108,9 @@ impl JobRun<'_> {
             Err(ending) => return (ending, None),
         };
         if let Err(ending) = self.start().await {
-            return (ending, Some(place));
+            // Nothing was done in it, so there is nothing to keep: a grant that came too late leaves no trace.
+            self.clear(place).await;
+            return (ending, None);
         }
         let ending = self.engine_and_verify(&work, &place).await;
         (ending, Some(place))
@@ -370,10 +372,18 @@ impl JobRun<'_> {
         let heard = last_word(self.shared, self.held, ending, checkpoint).await;
         match place {
             Some(Place::Repo(tree)) => self.leave(*tree, heard).await,
-            Some(Place::Scratch(path)) => {
-                let _ = std::fs::remove_dir_all(path);
-            }
+            Some(scratch @ Place::Scratch(_)) => self.clear(scratch).await,
             None => {}
+        }
+    }
+
+    async fn clear(&self, place: Place) {
+        let cleared = match place {
+            Place::Repo(tree) => tree.remove().await.map_err(|error| error.to_string()),
+            Place::Scratch(path) => std::fs::remove_dir_all(path).map_err(|error| error.to_string()),
+        };
+        if let Err(error) = cleared {
+            tracing::warn!(job = self.held.job, error, "a work folder could not be removed");
         }
     }
 
@@ -392,9 +402,7 @@ impl JobRun<'_> {
             // The folder is kept, and the next start asks the coordinator what became of the job.
             Heard::Nothing => return,
         }
-        if let Err(error) = tree.remove().await {
-            tracing::warn!(job = self.held.job, %error, "a work folder could not be removed");
-        }
+        self.clear(Place::Repo(Box::new(tree))).await;
     }
 }
 

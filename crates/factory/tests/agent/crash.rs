@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use giga_domain::Delivery;
+use serde_json::json;
+
 use super::child::ChildFactory;
 use super::world::{LEASE_MS, World, mirror_branches, processes_of, work_folders};
 
@@ -20,7 +23,17 @@ const MANIFEST: &str = "repo: hello\nship: auto\nretry: {max: 3, backoff: 0s}";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_work_of_a_killed_factory_is_resumed_by_another() {
+    kill(Delivery::Poll).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_work_of_a_streaming_factory_that_was_killed_is_resumed_by_another() {
+    kill(Delivery::Stream).await;
+}
+
+async fn kill(mode: Delivery) {
     let world = World::start().await;
+    world.set_flag("delivery", json!(mode)).await;
     let origin = world.origin("hello");
     let first = ChildFactory::start(&world, "a");
     let gate = world.gate("gate");
@@ -64,16 +77,25 @@ async fn the_work_of_a_killed_factory_is_resumed_by_another() {
 /// Its engine is not frozen: it even finishes, and a result lies ready for the ghost to hand over.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_factory_that_wakes_up_with_a_result_is_fenced() {
-    freeze(true).await;
+    freeze(Delivery::Poll, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_factory_that_wakes_up_in_the_middle_is_fenced() {
-    freeze(false).await;
+    freeze(Delivery::Poll, false).await;
 }
 
-async fn freeze(engine_finishes: bool) {
+/// The stream of a frozen one is open, and whatever is sent down it is heard by nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_factory_that_streams_is_fenced_and_given_nothing_more() {
+    freeze(Delivery::Stream, false).await;
+}
+
+async fn freeze(mode: Delivery, engine_finishes: bool) {
     let world = World::start().await;
+    // As by default, a lease lasts no shorter than the silence after which nobody counts on a factory.
+    world.set_flag("heartbeat_interval_ms", json!(LEASE_MS / 4)).await;
+    world.set_flag("delivery", json!(mode)).await;
     let origin = world.origin("hello");
     let first = ChildFactory::start(&world, "a");
     let gate = world.gate("gate");
@@ -106,7 +128,7 @@ async fn freeze(engine_finishes: bool) {
 async fn a_factory_that_restarts_in_time_hands_its_own_work_back() {
     let world = World::start().await;
     let origin = world.origin("hello");
-    let hour = serde_json::json!(3_600_000);
+    let hour = json!(3_600_000);
     world.client.set_flag("lease_ms", hour).await.unwrap();
     let first = ChildFactory::start(&world, "a");
     let gate = world.gate("gate");

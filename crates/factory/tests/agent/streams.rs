@@ -21,7 +21,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 use super::front::Front;
-use super::world::{Factory, LEASE_MS, LOOK_AGAIN, PATIENCE, World};
+use super::world::{Factory, LEASE_MS, LOOK_AGAIN, PATIENCE, World, mirror_branches, work_folders};
 
 /// How often a factory says that it is there.
 const OFTEN_MS: u64 = 250;
@@ -80,7 +80,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn start(knows_streams: bool, heartbeat_ms: u64) -> Self {
+    async fn start(knows_streams: bool, heartbeat_ms: u64, seats: u32) -> Self {
         let world = World::start().await;
         world.set_flag("heartbeat_interval_ms", json!(heartbeat_ms)).await;
         world.set_flag("delivery", json!("stream")).await;
@@ -89,6 +89,7 @@ impl Scene {
         front.streams_to(address);
         let mut config = world.config("a");
         config.url.clone_from(&front.url);
+        config.seats = seats;
         let factory = Factory::start(config);
         Self { world, _front: front, stand_in, factory, claims: AtomicU64::new(0) }
     }
@@ -108,7 +109,7 @@ impl Scene {
         let waited = tokio::time::timeout(PATIENCE, async {
             let mut claims = Vec::new();
             while claims.len() < count as usize {
-                // Its own heartbeats say that it streams and has fewer seats; this one speaks for the moment.
+                // Its own heartbeats tell of fewer seats; this one speaks for the moment.
                 let beat = HeartbeatRequest {
                     factory_id: "a".to_owned(),
                     capabilities: vec!["engine:shell".to_owned()],
@@ -118,7 +119,7 @@ impl Scene {
                     health: "ok".to_owned(),
                     can_clone: false,
                     cost_usd_per_hour: None,
-                    delivery: Some("poll".to_owned()),
+                    delivery: Some("stream".to_owned()),
                 };
                 client.heartbeat(&beat).await.unwrap();
                 let request = ClaimRequest {
@@ -136,7 +137,7 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_that_comes_twice_is_run_once() {
-    let scene = Scene::start(true, OFTEN_MS).await;
+    let scene = Scene::start(true, OFTEN_MS, 3).await;
     let world = &scene.world;
     world.until_delivered_by("a", Delivery::Stream).await;
     assert_eq!(
@@ -165,7 +166,7 @@ async fn a_grant_that_comes_twice_is_run_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_without_a_seat_keeps_its_lease_until_there_is_one() {
-    let scene = Scene::start(true, OFTEN_MS).await;
+    let scene = Scene::start(true, OFTEN_MS, 1).await;
     let world = &scene.world;
     world.until_delivered_by("a", Delivery::Stream).await;
     let gate = world.gate("gate");
@@ -194,13 +195,34 @@ async fn a_grant_without_a_seat_keeps_its_lease_until_there_is_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_grant_that_comes_too_late_leaves_no_trace() {
+    let scene = Scene::start(true, OFTEN_MS, 1).await;
+    let world = &scene.world;
+    world.origin("hello");
+    world.until_delivered_by("a", Delivery::Stream).await;
+    let more = "repo: hello\nship: auto\nretry: {max: 3, backoff: 0s}";
+    let job = world.submit("late", more, "echo hello > greeting.txt").await;
+    let late = scene.claim(1).await.remove(0);
+    // As on a line that was cut: the lease ends, and what was sent arrives afterwards.
+    world.until(&job, |job| job.lease.is_none()).await;
+    scene.stand_in.grant(&late);
+    scene.stand_in.grant(&scene.claim(1).await[0]);
+    world.until_stage(&job, "shipped").await;
+    let outcomes: Vec<String> = world.runs(&job).await.into_iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, ["expired", "succeeded"]);
+    scene.factory.drain().await;
+    assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), Vec::<String>::new());
+    assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nonsense_on_a_stream_is_passed_over() {
-    let scene = Scene::start(true, OFTEN_MS).await;
+    let scene = Scene::start(true, OFTEN_MS, 1).await;
     let world = &scene.world;
     world.until_delivered_by("a", Delivery::Stream).await;
     let job = world.submit("fine", "ship: auto", "true").await;
     let claim = scene.claim(1).await.remove(0);
-    scene.stand_in.say.send(Event::Grant(Grant { claim: b"{".to_vec().into() })).unwrap();
+    scene.stand_in.say.send(Event::Grant(Grant { claim: b"{".to_vec() })).unwrap();
     scene.stand_in.say.send(Event::News(News {})).unwrap();
     scene.stand_in.grant(&claim);
     assert_eq!(world.until_stage(&job, "shipped").await.lease_epoch, 1);
@@ -211,7 +233,7 @@ async fn nonsense_on_a_stream_is_passed_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn news_make_it_look_at_once() {
     // With heartbeats so rare, only news can be the reason.
-    let scene = Scene::start(true, 600_000).await;
+    let scene = Scene::start(true, 600_000, 1).await;
     let world = &scene.world;
     world.origin("hello");
     world.until_delivered_by("a", Delivery::Stream).await;
@@ -229,7 +251,7 @@ async fn news_make_it_look_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_that_knows_no_streams_is_polled() {
-    let scene = Scene::start(false, OFTEN_MS).await;
+    let scene = Scene::start(false, OFTEN_MS, 1).await;
     let job = scene.world.submit("polled", "ship: auto", "true").await;
     scene.world.until_stage(&job, "shipped").await;
     scene.world.until_delivered_by("a", Delivery::Poll).await;

@@ -99,13 +99,16 @@ impl World {
     pub(crate) fn origin(&self, name: &str) -> Origin {
         let path = self.path().join("repos").join(format!("{name}.git"));
         let seed = self.path().join("seeds").join(name);
+        let unseen = self.path().join("seeds").join(format!("{name}.git"));
         std::fs::create_dir_all(&seed).unwrap();
-        git(self.path(), &["init", "-q", "--bare", "--initial-branch=main", path.to_str().unwrap()]);
+        git(self.path(), &["init", "-q", "--bare", "--initial-branch=main", unseen.to_str().unwrap()]);
         git(&seed, &["init", "-q", "--initial-branch=main"]);
         std::fs::write(seed.join("greeting.txt"), "helo\n").unwrap();
         git(&seed, &["add", "."]);
         git(&seed, &["commit", "-qm", "first"]);
-        git(&seed, &["push", "-q", path.to_str().unwrap(), "main"]);
+        git(&seed, &["push", "-q", unseen.to_str().unwrap(), "main"]);
+        // Whole from the first moment: a factory may be looking.
+        std::fs::rename(unseen, &path).unwrap();
         Origin { path }
     }
 

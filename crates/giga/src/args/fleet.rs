@@ -127,6 +127,7 @@ pub(crate) enum TokenCommand {
 Examples:
   giga token create --role submitter --product demo --label 'nightly build'
   giga token create --role viewer > viewer.token
+  giga token create --role worker --product demo > worker.token
 
 With --product the token works in that product only (several with commas), else in all of them.")]
     Create {

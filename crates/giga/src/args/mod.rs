@@ -5,6 +5,7 @@
 mod demo;
 mod fleet;
 mod job;
+mod topic;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, RunArgs, TokenCommand, WorkArgs};
 pub(crate) use job::{ActArgs, EventsArgs, InitArgs, JobCommand, ListArgs, LogsArgs, SubmitArgs, WaitArgs};
+pub(crate) use topic::{EnqueueArgs, GateArgs, TopicArg, TopicCommand, TopicJobsArgs};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -109,6 +111,9 @@ Examples:
     /// Run, enrol, watch and retire the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
+    /// Plain jobs for handlers in other processes: watch, steer and feed their topics
+    #[command(subcommand)]
+    Topic(TopicCommand),
     /// Make and revoke the tokens of people and programs
     #[command(subcommand)]
     Token(TokenCommand),

@@ -63,7 +63,7 @@ pub(crate) async fn run(command: BenchCommand, settings: &Settings, output: &Out
     let BenchCommand::Dispatch(args) = command else {
         return Err(CliError::Usage("that is started by benchmarks and tests, not by people".to_owned()));
     };
-    server::allow_many_connections();
+    crate::serve::allow_many_connections();
     let size = if args.quick { Size::QUICK } else { Size::FULL };
     let wants = |part: &str| args.only.is_empty() || args.only.iter().any(|only| only == part);
     let database = match settings.bench_database(args.store.as_deref()) {

@@ -75,10 +75,3 @@ impl Coordinator {
         Ok(())
     }
 }
-
-/// As many open files as the system lets a process have: 2,000 connections need more than the usual thousand.
-pub(crate) fn allow_many_connections() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-}

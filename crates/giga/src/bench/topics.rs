@@ -57,7 +57,7 @@ impl Bench {
         let topics = self.coordinator.client.topics().await?;
         let listed = topics.json["topics"].as_array().cloned().unwrap_or_default();
         let topic = listed.into_iter().find(|topic| topic["name"] == TOPIC);
-        Ok(topic.and_then(|topic| topic["counts"][state].as_u64()).unwrap_or_default())
+        Ok(topic.and_then(|topic| topic["byState"][state].as_u64()).unwrap_or_default())
     }
 
     async fn workers(&self) -> Measured<u64> {

@@ -54,7 +54,7 @@ impl Tally {
 }
 
 pub(crate) async fn run(args: BenchWorkerArgs, settings: &Settings) -> Result<(), CliError> {
-    super::server::allow_many_connections();
+    crate::serve::allow_many_connections();
     let token = settings.token()?.ok_or_else(|| CliError::NoToken { places: settings.token_places() })?;
     let product = settings.product().map(|product| product.value).unwrap_or_default();
     let (url, secret) = (settings.url().value, token.secret.reveal().to_owned());

@@ -13,6 +13,7 @@ mod job;
 mod review;
 mod settings;
 mod token;
+mod topic;
 
 use clap::CommandFactory;
 
@@ -29,6 +30,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Job(command) => job::run(command, &context).await,
         Command::Review(args) => review::review(args, &context).await,
         Command::Factory(command) => factory::run(command, &context).await,
+        Command::Topic(command) => topic::run(command, &context).await,
         Command::Token(command) => token::run(command, &context).await,
         Command::Flags(command) => flags::run(command, &context).await,
         Command::Events(args) => fleet::events(args, &context).await,

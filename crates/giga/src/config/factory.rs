@@ -86,16 +86,16 @@ impl Settings {
     /// A broker that a factory can read by itself. One setting serves coordinator and factory, so the coordinator's other
     /// brokers count as none here, unless somebody asked this factory for them.
     pub(crate) fn factory_broker(&self) -> Result<Option<Setting<String>>, CliError> {
-        match self.get(Key::Broker) {
-            None => Ok(None),
-            Some(set) if ["nats://", "tls://"].iter().any(|scheme| set.value.starts_with(scheme)) => {
-                Ok(Some(set))
-            }
-            Some(Setting { origin: origin @ Origin::Flag(_), value }) => Err(CliError::Config(format!(
+        let Some(set) = self.get(Key::Broker) else { return Ok(None) };
+        if ["nats://", "tls://"].iter().any(|scheme| set.value.starts_with(scheme)) {
+            return Ok(Some(set));
+        }
+        match set {
+            Setting { origin: origin @ Origin::Flag(_), value } => Err(CliError::Config(format!(
                 "{origin}: `{}` is no broker that a factory can read; it takes nats://HOST or tls://HOST",
                 mask_url(&value)
             ))),
-            Some(_) => Ok(None),
+            _ => Ok(None),
         }
     }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_ports::StoreError;
 use giga_server::ServerOptions;
@@ -58,6 +59,7 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
     let factories = LocalFactories::none();
     signals::cancel_on_signal(shutdown.clone(), factories.clone().leave_at_once())?;
 
+    allow_many_connections();
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
     let coordinator = tokio::select! {
@@ -109,6 +111,13 @@ async fn serve_until(
     server.await
 }
 
+/// As many open files as the system lets a process have: a thousand is soon used up by streams.
+pub(crate) fn allow_many_connections() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
 async fn listen(wanted: Setting<String>) -> Result<(TcpListener, SocketAddr), CliError> {
     let bound = async {
         let listener = TcpListener::bind(&wanted.value).await?;
@@ -141,12 +150,16 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 
 /// A coordinator on this store and broker, with logs and artifacts in the folder.
 pub(crate) async fn start(store: &str, broker: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
-    let broker = giga_broker::open(broker).await.map_err(|error| {
-        let message = format!("cannot use the broker {}: {error}", mask_url(broker));
-        CliError::failed_but(message, "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST")
-    })?;
+    let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
+    let broker = if broker == Settings::EMBEDDED_BROKER {
+        Arc::new(Embedded::with_clock(clock.clone()))
+    } else {
+        giga_broker::open(broker).await.map_err(|error| {
+            let message = format!("cannot use the broker {}: {error}", mask_url(broker));
+            CliError::failed_but(message, "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST")
+        })?
+    };
     let started = async {
-        let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
         let stores = giga_store::open(store, clock.clone(), Tuning::default()).await?;
         let logs = Arc::new(FolderLogs::new(data.join("logs")));
         let artifacts = ObjectArtifacts::folder(&data.join("artifacts")).map_err(StoreError::broken)?;

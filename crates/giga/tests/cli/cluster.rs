@@ -154,7 +154,7 @@ impl Given {
 async fn count(client: &Client, state: &str) -> Option<u64> {
     let topics = client.topics().await.ok()?.json;
     let topic = topics["topics"].as_array()?.iter().find(|topic| topic["name"] == TOPIC)?.clone();
-    topic["counts"][state].as_u64()
+    topic["byState"][state].as_u64()
 }
 
 async fn until(what: &str, is: impl AsyncFn() -> bool) -> Duration {
@@ -240,7 +240,7 @@ async fn everything_is_killed_in_the_middle_and_nothing_is_lost() {
     ];
     let admin = nodes[0].client();
     for (flag, value) in [("lease_ms", 3_000), ("topic_lease_ms", 3_000), ("pickup_ms", 2_000)] {
-        admin.set_flag(flag, &json!(value)).await.unwrap();
+        admin.set_flag(flag, json!(value)).await.unwrap();
     }
     let mut hands: Vec<Hand> = (0..4).map(|n| Hand::worker(&nodes[n % 2], &format!("w{n}"))).collect();
     for n in 0..4 {

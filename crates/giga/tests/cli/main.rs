@@ -15,6 +15,8 @@ mod inbox;
 mod life;
 mod manifests;
 mod mask;
+mod python;
 mod start_stop;
 mod streams;
+mod topics;
 mod world;

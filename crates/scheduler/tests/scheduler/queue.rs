@@ -82,7 +82,10 @@ fn whoever_makes_offers_leaves_alone_what_is_on_offer() {
     };
     assert_eq!(chosen(&queue, NOW), [job_id(2)]);
     assert_eq!(queue.next_change(), Some(after(minutes(1))));
-    assert_eq!(queue.on_offer().map(|(to, job)| (to.as_str(), job.id)).collect::<Vec<_>>(), [("mac-1", job_id(1))]);
+    assert_eq!(
+        queue.on_offer().map(|(to, job)| (to.as_str(), job.id)).collect::<Vec<_>>(),
+        [("mac-1", job_id(1))]
+    );
     queue.settle(after(minutes(1)));
     assert_eq!(queue.on_offer().count() + queue.offered_to(&factory_id("mac-1")).count(), 0);
     assert_eq!(chosen(&queue, after(minutes(1))), [job_id(1), job_id(2)]);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use giga_domain::FeedPos;
-use giga_domain::token::Role;
+use giga_domain::token::{Role, Secret};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -47,15 +48,17 @@ pub(super) struct Welcome {
     head: watch::Receiver<FeedPos>,
     ask_at: Instant,
     moved: bool,
+    asked: Option<JoinHandle<bool>>,
 }
 
 impl Welcome {
     /// To be made before the token is first looked at.
     pub(super) fn new(app: &App, head: watch::Receiver<FeedPos>, caller: Caller) -> Self {
-        Self { app: app.clone(), caller, head, ask_at: Instant::now() + SELDOM, moved: false }
+        Self { app: app.clone(), caller, head, ask_at: Instant::now() + SELDOM, moved: false, asked: None }
     }
 
-    /// Returns when the token has come to its end. Nothing is lost where the call is given up.
+    /// Returns when the token has come to its end. Nothing is lost where the call is given up: a question that was begun
+    /// goes on with the next call, so that a busy stream cannot put it off for ever.
     pub(super) async fn is_over(&mut self) -> Status {
         loop {
             tokio::select! {
@@ -66,15 +69,30 @@ impl Welcome {
                     self.moved = true;
                     self.ask_at = Instant::now() + REMEMBERED.min(self.app.options.look_every);
                 }
-                () = tokio::time::sleep_until(self.ask_at) => {
+                () = tokio::time::sleep_until(self.ask_at), if self.asked.is_none() => {
                     self.moved = false;
                     self.ask_at = Instant::now() + SELDOM;
-                    // A store that cannot be reached just now is no reason to send a worker away.
-                    if let Ok(None) = self.app.coordinator.authenticate(&self.caller.secret).await {
+                    self.asked = Some(ask(self.app.clone(), self.caller.secret.clone()));
+                }
+                is_live = answered(&mut self.asked) => {
+                    self.asked = None;
+                    if !is_live {
                         return Problem::unauthenticated("the token is unknown, revoked or expired").into();
                     }
                 }
             }
         }
+    }
+}
+
+fn ask(app: App, secret: Secret) -> JoinHandle<bool> {
+    // A store that cannot be reached just now is no reason to send a worker away.
+    tokio::spawn(async move { !matches!(app.coordinator.authenticate(&secret).await, Ok(None)) })
+}
+
+async fn answered(asked: &mut Option<JoinHandle<bool>>) -> bool {
+    match asked {
+        Some(asked) => asked.await.unwrap_or(true),
+        None => std::future::pending().await,
     }
 }

@@ -92,8 +92,9 @@ impl Connected {
     /// Until this returns, the grant goes back where the call is given up.
     async fn message(&self, grant: Grant) -> Result<Event, Status> {
         let answer = claim_answer(&self.app, grant.job()).await?;
-        let claim = serde_json::to_vec(&answer)
-            .map_err(|error| Status::from(Problem::internal(&format!("a grant cannot be written: {error}"))))?;
+        let claim = serde_json::to_vec(&answer).map_err(|error| {
+            Status::from(Problem::internal(&format!("a grant cannot be written: {error}")))
+        })?;
         grant.delivered();
         Ok(Event::Grant(v1::Grant { claim }))
     }

@@ -44,15 +44,12 @@ async fn with_remedy(response: Response) -> Response {
     let too_large = Status::from_header_map(response.headers()).filter(|status| {
         status.code() == Grpc::OutOfRange && status.message().contains("message length too large")
     });
-    match too_large {
-        None => response,
-        Some(_) => {
-            let most = giga_domain::limits::TOPIC_REQUEST_BYTES;
-            let text =
-                format!("the message is larger than {most} bytes, the most that one call takes; send fewer");
-            Status::resource_exhausted(text).into_http::<axum::body::Body>().into_response()
-        }
+    if too_large.is_none() {
+        return response;
     }
+    let most = giga_domain::limits::TOPIC_REQUEST_BYTES;
+    let text = format!("the message is larger than {most} bytes, the most that one call takes; send fewer");
+    Status::resource_exhausted(text).into_http::<axum::body::Body>().into_response()
 }
 
 /// A bug in a call costs that call and nothing else.

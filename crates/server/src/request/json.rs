@@ -117,7 +117,7 @@ mod tests {
     fn an_unknown_field_is_named_with_what_was_meant() {
         assert_eq!(
             refused::<ClaimRequest>(r#"{"facotryId":"f","requestId":"r"}"#),
-            "facotryId: unknown field; did you mean `factoryId`? The fields are factoryId, requestId"
+            "facotryId: unknown field; did you mean `factoryId`? The fields are factoryId, requestId, jobIds, max"
         );
         assert_eq!(
             refused::<PatchRequest>(r#"{"leaseEpoch":1,"checkpoint":{"bogus":1}}"#),

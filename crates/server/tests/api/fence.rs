@@ -34,7 +34,7 @@ fn holder_routes() -> Vec<&'static Route> {
     let unfenced: Vec<_> = writing.filter(|op| !fenced.iter().any(|r| r.operation == *op)).collect();
     assert_eq!(
         unfenced,
-        ["claimJob", "acceptJob", "claimMerge", "settleMerge", "heartbeat"],
+        ["claimJob", "listCandidates", "acceptJob", "claimMerge", "settleMerge", "heartbeat"],
         "every other write of a factory names an epoch; an order to merge has its attempt"
     );
     fenced

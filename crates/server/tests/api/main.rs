@@ -3,9 +3,12 @@
 
 mod artifacts;
 mod client;
+mod delivery;
 mod document;
 mod errors;
 mod fence;
+mod fleet_grpc;
+mod grpc;
 mod health;
 mod jobs;
 mod limits;
@@ -18,5 +21,6 @@ mod products;
 mod streams;
 mod submit;
 mod tokens;
+mod topics;
 mod walk;
 mod world;

@@ -153,7 +153,7 @@ async fn bodies() {
     let holder: [(&str, Value, &str); 10] = [
         ("/api/fleet/claim", json!({"factoryId": "f-1"}), "requestId: it is missing"),
         ("/api/fleet/claim", json!({"factoryId": "f-1", "requestId": "a b"}), "requestId: request id"),
-        ("/api/fleet/claim", json!({"factoryId": "f-1", "requestId": "r", "max": 3}), "max: unknown field"),
+        ("/api/fleet/claim", json!({"factoryId": "f-1", "requestId": "r", "most": 3}), "most: unknown field"),
         ("/api/fleet/claim", json!([]), "body: it must be an object"),
         ("/api/fleet/claim", json!(null), "body: "),
         (
@@ -210,7 +210,7 @@ async fn bodies() {
         ),
         (Method::POST, "/api/fleet/factories/prune", json!({"idle": "0s"}), "idle: it must be at least 1s"),
         (Method::POST, "/api/fleet/factories/prune", json!({}), "idle: it is missing"),
-        (Method::POST, "/api/fleet/tokens", json!({"role": "root"}), "role: `root` is none of viewer"),
+        (Method::POST, "/api/fleet/tokens", json!({"role": "root"}), "role: `root` is none of worker"),
         (Method::POST, "/api/fleet/tokens", json!({"role": "viewer", "label": "a\nb"}), "label: "),
         (
             Method::PUT,

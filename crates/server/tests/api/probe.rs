@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use giga_domain::factory::Advertised;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
-    Actor, Artifact, ArtifactId, Event, EventSeq, Factory, FactoryId, FactoryState, FeedPos, Job, JobId,
-    ProductId, RequestId, Run, Timestamp, TokenId,
+    Actor, Artifact, ArtifactId, DispatchSeq, Event, EventSeq, Factory, FactoryId, FactoryState, FeedPos,
+    Job, JobId, Leadership, NewEvent, NodeId, Offer, ProductId, RequestId, Run, Term, Timestamp, TokenId,
 };
 use giga_ports::store::{
-    ArtifactPut, Claim, Claimed, HolderWrite, JobFilter, JobText, NewFactory, NewJob, PutArtifact,
-    QueueState, Reaped, SettleMerge, SteerWrite, StoreStats, Submitted,
+    ArtifactPut, Claim, Claimed, Divergence, HolderWrite, JobFilter, JobText, NewFactory, NewJob, NewOffer,
+    PutArtifact, QueueState, Reaped, SettleMerge, SteerWrite, StoreStats, Submitted, Waiting,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
@@ -146,6 +146,12 @@ impl StoreReads for Probe {
     async fn tokens(&self) -> Result<Vec<TokenRecord>> {
         self.inner.read().tokens().await
     }
+    async fn outbox(&self, limit: usize) -> Result<Vec<Waiting>> {
+        self.inner.read().outbox(limit).await
+    }
+    async fn leader(&self) -> Result<Option<Leadership>> {
+        self.inner.read().leader().await
+    }
     async fn flags(&self) -> Result<Vec<(String, Value)>> {
         self.feel().await?;
         self.inner.read().flags().await
@@ -232,7 +238,25 @@ impl Store for Probe {
     async fn revoke_token(&self, token: TokenId, actor: Actor) -> Result<()> {
         self.inner.revoke_token(token, actor).await
     }
-    async fn set_flag(&self, name: &'static str, value: Value, actor: Actor) -> Result<()> {
+    async fn set_flag(&self, name: String, value: Value, actor: Actor) -> Result<()> {
         self.inner.set_flag(name, value, actor).await
+    }
+    async fn lead(&self, node: NodeId, lease: Duration) -> Result<Leadership> {
+        self.inner.lead(node, lease).await
+    }
+    async fn step_down(&self, node: NodeId, term: Term) -> Result<()> {
+        self.inner.step_down(node, term).await
+    }
+    async fn offer(&self, term: Term, chosen: Vec<NewOffer>, pickup: Duration) -> Result<Vec<Option<Offer>>> {
+        self.inner.offer(term, chosen, pickup).await
+    }
+    async fn sent(&self, offers: Vec<(JobId, DispatchSeq)>) -> Result<()> {
+        self.inner.sent(offers).await
+    }
+    async fn diverged(&self, divergences: Vec<Divergence>) -> Result<()> {
+        self.inner.diverged(divergences).await
+    }
+    async fn note(&self, event: NewEvent, actor: Actor) -> Result<()> {
+        self.inner.note(event, actor).await
     }
 }

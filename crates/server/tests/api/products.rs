@@ -78,7 +78,8 @@ async fn lists_and_feeds_show_the_tokens_products_only() {
     world.factory("f-beta", &["beta"]).await;
     world.factory("f-both", &["alpha", "beta"]).await;
     world.factory("f-any", &[]).await;
-    world.submit("alpha", "name: a").await;
+    // Less urgent, so that the factory for both takes one of the other product.
+    world.submit("alpha", "name: a\npriority: low").await;
     world.submit("beta", "name: b").await;
     let held = world.building("beta", "f-both", "b-held").await;
     let viewer = world.token(Role::Viewer, &["alpha"]).await;
@@ -180,7 +181,7 @@ async fn a_drain_can_be_undone() {
     let beat = json!({"factoryId": "f-1", "capabilities": ["os:linux"], "seatLimit": 8});
     let beat =
         world.post("/api/fleet/factories/heartbeat").token(&factory).json(beat).gives(200).await.json();
-    assert_eq!((&beat["directives"], &beat["delivery"]), (&json!(["drain"]), &json!("poll")));
+    assert_eq!((&beat["directives"], &beat["delivery"]), (&json!(["drain"]), &json!("stream")));
     assert_eq!(drain(json!({"undo": true})).gives(200).await.json()["state"], "active");
     claim().gives(200).await;
 }

@@ -22,10 +22,11 @@ enum Who {
     Factory,
 }
 
-const CALLERS: [Who; 9] = [
+const CALLERS: [Who; 10] = [
     Who::Nobody,
     Who::Garbage,
     Who::Revoked,
+    Who::User(Role::Worker),
     Who::User(Role::Viewer),
     Who::User(Role::Submitter),
     Who::User(Role::Operator),
@@ -52,6 +53,8 @@ struct Things {
     merging: String,
     artifact: String,
     other_token_id: String,
+    /// Dead, in the topic `mail`.
+    topic_job: String,
 }
 
 impl Things {
@@ -69,10 +72,12 @@ impl Things {
         let products = vec![product.parse().unwrap()];
         let issued =
             world.coordinator.issue_token(Role::Viewer, products, String::new(), crate::world::actor());
+        let topic_job = world.dead_topic_job(product, "mail").await.to_string();
         Self {
             product,
             factory,
             token,
+            topic_job,
             held: held.id.to_string(),
             held_epoch: held.epoch.0,
             review: review.id.to_string(),
@@ -97,10 +102,12 @@ struct Sample {
 /// A route that is not known here has no test of its auth rule, which fails the walk.
 fn sample(route: &Route, things: &Things) -> Sample {
     let Things { product, factory, held, held_epoch, review, merging, artifact, other_token_id, .. } = things;
+    let topic_job = things.topic_job.as_str();
     let epoch = json!({ "leaseEpoch": held_epoch });
     let query = match route.operation {
         "appendLog" => format!("?leaseEpoch={held_epoch}&offset=0"),
         "putArtifact" => format!("?leaseEpoch={held_epoch}&name=new.txt"),
+        "listCandidates" => format!("?factoryId={factory}"),
         _ => String::new(),
     };
     let (id, body, success) = match route.operation {
@@ -145,23 +152,34 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "issueToken" => ("", Some(json!({"role": "viewer", "products": [product]})), 201),
         "revokeToken" => (other_token_id.as_str(), None, 204),
         "listJobs" | "listEvents" | "streamEvents" | "listFactories" | "listFlags" | "listTokens"
-        | "fleetMetrics" | "queueState" | "listAlerts" | "openapi" | "livez" | "readyz" | "prometheus" => {
-            ("", None, 200)
-        }
+        | "fleetMetrics" | "queueState" | "listAlerts" | "shadow" | "listCandidates" | "openapi"
+        | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
+        | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" => ("", None, 200),
+        "enqueueTopicJobs" => ("", Some(json!({"payload": {"to": "ana"}})), 201),
+        "getTopicJob" => (topic_job, None, 200),
+        "retryDeadTopicJobs" => ("", Some(json!({"jobs": [topic_job]})), 200),
         unknown => panic!("{unknown} is not in the walk: say how it is called and what it answers"),
     };
     let other = match (route.operation, route.scope) {
         // The body names another factory, or more products than the caller has.
-        ("claimJob" | "claimMerge" | "heartbeat" | "enrollFactory" | "issueToken", _) => 403,
+        ("claimJob" | "listCandidates" | "claimMerge" | "heartbeat" | "enrollFactory" | "issueToken", _) => {
+            403
+        }
         ("acceptJob", _) => 409,
         ("revokeToken", _) | (_, Scope::Job | Scope::Factory | Scope::Own) => 404,
         // The list is cut to what the caller may see.
         ("listTokens", _) | (_, Scope::Nothing) => success,
         (_, Scope::Product | Scope::Products | Scope::Within | Scope::Fleet) => 403,
     };
-    let path =
-        route.path.replace("{id}", id).replace("{action}", "cancel").replace("{name}", "strict") + &query;
-    let by_header = body.is_none() && route.scope == Scope::Products;
+    let about_topics = route.path.contains("/topic");
+    let name = if about_topics { "mail" } else { "strict" };
+    let path = route.path.replace("{id}", id).replace("{action}", "cancel").replace("{name}", name) + &query;
+    let by_header = match route.scope {
+        Scope::Products => body.is_none(),
+        // The topic's name is in the path, its product in the header.
+        Scope::Product => about_topics,
+        _ => false,
+    };
     Sample { path, body, success, other, by_header }
 }
 

@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use giga_blobs::{FolderLogs, ObjectArtifacts};
-use giga_coordinator::{Coordinator, Options, Ports, SubmitRequest};
+use giga_broker::Embedded;
+use giga_coordinator::{Coordinator, NewTopicWork, OpenStream, Options, Ports, SubmitRequest};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::parse_markdown;
 use giga_domain::token::Role;
+use giga_domain::topic::{DEFAULT_RETRY, Outcome};
 use giga_domain::{
-    Actor, CapabilitySet, Event, FactoryId, FeedPos, Holder, HolderAction, Job, JobId, ProductId, RunReport,
+    Actor, CapabilitySet, Event, FactoryId, FeedPos, Holder, HolderAction, Job, JobId, Priority, ProductId,
+    RunReport, TopicName, WorkerId,
 };
 use giga_ports::Store;
+use giga_ports::topics::Settle;
 use giga_server::{ServerOptions, serve};
-use giga_store::{BatchStore, MemoryBackend, Tuning};
+use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
 use giga_testkit::{ManualClock, SeededRandomness};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -58,6 +62,8 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let ports = Ports {
             store: store.clone(),
+            topics: Arc::new(MemoryTopics::new(clock.clone())),
+            broker: Arc::new(Embedded::new()),
             clock: clock.clone(),
             random,
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
@@ -105,6 +111,28 @@ impl World {
         };
         self.coordinator.heartbeat(id, advertised).await.unwrap();
         secret.reveal().to_owned()
+    }
+
+    /// Enqueued, sent to a worker, and failed for good.
+    pub(crate) async fn dead_topic_job(&self, product: &str, topic: &str) -> JobId {
+        let product: ProductId = product.parse().unwrap();
+        let (topic, worker) = (topic.parse::<TopicName>().unwrap(), "w-dead".parse::<WorkerId>().unwrap());
+        let work = NewTopicWork {
+            topic: topic.clone(),
+            priority: Priority::Normal,
+            payload: b"{}".to_vec(),
+            idempotency_key: None,
+            run_at: None,
+            retry: DEFAULT_RETRY,
+        };
+        let enqueued = self.coordinator.enqueue_topic_jobs(&product, vec![work]).await.unwrap();
+        let open = OpenStream { product, topics: vec![topic], worker: worker.clone(), max_in_flight: 1 };
+        let mut stream = self.coordinator.open_worker_stream(open).unwrap();
+        let dealt = stream.next(1, 1).await.unwrap().remove(0);
+        let outcome = Outcome::Failure { error: "no such address".to_owned(), retryable: false };
+        let result = Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome };
+        self.coordinator.report_topic_jobs(None, &worker, vec![result]).await.unwrap();
+        enqueued[0].id()
     }
 
     pub(crate) async fn submit(&self, product: &str, front_matter: &str) -> Job {

@@ -7,24 +7,23 @@ use std::time::Duration;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_ports::StoreError;
 use giga_store::{BatchStore, Tuning};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::nap;
 use crate::gate::Node;
 use crate::ports::{NoBlobs, NodeBackend, NodeBroker, NodeStore, NodeTopics};
 use crate::prng::{Prng, SeededRandomness};
-use crate::world::{Address, World};
+use crate::world::{Address, Life, World};
 
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     pub world: Arc<World>,
     pub slot: usize,
     pub prng: Prng,
 }
 
 impl Cluster {
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         loop {
             let node = self.world.gate.new_node();
             let Ok(coordinator) = self.start(node).await else {
@@ -33,17 +32,16 @@ impl Cluster {
                 continue;
             };
             self.world.trace.note(|| format!("n{} starts in place {}", node.0, self.slot));
-            let (life, alive) = watch::channel(());
-            self.world.set_address(
-                self.slot,
-                Some(Address { node, coordinator: coordinator.clone(), alive }),
-            );
+            let life = Arc::new(Life::default());
+            let address = Address { coordinator: coordinator.clone(), life: life.clone() };
+            self.world.set_address(self.slot, Some(address));
             let steps = self.steps(&coordinator);
             self.until_killed(node).await;
             self.world.trace.note(|| format!("n{} is killed", node.0));
             self.world.gate.kill(node);
             self.world.set_address(self.slot, None);
-            drop((steps, life));
+            drop(steps);
+            life.end();
             nap(&mut self.prng, 50, 2_500).await;
         }
     }
@@ -105,7 +103,7 @@ impl Cluster {
             let _ = one.unblock_once().await;
         });
         let scenario = self.world.scenario.clone();
-        self.repeat(&mut steps, coordinator, 40, 250, |one| async move {
+        self.repeat(&mut steps, coordinator, 80, 350, |one| async move {
             let _ = one.refresh_once().await;
         });
         let lead = scenario.lead_lease.as_millis() as u64;
@@ -138,8 +136,8 @@ impl Cluster {
         self.repeat(steps, coordinator, 150, 500, |one| async move {
             let _ = one.topic_promote_once().await;
         });
-        // Stands for the hints of the others and for the timer behind them.
-        self.repeat(steps, coordinator, 200, 900, |one| async move { one.look_at_topics() });
+        // The timer behind the hints, which may be lost.
+        self.repeat(steps, coordinator, 600, 2_500, |one| async move { one.look_at_topics() });
     }
 
     fn repeat<Fut>(

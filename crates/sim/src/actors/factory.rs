@@ -15,7 +15,7 @@ use crate::scenario::FactoryPlan;
 use crate::world::World;
 
 #[derive(Debug)]
-pub struct Host {
+pub(crate) struct Host {
     pub world: Arc<World>,
     pub plan: FactoryPlan,
     pub prng: Prng,
@@ -23,10 +23,10 @@ pub struct Host {
 
 /// What the factory was last told.
 #[derive(Debug, Clone)]
-pub struct Mode(Arc<Mutex<Delivery>>);
+pub(crate) struct Mode(Arc<Mutex<Delivery>>);
 
 impl Mode {
-    pub fn get(&self) -> Delivery {
+    pub(crate) fn get(&self) -> Delivery {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -36,18 +36,16 @@ impl Mode {
 }
 
 impl Host {
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let mut lives = 0;
         loop {
             lives += 1;
             let mode = Mode(Arc::new(Mutex::new(self.plan.delivery)));
             // Dropped at the end of this life, with everything that was begun in it.
             let mut life = JoinSet::new();
-            let part =
-                Self { world: self.world.clone(), plan: self.plan.clone(), prng: self.prng.fork() };
+            let part = Self { world: self.world.clone(), plan: self.plan.clone(), prng: self.prng.fork() };
             life.spawn(part.heartbeats(mode.clone()));
-            let intake =
-                Intake::new(self.world.clone(), self.plan.clone(), mode, lives, self.prng.fork());
+            let intake = Intake::new(self.world.clone(), self.plan.clone(), mode, lives, self.prng.fork());
             life.spawn(intake.run());
             loop {
                 nap(&mut self.prng, 400, 1_500).await;

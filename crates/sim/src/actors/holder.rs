@@ -4,16 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_domain::{
-    Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RunReport,
-};
+use giga_domain::{Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RunReport};
 
 use super::nap;
 use crate::prng::Prng;
 use crate::world::{Trouble, World};
 
 #[derive(Debug)]
-pub struct Holding {
+pub(crate) struct Holding {
     world: Arc<World>,
     job: JobId,
     holder: Holder,
@@ -21,11 +19,11 @@ pub struct Holding {
 }
 
 impl Holding {
-    pub fn new(world: Arc<World>, factory: FactoryId, job: &Job, prng: Prng) -> Self {
+    pub(crate) fn new(world: Arc<World>, factory: FactoryId, job: &Job, prng: Prng) -> Self {
         Self { world, job: job.id, holder: Holder { factory, epoch: job.epoch }, prng }
     }
 
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         self.sleep_like_a_zombie().await;
         if !self.say(vec![HolderAction::Start]).await {
             return;

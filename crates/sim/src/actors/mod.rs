@@ -10,12 +10,12 @@ mod session;
 mod submitter;
 mod topics;
 
-pub use coordinator::Cluster;
-pub use factory::Host;
-pub use operator::Operator;
-pub use reader::Reader;
-pub use submitter::Submitter;
-pub use topics::{Producer, Worker};
+pub(crate) use coordinator::Cluster;
+pub(crate) use factory::Host;
+pub(crate) use operator::Operator;
+pub(crate) use reader::Reader;
+pub(crate) use submitter::Submitter;
+pub(crate) use topics::{Producer, Worker};
 
 use std::time::Duration;
 

@@ -10,13 +10,13 @@ use crate::prng::Prng;
 use crate::world::World;
 
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Reader {
     pub world: Arc<World>,
     pub prng: Prng,
 }
 
 impl Reader {
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let mut cursor = FeedPos::ZERO;
         loop {
             let limit = self.prng.between(1, 40) as usize;

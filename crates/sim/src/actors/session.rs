@@ -8,7 +8,6 @@ use std::time::Duration;
 use giga_coordinator::{Accept, StreamEvent};
 use giga_domain::{Delivery, Epoch, Job, JobId, Offer, RequestId};
 use giga_ports::Broker;
-use giga_ports::broker::Offers;
 use tokio::task::JoinSet;
 
 use super::factory::Mode;
@@ -21,7 +20,7 @@ use crate::world::{Address, Trouble, World};
 /// How often a waiting factory looks whether it should work another way.
 const LOOK: Duration = Duration::from_millis(250);
 
-pub struct Intake {
+pub(crate) struct Intake {
     world: Arc<World>,
     plan: FactoryPlan,
     mode: Mode,
@@ -34,12 +33,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    pub fn new(world: Arc<World>, plan: FactoryPlan, mode: Mode, life: u32, prng: Prng) -> Self {
+    pub(crate) fn new(world: Arc<World>, plan: FactoryPlan, mode: Mode, life: u32, prng: Prng) -> Self {
         let (held, begun) = (JoinSet::new(), BTreeSet::new());
         Self { world, plan, mode, life, requests: 0, prng, held, begun }
     }
 
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         loop {
             match self.mode.get() {
                 Delivery::Poll | Delivery::Shadow => self.poll().await,
@@ -112,10 +111,7 @@ impl Intake {
     }
 
     /// Asks again under the same name while nobody answers, and gives up after a while.
-    async fn insist<T, Fut>(
-        &mut self,
-        ask: impl Fn(Arc<giga_coordinator::Coordinator>) -> Fut,
-    ) -> Option<T>
+    async fn insist<T, Fut>(&mut self, ask: impl Fn(Arc<giga_coordinator::Coordinator>) -> Fut) -> Option<T>
     where
         Fut: Future<Output = Result<T, giga_coordinator::Error>>,
     {
@@ -130,7 +126,7 @@ impl Intake {
     }
 
     async fn follow_stream(&mut self) {
-        let Some(Address { coordinator, mut alive, .. }) = self.world.some_address(&mut self.prng) else {
+        let Some(Address { coordinator, life, .. }) = self.world.some_address(&mut self.prng) else {
             return nap(&mut self.prng, 100, 300).await;
         };
         let Ok(mut stream) = coordinator.open_factory_stream(self.plan.id.clone()) else {
@@ -142,7 +138,7 @@ impl Intake {
             while self.held.try_join_next().is_some() {}
             let event = tokio::select! {
                 biased;
-                _ = alive.changed() => return,
+                () = life.ended() => return,
                 event = tokio::time::timeout(LOOK, stream.next()) => event,
             };
             let rates = self.world.rates();
@@ -158,10 +154,9 @@ impl Intake {
                         self.begin(&job);
                     }
                 }
-                Ok(Some(StreamEvent::News)) => {}
                 Ok(None) => return nap(&mut self.prng, 20, 200).await,
                 Err(_) if self.prng.chance(rates.stream_cut) => return,
-                Err(_) => {}
+                Ok(Some(StreamEvent::News)) | Err(_) => {}
             }
         }
     }

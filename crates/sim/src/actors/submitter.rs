@@ -2,10 +2,12 @@
 //! at times repeats one that was.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use giga_coordinator::{Coordinator, SubmitAnswer, SubmitRequest};
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{Actor, JobId};
+use giga_ports::Clock;
 
 use super::nap;
 use crate::history::Record;
@@ -14,13 +16,13 @@ use crate::scenario::{CAPABILITIES, NOBODY_HAS};
 use crate::world::{Trouble, World};
 
 #[derive(Debug)]
-pub struct Submitter {
+pub(crate) struct Submitter {
     pub world: Arc<World>,
     pub prng: Prng,
 }
 
 impl Submitter {
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let jobs = self.world.scenario.jobs;
         let pace = self.world.scenario.storm.as_millis() as u64 * 2 / 3 / jobs.max(1) as u64;
         let mut known = Vec::new();
@@ -45,7 +47,10 @@ impl Submitter {
         } else {
             CAPABILITIES.into_iter().filter(|_| self.prng.chance(250)).collect()
         };
-        lines.push(format!("capabilities: [{}]", wanted.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ")));
+        lines.push(format!(
+            "capabilities: [{}]",
+            wanted.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ")
+        ));
         lines.push(format!("priority: {}", self.prng.pick(&["critical", "high", "normal", "low"])));
         lines.push(format!("retry: {{max: {}, backoff: 1s}}", self.prng.between(1, 6)));
         lines.push(format!("ship: {}", if self.prng.chance(700) { "auto" } else { "manual" }));
@@ -54,6 +59,10 @@ impl Submitter {
         }
         if self.prng.chance(150) {
             lines.push("concurrency: {key: \"repo:hello\", limit: 1}".to_owned());
+        }
+        if self.prng.chance(80) {
+            let later = Duration::from_millis(self.prng.between(0, 3_000));
+            lines.push(format!("runAt: {}", self.world.clock.now().plus(later)));
         }
         if !known.is_empty() && self.prng.chance(150) {
             lines.push(format!("deps: [{}]", self.prng.pick(known)));

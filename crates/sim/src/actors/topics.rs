@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use giga_coordinator::{Dealt, NewTopicWork, OpenStream};
 use giga_domain::job::RetryPolicy;
 use giga_domain::topic::{Outcome, TopicState};
 use giga_domain::{Epoch, JobId, Priority, ProductId, TopicName, WorkerId};
-use giga_ports::TopicStore;
 use giga_ports::topics::Settle;
+use giga_ports::{Clock, TopicStore};
 use tokio::task::JoinSet;
 
 use super::nap;
@@ -17,33 +18,34 @@ use crate::history::Record;
 use crate::prng::Prng;
 use crate::world::{Address, Trouble, World};
 
-fn product() -> ProductId {
+pub(super) fn product() -> ProductId {
     "demo".parse().expect("four letters make a product id")
 }
 
-fn topics() -> Vec<TopicName> {
+pub(super) fn topics() -> Vec<TopicName> {
     ["mail", "thumbnails"].map(|name| name.parse().expect("letters make a topic")).to_vec()
 }
 
 #[derive(Debug)]
-pub struct Producer {
+pub(crate) struct Producer {
     pub world: Arc<World>,
     pub prng: Prng,
 }
 
 impl Producer {
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let jobs = self.world.scenario.topic_jobs;
         let pace = self.world.scenario.storm.as_millis() as u64 * 2 / 3 / jobs.max(1) as u64;
         for number in 0..jobs {
             nap(&mut self.prng, 0, pace).await;
             let key = self.prng.chance(600).then(|| format!("topic-key-{number}"));
+            let later = Duration::from_millis(self.prng.between(0, 2_000));
             let work = NewTopicWork {
                 topic: self.prng.pick(&topics()).clone(),
                 priority: *self.prng.pick(&Priority::ALL),
                 payload: number.to_string().into_bytes(),
                 idempotency_key: key.clone(),
-                run_at: None,
+                run_at: self.prng.chance(200).then(|| self.world.clock.now().plus(later)),
                 retry: RetryPolicy { max: 6, backoff_ms: self.prng.between(100, 800) },
             };
             let again = 1 + u64::from(key.is_some()) * self.prng.below(2);
@@ -72,7 +74,7 @@ impl Producer {
 }
 
 #[derive(Debug)]
-pub struct Worker {
+pub(crate) struct Worker {
     pub world: Arc<World>,
     pub number: usize,
     pub prng: Prng,
@@ -82,7 +84,7 @@ pub struct Worker {
 type InHand = Arc<Mutex<BTreeMap<JobId, Epoch>>>;
 
 impl Worker {
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let mut sessions = 0;
         loop {
             sessions += 1;
@@ -96,7 +98,7 @@ impl Worker {
 
     /// One stream, until it ends. What is in hand then is dropped, as by a process that dies.
     async fn serve(&mut self, name: WorkerId) {
-        let Some(Address { coordinator, mut alive, .. }) = self.world.some_address(&mut self.prng) else {
+        let Some(Address { coordinator, life, .. }) = self.world.some_address(&mut self.prng) else {
             return;
         };
         let most = self.prng.between(1, 4) as u32;
@@ -114,8 +116,8 @@ impl Worker {
             let limit = self.prng.between(400, 1_500);
             let dealt = tokio::select! {
                 biased;
-                _ = alive.changed() => return,
-                dealt = tokio::time::timeout(std::time::Duration::from_millis(limit), stream.next(2, 1 << 20)) => dealt,
+                () = life.ended() => return,
+                dealt = tokio::time::timeout(Duration::from_millis(limit), stream.next(2, 1 << 20)) => dealt,
             };
             match dealt {
                 Ok(Some(dealt)) => {
@@ -123,10 +125,7 @@ impl Worker {
                     let running = self.still_held(&name, &received).await;
                     self.world.history.add(Record::InFlight { worker: name.clone(), running });
                     for Dealt { job, .. } in dealt {
-                        in_hand
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .insert(job.id, job.epoch);
+                        in_hand.lock().unwrap_or_else(PoisonError::into_inner).insert(job.id, job.epoch);
                         let handler = Handler {
                             world: self.world.clone(),
                             worker: name.clone(),

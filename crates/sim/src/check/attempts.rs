@@ -21,7 +21,8 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
             Word::Release => ending == EventKind::Released,
         };
         if !as_said {
-            let text = format!("{word:?} of epoch {epoch} of {} was accepted and recorded as {ending}", after.id);
+            let text =
+                format!("{word:?} of epoch {epoch} of {} was accepted and recorded as {ending}", after.id);
             found.add(Promise::AttemptsCounted, text);
         }
     }
@@ -35,7 +36,8 @@ fn counted(job: &Job, events: &[&Event], found: &mut Findings) {
             EventKind::Failed if event.from.is_some_and(is_held) => used += 1,
             EventKind::Requeued => used = 0,
             EventKind::DeadLettered if used <= job.spec.retry.max => {
-                let text = format!("{} was given up after {used} attempts of {}", job.id, job.spec.retry.max + 1);
+                let text =
+                    format!("{} was given up after {used} attempts of {}", job.id, job.spec.retry.max + 1);
                 found.add(Promise::AttemptsCounted, text);
             }
             _ => {}

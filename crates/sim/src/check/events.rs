@@ -16,7 +16,11 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
         match jobs.get(&job) {
             None => found.add(Promise::Durable, format!("{job} has a history and is not there")),
             Some(row) if Some(row.stage()) != last || row.last_event.0 != events.len() as u64 => {
-                let text = format!("{job} is {} after {} events, its history ends at {last:?}", row.stage(), row.last_event);
+                let text = format!(
+                    "{job} is {} after {} events, its history ends at {last:?}",
+                    row.stage(),
+                    row.last_event
+                );
                 found.add(Promise::EventsNumbered, text);
             }
             Some(_) => {}
@@ -43,7 +47,10 @@ fn staged(job: JobId, events: &[&Event], found: &mut Findings) {
     for event in events {
         let Some(to) = event.to else { continue };
         if stage.is_some_and(is_over) {
-            found.add(Promise::TerminalAbsorbs, format!("{job} went from {stage:?} to {to} by {}", event.kind));
+            found.add(
+                Promise::TerminalAbsorbs,
+                format!("{job} went from {stage:?} to {to} by {}", event.kind),
+            );
         }
         if event.from != stage || !may_follow(stage, to) {
             let text = format!("{job} was {stage:?}; {} says from {:?} to {to}", event.kind, event.from);
@@ -55,7 +62,9 @@ fn staged(job: JobId, events: &[&Event], found: &mut Findings) {
 
 /// The table of the specification.
 fn may_follow(from: Option<Stage>, to: Stage) -> bool {
-    use Stage::{Assigned, Blocked, Building, Cancelled, DeadLetter, Failed, Queued, Review, Shipped, Testing};
+    use Stage::{
+        Assigned, Blocked, Building, Cancelled, DeadLetter, Failed, Queued, Review, Shipped, Testing,
+    };
     let Some(from) = from else { return matches!(to, Queued | Blocked) };
     match to {
         Queued => matches!(from, Blocked | Review | Assigned | Building | Failed),
@@ -77,7 +86,10 @@ fn feed(evidence: &Evidence, found: &mut Findings) {
     }
     let (read, there) = (&evidence.read, &evidence.events);
     if let Some((got, wanted)) = read.iter().zip(there).find(|(got, wanted)| got != wanted) {
-        let text = format!("the reader got {} ({}) where {} ({}) stands", got.pos, got.kind, wanted.pos, wanted.kind);
+        let text = format!(
+            "the reader got {} ({}) where {} ({}) stands",
+            got.pos, got.kind, wanted.pos, wanted.kind
+        );
         found.add(Promise::FeedComplete, text);
     } else if read.len() != there.len() {
         let text = format!("the reader got {} events of {}", read.len(), there.len());

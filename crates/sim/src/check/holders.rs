@@ -68,11 +68,14 @@ fn is_a_holders(kind: EventKind) -> bool {
 fn answers(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
     for record in &evidence.records {
         match record {
-            Record::Granted { factory, job } => {
+            Record::Granted { factory, job, .. } => {
                 let grant = stories.last_grant(job.id, job.seq);
                 let told = Grant { factory: factory.clone(), epoch: job.epoch };
                 if job.holder.as_ref() != Some(factory) || grant.as_ref() != Some(&told) {
-                    let text = format!("{factory} was told that it holds {} at epoch {}, which {grant:?} held", job.id, job.epoch);
+                    let text = format!(
+                        "{factory} was told that it holds {} at epoch {}, which {grant:?} held",
+                        job.id, job.epoch
+                    );
                     found.add(Promise::OneHolder, text);
                 }
             }
@@ -80,7 +83,10 @@ fn answers(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
                 let writer = Grant { factory: factory.clone(), epoch: *epoch };
                 let grant = stories.last_grant(after.id, after.seq);
                 if grant.as_ref() != Some(&writer) {
-                    let text = format!("a write to {} by {writer:?} was accepted after it had been granted to {grant:?}", after.id);
+                    let text = format!(
+                        "a write to {} by {writer:?} was accepted after it had been granted to {grant:?}",
+                        after.id
+                    );
                     found.add(Promise::OneHolder, text);
                 }
             }

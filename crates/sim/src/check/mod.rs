@@ -5,16 +5,22 @@ mod attempts;
 mod events;
 mod holders;
 mod kept;
+mod limits;
+mod rows;
 mod story;
 pub(crate) mod stranded;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod topics;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use giga_domain::topic::TopicJob;
-use giga_domain::{Event, Job, JobId, Timestamp};
+use giga_domain::{Event, Job, JobId, ProductId, Run, Timestamp};
+use giga_ports::store::QueueState;
+use giga_ports::topics::TopicCounts;
 
 use crate::history::Record;
 use crate::scenario::Scenario;
@@ -24,6 +30,8 @@ use story::Stories;
 pub enum Promise {
     /// A job is never held by two; an accepted write is the current holder's.
     OneHolder,
+    /// A repeated request is answered with the grant that it won, for as long as that lasts.
+    SameGrant,
     /// A lease is taken back only because it ended.
     LeaseKept,
     /// What a dead holder left comes back within its lease and one sweep.
@@ -50,6 +58,14 @@ pub enum Promise {
     TopicOnce,
     /// A worker never has more than it asked for.
     InFlight,
+    /// Nothing of a topic is handed out while its gate is closed.
+    GateKept,
+    /// Seats, concurrency keys, capabilities and drained factories are respected by every grant.
+    LimitsKept,
+    /// Counts and runs say what the history says.
+    BooksBalance,
+    /// Nobody gets a job before its time has come.
+    NotBeforeItsTime,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +93,9 @@ pub struct Evidence {
     /// What `explain` says of the jobs that have not ended.
     pub(crate) explained: BTreeMap<JobId, String>,
     pub(crate) topic_jobs: Vec<TopicJob>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) queues: Vec<(ProductId, QueueState)>,
+    pub(crate) topic_counts: Vec<TopicCounts>,
     /// When the faults stopped.
     pub(crate) calm_since: Timestamp,
 }
@@ -86,6 +105,8 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     let mut found = Findings::default();
     holders::check(evidence, &stories, &mut found);
     kept::check(evidence, &mut found);
+    limits::check(evidence, &mut found);
+    rows::check(evidence, &stories, &mut found);
     events::check(evidence, &stories, &mut found);
     attempts::check(evidence, &stories, &mut found);
     terms::check(evidence, &mut found);

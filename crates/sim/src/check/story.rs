@@ -36,7 +36,7 @@ impl<'a> Stories<'a> {
     /// Who was granted the job last when its history had come so far.
     pub(super) fn last_grant(&self, job: JobId, seq: EventSeq) -> Option<Grant> {
         let until = self.of_job(job).iter().filter(|event| event.job.is_some_and(|(_, at)| at <= seq));
-        until.filter_map(|event| grant_of(event)).last()
+        until.rev().find_map(|event| grant_of(event))
     }
 
     /// What ended that grant, where something did.

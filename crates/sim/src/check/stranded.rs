@@ -38,7 +38,12 @@ pub(crate) fn is_moving(job: &Job, scenario: &Scenario, stage_of: impl Fn(JobId)
                 DepsMode::Any => shipped.any(|yes| yes),
             }
         }
-        Stage::Review | Stage::Testing | Stage::Failed => false,
-        Stage::Shipped | Stage::DeadLetter | Stage::Cancelled => false,
+        // A person's turn, or nobody's.
+        Stage::Review
+        | Stage::Testing
+        | Stage::Failed
+        | Stage::Shipped
+        | Stage::DeadLetter
+        | Stage::Cancelled => false,
     }
 }

@@ -22,12 +22,18 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
             }
             Record::TopicSettled { job, epoch, success, stage } => {
                 if last.get(job) != Some(epoch) {
-                    let text = format!("a word of epoch {epoch} on {job} was accepted, which is at {:?}", last.get(job));
+                    let text = format!(
+                        "a word of epoch {epoch} on {job} was accepted, which is at {:?}",
+                        last.get(job)
+                    );
                     found.add(Promise::TopicOnce, text);
                 }
                 if *success && *stage == TopicStage::Done {
                     successes.entry(*job).or_default().insert(*epoch);
                 }
+            }
+            Record::GateIgnored { job } => {
+                found.add(Promise::GateKept, format!("{job} was handed out though a gate was closed"));
             }
             Record::Opened { worker, most } => {
                 asked.insert(worker, *most);

@@ -24,7 +24,7 @@ use crate::world::World;
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Debug)]
-pub struct NodeBackend {
+pub(crate) struct NodeBackend {
     pub node: Node,
     pub world: Arc<World>,
 }

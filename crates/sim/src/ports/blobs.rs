@@ -6,7 +6,7 @@ use giga_ports::blobs::LogSlice;
 use giga_ports::{Artifacts, BlobError, Logs};
 
 #[derive(Debug)]
-pub struct NoBlobs;
+pub(crate) struct NoBlobs;
 
 #[async_trait]
 impl Logs for NoBlobs {

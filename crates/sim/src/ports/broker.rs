@@ -17,14 +17,14 @@ use crate::world::World;
 type Result<T> = std::result::Result<T, BrokerError>;
 
 #[derive(Debug)]
-pub struct NodeBroker {
+pub(crate) struct NodeBroker {
     node: Node,
     world: Arc<World>,
     prng: Mutex<Prng>,
 }
 
 impl NodeBroker {
-    pub fn new(node: Node, world: Arc<World>, prng: Prng) -> Self {
+    pub(crate) fn new(node: Node, world: Arc<World>, prng: Prng) -> Self {
         Self { node, world, prng: Mutex::new(prng) }
     }
 
@@ -143,10 +143,10 @@ impl Offers for Doubtful {
 
 /// What a broker has ever seen, for the bug that tells duplicates by the job alone.
 #[derive(Debug, Default)]
-pub struct SeenJobs(Mutex<BTreeSet<JobId>>);
+pub(crate) struct SeenJobs(Mutex<BTreeSet<JobId>>);
 
 impl SeenJobs {
-    pub fn is_new(&self, job: JobId) -> bool {
+    pub(crate) fn is_new(&self, job: JobId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(job)
     }
 }

@@ -7,11 +7,11 @@ mod broker;
 mod store;
 mod topics;
 
-pub use backend::NodeBackend;
-pub use blobs::NoBlobs;
-pub use broker::{NodeBroker, SeenJobs};
-pub use store::NodeStore;
-pub use topics::NodeTopics;
+pub(crate) use backend::NodeBackend;
+pub(crate) use blobs::NoBlobs;
+pub(crate) use broker::{NodeBroker, SeenJobs};
+pub(crate) use store::NodeStore;
+pub(crate) use topics::NodeTopics;
 
 use giga_ports::StoreError;
 

@@ -9,7 +9,8 @@ use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
     Actor, Artifact, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, FactoryState, FeedPos, Holder,
-    HolderAction, Job, JobId, Leadership, NewEvent, NodeId, Offer, Rev, State, Term, Timestamp, TokenId,
+    HolderAction, Job, JobId, Leadership, NewEvent, NodeId, Offer, Refusal, Rev, State, Term, Timestamp,
+    TokenId,
 };
 use giga_ports::store::{
     ArtifactPut, Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer, PutArtifact, Reaped,
@@ -29,7 +30,7 @@ use crate::world::World;
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Debug)]
-pub struct NodeStore {
+pub(crate) struct NodeStore {
     pub node: Node,
     pub world: Arc<World>,
     pub inner: Arc<BatchStore<NodeBackend>>,
@@ -38,7 +39,7 @@ pub struct NodeStore {
 }
 
 impl NodeStore {
-    pub fn new(node: Node, world: Arc<World>, inner: BatchStore<NodeBackend>) -> Self {
+    pub(crate) fn new(node: Node, world: Arc<World>, inner: BatchStore<NodeBackend>) -> Self {
         Self { node, world, inner: Arc::new(inner), calls: AtomicU64::new(0) }
     }
 
@@ -133,28 +134,40 @@ impl Store for NodeStore {
             return Ok(jobs.iter().map(|new| Submitted::Created(self.pretended(new))).collect());
         }
         if self.every(3, Bug::KeyForgotten) {
-            jobs.iter_mut().for_each(|new| new.spec.idempotency_key = None);
+            for new in &mut jobs {
+                new.spec.idempotency_key = None;
+            }
         }
         let answer = self.inner.submit(jobs, actor).await;
         self.note(|| format!("submit -> {}", brief(&answer, |jobs| format!("{}", jobs[0].job().id))));
         answer
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        let factory = claim.factory.clone();
+    async fn claim(&self, mut claim: Claim) -> Result<Claimed> {
+        let (factory, request) = (claim.factory.clone(), claim.request.clone());
+        if self.world.has(Bug::RequestForgotten) {
+            let call = self.calls.fetch_add(1, Ordering::Relaxed);
+            let another = format!("n{}-{call}", self.node.0);
+            claim.request = another.parse().expect("letters, digits and dashes make a request id");
+        }
         let asked = claim.job;
-        let claimer = factory.clone();
+        let (claimer, asked_by) = (factory.clone(), request.clone());
         let granted = |claimed: &Claimed| match claimed {
-            Claimed::Granted(job) => Some(Record::Granted { factory: claimer, job: job.into() }),
+            Claimed::Granted(job) => {
+                Some(Record::Granted { factory: claimer, request: asked_by, job: job.into() })
+            }
             Claimed::Lost(_) => None,
         };
-        let mut answer =
-            self.to_the_end(|inner| async move { inner.claim(claim).await }, granted).await;
+        let mut answer = self.to_the_end(|inner| async move { inner.claim(claim).await }, granted).await;
         if self.world.has(Bug::DoubleGrant)
             && matches!(answer, Ok(Claimed::Lost(_)))
             && let Some(held) = self.peek(asked).await.filter(|job| job.lease().is_some())
         {
-            self.world.history.add(Record::Granted { factory: factory.clone(), job: (&held).into() });
+            self.world.history.add(Record::Granted {
+                factory: factory.clone(),
+                request,
+                job: (&held).into(),
+            });
             answer = Ok(Claimed::Granted(held));
         }
         self.note(|| {
@@ -170,7 +183,7 @@ impl Store for NodeStore {
     async fn hold(&self, mut write: HolderWrite) -> Result<Job> {
         let HolderWrite { job: id, holder: Holder { factory, epoch }, .. } = write.clone();
         let word = word_of(&write.actions);
-        let actions = self.world.trace.is_kept().then(|| format!("{:?}", write.actions)).unwrap_or_default();
+        let said = self.world.trace.is_kept().then(|| format!("{:?}", write.actions));
         if self.world.has(Bug::FenceOff)
             && let Some(now) = self.peek(id).await
             && let Some(lease) = now.lease()
@@ -183,9 +196,13 @@ impl Store for NodeStore {
         let writer = factory.clone();
         let held = move |job: &Job| Some(Record::Held { factory: writer, epoch, word, after: job.into() });
         let answer = self.to_the_end(|inner| async move { inner.hold(write).await }, held).await;
+        if matches!(answer, Err(StoreError::Refused(Refusal::Fenced { .. }))) {
+            self.world.history.add_fenced();
+        }
         self.note(|| {
             let told = brief(&answer, |job| format!("{} at epoch {}", job.stage(), job.epoch));
-            format!("{factory} writes {id} at epoch {epoch}: {actions} -> {told}")
+            let said = said.unwrap_or_default();
+            format!("{factory} writes {id} at epoch {epoch}: {said} -> {told}")
         });
         answer
     }
@@ -239,7 +256,10 @@ impl Store for NodeStore {
         self.inner.enroll(factory, actor).await
     }
 
-    async fn advertise(&self, factory: FactoryId, advertised: Advertised) -> Result<Factory> {
+    async fn advertise(&self, factory: FactoryId, mut advertised: Advertised) -> Result<Factory> {
+        if self.world.has(Bug::TooManySeats) {
+            advertised.seat_limit += 3;
+        }
         self.inner.advertise(factory, advertised).await
     }
 
@@ -292,7 +312,9 @@ impl Store for NodeStore {
 
     async fn lead(&self, node: NodeId, lease: Duration) -> Result<Leadership> {
         let answer = self.inner.lead(node, lease).await;
-        self.note(|| format!("lead -> {}", brief(&answer, |led| format!("{} in term {}", led.node, led.term))));
+        self.note(|| {
+            format!("lead -> {}", brief(&answer, |led| format!("{} in term {}", led.node, led.term)))
+        });
         answer
     }
 
@@ -302,22 +324,36 @@ impl Store for NodeStore {
     }
 
     async fn offer(&self, term: Term, chosen: Vec<NewOffer>, pickup: Duration) -> Result<Vec<Option<Offer>>> {
-        let mut under = term;
-        if self.world.has(Bug::OldTermAccepted)
-            && let Ok(Some(leader)) = self.world.database.leader().await
-        {
-            under = leader.term;
-        }
         let offered = move |offers: &Vec<Option<Offer>>| {
             let offers = offers.iter().flatten().map(|offer| (offer.job_id, offer.dispatch_seq)).collect();
             Some(Record::Offered { term, offers })
         };
-        let answer =
-            self.to_the_end(|inner| async move { inner.offer(under, chosen, pickup).await }, offered).await;
+        let again = self.world.has(Bug::OldTermAccepted).then(|| self.world.clone());
+        let call = |inner: Arc<BatchStore<NodeBackend>>| async move {
+            let answer = inner.offer(term, chosen.clone(), pickup).await;
+            let (Err(StoreError::StaleTerm { current, .. }), Some(world)) = (&answer, again) else {
+                return answer;
+            };
+            let mut renewed = chosen;
+            for new in &mut renewed {
+                if let Ok(Some(job)) = world.database.job(new.job).await {
+                    new.rev = job.rev;
+                }
+            }
+            inner.offer(*current, renewed, pickup).await
+        };
+        let answer = self.to_the_end(call, offered).await;
+        if matches!(answer, Err(StoreError::StaleTerm { .. })) {
+            self.world.history.add_stale_term();
+        }
         self.note(|| {
             let one = |offer: &Offer| format!("{} to {}", offer.message_id(), offer.target_factory_id);
             let told = brief(&answer, |offers| {
-                offers.iter().map(|offer| offer.as_ref().map_or("-".into(), one)).collect::<Vec<_>>().join(", ")
+                offers
+                    .iter()
+                    .map(|offer| offer.as_ref().map_or("-".into(), one))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             });
             format!("offer in term {term} -> {told}")
         });

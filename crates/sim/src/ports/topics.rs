@@ -21,7 +21,7 @@ use crate::world::World;
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Debug)]
-pub struct NodeTopics {
+pub(crate) struct NodeTopics {
     pub node: Node,
     pub world: Arc<World>,
 }
@@ -50,13 +50,29 @@ impl NodeTopics {
 
     async fn claimed(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
         let asked: Vec<(WorkerId, u32)> = claim.workers.clone();
+        let (all, one) = (Gate::Everything, Gate::Topic(claim.key.clone()));
+        let closed = self.world.topics.gates().await?;
+        let closed: Vec<Gate> =
+            closed.into_iter().map(|gate| gate.gate).filter(|gate| *gate == all || *gate == one).collect();
+        let ignored = self.world.has(Bug::GateIgnored);
+        for gate in closed.iter().filter(|_| ignored) {
+            self.world.topics.set_gate(gate.clone(), false, Actor::system("bug")).await?;
+        }
         let assignments = self.world.topics.claim(claim).await?;
+        for gate in closed.iter().filter(|_| ignored) {
+            self.world.topics.set_gate(gate.clone(), true, Actor::system("bug")).await?;
+        }
+        if !closed.is_empty() && !assignments.is_empty() {
+            self.world.history.add(Record::GateIgnored { job: assignments[0].id });
+        }
         for Assignment { id, worker, epoch, .. } in &assignments {
             self.world.history.add(Record::TopicAssigned { job: *id, worker: worker.clone(), epoch: *epoch });
         }
         self.world.trace.note(|| {
-            let dealt: Vec<String> =
-                assignments.iter().map(|a| format!("{} to {} at epoch {}", a.id, a.worker, a.epoch)).collect();
+            let dealt: Vec<String> = assignments
+                .iter()
+                .map(|a| format!("{} to {} at epoch {}", a.id, a.worker, a.epoch))
+                .collect();
             format!("n{} topic claim for {asked:?} -> {}", self.node.0, dealt.join(", "))
         });
         Ok(assignments)
@@ -80,7 +96,10 @@ impl NodeTopics {
                 self.world.history.add(record);
             }
             self.world.trace.note(|| {
-                format!("n{} topic settle {} {} {:?} -> {answer:?}", self.node.0, asked.id, asked.epoch, asked.outcome)
+                format!(
+                    "n{} topic settle {} {} {:?} -> {answer:?}",
+                    self.node.0, asked.id, asked.epoch, asked.outcome
+                )
             });
         }
         Ok(answers)

@@ -15,7 +15,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// Every statement of the writer and the readers fits; only lists by unusual filters come and go.
 const STATEMENTS: usize = 128;
 
-pub(super) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, StoreError> {
+pub(crate) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, StoreError> {
     create(path).map_err(|error| StoreError::Unavailable {
         reason: format!("{} cannot be created: {error}", path.display()),
         source: Some(Box::new(error)),
@@ -37,7 +37,7 @@ pub(super) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, Sto
     Ok(connection)
 }
 
-pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags)?;
@@ -94,7 +94,7 @@ fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError
 }
 
 /// Passing: somebody else has the file, the disk is full or sick. Lasting: the file is not what it should be.
-pub(super) fn failure(error: rusqlite::Error) -> StoreError {
+pub(crate) fn failure(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(
             ErrorCode::DatabaseBusy

@@ -4,9 +4,10 @@
 //! away. `BEGIN IMMEDIATE` comes before the first look: two processes on one file take turns and never decide on
 //! what the other is changing.
 
-mod connection;
+pub(crate) mod connection;
 mod load;
 mod persist;
+pub(crate) mod readers;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,25 +16,20 @@ use giga_domain::Timestamp;
 use giga_ports::{Clock, StoreError};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, TransactionBehavior, params_from_iter};
-use tokio::sync::Semaphore;
 
 use self::connection::failure;
+use self::readers::Readers;
 use crate::engine::{Batch, Committed};
 use crate::rows::{Cell, Fields, Source, Table};
 use crate::sql::{Decode, Driver, Query, SqlBackend};
 
 pub type SqliteBackend = SqlBackend<Sqlite>;
 
-/// How many reads can run at once.
-const READERS: usize = 4;
-
 pub struct Sqlite {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     writer: Arc<Mutex<Connection>>,
-    /// Connections that nobody uses now; the turns bound how many there are.
-    idle_readers: Arc<Mutex<Vec<Connection>>>,
-    reader_turns: Arc<Semaphore>,
+    readers: Readers,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -49,13 +45,8 @@ impl SqlBackend<Sqlite> {
         blocking(move || {
             let now = clock.now();
             let writer = connection::open_writer(&path, now)?;
-            let driver = Sqlite {
-                path,
-                clock,
-                writer: Arc::new(Mutex::new(writer)),
-                idle_readers: Arc::default(),
-                reader_turns: Arc::new(Semaphore::new(READERS)),
-            };
+            let readers = Readers::new(path.clone());
+            let driver = Sqlite { path, clock, writer: Arc::new(Mutex::new(writer)), readers };
             Ok(Self { driver })
         })
         .await
@@ -63,7 +54,7 @@ impl SqlBackend<Sqlite> {
 }
 
 /// Runs on a thread that may wait for the disk. A panic there goes on here.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
@@ -100,17 +91,7 @@ impl Driver for Sqlite {
     }
 
     async fn query<T: Send + 'static>(&self, query: Query, decode: Decode<T>) -> Result<Vec<T>, StoreError> {
-        let turn = self.reader_turns.clone().acquire_owned().await;
-        let (path, idle) = (self.path.clone(), self.idle_readers.clone());
-        blocking(move || {
-            let _turn = turn;
-            let free = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let connection = free.map_or_else(|| connection::open_reader(&path), Ok)?;
-            let found = read(&connection, &query.sql, query.values, query.table, decode);
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-            found
-        })
-        .await
+        self.readers.query(query, decode).await
     }
 
     async fn transact(&self, mut batch: Batch) -> (Batch, Result<Committed, StoreError>) {
@@ -139,7 +120,7 @@ fn run(writer: &Mutex<Connection>, clock: &dyn Clock, batch: &mut Batch) -> Resu
     Ok(Committed { head })
 }
 
-fn read<T>(
+pub(crate) fn read<T>(
     connection: &Connection,
     sql: &str,
     values: Vec<Cell>,

@@ -9,10 +9,28 @@ use giga_ports::topics::{Enqueued, NewTopicJob};
 
 /// What a store holds already, of what a call names.
 pub(super) trait Known {
-    /// A job with this very id: the call was made before. Says when it is due, if it waits for that.
-    fn by_id(&self, id: JobId) -> Option<Option<Timestamp>>;
+    /// A job with this very id: the call was made before, and this is the answer.
+    fn by_id(&self, id: JobId) -> Option<Enqueued>;
     /// The job that the key made, and from which payload.
     fn by_key(&self, topic: &TopicKey, key: &str) -> Option<(JobId, &[u8])>;
+}
+
+/// Of the jobs that a database was asked for, those that are there.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) ids: HashMap<JobId, Option<Timestamp>>,
+    pub(super) keys: HashMap<TopicKey, HashMap<String, (JobId, Vec<u8>)>>,
+}
+
+impl Known for Found {
+    fn by_id(&self, id: JobId) -> Option<Enqueued> {
+        self.ids.get(&id).map(|due| Enqueued::Created { id, due: *due })
+    }
+
+    fn by_key(&self, topic: &TopicKey, key: &str) -> Option<(JobId, &[u8])> {
+        let (id, payload) = self.keys.get(topic)?.get(key)?;
+        Some((*id, payload.as_slice()))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +67,8 @@ impl<'c> Pending<'c> {
         known: &impl Known,
         made: &mut HashMap<(&'c TopicKey, &'c str), (JobId, &'c [u8])>,
     ) -> Result<Admitted, StoreError> {
-        if let Some(due) = known.by_id(job.id) {
-            return Ok(Admitted::Known(Enqueued::Created { id: job.id, due }));
+        if let Some(answer) = known.by_id(job.id) {
+            return Ok(Admitted::Known(answer));
         }
         let Some(key) = job.idempotency_key.as_deref() else { return Ok(Admitted::New) };
         let place = (&job.key, key);

@@ -30,7 +30,9 @@ impl Desk {
     pub(super) fn load(&mut self, mut rows: Vec<TopicRow>) -> Vec<JobId> {
         rows.sort_by_key(|row| (at(&row.head.state), row.id));
         let ids = rows.iter().map(|row| row.id).collect();
-        rows.into_iter().for_each(|row| self.put(row));
+        for row in rows {
+            self.put(row);
+        }
         ids
     }
 

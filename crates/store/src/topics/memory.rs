@@ -151,8 +151,8 @@ impl State {
 }
 
 impl Known for State {
-    fn by_id(&self, id: JobId) -> Option<Option<Timestamp>> {
-        self.jobs.get(&id).map(|job| due(&job.head.state))
+    fn by_id(&self, id: JobId) -> Option<Enqueued> {
+        self.jobs.get(&id).map(|job| Enqueued::Created { id, due: due(&job.head.state) })
     }
 
     fn by_key(&self, topic: &TopicKey, key: &str) -> Option<(JobId, &[u8])> {

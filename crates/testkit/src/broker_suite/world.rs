@@ -17,10 +17,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// The outcome, or a panic when it does not come.
 pub async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(DEADLINE, work).await {
-        Ok(outcome) => outcome,
-        Err(_) => panic!("{what} did not happen within {DEADLINE:?}"),
-    }
+    let outcome = tokio::time::timeout(DEADLINE, work).await;
+    outcome.unwrap_or_else(|_| panic!("{what} did not happen within {DEADLINE:?}"))
 }
 
 /// Tries until it succeeds: what every user of a broker does, for whom all its errors are passing.

@@ -118,12 +118,8 @@ pub async fn everything_at_once(world: &TopicWorld) {
     assert_eq!((made.unwrap().len(), claimed.unwrap().len()), (2, 1));
     assert_eq!((expired.unwrap().jobs, promoted.unwrap().jobs), (Vec::new(), Vec::new()));
     let counts = world.counts(&mail()).await;
-    let expected = [
-        (TopicStage::Scheduled, 1),
-        (TopicStage::Ready, 3),
-        (TopicStage::Running, 3),
-        (TopicStage::Done, 1),
-    ];
+    let expected =
+        [(TopicStage::Scheduled, 1), (TopicStage::Ready, 3), (TopicStage::Running, 3), (TopicStage::Done, 1)];
     assert_eq!(counts, expected.into());
 }
 

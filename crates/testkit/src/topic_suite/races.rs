@@ -57,8 +57,9 @@ pub async fn what_goes_in_comes_out_once(world: &TopicWorld) {
     for number in 0..producers {
         let store = by_turns(&handles, number);
         let key = topics[number % topics.len()].clone();
-        let calls: Vec<Vec<NewTopicJob>> =
-            (0..each).map(|_| (0..per_call).map(|_| world.job(|job| job.key = key.clone())).collect()).collect();
+        let calls: Vec<Vec<NewTopicJob>> = (0..each)
+            .map(|_| (0..per_call).map(|_| world.job(|job| job.key = key.clone())).collect())
+            .collect();
         racing.spawn(async move {
             for call in calls {
                 store.enqueue(call).await.unwrap();

@@ -53,8 +53,14 @@ struct Shape {
 fn history(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let shape = (0..2_u8, 0..4_u8, proptest::option::weighted(0.3, 0..4_u8), 0..2_u8, any::<bool>())
         .prop_flat_map(|(topic, rank, key, payload, older)| {
-            proptest::option::weighted(0.2, 0..3_000_u64)
-                .prop_map(move |delay_ms| Shape { topic, rank, key, payload, delay_ms, older })
+            proptest::option::weighted(0.2, 0..3_000_u64).prop_map(move |delay_ms| Shape {
+                topic,
+                rank,
+                key,
+                payload,
+                delay_ms,
+                older,
+            })
         });
     let outcome = prop_oneof![
         3 => Just(Outcome::Success),
@@ -127,7 +133,11 @@ impl Player {
             Step::Retry { topic, named, limit } => self.retry(key_of(topic), &named, limit).await,
             Step::Gate { topic, closed } => {
                 let gate = topic.map_or(Gate::Everything, |topic| Gate::Topic(key_of(topic)));
-                if closed { self.gates.insert(gate.clone()) } else { self.gates.remove(&gate) };
+                if closed {
+                    self.gates.insert(gate.clone())
+                } else {
+                    self.gates.remove(&gate)
+                };
                 self.store.set_gate(gate, closed, operator()).await.unwrap();
             }
             Step::Retire => {
@@ -190,15 +200,12 @@ impl Player {
             }
         }
         let answer = self.store.enqueue(new.clone()).await;
-        match expected {
-            Some(expected) => {
-                assert_eq!(answer.unwrap(), expected);
-                self.known.extend(new.into_iter().map(|job| job.key));
-            }
-            None => {
-                self.jobs = before;
-                assert!(matches!(answer, Err(giga_ports::StoreError::KeyReused { .. })), "{answer:?}");
-            }
+        if let Some(expected) = expected {
+            assert_eq!(answer.unwrap(), expected);
+            self.known.extend(new.into_iter().map(|job| job.key));
+        } else {
+            self.jobs = before;
+            assert!(matches!(answer, Err(giga_ports::StoreError::KeyReused { .. })), "{answer:?}");
         }
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use giga_proto::v1;
-use giga_worker::Task;
+use giga_proto::v1::job_result::Outcome;
+use giga_worker::{JobError, Task};
 use tokio::sync::{Semaphore, mpsc};
 use tonic::Status;
 
@@ -38,7 +39,10 @@ async fn waiting(stub: &Stub) -> (Running, Arc<Semaphore>, mpsc::UnboundedReceiv
             tell.send(format!("{name} started")).unwrap();
             tokio::select! {
                 permit = gate.acquire() => permit.unwrap().forget(),
-                () = task.lost().cancelled() => tell.send(format!("{name} lost")).unwrap(),
+                () = task.lost().cancelled() => {
+                    tell.send(format!("{name} lost")).unwrap();
+                    return Err(JobError::new("stopped in the middle"));
+                }
             }
             Ok(())
         }
@@ -121,8 +125,13 @@ async fn a_job_that_comes_back_under_a_new_epoch_replaces_the_old_one() {
     heard.sort();
     assert_eq!(heard, ["j1/7 lost", "j1/9 started"]);
     gate.add_permits(1);
+    // What the old holder said is not taken for the word of the new one.
     let report = stub.reports.next().await;
-    assert_eq!(report.request.results.iter().map(|result| result.epoch).collect::<Vec<_>>(), [9]);
+    let success = Some(Outcome::Success(v1::Success {}));
+    assert_eq!(
+        report.request.results,
+        [v1::JobResult { job_id: "j1".to_owned(), epoch: 9, outcome: success }]
+    );
     report.record();
     let summary = running.stop().await;
     assert_eq!((summary.succeeded, summary.lost), (1, 1));
@@ -137,11 +146,14 @@ async fn a_late_word_about_an_old_epoch_does_not_touch_the_new_one() {
     assert_eq!(hear(&mut told).await, "j1/1 started");
     let beat = stub.heartbeats.next().await;
     assert_eq!(ids(&beat.request), [("j1".to_owned(), 1)]);
-    stream.send([v1::Assignment { epoch: 2, ..job("j1") }]);
+    stream.send([short("j1", 2)]);
     let mut heard = [hear(&mut told).await, hear(&mut told).await];
     heard.sort();
     assert_eq!(heard, ["j1/1 lost", "j1/2 started"]);
     beat.answer(kept(&["j1"]));
+    let next = stub.heartbeats.next().await;
+    assert_eq!(ids(&next.request), [("j1".to_owned(), 2)]);
+    next.answer(kept(&[]));
     gate.add_permits(1);
     let report = stub.reports.next().await;
     assert_eq!(report.request.results[0].epoch, 2);

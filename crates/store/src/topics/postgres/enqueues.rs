@@ -2,12 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use giga_domain::topic::TopicKey;
 use giga_domain::{JobId, Timestamp};
 use giga_ports::topics::{Enqueued, NewTopicJob};
 use tokio_postgres::Row;
 
-use super::super::admission::{Admitted, Known, Pending};
+use super::super::admission::{Admitted, Found, Pending};
 use super::super::command::Asked;
 use super::values::{Id, array, now};
 use super::{Result, Writer};
@@ -24,24 +23,6 @@ pub(super) struct Keyed {
     ids: Vec<JobId>,
     topics: Vec<i32>,
     keys: Vec<String>,
-}
-
-/// Of the jobs with a key, those that are there.
-#[derive(Default)]
-pub(super) struct Found {
-    ids: HashMap<JobId, Option<Timestamp>>,
-    keys: HashMap<TopicKey, HashMap<String, (JobId, Vec<u8>)>>,
-}
-
-impl Known for Found {
-    fn by_id(&self, id: JobId) -> Option<Option<Timestamp>> {
-        self.ids.get(&id).copied()
-    }
-
-    fn by_key(&self, topic: &TopicKey, key: &str) -> Option<(JobId, &[u8])> {
-        let (id, payload) = self.keys.get(topic)?.get(key)?;
-        Some((*id, payload.as_slice()))
-    }
 }
 
 impl Keyed {
@@ -76,21 +57,19 @@ impl Keyed {
     }
 }
 
-impl Found {
-    pub(super) fn read(writer: &Writer, by_id: &[Row], by_key: &[Row]) -> Result<Self> {
-        let mut found = Self::default();
-        for place in decode_all(by_id, &rows::TOPIC_PLACES, rows::topic_place)? {
-            found.ids.insert(place.id, place.due);
-        }
-        for row in by_key {
-            let Id(id) = row.try_get(0).map_err(failure)?;
-            let topic = writer.key(row.try_get(1).map_err(failure)?)?;
-            let key = row.try_get(2).map_err(failure)?;
-            let payload = row.try_get(3).map_err(failure)?;
-            found.keys.entry(topic).or_default().insert(key, (id, payload));
-        }
-        Ok(found)
+pub(super) fn found(writer: &Writer, by_id: &[Row], by_key: &[Row]) -> Result<Found> {
+    let mut found = Found::default();
+    for place in decode_all(by_id, &rows::TOPIC_PLACES, rows::topic_place)? {
+        found.ids.insert(place.id, place.due);
     }
+    for row in by_key {
+        let Id(id) = row.try_get(0).map_err(failure)?;
+        let topic = writer.key(row.try_get(1).map_err(failure)?)?;
+        let key = row.try_get(2).map_err(failure)?;
+        let payload = row.try_get(3).map_err(failure)?;
+        found.keys.entry(topic).or_default().insert(key, (id, payload));
+    }
+    Ok(found)
 }
 
 /// What became of each call of the round, and which jobs are to be inserted.

@@ -165,19 +165,22 @@ impl Writer {
     }
 }
 
+impl Postgres {
+    async fn connected(&self, writer: Option<Writer>) -> Result<Writer> {
+        match writer.filter(|writer| !writer.client.is_closed()) {
+            Some(writer) => Ok(writer),
+            None => Writer::on(self.connector.connect().await?).await,
+        }
+    }
+}
+
 #[async_trait]
 impl TopicBackend for Postgres {
     async fn run(&self, mut round: Round) -> (Round, Result<()>) {
         let mut slot = self.writer.lock().await;
-        let mut writer = match slot.take().filter(|writer| !writer.client.is_closed()) {
-            Some(writer) => writer,
-            None => {
-                let fresh = async { Writer::on(self.connector.connect().await?).await };
-                match fresh.await {
-                    Ok(writer) => writer,
-                    Err(error) => return (round, Err(error)),
-                }
-            }
+        let mut writer = match self.connected(slot.take()).await {
+            Ok(writer) => writer,
+            Err(error) => return (round, Err(error)),
         };
         let result = writer.run(&self.clock, &self.cursors, &mut round).await;
         // Whatever went wrong, the transaction is over before its connection is used again.

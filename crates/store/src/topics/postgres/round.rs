@@ -8,12 +8,13 @@ use giga_domain::{Epoch, JobId, Timestamp};
 use giga_ports::StoreError;
 use tokio_postgres::Row;
 
+use super::super::admission::Found;
 use super::super::command::Round;
 use super::super::cursor::Cursors;
 use super::super::desk::{self, Decided, Desk};
 use super::super::settles::Settles;
 use super::claims::Claims;
-use super::enqueues::{Added, Admission, Found, Keyed};
+use super::enqueues::{self, Added, Admission, Keyed};
 use super::values::{Id, array, limit, millis, now};
 use super::{Result, Writer, answers};
 use crate::postgres::StoreClock;
@@ -83,7 +84,7 @@ pub(super) async fn run(
         (sent.by_id, sent.by_key) = keyed.send(&mut pipeline, w).await;
         sent.now = pipeline.send(&s.now, vec![now(clock)]).await;
         first = pipeline.finish().await?;
-        found = Found::read(w, &first.take(sent.by_id), &first.take(sent.by_key))?;
+        found = enqueues::found(w, &first.take(sent.by_id), &first.take(sent.by_key))?;
         decided = decide(round, &settles, &mut desk, &mut first, &sent)?;
         pipeline = w.pipeline();
     }

@@ -1,0 +1,103 @@
+//! The races and limits of the books that no test from outside could bring about at will.
+
+use super::*;
+use giga_domain::Priority;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+const LEASE: Duration = Duration::from_secs(30);
+
+fn key(topic: &str) -> TopicKey {
+    TopicKey { product: "demo".parse().unwrap(), topic: topic.parse().unwrap() }
+}
+
+fn open(books: &mut Books, worker: &str, most: u32) -> (StreamId, UnboundedReceiver<Vec<Dealt>>) {
+    let (outlet, inlet) = unbounded_channel();
+    (books.open(worker.parse().unwrap(), vec![key("mail")], most, outlet), inlet)
+}
+
+fn granted(id: u128, worker: &str, epoch: u64) -> Assignment {
+    Assignment {
+        id: JobId::from_u128(id),
+        worker: worker.parse().unwrap(),
+        epoch: Epoch(epoch),
+        attempt: 1,
+        priority: Priority::Normal,
+        payload: Vec::new(),
+        created_at: Timestamp::ZERO,
+        expires_at: Timestamp::ZERO,
+    }
+}
+
+/// Claims whatever is planned, which has to be one topic, and deals these.
+fn deal(books: &mut Books, jobs: Vec<Assignment>) -> DealtOut {
+    let mut planned = books.plan(LEASE);
+    assert_eq!(planned.len(), 1);
+    books.deal(planned.remove(0), jobs, Timestamp::ZERO)
+}
+
+#[test]
+fn a_sweep_that_began_before_a_grant_does_not_free_it() {
+    let mut books = Books::default();
+    let (_stream, _inlet) = open(&mut books, "w1", 1);
+    deal(&mut books, vec![granted(1, "w1", 1)]);
+    // The sweep takes the job back; before its answer is heard the job is claimed again here.
+    let serial = books.serial();
+    books.free(JobId::from_u128(1), Epoch(1));
+    deal(&mut books, vec![granted(1, "w1", 3)]);
+    books.free_swept(JobId::from_u128(1), serial);
+    books.mark(&key("mail"));
+    assert!(books.plan(LEASE).is_empty(), "its only slot is taken");
+    books.free_swept(JobId::from_u128(1), books.serial());
+    assert_eq!(books.plan(LEASE).len(), 1);
+}
+
+#[test]
+fn a_job_that_comes_again_under_a_new_epoch_takes_one_slot() {
+    let mut books = Books::default();
+    let (_stream, mut inlet) = open(&mut books, "w1", 2);
+    deal(&mut books, vec![granted(1, "w1", 1)]);
+    books.mark(&key("mail"));
+    deal(&mut books, vec![granted(1, "w1", 3)]);
+    books.mark(&key("mail"));
+    assert_eq!(books.plan(LEASE)[0].claim.slots(), 1);
+    assert!(!books.free(JobId::from_u128(1), Epoch(1)), "the older grant is nobody's");
+    assert_eq!((inlet.try_recv().unwrap().len(), inlet.try_recv().unwrap().len()), (1, 1));
+}
+
+#[test]
+fn a_large_claim_is_cut_evenly_and_small_streams_are_not_passed_over() {
+    let mut books = Books::default();
+    let _streams = [5_000, 10, 700, 700].map(|most| open(&mut books, "w1", most));
+    let claim = &books.plan(LEASE)[0].claim;
+    assert_eq!(claim.slots(), CLAIM_MOST);
+    let mut slots: Vec<u32> = claim.workers.iter().map(|(_, slots)| *slots).collect();
+    slots.sort_unstable();
+    assert_eq!(slots, [10, 330, 330, 330]);
+}
+
+#[test]
+fn a_mark_during_a_claim_is_not_lost_and_a_short_claim_makes_clean() {
+    let mut books = Books::default();
+    let (_stream, _inlet) = open(&mut books, "w1", 5);
+    let mut planned = books.plan(LEASE);
+    assert!(books.plan(LEASE).is_empty(), "one claim at a time");
+    books.mark(&key("mail"));
+    books.deal(planned.remove(0), vec![], Timestamp::ZERO);
+    deal(&mut books, vec![granted(1, "w1", 1)]);
+    assert!(books.plan(LEASE).is_empty(), "fewer than asked for: there are no more");
+    books.mark(&key("mail"));
+    deal(&mut books, (2..6).map(|id| granted(id, "w1", 1)).collect());
+    books.free(JobId::from_u128(3), Epoch(1));
+    assert_eq!(books.plan(LEASE).len(), 1, "as many as asked for: there may be more");
+}
+
+#[test]
+fn what_is_claimed_for_a_stream_that_closed_meanwhile_is_undeliverable() {
+    let mut books = Books::default();
+    let (stream, _inlet) = open(&mut books, "w1", 5);
+    let planned = books.plan(LEASE).remove(0);
+    books.close(stream);
+    let out = books.deal(planned, vec![granted(1, "w1", 1)], Timestamp::ZERO);
+    assert_eq!(out.undeliverable, [(JobId::from_u128(1), Epoch(1))]);
+    assert!(books.holds_nothing());
+}

@@ -1,0 +1,82 @@
+//! Each planted bug is found, and by the checker whose promise it breaks.
+
+use giga_sim::{Bug, Promise, run_many};
+
+const SEEDS: u64 = 2_000;
+
+fn is_found(bug: Bug, promise: Promise) {
+    let (_, failed) = run_many(0, SEEDS, Some(bug), 1);
+    let found: Vec<String> = failed.iter().flat_map(|o| &o.violations).map(ToString::to_string).collect();
+    let named = failed.iter().flat_map(|outcome| &outcome.violations).any(|v| v.promise == promise);
+    assert!(named, "{bug} should break {promise:?}, but what was found in {SEEDS} seeds is {found:?}");
+}
+
+#[test]
+fn a_zombie_that_may_write_is_noticed() {
+    is_found(Bug::FenceOff, Promise::OneHolder);
+}
+
+#[test]
+fn a_grant_that_is_given_twice_is_noticed() {
+    is_found(Bug::DoubleGrant, Promise::OneHolder);
+}
+
+#[test]
+fn a_request_that_wins_twice_is_noticed() {
+    is_found(Bug::RequestForgotten, Promise::SameGrant);
+}
+
+#[test]
+fn an_acknowledgement_before_the_write_is_noticed() {
+    is_found(Bug::AckBeforeDurable, Promise::Durable);
+}
+
+#[test]
+fn a_forgotten_idempotency_key_is_noticed() {
+    is_found(Bug::KeyForgotten, Promise::KeyOnce);
+}
+
+#[test]
+fn an_older_leader_that_may_offer_is_noticed() {
+    is_found(Bug::OldTermAccepted, Promise::TermFenced);
+}
+
+#[test]
+fn an_attempt_that_is_not_counted_is_noticed() {
+    is_found(Bug::AttemptsForgotten, Promise::AttemptsCounted);
+}
+
+#[test]
+fn a_gap_in_the_feed_is_noticed() {
+    is_found(Bug::FeedGap, Promise::FeedComplete);
+}
+
+#[test]
+fn a_broker_that_swallows_a_second_offer_is_noticed() {
+    is_found(Bug::DedupByJob, Promise::NotStranded);
+}
+
+#[test]
+fn a_reaper_that_does_nothing_is_noticed() {
+    is_found(Bug::NoReaper, Promise::NotStranded);
+}
+
+#[test]
+fn a_stale_worker_that_may_report_is_noticed() {
+    is_found(Bug::TopicFenceOff, Promise::TopicOnce);
+}
+
+#[test]
+fn a_worker_that_gets_more_than_it_asked_for_is_noticed() {
+    is_found(Bug::TooManyInFlight, Promise::InFlight);
+}
+
+#[test]
+fn a_gate_that_does_not_close_is_noticed() {
+    is_found(Bug::GateIgnored, Promise::GateKept);
+}
+
+#[test]
+fn a_factory_with_more_jobs_than_seats_is_noticed() {
+    is_found(Bug::TooManySeats, Promise::LimitsKept);
+}

@@ -1,0 +1,36 @@
+//! The packages of `examples/python-worker`, pinned by its requirements, in a folder of the workspace: nothing of the
+//! machine is changed, and the test that runs the example finds them there. Does nothing when they are there already.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::run;
+
+pub(crate) fn install() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let requirements = root.join("examples/python-worker/requirements.txt");
+    let wanted = std::fs::read_to_string(&requirements)
+        .with_context(|| format!("{} cannot be read", requirements.display()))?;
+    let home = root.join("target/tools/python-worker");
+    // Written last, so that an interrupted run is not taken for a whole one.
+    let stamp = home.join("requirements.txt");
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let mut pip = Command::new("python3");
+    if !pip.args(["-m", "pip", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        bail!("the tests need python3 with pip, to run the Python example");
+    }
+    eprintln!("installing the packages of the Python example");
+    if home.exists() {
+        std::fs::remove_dir_all(&home)?;
+    }
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"]);
+    pip.arg("--target").arg(&home).arg("-r").arg(&requirements).env("PIP_ROOT_USER_ACTION", "ignore");
+    run(&mut pip)?;
+    std::fs::write(stamp, wanted)?;
+    Ok(())
+}
