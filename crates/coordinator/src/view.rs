@@ -42,6 +42,9 @@ pub(crate) struct ViewState {
     by_product: HashMap<ProductId, u32>,
     by_key: HashMap<(ProductId, String), u32>,
     pub(crate) factories: BTreeMap<FactoryId, Factory>,
+    /// When a factory last let a lease end. Until it is heard again it is taken for frozen: its stream may still be
+    /// open, and every job that went down it would lose an attempt.
+    let_go: HashMap<FactoryId, Timestamp>,
     flags: HashMap<String, Value>,
     /// When jobs went to dead letters lately, for the alert.
     pub(crate) dead_letters: VecDeque<Timestamp>,
@@ -73,6 +76,8 @@ pub(crate) enum Whom<'a> {
 #[derive(Default)]
 struct Changes {
     jobs: BTreeSet<JobId>,
+    /// Jobs whose lease ended, and when.
+    let_go: HashMap<JobId, Timestamp>,
     factories: bool,
     flags: bool,
     tokens: bool,
@@ -157,6 +162,9 @@ impl Coordinator {
             let mut state = self.view.lock();
             for job in &jobs {
                 state.put(job, &parents);
+                if let (Some(at), Some(factory)) = (changes.let_go.get(&job.id), &job.last_factory) {
+                    state.let_go.insert(factory.clone(), *at);
+                }
             }
             for id in ids.iter().filter(|id| !found.contains(id)) {
                 state.drop_job(*id);
@@ -201,7 +209,6 @@ impl Coordinator {
 
     /// The fleet as the scheduler wants it.
     pub(crate) fn snapshot(&self, state: &ViewState, now: Timestamp, whom: Whom<'_>) -> Snapshot {
-        let stale_after = state.stale_after();
         let asks = matches!(whom, Whom::Asking(_));
         let mut snapshot = Snapshot {
             factories: Vec::new(),
@@ -223,7 +230,7 @@ impl Coordinator {
             id: factory.id.clone(),
             state: factory.state,
             health: factory.advertised.health,
-            live: asks || self.heard_of(factory, now, stale_after),
+            live: asks || self.heard_of(state, factory, now),
             asks,
             capabilities: factory.usable_capabilities(),
             products: factory.scope.products.clone(),
@@ -254,13 +261,15 @@ impl Coordinator {
 
     /// Whether the dispatcher would make offers to a factory that has not been heard of here for too long.
     pub(crate) fn misses_a_target(&self, state: &ViewState, now: Timestamp) -> bool {
-        let stale_after = state.stale_after();
         let mut targeted = state.factories.values().filter(|factory| state.is_targeted(factory));
-        targeted.any(|factory| !self.heard_of(factory, now, stale_after))
+        targeted.any(|factory| !self.heard_of(state, factory, now))
     }
 
-    fn heard_of(&self, factory: &Factory, now: Timestamp, stale_after: Duration) -> bool {
-        self.presence.last_seen(factory).is_some_and(|seen| now.since(seen) <= stale_after)
+    fn heard_of(&self, state: &ViewState, factory: &Factory, now: Timestamp) -> bool {
+        let let_go = state.let_go.get(&factory.id);
+        self.presence.last_seen(factory).is_some_and(|seen| {
+            now.since(seen) <= state.stale_after() && let_go.is_none_or(|let_go| seen > *let_go)
+        })
     }
 }
 
@@ -274,6 +283,9 @@ impl Changes {
             | EventKind::FactoryDraining
             | EventKind::FactoryResumed
             | EventKind::FactoryDeregistered => self.factories = true,
+            EventKind::LeaseExpired => {
+                self.let_go.extend(event.job.map(|(id, _)| (id, event.at)));
+            }
             EventKind::FlagChanged => self.flags = true,
             EventKind::TokenIssued | EventKind::TokenRevoked => self.tokens = true,
             _ => {}

@@ -150,6 +150,27 @@ async fn the_silent_factory_is_asked_again_only_after_a_while() {
     assert_eq!(dispatch(&fleet).await, [(format!("{}:2", job.id), only)]);
 }
 
+/// Frozen, not dead: its stream stays open, and whatever goes down it loses an attempt.
+#[tokio::test]
+async fn a_factory_that_let_a_lease_end_is_offered_nothing_until_it_is_heard() {
+    let fleet = led_by_hand().await;
+    fleet.set_flag("lease_ms", 2_000).await;
+    let frozen = fleet.factory_by(Delivery::Stream, "frozen", 1).await;
+    let job = fleet.submit("name: one").await;
+    let mut offers = fleet.broker.consume(&frozen).await.unwrap();
+    dispatch(&fleet).await;
+    let offer = delivered(&mut offers).remove(0).offer;
+    fleet.coordinator.take_offer(&frozen, &offer).await.unwrap().unwrap();
+
+    fleet.clock.advance(Duration::from_secs(3));
+    fleet.coordinator.reap_once().await.unwrap();
+    assert_eq!(fleet.job(job.id).await.stage(), Stage::Queued);
+    assert_eq!(dispatch(&fleet).await, [], "it would only lose another attempt there");
+    fleet.clock.advance(Duration::from_millis(1));
+    fleet.reached_by(&frozen, Delivery::Stream, 1).await;
+    assert_eq!(dispatch(&fleet).await, [(format!("{}:2", job.id), frozen)]);
+}
+
 #[tokio::test]
 async fn death_between_receipt_and_claim_is_made_good_by_the_next_consumer() {
     let fleet = led_by_hand().await;

@@ -56,7 +56,6 @@ impl Health for Doctor {
         let stop = self.0.stop.clone();
         let last = stream::once(async move {
             stop.cancelled().await;
-            std::future::pending::<()>().await;
             Ok(answer(ServingStatus::NotServing))
         });
         Ok(Response::new(stream::once(async move { Ok(first) }).chain(last).boxed()))

@@ -66,8 +66,12 @@ fn report(results: Vec<JobResult>) -> ReportResultRequest {
 }
 
 async fn next(stream: &mut Streaming<StreamJobsResponse>) -> Result<StreamJobsResponse, Status> {
-    let message = tokio::time::timeout(Duration::from_secs(20), stream.message()).await;
-    message.expect("nothing came").map(|message| message.expect("the stream ended without a status"))
+    soon(stream.message()).await.map(|message| message.expect("the stream ended without a status"))
+}
+
+/// Within a time that only a failure takes.
+async fn soon<T>(answer: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), answer).await.expect("nothing came")
 }
 
 fn is(status: Status, code: Code, text: &str) {
@@ -298,11 +302,11 @@ async fn a_shutdown_ends_streams_and_says_that_another_try_is_worth_it() {
     let mut health = HealthClient::new(channel(&world).await);
     let request = HealthCheckRequest { service: "gigafactory.v1.Dispatch".to_owned() };
     let mut watched = health.watch(request).await.unwrap().into_inner();
-    assert_eq!(watched.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+    assert_eq!(soon(watched.message()).await.unwrap().unwrap().status(), ServingStatus::Serving);
     world.shutdown.cancel();
     is(next(&mut stream).await.unwrap_err(), Code::Unavailable, "shutting down; connect again");
-    assert_eq!(watched.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
-    assert!(watched.message().await.unwrap().is_none(), "the watch does not hold up the shutdown");
+    assert_eq!(soon(watched.message()).await.unwrap().unwrap().status(), ServingStatus::NotServing);
+    assert!(soon(watched.message()).await.unwrap().is_none(), "the watch does not hold up the shutdown");
     let stopped = tokio::time::timeout(Duration::from_secs(5), &mut world.server).await;
     stopped.expect("the server waits for nobody").unwrap().unwrap();
 }
@@ -326,13 +330,13 @@ async fn it_can_be_asked_how_it_is_and_what_it_speaks() {
         ask(MessageRequest::FileContainingSymbol("gigafactory.v1.Dispatch.Enqueue".to_owned())),
     ]);
     let mut answers = reflection.server_reflection_info(asked).await.unwrap().into_inner();
-    let listed = answers.message().await.unwrap().unwrap().message_response.unwrap();
+    let listed = soon(answers.message()).await.unwrap().unwrap().message_response.unwrap();
     let MessageResponse::ListServicesResponse(listed) = listed else { panic!("{listed:?}") };
     let names: Vec<&str> = listed.service.iter().map(|service| service.name.as_str()).collect();
     for name in ["gigafactory.v1.Dispatch", "gigafactory.v1.Fleet", "grpc.health.v1.Health"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    let file = answers.message().await.unwrap().unwrap().message_response.unwrap();
+    let file = soon(answers.message()).await.unwrap().unwrap().message_response.unwrap();
     assert!(matches!(file, MessageResponse::FileDescriptorResponse(_)), "{file:?}");
 }
 
