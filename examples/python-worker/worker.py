@@ -99,7 +99,7 @@ class Worker:
         keeper.start()
         with concurrent.futures.ThreadPoolExecutor(self.concurrency) as lanes:
             pause = 0.05
-            while not self.stopping.is_set():
+            while self._wait_for_room():
                 try:
                     self._take(lanes)
                     pause = 0.05
@@ -120,6 +120,13 @@ class Worker:
         if self.stream:
             self.stream.cancel()
 
+    def _wait_for_room(self):
+        """A new stream does not count what came over the old one: with full hands, another load would be too much.
+        False when the worker is to stop."""
+        while len(self.held) >= 2 * self.concurrency and not self.stopping.is_set():
+            self.stopping.wait(0.05)
+        return not self.stopping.is_set()
+
     def _take(self, lanes):
         request = pb.StreamJobsRequest(
             topics=self.topics, worker_id=self.worker_id, max_in_flight=2 * self.concurrency
@@ -135,6 +142,8 @@ class Worker:
                 lanes.submit(self._handle, assignment)
 
     def _handle(self, assignment):
+        if not self._holds(assignment):
+            return  # lost while it waited for a thread; another worker may have it by now
         result = pb.JobResult(job_id=assignment.job_id, epoch=assignment.epoch)
         if self.stopping.is_set():
             result.release.SetInParent()
@@ -145,13 +154,19 @@ class Worker:
             except Exception as error:  # whatever a handler raises is a failure of that job only
                 result.failure.error = str(error) or type(error).__name__
                 result.failure.permanent = isinstance(error, Permanent)
+        if self._holds(assignment, and_lets_go=True):
+            self.results.put(result)
+        else:
+            print(f"{assignment.job_id} was lost; its result is dropped", file=sys.stderr)
+
+    def _holds(self, assignment, and_lets_go=False):
         with self.lock:
             held = self.held.get(assignment.job_id)
             if held is None or held.epoch != assignment.epoch:
-                print(f"{assignment.job_id} was lost; its result is dropped", file=sys.stderr)
-                return
-            del self.held[assignment.job_id]
-        self.results.put(result)
+                return False
+            if and_lets_go:
+                del self.held[assignment.job_id]
+            return True
 
     def _report(self):
         """While a call is under way, what finishes meanwhile collects for the next."""

@@ -7,6 +7,7 @@ mod embedded;
 mod local;
 mod nats;
 mod open;
+mod pause;
 mod postgres;
 
 pub use embedded::Embedded;

@@ -10,6 +10,9 @@ use giga_ports::broker::Hint;
 use giga_testkit::broker_suite::{in_time, offer, persistently};
 use giga_testkit::nats::NatsServer;
 
+/// Shorter than any timeout of a connection.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_dies_is_found_again_and_everybody_is_told_to_look() {
     let server = NatsServer::start();
@@ -35,6 +38,61 @@ async fn a_server_that_dies_is_found_again_and_everybody_is_told_to_look() {
     let offers = [offer(2, "f1")];
     persistently("a publish", || broker.publish(&offers)).await;
     assert_eq!(in_time("an offer", consumer.next()).await.unwrap().offer, offers[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_yet_is_used_as_soon_as_it_is() {
+    let server = NatsServer::start();
+    server.kill9();
+    let broker = in_time("a start without the server", giga_broker::open(&server.url())).await.unwrap();
+    let factory = "f1".parse().unwrap();
+    let mut hints = broker.hints().await.unwrap();
+    let calls = async {
+        assert!(broker.publish(&[offer(1, "f1")]).await.is_err());
+        assert!(broker.hint(&Hint::Gates).await.is_err());
+        assert!(broker.consume(&factory).await.is_err());
+        assert!(broker.ping().await.is_err());
+    };
+    tokio::time::timeout(AT_ONCE, calls).await.expect("nobody waits for a server that was never there");
+
+    server.start_again();
+    for looked_at in [Hint::Feed { pos: FeedPos(0) }, Hint::Gates, Hint::Leaderless] {
+        assert_eq!(in_time("a hint to look", hints.next()).await.unwrap(), looked_at);
+    }
+    let mut consumer = broker.consume(&factory).await.unwrap();
+    broker.publish(&[offer(2, "f1")]).await.unwrap();
+    assert_eq!(in_time("an offer", consumer.next()).await.unwrap().offer, offer(2, "f1"));
+    broker.hint(&Hint::Feed { pos: FeedPos(7) }).await.unwrap();
+    assert_eq!(in_time("a hint", hints.next()).await.unwrap(), Hint::Feed { pos: FeedPos(7) });
+    // And from here on it is as any other.
+    server.kill9();
+    assert!(in_time("the end of the consumer", consumer.next()).await.is_err());
+    server.start_again();
+    persistently("an answer", || broker.ping()).await;
+}
+
+/// Whoever asks is told why, until the right one is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_late_and_will_not_do_is_said_by_each_call() {
+    // Bound, so that nobody else takes the port, and refusing everybody until it listens.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let broker = Nats::connect(&format!("nats://{address}")).await.unwrap();
+    let listener = socket.listen(8).unwrap();
+    let greeting = greeting("2.9.10", true, address.port());
+    let serving = tokio::spawn(async move {
+        loop {
+            greet(&listener, &greeting).await;
+        }
+    });
+    in_time("the reason", async {
+        while !broker.ping().await.unwrap_err().to_string().contains("2.10 or newer is needed") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    serving.abort();
 }
 
 /// Killed three times, the last time with the loss of its disk, while offers are published and taken.
@@ -165,6 +223,21 @@ async fn credentials_stand_in_the_url_and_nowhere_else() {
 }
 
 /// Enough of a server to say which version it is.
+fn greeting(version: &str, jetstream: bool, port: u16) -> String {
+    format!(
+        "INFO {{\"server_id\":\"old\",\"server_name\":\"old\",\"version\":\"{version}\",\"proto\":1,\"go\":\"go1\",\
+         \"host\":\"127.0.0.1\",\"port\":{port},\"max_payload\":1048576,\"jetstream\":{jetstream},\
+         \"headers\":true,\"client_id\":1}}\r\nPONG\r\n"
+    )
+}
+
+async fn greet(listener: &tokio::net::TcpListener, greeting: &str) {
+    let (mut stream, _) = listener.accept().await.expect("a client comes");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, greeting.as_bytes()).await.expect("it listens");
+    // Until the client has had enough.
+    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_server_and_one_without_jetstream_are_refused() {
     for (version, jetstream, reason) in [
@@ -173,17 +246,8 @@ async fn an_old_server_and_one_without_jetstream_are_refused() {
     ] {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let greeting = format!(
-            "INFO {{\"server_id\":\"old\",\"server_name\":\"old\",\"version\":\"{version}\",\"proto\":1,\"go\":\"go1\",\
-             \"host\":\"127.0.0.1\",\"port\":{port},\"max_payload\":1048576,\"jetstream\":{jetstream},\
-             \"headers\":true,\"client_id\":1}}\r\nPONG\r\n"
-        );
-        let serving = tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            tokio::io::AsyncWriteExt::write_all(&mut stream, greeting.as_bytes()).await.unwrap();
-            // Until the client has had enough.
-            let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
-        });
+        let greeting = greeting(version, jetstream, port);
+        let serving = tokio::spawn(async move { greet(&listener, &greeting).await });
         let url = format!("nats://127.0.0.1:{port}");
         let error = in_time("a refusal", Nats::connect(&url)).await.unwrap_err();
         assert!(error.to_string().contains(reason), "{error}");

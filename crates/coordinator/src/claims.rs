@@ -36,7 +36,7 @@ impl Coordinator {
             Some(0) => return Err(Error::NoHeartbeat(factory)),
             Some(_) => {}
         }
-        self.presence.touch(&factory, self.clock.now());
+        self.presence.touch(&factory, self.store_now());
         let (answer, answered) = oneshot::channel();
         let stopping =
             || StoreError::Unavailable { reason: "the coordinator is shutting down".into(), source: None };
@@ -116,7 +116,7 @@ impl Coordinator {
             match claimed {
                 Ok(Claimed::Granted(job)) => {
                     self.metrics.assigned(&job);
-                    self.view.lock().put(&job, &HashMap::new());
+                    self.view.lock().put_claimed(&job);
                     let _ = ask.answer.send(Ok(Some(job)));
                 }
                 Ok(Claimed::Lost(lost)) => {
@@ -170,7 +170,7 @@ impl Coordinator {
             *wanted.entry(&ask.factory).or_default() += 1;
         }
         let ids: HashSet<FactoryId> = wanted.keys().map(|id| (*id).clone()).collect();
-        let now = self.clock.now();
+        let now = self.store_now();
         let mut state = self.view.lock();
         state.queue.settle(now);
         let mut snapshot = self.snapshot(&state, now, Whom::Asking(&ids));

@@ -10,7 +10,8 @@ use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::NewFactory;
 
-use crate::{Coordinator, Directive, Error};
+use crate::dispatch::RESERVED_FACTORY;
+use crate::{Coordinator, Directive, Error, FieldProblem};
 
 /// When each factory was last heard of. Kept in memory and written now and then, all in one write: a heartbeat that
 /// says nothing new costs no transaction.
@@ -88,6 +89,12 @@ impl Coordinator {
         scope: FactoryScope,
         actor: Actor,
     ) -> Result<(Factory, Secret), Error> {
+        if id.as_str() == RESERVED_FACTORY {
+            let message = format!(
+                "`{RESERVED_FACTORY}` is reserved for what shadow mode measures; choose another name"
+            );
+            return Err(FieldProblem::new("id", message).into());
+        }
         let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
         let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
         let factory = self.store.enroll(NewFactory { id, scope, token }, actor).await?;
@@ -97,7 +104,7 @@ impl Coordinator {
 
     /// What the factory says of itself. Written only when something changed; otherwise it is a sign of life.
     pub async fn heartbeat(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
-        self.presence.note(&id, self.clock.now(), Some(advertised.load));
+        self.presence.note(&id, self.store_now(), Some(advertised.load));
         let (known, delivery) = {
             let state = self.view.lock();
             (state.factories.get(&id).cloned(), state.wished_delivery(&id))
@@ -109,9 +116,9 @@ impl Coordinator {
             Some(factory) if says_nothing_new => factory.state,
             _ => {
                 let factory = self.store.advertise(id.clone(), advertised).await?;
-                let state = factory.state;
-                self.view.lock().factories.insert(id, factory);
-                state
+                // Not from the answer, which a later change may have overtaken.
+                self.refresh().await?;
+                factory.state
             }
         };
         let directives = if state == FactoryState::Draining { vec![Directive::Drain] } else { Vec::new() };
@@ -180,7 +187,7 @@ impl Coordinator {
     }
 
     pub fn is_live(&self, factory: &Factory) -> bool {
-        let now = self.clock.now();
+        let now = self.store_now();
         self.last_seen(factory).is_some_and(|seen| now.since(seen) <= self.stale_after())
     }
 

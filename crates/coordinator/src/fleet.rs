@@ -68,9 +68,10 @@ pub struct Alert {
 impl Coordinator {
     pub async fn fleet_metrics(&self) -> Result<FleetMetrics, Error> {
         self.refresh().await?;
+        self.ask_after_the_silent().await?;
         let products = self.store.read().queue_states().await?;
         let feed_head = self.store.read().feed_head().await?;
-        let now = self.clock.now();
+        let now = self.store_now();
         let state = self.view.lock();
         let snapshot = self.snapshot(&state, now, Whom::Everyone);
         let draining = |f: &&giga_scheduler::FactoryView| f.state == giga_domain::FactoryState::Draining;
@@ -99,7 +100,8 @@ impl Coordinator {
     /// What somebody should look at, worst first.
     pub async fn alerts(&self) -> Result<Vec<Alert>, Error> {
         self.refresh().await?;
-        let now = self.clock.now();
+        self.ask_after_the_silent().await?;
+        let now = self.store_now();
         let starved_after = Policy::default().starvation_after;
         let mut alerts = Vec::new();
         let mut state = self.view.lock();

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
 use giga_domain::{FeedPos, JobId, Timestamp, WorkerId};
+use giga_ports::BrokerError;
 use giga_ports::broker::{Hint, ReadyTopic};
 use tokio::sync::{mpsc, watch};
 
@@ -68,18 +69,35 @@ impl Coordinator {
 
     pub(crate) async fn tell_hints(self: Arc<Self>, mut waiting: mpsc::Receiver<Hint>) {
         let mut taken = Vec::new();
+        let mut broker_is_away = false;
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 count = waiting.recv_many(&mut taken, WAITING) => if count == 0 { return },
             }
-            for hint in merged(taken.drain(..)) {
-                if let Err(error) = self.broker.hint(&hint).await {
-                    tracing::warn!(%error, "a hint could not be told; timers make up for it");
+            let told = self.tell_all(merged(taken.drain(..))).await;
+            match &told {
+                Err(error) if !broker_is_away => {
+                    tracing::warn!(%error, "hints cannot be told; timers make up for it");
                 }
+                Ok(()) if broker_is_away => tracing::info!("hints can be told again"),
+                _ => {}
             }
-            tokio::time::sleep(TOGETHER).await;
+            broker_is_away = told.is_err();
+            let pause = if broker_is_away { AFTER_A_FAILURE } else { TOGETHER };
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
         }
+    }
+
+    /// Up to the first that cannot be told: what is lost is found by timers.
+    async fn tell_all(&self, hints: Vec<Hint>) -> Result<(), BrokerError> {
+        for hint in hints {
+            self.within_patience(self.broker.hint(&hint)).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn hear_hints(self: Arc<Self>) {

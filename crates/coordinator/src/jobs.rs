@@ -80,7 +80,7 @@ impl Coordinator {
     pub async fn submit(&self, request: SubmitRequest) -> Result<SubmitAnswer, Error> {
         let SubmitRequest { product, manifest, body, actor } = request;
         let new = self.new_job(product, &manifest, body)?;
-        let preview = preview(&new, self.clock.now());
+        let preview = preview(&new, self.store_now());
         let mut routable = self.routable(&preview);
         if routable.is_err() {
             // Before anyone is warned: the view may be older than a factory that has just joined.
@@ -131,7 +131,7 @@ impl Coordinator {
 
     fn routable(&self, job: &JobView) -> Result<(), Unroutable> {
         let state = self.view.lock();
-        let snapshot = self.snapshot(&state, self.clock.now(), Whom::Everyone);
+        let snapshot = self.snapshot(&state, self.store_now(), Whom::Everyone);
         routable(job, &snapshot)
     }
 
@@ -139,7 +139,7 @@ impl Coordinator {
     pub async fn dry_run(&self, product: ProductId, manifest: &Manifest) -> Result<DryRun, Error> {
         let new = self.new_job(product, manifest, String::new())?;
         self.refresh().await?;
-        let now = self.clock.now();
+        let now = self.store_now();
         let view = preview(&new, now);
         let attempts = u64::from(new.spec.retry.max) + 1;
         Ok(DryRun {
@@ -158,8 +158,9 @@ impl Coordinator {
     /// Why the job is where it is, and what would move it.
     pub async fn explain(&self, id: JobId) -> Result<(Job, Explanation), Error> {
         self.refresh().await?;
+        self.ask_after_the_silent().await?;
         let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
-        let now = self.clock.now();
+        let now = self.store_now();
         let explanation = match job_view(&job, &HashMap::new(), self.flag_millis("pickup_ms")) {
             Some(view) => self.explain_view(&view, now),
             None => self.explain_not_queued(&job).await?,
@@ -211,7 +212,7 @@ impl Coordinator {
     }
 
     pub async fn renew(&self, job: JobId, holder: Holder) -> Result<Renewal, Error> {
-        self.presence.touch(&holder.factory, self.clock.now());
+        self.presence.touch(&holder.factory, self.store_now());
         let lease = self.flag_millis("lease_ms");
         let epoch = holder.epoch;
         let draining = {

@@ -18,6 +18,7 @@ mod merges;
 mod metrics;
 mod reconcile;
 mod self_select;
+mod store_clock;
 mod tokens;
 mod topics;
 mod view;
@@ -46,6 +47,7 @@ use crate::claims::ClaimAsk;
 use crate::dispatch::Dispatch;
 use crate::factories::Presence;
 use crate::hints::Hints;
+use crate::store_clock::StoreClock;
 use crate::tokens::TokenCache;
 use crate::topics::TopicHub;
 use crate::view::FleetView;
@@ -112,6 +114,7 @@ pub struct Coordinator {
     logs: Arc<dyn Logs>,
     artifacts: Arc<dyn Artifacts>,
     options: Options,
+    store_clock: StoreClock,
     view: FleetView,
     presence: Presence,
     tokens: TokenCache,
@@ -158,6 +161,7 @@ impl Coordinator {
         let (claims, asked) = mpsc::channel(1024);
         let (hints, hints_to_tell) = Hints::new(*ports.store.head().borrow());
         let coordinator = Arc::new(Self {
+            store_clock: StoreClock::default(),
             view: FleetView::default(),
             presence: Presence::default(),
             tokens: TokenCache::default(),

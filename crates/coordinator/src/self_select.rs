@@ -3,7 +3,7 @@
 //! Nothing is scored here and nobody is preferred. Whether the factory may hold a job at all is judged by the store, as
 //! it is for every claim.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use giga_domain::{
     CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp,
@@ -28,7 +28,7 @@ impl Coordinator {
     /// Ready jobs of the factory's products that ask for nothing that it lacks, by priority and age.
     pub async fn candidates(&self, factory: &FactoryId, limit: usize) -> Result<Vec<Candidate>, Error> {
         self.refresh().await?;
-        let now = self.clock.now();
+        let now = self.store_now();
         self.presence.touch(factory, now);
         let mut state = self.view.lock();
         state.queue.settle(now);
@@ -72,7 +72,7 @@ impl Coordinator {
             Some(0) => return Err(Error::NoHeartbeat(factory)),
             Some(_) => {}
         }
-        self.presence.touch(&factory, self.clock.now());
+        self.presence.touch(&factory, self.store_now());
         let named: Vec<(JobId, RequestId)> =
             jobs.iter().map(|job| Ok((*job, part_of(request, *job)?))).collect::<Result<_, StoreError>>()?;
         let mut granted = self.granted_before(&factory, &named).await?;
@@ -91,7 +91,7 @@ impl Coordinator {
                 match claimed {
                     Ok(Claimed::Granted(job)) => {
                         self.metrics.assigned(&job);
-                        self.view.lock().put(&job, &HashMap::new());
+                        self.view.lock().put_claimed(&job);
                         granted.push(job);
                     }
                     Ok(Claimed::Lost(lost)) => {

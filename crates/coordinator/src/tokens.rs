@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use giga_domain::token::{Grant, Role, Secret, TokenHash, TokenRecord};
 use giga_domain::{Actor, ProductId, Timestamp, TokenId};
+use tokio::sync::watch;
 
 use crate::{Coordinator, Error};
 
@@ -14,24 +15,24 @@ const REMEMBER: Duration = Duration::from_secs(2);
 const MOST: usize = 10_000;
 
 #[derive(Default)]
-pub(crate) struct TokenCache(Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
-    tokens: HashMap<TokenHash, (TokenRecord, Timestamp)>,
-    /// Raised by every clearing, so that a look-up that began before it cannot bring a revoked token back.
-    generation: u64,
+pub(crate) struct TokenCache {
+    known: Mutex<Known>,
+    /// Raised by every clearing, so that a look-up that began before it cannot bring a revoked token back, and open
+    /// streams know when to ask again.
+    generation: watch::Sender<u64>,
 }
+
+type Known = HashMap<TokenHash, (TokenRecord, Timestamp)>;
 
 impl TokenCache {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn clear(&self) {
         let mut known = self.lock();
-        known.tokens.clear();
-        known.generation += 1;
+        known.clear();
+        self.generation.send_modify(|generation| *generation += 1);
     }
 }
 
@@ -40,7 +41,7 @@ impl Coordinator {
     pub async fn authenticate(&self, secret: &Secret) -> Result<Option<TokenRecord>, Error> {
         let hash = secret.hash();
         let now = self.clock.now();
-        let known = self.tokens.lock().tokens.get(&hash).filter(|(_, at)| now.since(*at) < REMEMBER).cloned();
+        let known = self.tokens.lock().get(&hash).filter(|(_, at)| now.since(*at) < REMEMBER).cloned();
         let token = match known {
             Some((token, _)) => Some(token),
             None => self.look_up(hash, now).await?,
@@ -49,18 +50,28 @@ impl Coordinator {
     }
 
     async fn look_up(&self, hash: TokenHash, now: Timestamp) -> Result<Option<TokenRecord>, Error> {
-        let generation = self.tokens.lock().generation;
+        let generation = *self.tokens.generation.borrow();
         let found = self.store.read().token_by_hash(&hash).await?;
         if let Some(token) = &found {
             let mut known = self.tokens.lock();
-            if known.tokens.len() >= MOST {
-                known.tokens.clear();
+            if known.len() >= MOST {
+                known.clear();
             }
-            if known.generation == generation {
-                known.tokens.insert(hash, (token.clone(), now));
+            if *self.tokens.generation.borrow() == generation {
+                known.insert(hash, (token.clone(), now));
             }
         }
         Ok(found)
+    }
+
+    /// Changes when a token may have come to its end before its time, as far as this process knows.
+    pub fn tokens_changed(&self) -> watch::Receiver<u64> {
+        self.tokens.generation.subscribe()
+    }
+
+    /// How long the token still works unless it is revoked; `None` where nothing else ends it.
+    pub fn rest_of(&self, token: &TokenRecord) -> Option<Duration> {
+        token.expires_at.map(|end| end.since(self.clock.now()))
     }
 
     pub async fn issue_token(

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use giga_domain::flag::{DELIVERY, FlagDef, delivery_of};
 use giga_domain::{
-    Delivery, DispatchSeq, Event, EventKind, Factory, FactoryId, FeedPos, Job, JobId, ProductId, RequestId,
-    Stage, State, Timestamp,
+    Delivery, DispatchSeq, Event, EventKind, Factory, FactoryId, FeedPos, Job, JobId, Offer, ProductId,
+    RequestId, Rev, Stage, State, Timestamp,
 };
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
@@ -19,8 +19,6 @@ use serde_json::Value;
 use crate::Coordinator;
 
 const PAGE: usize = 1_000;
-/// A factory that did not pick a job up is left out for it for so many times the span that it had.
-const LEFT_OUT_FOR: u32 = 3;
 
 #[derive(Default)]
 pub(crate) struct FleetView {
@@ -54,6 +52,7 @@ pub(crate) struct ViewState {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
+    rev: Rev,
     pub(crate) factory: FactoryId,
     pub(crate) product: ProductId,
     request: RequestId,
@@ -76,8 +75,8 @@ pub(crate) enum Whom<'a> {
 #[derive(Default)]
 struct Changes {
     jobs: BTreeSet<JobId>,
-    /// Jobs whose lease ended, and when.
-    let_go: HashMap<JobId, Timestamp>,
+    /// Factories that let a lease end, and when.
+    let_go: HashMap<FactoryId, Timestamp>,
     factories: bool,
     flags: bool,
     tokens: bool,
@@ -133,6 +132,7 @@ impl Coordinator {
 
     /// The first fill. The cursor is taken before the jobs are read, so nothing can slip in between.
     async fn load(&self, reads: &dyn StoreReads) -> Result<(), StoreError> {
+        self.ask_for_the_time(reads).await?;
         let cursor = reads.feed_head().await?;
         let everything = Changes { factories: true, flags: true, tokens: true, ..Changes::default() };
         self.look_again(reads, everything).await?;
@@ -162,10 +162,8 @@ impl Coordinator {
             let mut state = self.view.lock();
             for job in &jobs {
                 state.put(job, &parents);
-                if let (Some(at), Some(factory)) = (changes.let_go.get(&job.id), &job.last_factory) {
-                    state.let_go.insert(factory.clone(), *at);
-                }
             }
+            state.let_go.extend(changes.let_go);
             for id in ids.iter().filter(|id| !found.contains(id)) {
                 state.drop_job(*id);
             }
@@ -187,9 +185,26 @@ impl Coordinator {
         Ok(())
     }
 
+    /// Before a factory is called silent, by whoever looks at the whole fleet.
+    pub(crate) async fn ask_after_the_silent(&self) -> Result<(), StoreError> {
+        let now = self.store_now();
+        let all_heard = {
+            let state = self.view.lock();
+            state.factories.values().all(|factory| self.heard_of(&state, factory, now))
+        };
+        if all_heard { Ok(()) } else { self.find_signs_of_life().await }
+    }
+
+    /// The same, where somebody is known to look silent. Asks the store no more often than factories are heard of.
+    pub(crate) async fn find_signs_of_life(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let every = self.flag_millis("heartbeat_interval_ms");
+        if self.dispatch.may_look_for_life(now, every) { self.look_for_signs_of_life().await } else { Ok(()) }
+    }
+
     /// Reads when each factory was last heard of: their heartbeats may go to another coordinator, and signs of life
     /// are no events.
-    pub(crate) async fn look_for_signs_of_life(&self) -> Result<(), StoreError> {
+    async fn look_for_signs_of_life(&self) -> Result<(), StoreError> {
         let _turn = self.view.refreshing.lock().await;
         let everyone = Changes { factories: true, ..Changes::default() };
         self.look_again(self.store.read(), everyone).await
@@ -259,10 +274,12 @@ impl Coordinator {
         Some(deadline.minus(state.flag_millis("pickup_ms")))
     }
 
-    /// Whether the dispatcher would make offers to a factory that has not been heard of here for too long.
-    pub(crate) fn misses_a_target(&self, state: &ViewState, now: Timestamp) -> bool {
-        let mut targeted = state.factories.values().filter(|factory| state.is_targeted(factory));
-        targeted.any(|factory| !self.heard_of(state, factory, now))
+    /// Whether the dispatcher would plan for a factory that has not been heard of here for too long.
+    pub(crate) fn misses_somebody(&self, state: &ViewState, now: Timestamp) -> bool {
+        let planned_for = |factory: &&Factory| {
+            state.is_targeted(factory) || state.wished_delivery(&factory.id) == Delivery::Shadow
+        };
+        state.factories.values().filter(planned_for).any(|factory| !self.heard_of(state, factory, now))
     }
 
     fn heard_of(&self, state: &ViewState, factory: &Factory, now: Timestamp) -> bool {
@@ -281,10 +298,12 @@ impl Changes {
             EventKind::FactoryEnrolled
             | EventKind::FactoryChanged
             | EventKind::FactoryDraining
-            | EventKind::FactoryResumed
-            | EventKind::FactoryDeregistered => self.factories = true,
+            | EventKind::FactoryResumed => self.factories = true,
+            // Its tokens are gone with it.
+            EventKind::FactoryDeregistered => (self.factories, self.tokens) = (true, true),
             EventKind::LeaseExpired => {
-                self.let_go.extend(event.job.map(|(id, _)| (id, event.at)));
+                let factory = event.data.get("factoryId").and_then(Value::as_str);
+                self.let_go.extend(factory.and_then(|id| id.parse().ok()).map(|id| (id, event.at)));
             }
             EventKind::FlagChanged => self.flags = true,
             EventKind::TokenIssued | EventKind::TokenRevoked => self.tokens = true,
@@ -325,13 +344,17 @@ pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>, pickup: D
         // Known from the job alone, so that every leader leaves out the same.
         excluded: target
             .iter()
-            .map(|t| (t.factory.clone(), t.pickup_deadline.plus(pickup * LEFT_OUT_FOR)))
+            .flat_map(|t| t.left_out(pickup))
+            .map(|(factory, until)| (factory.clone(), until))
             .collect(),
     })
 }
 
 impl ViewState {
     pub(crate) fn put(&mut self, job: &Job, parents: &HashMap<JobId, FactoryId>) {
+        if self.known_rev(job.id).is_some_and(|known| known > job.rev) {
+            return;
+        }
         self.drop_job(job.id);
         if let Some(view) = job_view(job, parents, self.flag_millis("pickup_ms")) {
             if view.offered_to.is_some() {
@@ -340,6 +363,7 @@ impl ViewState {
             self.queue.upsert(view);
         } else if let Some(lease) = job.lease() {
             let running = Running {
+                rev: job.rev,
                 factory: lease.factory.clone(),
                 product: job.product.clone(),
                 request: lease.request.clone(),
@@ -349,6 +373,18 @@ impl ViewState {
             self.grants.insert((running.factory.clone(), running.request.clone()), job.id);
             self.running.insert(job.id, running);
         }
+    }
+
+    /// The answer to a claim, which may have been overtaken: a job that went on, or is over, by now is left as it is.
+    pub(crate) fn put_claimed(&mut self, job: &Job) {
+        if self.known_rev(job.id).is_some() {
+            self.put(job, &HashMap::new());
+        }
+    }
+
+    fn known_rev(&self, id: JobId) -> Option<Rev> {
+        let queued = self.queue.get(id).map(|job| job.rev);
+        queued.or_else(|| self.running.get(&id).map(|running| running.rev))
     }
 
     pub(crate) fn drop_job(&mut self, id: JobId) {
@@ -383,8 +419,18 @@ impl ViewState {
         jobs.filter_map(|job| Some((job.id, self.current_offer(job.id)?))).collect()
     }
 
+    /// Whether this very offer can still be picked up.
+    pub(crate) fn stands(&self, offer: &Offer, now: Timestamp) -> bool {
+        self.current_offer(offer.job_id) == Some(offer.dispatch_seq)
+            && self
+                .queue
+                .get(offer.job_id)
+                .and_then(|job| job.offered_to.as_ref())
+                .is_some_and(|(_, deadline)| *deadline > now)
+    }
+
     /// The number of the offer that the queued job was last put on.
-    pub(crate) fn current_offer(&self, job: JobId) -> Option<DispatchSeq> {
+    fn current_offer(&self, job: JobId) -> Option<DispatchSeq> {
         self.offers.get(&job).copied()
     }
 
@@ -426,4 +472,65 @@ impl ViewState {
 fn add<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, key: K, by: i32) {
     let count = counts.entry(key).or_default();
     *count = count.saturating_add_signed(by);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(rev: u64, state: State) -> Job {
+        let spec = serde_json::json!({ "name": "one" });
+        Job {
+            id: JobId::from_u128(1),
+            product: "demo".parse().unwrap(),
+            spec: serde_json::from_value(spec).unwrap(),
+            state,
+            rev: Rev(rev),
+            epoch: giga_domain::Epoch(rev),
+            last_event: giga_domain::EventSeq(rev),
+            attempts: 0,
+            dispatch_seq: DispatchSeq(0),
+            checkpoint: None,
+            settled: None,
+            created_at: Timestamp::ZERO,
+            updated_at: Timestamp::ZERO,
+            enqueued_at: Timestamp::ZERO,
+            last_factory: None,
+            last_steer: None,
+            result: None,
+            merge: None,
+        }
+    }
+
+    fn queued(rev: u64) -> Job {
+        job(rev, State::Queued { since: Timestamp::ZERO, ready_at: Timestamp::ZERO, target: None })
+    }
+
+    fn held(rev: u64) -> Job {
+        let lease = giga_domain::Lease {
+            factory: "mac-1".parse().unwrap(),
+            request: "r1".parse().unwrap(),
+            granted_at: Timestamp::ZERO,
+            expires_at: Timestamp::ZERO,
+        };
+        job(rev, State::Assigned { lease })
+    }
+
+    #[test]
+    fn the_answer_to_a_claim_never_brings_back_what_the_feed_has_overtaken() {
+        let nobody = HashMap::new();
+        let (id, mut state) = (queued(1).id, ViewState::default());
+        state.put_claimed(&held(2));
+        assert!(state.running.is_empty(), "it was over before the answer came");
+
+        state.put(&queued(1), &nobody);
+        state.put_claimed(&held(2));
+        assert!(state.running.contains_key(&id));
+
+        state.put(&queued(3), &nobody);
+        state.put_claimed(&held(2));
+        assert!(state.running.is_empty() && state.queue.get(id).is_some(), "it was given back meanwhile");
+        state.put(&queued(1), &nobody);
+        assert_eq!(state.queue.get(id).map(|job| job.rev), Some(Rev(3)), "an old look changes nothing");
+    }
 }

@@ -312,3 +312,12 @@ async fn a_started_coordinator_offers_again_when_the_clock_says_so() {
     assert_eq!((next.offer.job_id, next.offer.dispatch_seq.0), (job.id, 2));
     started.stop().await;
 }
+
+#[tokio::test]
+async fn no_factory_may_be_called_what_the_reader_of_shadow_offers_is_called() {
+    let fleet = Fleet::by_hand().await;
+    let scope = giga_domain::factory::FactoryScope::default();
+    let id = factory_id("shadow");
+    let refused = fleet.coordinator.enroll(id, scope, common::operator()).await.unwrap_err();
+    assert!(refused.to_string().starts_with("id: `shadow` is reserved"), "{refused}");
+}

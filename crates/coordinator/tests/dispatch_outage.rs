@@ -84,6 +84,52 @@ async fn offers_wait_in_the_outbox_until_the_broker_is_back() {
 }
 
 #[tokio::test]
+async fn a_job_that_nobody_picks_up_is_offered_to_another_while_the_broker_is_down() {
+    let fleet = Fleet::by_hand().await;
+    let (_broker, ports) = down(&fleet);
+    let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
+    let silent = fleet.factory_by(Delivery::Stream, "a-silent", 1).await;
+    let job = fleet.submit("name: one").await;
+    let mut head = fleet.store.head();
+    let offered = async {
+        while fleet.job(job.id).await.target().is_none_or(|target| target.factory != silent) {
+            coordinator.refresh_once().await.unwrap();
+            head.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), offered).await.expect("nothing was offered");
+
+    let other = fleet.factory_by(Delivery::Stream, "b-other", 1).await;
+    coordinator.refresh_once().await.unwrap();
+    let mut stream = coordinator.open_factory_stream(other).unwrap();
+    fleet.clock.advance(Duration::from_secs(10));
+    let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await;
+    let Some(StreamEvent::Grant(grant)) = event.expect("the outbox must not stand in the way") else {
+        panic!("no grant")
+    };
+    assert_eq!(grant.job().id, job.id);
+    grant.delivered();
+    coordinator.stop().await;
+}
+
+#[tokio::test]
+async fn an_offer_whose_deadline_is_over_leaves_the_outbox_unpublished() {
+    let fleet = Fleet::by_hand().await;
+    let (broker, ports) = down(&fleet);
+    let leader = Coordinator::by_hand(ports, Options::default()).await.unwrap();
+    let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
+    fleet.submit("name: one").await;
+    leader.lead_once().await.unwrap();
+    assert_eq!(leader.dispatch_once().await.unwrap().offered.len(), 1);
+    fleet.clock.advance(Duration::from_secs(10));
+    broker.down.store(false, Ordering::SeqCst);
+    assert_eq!(leader.outbox_once().await.unwrap(), 0);
+    assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
+    let mut offers = fleet.broker.consume(&f1).await.unwrap();
+    assert!(futures::FutureExt::now_or_never(offers.next()).is_none());
+}
+
+#[tokio::test]
 async fn jobs_come_down_a_stream_while_the_broker_is_down() {
     let fleet = Fleet::by_hand().await;
     let (_broker, ports) = down(&fleet);

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Fleet, factory_id};
@@ -10,9 +11,11 @@ use futures::FutureExt as _;
 use giga_domain::{Delivery, DispatchSeq, FactoryId, HolderAction, Job, Offer, Stage};
 use giga_ports::broker::{Delivered, Offers};
 use giga_ports::store::NewOffer;
-use giga_ports::{Broker, StoreError};
+use giga_ports::{Broker, Clock as _, StoreError};
+use giga_testkit::ManualClock;
 
 const PICKUP: Duration = Duration::from_secs(10);
+const MINUTE: Duration = Duration::from_mins(1);
 const LEASE: Duration = Duration::from_secs(20);
 
 /// The offers that the broker has for the factory now; the embedded one has them at once.
@@ -35,11 +38,11 @@ async fn dispatch(fleet: &Fleet) -> Vec<(String, FactoryId)> {
     done.offered.iter().map(|offer| (offer.message_id(), offer.target_factory_id.clone())).collect()
 }
 
-/// What a leader does before it dies between the offer and its publication.
+/// What a leader does before it dies between the offer and its publication. The offer outlives its lease.
 async fn offered_and_died(fleet: &Fleet, job: &Job, factory: &FactoryId) -> Offer {
     let term = fleet.coordinator.leading().unwrap();
     let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: factory.clone() }];
-    fleet.store.offer(term, chosen, PICKUP).await.unwrap().remove(0).unwrap()
+    fleet.store.offer(term, chosen, LEASE * 2).await.unwrap().remove(0).unwrap()
 }
 
 #[tokio::test]
@@ -130,6 +133,66 @@ async fn a_factory_that_never_picks_up_loses_the_job_to_another() {
     let stale = delivered(&mut late);
     assert_eq!(fleet.coordinator.take_offer(&silent, &stale[0].offer).await.unwrap(), None);
     assert_eq!(fleet.job(job.id).await.stage(), Stage::Queued);
+}
+
+#[tokio::test]
+async fn however_many_are_silent_the_one_that_listens_gets_the_job() {
+    let fleet = led_by_hand().await;
+    let mut factories = Vec::new();
+    for n in 0..5 {
+        factories.push(fleet.factory_by(Delivery::Stream, &format!("f{n}"), 4).await);
+    }
+    fleet.submit("name: one").await;
+    let mut asked = Vec::new();
+    for _ in &factories {
+        for factory in &factories {
+            fleet.reached_by(factory, Delivery::Stream, 4).await;
+        }
+        fleet.coordinator.lead_once().await.unwrap();
+        asked.extend(dispatch(&fleet).await.into_iter().map(|(_, factory)| factory));
+        fleet.clock.advance(PICKUP);
+    }
+    asked.sort();
+    assert_eq!(asked, factories, "each of them once");
+}
+
+#[tokio::test]
+async fn a_store_whose_clock_differs_gets_each_job_offered_once_and_again_at_its_deadline() {
+    for store_is_ahead in [false, true] {
+        let clock = Arc::new(ManualClock::default());
+        let (early, late) = (clock.now().minus(MINUTE), clock.now().plus(MINUTE));
+        let other = Arc::new(ManualClock::at(if store_is_ahead { late } else { early }));
+        let fleet = Fleet::by_hand_with(clock, other).await;
+        fleet.coordinator.lead_once().await.unwrap().unwrap();
+        offered_once_and_again(&fleet).await;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_went_wrong_is_noticed_with_the_next_renewal_of_the_lead() {
+    for store_is_ahead in [false, true] {
+        let clocks = (Arc::new(ManualClock::default()), Arc::new(ManualClock::default()));
+        let fleet = Fleet::by_hand_with(clocks.0, clocks.1).await;
+        fleet.coordinator.lead_once().await.unwrap().unwrap();
+        if store_is_ahead { &fleet.store_clock } else { &fleet.clock }.advance(MINUTE);
+        fleet.coordinator.lead_once().await.unwrap().unwrap();
+        offered_once_and_again(&fleet).await;
+    }
+}
+
+async fn offered_once_and_again(fleet: &Fleet) {
+    let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
+    let job = fleet.submit("name: one").await;
+    assert_eq!(dispatch(fleet).await, [(format!("{}:1", job.id), f1)]);
+    let f2 = fleet.factory_by(Delivery::Stream, "f2", 1).await;
+    for clock in [&fleet.clock, &fleet.store_clock] {
+        clock.advance(Duration::from_millis(9_999));
+    }
+    assert_eq!(dispatch(fleet).await, [], "to the last moment");
+    for clock in [&fleet.clock, &fleet.store_clock] {
+        clock.advance(Duration::from_millis(1));
+    }
+    assert_eq!(dispatch(fleet).await, [(format!("{}:2", job.id), f2)]);
 }
 
 #[tokio::test]
@@ -271,7 +334,7 @@ async fn a_factory_whose_heartbeats_go_to_another_coordinator_counts_as_alive() 
     let fleet = Fleet::by_hand().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
     let leader = fleet.another_by_hand().await;
-    fleet.clock.advance(Duration::from_mins(1));
+    fleet.clock.advance(MINUTE);
     leader.lead_once().await.unwrap().unwrap();
     fleet.submit("name: one").await;
     assert_eq!(leader.dispatch_once().await.unwrap().offered, [], "nobody has heard of it for a minute");
@@ -280,6 +343,25 @@ async fn a_factory_whose_heartbeats_go_to_another_coordinator_counts_as_alive() 
     fleet.coordinator.presence_once().await.unwrap();
     fleet.clock.advance(Duration::from_secs(10));
     assert_eq!(leader.dispatch_once().await.unwrap().offered.len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_is_called_silent_because_another_coordinator_hears_it() {
+    let fleet = Fleet::by_hand().await;
+    let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
+    let elsewhere = fleet.another_by_hand().await;
+    for _ in 0..3 {
+        fleet.clock.advance(MINUTE);
+        fleet.reached_by(&f1, Delivery::Stream, 1).await;
+        fleet.coordinator.presence_once().await.unwrap();
+        let job = fleet.submit("name: one").await;
+        assert_eq!(elsewhere.alerts().await.unwrap().iter().map(|a| a.kind).collect::<Vec<_>>(), []);
+        assert_eq!(elsewhere.fleet_metrics().await.unwrap().factories_stale, 0);
+        let (_, explained) = elsewhere.explain(job.id).await.unwrap();
+        assert!(!explained.summary.contains("not been heard"), "{}", explained.summary);
+    }
+    fleet.clock.advance(MINUTE);
+    assert_eq!(elsewhere.fleet_metrics().await.unwrap().factories_stale, 1, "nobody has heard it now");
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ event_kinds! {
     Failed = "job.failed", "A failure that is not tried again by itself: `reason`, `detail`.";
     Retried = "job.retried", "A failure that is tried again: `reason`, `detail`, `readyAt`.";
     Released = "job.released", "Its holder gave it back; no attempt is used up.";
-    LeaseExpired = "job.lease_expired", "Its holder went silent; the epoch rose and the job is queued again.";
+    LeaseExpired = "job.lease_expired", "Its holder (`factoryId`) went silent; the epoch rose and the job is queued again.";
     Preempted = "job.preempted", "A more urgent job took its seat; no attempt is used up.";
     DeadLettered = "job.dead_lettered", "Its retries are used up; nobody will try again.";
     Approved = "job.approved", "A reviewer approved: `reviewer`. With the quorum complete it goes on.";
@@ -70,7 +70,7 @@ event_kinds! {
     MergeFailed = "job.merge_failed", "Merging failed; it is tried again, or given up after many attempts.";
     Cancelled = "job.cancelled", "An operator cancelled it.";
     FactoryEnrolled = "factory.enrolled", "A factory may join: `factoryId`.";
-    FactoryChanged = "factory.changed", "A factory advertises something new: capabilities, repos, seats, health.";
+    FactoryChanged = "factory.changed", "A factory advertises something new: capabilities, repos, seats, health; or its stream was lost.";
     FactoryDraining = "factory.draining", "A factory finishes what it holds and takes nothing new.";
     FactoryResumed = "factory.resumed", "A factory takes jobs again.";
     FactoryDeregistered = "factory.deregistered", "A factory is forgotten and its tokens are revoked.";

@@ -184,6 +184,53 @@ pub struct Lease {
 pub struct Target {
     pub factory: FactoryId,
     pub pickup_deadline: Timestamp,
+    /// Those that it was offered to before and that let their deadline pass, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<Missed>,
+}
+
+/// A factory that did not pick the job up in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Missed {
+    pub factory: FactoryId,
+    pub pickup_deadline: Timestamp,
+}
+
+impl Target {
+    /// How many are remembered.
+    const MOST_MISSED: usize = 16;
+    /// For so many pickup spans a factory is left out at least.
+    const LEFT_OUT_FOR: usize = 3;
+
+    pub fn new(factory: FactoryId, pickup_deadline: Timestamp) -> Self {
+        Self { factory, pickup_deadline, missed: Vec::new() }
+    }
+
+    /// Who is left out after its deadline, and until when, where `span` is what factories have for picking up. The more
+    /// have missed it, the longer each is left out: everybody else comes first, however many are silent.
+    pub fn left_out(&self, span: Duration) -> impl Iterator<Item = (&FactoryId, Timestamp)> {
+        let spans = Self::LEFT_OUT_FOR.max(self.missed.len() + 2);
+        let pause = span.saturating_mul(u32::try_from(spans).unwrap_or(u32::MAX));
+        let before = self.missed.iter().map(|missed| (&missed.factory, missed.pickup_deadline));
+        before
+            .chain([(&self.factory, self.pickup_deadline)])
+            .map(move |(factory, deadline)| (factory, deadline.plus(pause)))
+    }
+
+    /// What the next offer has to remember: everybody who is still left out.
+    pub(crate) fn missed_by(&self, now: Timestamp, span: Duration) -> Vec<Missed> {
+        let own = Missed { factory: self.factory.clone(), pickup_deadline: self.pickup_deadline };
+        // Whoever was asked again since counts once, by its last deadline.
+        let before = self.missed.iter().filter(|missed| missed.factory != self.factory).cloned();
+        let left_out = self.left_out(span).filter(|(_, until)| *until > now);
+        let left_out: Vec<&FactoryId> = left_out.map(|(factory, _)| factory).collect();
+        let over = (self.pickup_deadline <= now).then_some(own);
+        let mut missed: Vec<Missed> =
+            before.chain(over).filter(|missed| left_out.contains(&&missed.factory)).collect();
+        missed.drain(..missed.len().saturating_sub(Self::MOST_MISSED));
+        missed
+    }
 }
 
 /// Where interrupted work can be resumed.

@@ -30,8 +30,8 @@ pub use id::{
     Term, TokenId, TopicName, WorkerId,
 };
 pub use job::{
-    Checkpoint, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Priority, Settled,
-    SettledHow, State, Target,
+    Checkpoint, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Missed, Priority,
+    Settled, SettledHow, State, Target,
 };
 pub use run::{Run, RunOutcome, RunReport};
 pub use stage::Stage;

@@ -173,7 +173,8 @@ pub fn first_state(run_at: Option<Timestamp>, now: Timestamp) -> TopicState {
     }
 }
 
-/// What becomes of the job. A holder's word that was heard before changes nothing and is no error.
+/// What becomes of the job. A holder's word that was heard before changes nothing and is no error; another word than
+/// the one that was heard is.
 pub fn step(head: &TopicHead, command: &TopicCommand, now: Timestamp) -> Result<TopicHead, TopicRefusal> {
     let mut next = head.clone();
     let stage = head.state.stage();
@@ -188,14 +189,13 @@ pub fn step(head: &TopicHead, command: &TopicCommand, now: Timestamp) -> Result<
             return Err(TopicRefusal::Fenced { given: *epoch, current: head.epoch, stage });
         }
         (TopicCommand::Settle { outcome, .. }, TopicState::Running { .. }) => settle(&mut next, outcome, now),
-        // The epoch is the last holder's and nobody holds the job: this is what it said before. A dead job that was
-        // given another chance is claimed with a higher epoch.
-        (TopicCommand::Settle { .. }, _) => {}
+        // The epoch is the last holder's and nobody holds the job: perhaps it said this before.
+        (TopicCommand::Settle { outcome, .. }, _) if was_said(head, outcome) => {}
         (TopicCommand::Renew { lease, .. }, TopicState::Running { worker, until }) => {
             let until = (*until).max(now.plus(*lease));
             next.state = TopicState::Running { worker: worker.clone(), until };
         }
-        (TopicCommand::Renew { epoch, .. }, _) => {
+        (TopicCommand::Settle { epoch, .. } | TopicCommand::Renew { epoch, .. }, _) => {
             return Err(TopicRefusal::Fenced { given: *epoch, current: head.epoch, stage });
         }
         (TopicCommand::Expire, TopicState::Running { worker, until }) if *until <= now => {
@@ -213,6 +213,21 @@ pub fn step(head: &TopicHead, command: &TopicCommand, now: Timestamp) -> Result<
         _ => return Err(TopicRefusal::NotNow(stage)),
     }
     Ok(next)
+}
+
+/// Whether the last holder's word could have brought the job, which nobody holds, to where it is. A failure is still
+/// known after the job became ready again, because its time came or an operator gave it another chance.
+fn was_said(head: &TopicHead, outcome: &Outcome) -> bool {
+    if head.epoch == Epoch::ZERO {
+        return false;
+    }
+    match (outcome, head.state.stage()) {
+        (Outcome::Success, TopicStage::Done) | (Outcome::Release, TopicStage::Ready) => true,
+        (Outcome::Failure { .. }, TopicStage::Scheduled | TopicStage::Ready | TopicStage::Dead) => {
+            head.last_error.is_some()
+        }
+        _ => false,
+    }
 }
 
 fn settle(next: &mut TopicHead, outcome: &Outcome, now: Timestamp) {

@@ -271,7 +271,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
             }
         }
         Command::Target { rev, factory, pickup_deadline } => {
-            target(&mut next, *rev, factory, *pickup_deadline)?;
+            target(&mut next, *rev, factory, *pickup_deadline, now)?;
         }
         Command::Diverged { .. } if job.stage().is_terminal() => {}
         Command::Diverged { routed_to, claimed_by, lag_ms } => {
@@ -478,20 +478,31 @@ fn expire(next: &mut Transition, now: Timestamp) {
     let Some(lease) = next.job.lease().filter(|lease| lease.expires_at <= now) else {
         return;
     };
-    let detail = format!("{} did not renew its lease in time", lease.factory);
+    let holder = lease.factory.clone();
+    let detail = format!("{holder} did not renew its lease in time");
     next.close_run(RunOutcome::Expired, None);
+    let first = next.events.len();
     next.use_up_attempt(
         Failure { reason: FailReason::LeaseExpired, detail: Some(detail) },
         EventKind::LeaseExpired,
         now,
     );
+    // Whoever claims it next must not be taken for the one that let it go.
+    next.events[first].data.insert("factoryId".to_owned(), holder.as_str().into());
 }
 
-fn target(next: &mut Transition, rev: Rev, factory: &FactoryId, deadline: Timestamp) -> Result<(), Refusal> {
+fn target(
+    next: &mut Transition,
+    rev: Rev,
+    factory: &FactoryId,
+    deadline: Timestamp,
+    now: Timestamp,
+) -> Result<(), Refusal> {
     let (State::Queued { target, .. }, true) = (&mut next.job.state, next.job.rev == rev) else {
         return Err(Refusal::NotClaimable("it changed since it was looked at"));
     };
-    *target = Some(Target { factory: factory.clone(), pickup_deadline: deadline });
+    let missed = target.as_ref().map(|last| last.missed_by(now, deadline.since(now))).unwrap_or_default();
+    *target = Some(Target { missed, ..Target::new(factory.clone(), deadline) });
     next.job.dispatch_seq = next.job.dispatch_seq.next();
     let event = NewEvent::new(EventKind::Targeted, format!("offered to {factory}"))
         .with("factoryId", factory.as_str())

@@ -4,12 +4,13 @@
 //! transactions between callers. What a claim costs depends on the batch, never on the backlog. Implementations pass
 //! `giga_testkit::topic_suite`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::job::RetryPolicy;
 use giga_domain::topic::{Outcome, TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, Priority, Timestamp, WorkerId};
+use giga_domain::{Actor, Epoch, JobId, Priority, ProductId, Timestamp, WorkerId};
 
 use crate::StoreError;
 use crate::store::StoreStats;
@@ -41,6 +42,9 @@ pub trait TopicStore: Send + Sync {
 
     /// Dead jobs of the topic become ready again, oldest first: those named, or all where none is named, at most
     /// `limit`. Answers which.
+    ///
+    /// This, `expire` and `promote` name what they moved once: where the connection is lost over the commit, the call is
+    /// run again, finds nothing left to move, and answers with less than happened. [`StoreStats::retries`] has risen then.
     async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>>;
 
     /// Opens or closes a gate; a closed one says since when and by whom. Closing a closed one changes nothing.
@@ -56,7 +60,11 @@ pub trait TopicStore: Send + Sync {
 
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>>;
 
-    /// Newest first.
+    /// Whose jobs these are; those that there are not are left out. One look, without payloads.
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>>;
+
+    /// Newest first. For operators' eyes: in a large store, scheduled, running and done jobs are found by looking through
+    /// many others, which may take a while. Dead and ready ones are found at once.
     async fn list(
         &self,
         key: &TopicKey,
@@ -136,9 +144,10 @@ pub struct Settle {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
-    /// Also for a word that was heard before. `due` where it is tried again later.
-    Applied { key: TopicKey, stage: TopicStage, due: Option<Timestamp> },
-    /// The job is another's by now, or nobody's.
+    /// `due` where it is tried again later. `repeated` for a word that was heard before, which changed nothing now: the
+    /// job is where it has come to since.
+    Applied { key: TopicKey, stage: TopicStage, due: Option<Timestamp>, repeated: bool },
+    /// The job is another's by now, or nobody's, or its holder said something else before.
     Fenced,
     /// There is no such job.
     Unknown,

@@ -23,7 +23,7 @@ use crate::scenario::Scenario;
 use crate::world::{Address, World};
 
 /// How long everything may take to come to rest after the last fault.
-const CALM: Duration = Duration::from_secs(90);
+const CALM: Duration = Duration::from_mins(1);
 const STEP: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -160,23 +160,25 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     }
     let calm_since = world.clock.now();
     let deadline = Instant::now() + CALM;
-    loop {
-        let sent = submitting.is_finished() && producing.is_finished();
-        if Instant::now() >= deadline || (sent && is_at_rest(&world).await) {
-            break;
+    let evidence = loop {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let given_up = Instant::now() >= deadline;
+        let all_is_sent = submitting.is_finished() && producing.is_finished();
+        if !given_up && (!all_is_sent || !is_at_rest(&world).await) {
+            continue;
         }
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-
-    let explained = explain_all(&world).await;
-    // Nobody writes any more: what is gathered belongs together.
+        let explained = explain_all(&world).await;
+        // An operator's late word may have moved something while explanations were asked for.
+        if given_up || is_at_rest(&world).await {
+            // Nothing else runs until everything is gathered: a look at the memory store waits for nobody.
+            break gather(&world, calm_since, explained).await;
+        }
+    };
     conductor.abort();
-    let _ = conductor.await;
     // The world knows the coordinators and they know the world: somebody has to let go.
     for slot in 0..world.scenario.coordinators {
         world.set_address(slot, None);
     }
-    let evidence = gather(&world, calm_since, explained).await;
     let violations = check(&evidence);
     for violation in &violations {
         world.trace.note(|| violation.to_string());

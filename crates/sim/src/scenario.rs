@@ -11,9 +11,8 @@ use crate::prng::Prng;
 pub(crate) const CAPABILITIES: [&str; 3] = ["os:linux", "has:git", "has:gpu"];
 pub(crate) const NOBODY_HAS: &str = "has:gold";
 
-/// How wrong a coordinator's clock may be: less than what makes a factory look silent and less than a pickup deadline, both
-/// of which coordinators judge by their own clocks.
-const SKEW_MS: u64 = 400;
+/// How wrong a coordinator's clock may be: by far more than a pickup deadline, which is the store's to judge.
+const SKEW_MS: u64 = 3_000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
@@ -155,8 +154,8 @@ impl Scenario {
                 .collect(),
             lease: Duration::from_millis(prng.between(1_000, 4_000)),
             topic_lease: Duration::from_millis(prng.between(1_000, 3_000)),
-            pickup: Duration::from_millis(prng.between(500, 1_500)),
-            heartbeat: Duration::from_millis(prng.between(500, 1_500)),
+            pickup: Duration::from_millis(prng.between(250, 1_500)),
+            heartbeat: Duration::from_millis(prng.between(250, 1_500)),
             patience: Duration::from_millis(*prng.pick(&[0, 20, 200])),
             lead_lease: Duration::from_millis(prng.between(800, 2_500)),
             offer_grace: Duration::from_millis(prng.between(50, 500)),

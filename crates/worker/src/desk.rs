@@ -16,11 +16,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::appetite::Appetite;
 use crate::client::{BATCH, CALL_BYTES};
 use crate::{Summary, Task};
 
 pub(crate) struct Desk {
     state: Mutex<State>,
+    appetite: Mutex<Appetite>,
     /// One permit per waiting job.
     waiting: Semaphore,
     /// There are results, or there will be no more.
@@ -62,9 +64,10 @@ pub(crate) struct Finished {
 }
 
 impl Desk {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(appetite: Appetite) -> Self {
         Self {
             state: Mutex::default(),
+            appetite: Mutex::new(appetite),
             waiting: Semaphore::new(0),
             results: Notify::new(),
             room: Notify::new(),
@@ -75,6 +78,27 @@ impl Desk {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in here panics between two changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn max_in_flight(&self) -> usize {
+        self.appetite.lock().unwrap_or_else(PoisonError::into_inner).max_in_flight()
+    }
+
+    /// So many results are about to be reported. What to tell the coordinator with them, 0 for nothing. Where that is
+    /// less than before, what no handler will get to soon is given back, for others to take.
+    pub(crate) fn appetite(&self, finished: usize) -> u32 {
+        let mut appetite = self.appetite.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(wanted) = appetite.finished(finished, Instant::now()) else { return 0 };
+        drop(appetite);
+        let mut state = self.state();
+        while state.queue.len() > wanted
+            && let Some(task) = state.queue.pop_back()
+        {
+            if !task.lost.is_cancelled() {
+                self.put_result(&mut state, task.job_id, Outcome::Release(v1::Release {}));
+            }
+        }
+        wanted as u32
     }
 
     // ---- jobs come in and go to handlers ----
@@ -149,6 +173,11 @@ impl Desk {
         if state.finished.len() == 1 {
             self.results.notify_one();
         }
+        self.tell_of_room(state);
+    }
+
+    /// To be called wherever fewer jobs are in hand than before: whoever waits for room looks again.
+    fn tell_of_room(&self, state: &mut State) {
         if std::mem::take(&mut state.room_wanted) {
             self.room.notify_one();
         }
@@ -266,6 +295,7 @@ impl Desk {
                 held.ends = asked_at + held.lease;
             }
         }
+        self.tell_of_room(&mut state);
         drop(state);
         if let Some(lease) = lease {
             self.set_lease(lease);
@@ -281,6 +311,7 @@ impl Desk {
         for (job_id, epoch) in ended {
             state.lose(&job_id, epoch, "the lease ended before it could be renewed");
         }
+        self.tell_of_room(&mut state);
     }
 
     // ---- the end ----

@@ -33,12 +33,12 @@ impl Intake {
         let mut backoff = Backoff::new();
         loop {
             // A new stream does not count what came over the old one; with full hands, another load would be too much.
-            let room = self.desk.room(self.request.max_in_flight as usize);
+            let room = self.desk.room(self.desk.max_in_flight());
             if stop.run_until_cancelled(room).await.is_none() {
                 return Ok(());
             }
             let opened = Instant::now();
-            match stop.run_until_cancelled(self.client.stream(self.request.clone())).await {
+            match stop.run_until_cancelled(self.client.stream(self.request())).await {
                 None => return Ok(()),
                 Some(Ok(stream)) => {
                     debug!("the stream is open");
@@ -57,6 +57,11 @@ impl Intake {
                 return Ok(());
             }
         }
+    }
+
+    fn request(&self) -> v1::StreamJobsRequest {
+        let max_in_flight = self.desk.max_in_flight() as u32;
+        v1::StreamJobsRequest { max_in_flight, ..self.request.clone() }
     }
 
     async fn read(

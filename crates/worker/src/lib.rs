@@ -47,6 +47,7 @@
 //! puts the token into an error, a log line or a `Debug` text. The little randomness that it uses (for its own name, and
 //! so that many workers do not come back in the same instant) is that of the standard library's hash maps.
 
+mod appetite;
 mod backoff;
 mod client;
 mod config;

@@ -34,9 +34,10 @@ async fn report(
     mut batch: Vec<Finished>,
 ) -> Result<(), Error> {
     let mut backoff = Backoff::new();
+    let max_in_flight = desk.appetite(batch.len());
     loop {
         let results = batch.iter().map(|finished| finished.result.clone()).collect();
-        let request = v1::ReportResultRequest { worker_id: worker_id.to_owned(), results };
+        let request = v1::ReportResultRequest { worker_id: worker_id.to_owned(), results, max_in_flight };
         match timeout(PATIENCE, client.report(request)).await {
             Ok(Ok(answer)) => {
                 desk.settled(&batch, &answer);

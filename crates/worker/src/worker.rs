@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::appetite::Appetite;
 use crate::backoff::random;
 use crate::desk::Desk;
 use crate::intake::Intake;
@@ -83,8 +84,8 @@ impl Worker {
         self
     }
 
-    /// How many jobs the coordinator may send before it has heard of their results. Twice the concurrency unless said
-    /// otherwise, so that the next job is at hand when a handler returns.
+    /// How many jobs the coordinator may send before it has heard of their results. Unless said otherwise it follows the
+    /// pace of the handlers: what they work on, and what they get through in a twentieth of a second.
     pub fn max_in_flight(mut self, jobs: usize) -> Self {
         self.max_in_flight = Some(jobs);
         self
@@ -138,14 +139,15 @@ struct Crew {
 
 impl Crew {
     fn start(worker: Worker) -> Result<Self, Error> {
-        let max_in_flight = worker.max_in_flight.unwrap_or((worker.concurrency * 2).min(IN_FLIGHT));
+        let appetite = Appetite::new(worker.concurrency, worker.max_in_flight, IN_FLIGHT);
+        let max_in_flight = appetite.max_in_flight();
         check(&worker, max_in_flight)?;
         let topics: Vec<String> = worker.handlers.iter().map(|(topic, _)| topic.clone()).collect();
         let handlers: Arc<HashMap<String, Handler>> = Arc::new(worker.handlers.into_iter().collect());
         let worker_id = worker.id.unwrap_or_else(own_name);
         info!(worker_id, ?topics, concurrency = worker.concurrency, max_in_flight, "starting");
 
-        let desk = Arc::new(Desk::new());
+        let desk = Arc::new(Desk::new(appetite));
         let (stop, keeping) = (CancellationToken::new(), CancellationToken::new());
         let mut lanes = JoinSet::new();
         for _ in 0..worker.concurrency {

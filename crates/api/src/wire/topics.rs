@@ -164,9 +164,9 @@ pub struct TopicJobPage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryDeadRequest {
-    /// Which; all dead jobs of the topic, at most 10000, if left out.
-    #[serde(default)]
-    pub jobs: Vec<String>,
+    /// Which, 1 to 1000; all dead jobs of the topic, at most 10000, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -127,6 +127,20 @@ impl Mailboxes {
         });
     }
 
+    /// Ends every consumer: nothing will come for a while. What they did not acknowledge waits for the next ones.
+    pub(crate) fn end_consumers(&self) {
+        let mut state = self.lock();
+        let mut dead = Vec::new();
+        for mailbox in state.boxes.values_mut() {
+            if let Some(consumer) = mailbox.consumer.take() {
+                dead.extend(mailbox.take_back());
+                consumer.wake.notify_one();
+            }
+        }
+        drop(state);
+        self.bury(dead);
+    }
+
     /// Ends every consumer: the broker is gone, and nothing will come any more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
@@ -190,7 +204,7 @@ impl LocalOffers {
         }
         state.counter += 1;
         let tag = state.counter;
-        let mailbox = self.mine(&mut state).ok_or_else(taken_over)?;
+        let mailbox = self.mine(&mut state).ok_or_else(ended)?;
         mailbox.trim(&self.mailboxes.bounds, Instant::now());
         let Some(mut held) = mailbox.waiting.pop_front() else {
             return Ok(None);
@@ -202,8 +216,8 @@ impl LocalOffers {
     }
 }
 
-fn taken_over() -> BrokerError {
-    BrokerError::because("another consumer of this factory's offers took over")
+fn ended() -> BrokerError {
+    BrokerError::because("another consumer of this factory's offers took over, or the connection was lost")
 }
 
 #[async_trait]
@@ -221,7 +235,7 @@ impl Offers for LocalOffers {
     async fn ack(&mut self, delivered: &Delivered) -> Result<(), BrokerError> {
         let mut state = self.mailboxes.lock();
         // Gone already after a wipe, which is as good.
-        self.mine(&mut state).ok_or_else(taken_over)?.unacked.remove(&delivered.tag);
+        self.mine(&mut state).ok_or_else(ended)?.unacked.remove(&delivered.tag);
         Ok(())
     }
 }

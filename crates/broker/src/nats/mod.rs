@@ -7,6 +7,7 @@
 
 mod address;
 mod ears;
+mod link;
 mod offers;
 mod streams;
 
@@ -16,18 +17,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::{ContextBuilder, PublishErrorKind};
+use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectErrorKind, Subject};
+use async_nats::{Client, Subject};
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use giga_domain::{FactoryId, Offer};
 use giga_ports::broker::{DeadLetter, DeadLetters, Hint, Hints, Offers};
 use giga_ports::{Broker, BrokerError};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use self::link::Link;
 use crate::local::{DeadFan, HintFan};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,11 +49,12 @@ impl Default for NatsTuning {
 }
 
 pub struct Nats {
-    session: Arc<Session>,
+    link: watch::Receiver<Link>,
     hints: HintFan,
     dead: DeadFan,
     tuning: NatsTuning,
-    _ears: JoinSet<()>,
+    /// Whatever runs beside the calls.
+    _tasks: JoinSet<()>,
 }
 
 /// What the calls and the tasks share.
@@ -69,71 +72,22 @@ impl Nats {
         Self::connect_with(url, NatsTuning::default()).await
     }
 
-    /// Fails when the server cannot be reached now, or will not do; later on it comes back by itself.
+    /// A server that cannot be reached is found later, by itself; fails when it is there and refuses, or will not do.
     pub async fn connect_with(url: &str, tuning: NatsTuning) -> Result<Self, BrokerError> {
-        let (servers, options) = address::parse(url)?;
-        let (happened, events) = mpsc::unbounded_channel();
-        let client = options
-            .name("gigafactory")
-            .connection_timeout(PATIENCE)
-            .reconnect_delay_callback(pause_before)
-            .event_callback(move |event| {
-                // An error means that the broker is being dropped.
-                let _ = happened.send(event);
-                std::future::ready(())
-            })
-            .connect(servers)
-            .await
-            .map_err(unreachable)?;
-        fit_for_us(&client)?;
-        let context = ContextBuilder::new().timeout(PATIENCE).build(client.clone());
-        streams::ensure(&context).await?;
-        let session =
-            Arc::new(Session { client, context, losses: watch::Sender::new(0), consumers: Mutex::default() });
         let (hints, dead) = (HintFan::new(), DeadFan::new());
-        let ears = ears::listen(&session, events, &hints, &dead).await?;
-        let nats = Self { session, hints, dead, tuning, _ears: ears };
-        // The server answers in order: after this it knows the subscriptions.
-        nats.ping().await?;
-        Ok(nats)
+        let (link, tasks) = link::establish(url, &hints, &dead).await?;
+        Ok(Self { link, hints, dead, tuning, _tasks: tasks })
+    }
+
+    /// Fails at once while the server was never reached.
+    fn session(&self) -> Result<Arc<Session>, BrokerError> {
+        self.link.borrow().clone().map_err(BrokerError::because)
     }
 }
 
 impl std::fmt::Debug for Nats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nats").field("tuning", &self.tuning).finish_non_exhaustive()
-    }
-}
-
-fn pause_before(attempt: usize) -> Duration {
-    match attempt {
-        0 | 1 => Duration::ZERO,
-        more => Duration::from_millis(25 << more.min(7)),
-    }
-}
-
-fn fit_for_us(client: &Client) -> Result<(), BrokerError> {
-    let info = client.server_info();
-    if !client.is_server_compatible(2, 10, 0) {
-        return Err(BrokerError::because(format!(
-            "the NATS server is version {}, and 2.10 or newer is needed: upgrade it, or use another broker",
-            info.version
-        )));
-    }
-    if !info.jetstream {
-        return Err(BrokerError::because(
-            "the NATS server runs without JetStream: start it with `-js`, or enable `jetstream` in its settings",
-        ));
-    }
-    Ok(())
-}
-
-fn unreachable(error: async_nats::ConnectError) -> BrokerError {
-    match error.kind() {
-        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            BrokerError::because("the NATS server refuses the credentials in the URL")
-        }
-        _ => failure(error),
     }
 }
 
@@ -196,6 +150,11 @@ impl Session {
         .await
     }
 
+    async fn ping(&self) -> Result<(), BrokerError> {
+        self.ask(async { self.context.query_account().await.map_err(failure) }).await?;
+        Ok(())
+    }
+
     async fn bury(&self, letter: &DeadLetter) -> Result<(), BrokerError> {
         let payload = serde_json::to_vec(letter).map_err(BrokerError::from_source)?;
         let message = PublishMessage::build().payload(payload.into());
@@ -210,8 +169,7 @@ impl Broker for Nats {
     }
 
     async fn ping(&self) -> Result<(), BrokerError> {
-        self.session.ask(async { self.session.context.query_account().await.map_err(failure) }).await?;
-        Ok(())
+        self.session()?.ping().await
     }
 
     async fn publish(&self, offers: &[Offer]) -> Result<(), BrokerError> {
@@ -223,15 +181,16 @@ impl Broker for Nats {
                 Ok((streams::subject(&offer.target_factory_id).into(), message))
             })
             .collect::<Result<_, BrokerError>>()?;
-        self.session.publish_surely(&messages).await
+        self.session()?.publish_surely(&messages).await
     }
 
     async fn consume(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError> {
-        self.session.ask(offers::open(&self.session, factory, self.tuning.ack_wait)).await
+        let session = self.session()?;
+        session.ask(offers::open(&session, factory, self.tuning.ack_wait)).await
     }
 
     async fn dead_letter(&self, letter: &DeadLetter) -> Result<(), BrokerError> {
-        self.session.bury(letter).await
+        self.session()?.bury(letter).await
     }
 
     async fn dead_letters(&self) -> Result<Box<dyn DeadLetters>, BrokerError> {
@@ -240,8 +199,9 @@ impl Broker for Nats {
 
     async fn hint(&self, hint: &Hint) -> Result<(), BrokerError> {
         let payload = serde_json::to_vec(hint).map_err(BrokerError::from_source)?;
-        let publish = self.session.client.publish(streams::HINTS_SUBJECT, payload.into());
-        self.session.ask(async { publish.await.map_err(failure) }).await
+        let session = self.session()?;
+        let publish = session.client.publish(streams::HINTS_SUBJECT, payload.into());
+        session.ask(async { publish.await.map_err(failure) }).await
     }
 
     async fn hints(&self) -> Result<Box<dyn Hints>, BrokerError> {

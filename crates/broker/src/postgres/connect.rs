@@ -3,6 +3,7 @@
 //! The URL holds a password, so it is never written anywhere.
 
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -111,6 +113,32 @@ pub(super) fn failure(error: tokio_postgres::Error) -> BrokerError {
         None => error.to_string(),
     };
     BrokerError { reason, source: Some(Box::new(error)) }
+}
+
+/// Nobody is there, or somebody who cannot take us now. Anything else is an answer that waiting does not change: another
+/// password, another database, a certificate that is not trusted.
+pub(super) fn is_passing(error: &BrokerError) -> bool {
+    let Some(source) = error.source.as_deref() else { return false };
+    if let Some(error) = source.downcast_ref::<tokio_postgres::Error>() {
+        return match error.code() {
+            Some(code) => {
+                let later = [
+                    SqlState::CANNOT_CONNECT_NOW,
+                    SqlState::TOO_MANY_CONNECTIONS,
+                    SqlState::ADMIN_SHUTDOWN,
+                    SqlState::CRASH_SHUTDOWN,
+                ];
+                later.contains(code)
+            }
+            None => error.is_closed() || std::error::Error::source(error).is_some_and(is_broken_off),
+        };
+    }
+    is_broken_off(source)
+}
+
+fn is_broken_off(error: &(dyn std::error::Error + 'static)) -> bool {
+    // What TLS objects to comes as invalid data.
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() != ErrorKind::InvalidData)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! One connection per process that listens, and comes back by itself.
 //!
 //! Asks the server nothing while nothing happens: a connection that is dead without a word is found by TCP keepalives.
-//! What was told while it was away is lost; after it has come back, everybody is told to look.
+//! What was told while it was away is lost: the consumers of this process end with it, so that nobody waits for what
+//! cannot come, and after it has come back everybody is told to look.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,20 @@ use tokio_postgres::{Client, Notification};
 use super::connect::{Connector, failure};
 use super::wire;
 use crate::local::{DeadFan, HintFan, Mailboxes};
+use crate::pause::Pauses;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// To connect and to listen. A server that takes the connection and then says nothing is as good as none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How it stands with the connection that listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// The server was never reached.
+    NotYet,
+    Up,
+    /// It is being restored.
+    Lost,
+}
 
 /// Where what was heard goes.
 pub(super) struct Ears {
@@ -31,33 +43,49 @@ pub(super) struct Listening {
 
 impl Listening {
     pub(super) async fn start(connector: &Connector) -> Result<Self, BrokerError> {
-        let (client, notifications) = connector.connect().await?;
-        let listen = format!("LISTEN {}; LISTEN {}; LISTEN {}", wire::OFFERS, wire::HINTS, wire::DEAD);
-        client.batch_execute(&listen).await.map_err(failure)?;
-        Ok(Self { client, notifications })
+        let listening = async {
+            let (client, notifications) = connector.connect().await?;
+            let listen = format!("LISTEN {}; LISTEN {}; LISTEN {}", wire::OFFERS, wire::HINTS, wire::DEAD);
+            client.batch_execute(&listen).await.map_err(failure)?;
+            Ok(Self { client, notifications })
+        };
+        match tokio::time::timeout(PATIENCE, listening).await {
+            Ok(listening) => listening,
+            Err(late) => Err(BrokerError {
+                reason: format!("PostgreSQL did not answer within {PATIENCE:?}"),
+                source: Some(Box::new(std::io::Error::from(late))),
+            }),
+        }
     }
 }
 
-/// Until the broker is dropped, which `alive` tells.
+/// Until the broker is dropped, which `link` tells. `first` is missing where the server could not be reached yet.
 pub(super) async fn listen(
     connector: Arc<Connector>,
-    first: Listening,
+    first: Option<Listening>,
     ears: Ears,
-    alive: watch::Sender<bool>,
+    link: watch::Sender<Link>,
 ) {
-    let mut listening = first;
+    let mut next = first;
     loop {
+        let mut listening = if let Some(listening) = next.take() {
+            listening
+        } else {
+            let back = tokio::select! {
+                () = link.closed() => return,
+                back = come_back(&connector) => back,
+            };
+            link.send_replace(Link::Up);
+            ears.hints.look_again();
+            back
+        };
         tokio::select! {
-            () = alive.closed() => return,
+            () = link.closed() => return,
             () = hear(&mut listening, &ears) => {}
         }
-        alive.send_replace(false);
-        listening = tokio::select! {
-            () = alive.closed() => return,
-            back = come_back(&connector) => back,
-        };
-        alive.send_replace(true);
-        ears.hints.look_again();
+        // Said first: whoever opens a consumer afterwards sees it.
+        link.send_replace(Link::Lost);
+        ears.mailboxes.end_consumers();
     }
 }
 
@@ -76,13 +104,12 @@ async fn hear(Listening { client, notifications }: &mut Listening, ears: &Ears) 
 }
 
 async fn come_back(connector: &Connector) -> Listening {
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::new();
     loop {
         match Listening::start(connector).await {
             Ok(listening) => return listening,
             Err(error) => tracing::warn!(%error, "cannot listen on PostgreSQL yet"),
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pauses.wait().await;
     }
 }

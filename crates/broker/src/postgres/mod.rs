@@ -19,8 +19,8 @@ use giga_ports::broker::{DeadLetter, DeadLetters, Hint, Hints, Offers};
 use giga_ports::{Broker, BrokerError};
 use tokio::sync::watch;
 
-use self::connect::Connector;
-use self::listener::{Ears, Listening, listen};
+use self::connect::{Connector, is_passing};
+use self::listener::{Ears, Link, Listening, listen};
 use self::publisher::Publisher;
 use crate::local::{Bounds, DeadFan, HintFan, Mailboxes};
 
@@ -37,29 +37,58 @@ pub struct Postgres {
     mailboxes: Arc<Mailboxes>,
     hints: HintFan,
     dead: DeadFan,
-    /// Whether the listening connection stands. The listener ends when this is dropped.
-    listening: watch::Receiver<bool>,
+    /// The listener ends when this is dropped.
+    link: watch::Receiver<Link>,
 }
 
 impl Postgres {
-    /// Both connections are its own. Fails when the server cannot be reached now; later on it comes back by itself.
+    /// Both connections are its own. A server that cannot be reached is found later, by itself; fails when the server
+    /// is there and refuses.
     pub async fn connect(url: &str) -> Result<Self, BrokerError> {
         let connector = Arc::new(Connector::new(url)?);
-        let first = Listening::start(&connector).await?;
+        let first = match Listening::start(&connector).await {
+            Ok(listening) => Some(listening),
+            Err(error) if is_passing(&error) => {
+                tracing::warn!(reason = error.reason, "PostgreSQL cannot carry hints yet; it is tried again");
+                None
+            }
+            Err(error) => return Err(error),
+        };
         let publisher = Publisher::start(Arc::clone(&connector));
         let burier = publisher.clone();
         let mailboxes = Arc::new(Mailboxes::new(BOUNDS, Box::new(move |offer| burier.bury(offer))));
         let (hints, dead) = (HintFan::new(), DeadFan::new());
-        let (alive, listening) = watch::channel(true);
+        let (told, link) = watch::channel(if first.is_some() { Link::Up } else { Link::NotYet });
         let ears = Ears { mailboxes: Arc::clone(&mailboxes), hints: hints.clone(), dead: dead.clone() };
-        tokio::spawn(listen(connector, first, ears, alive));
-        Ok(Self { publisher, mailboxes, hints, dead, listening })
+        tokio::spawn(listen(connector, first, ears, told));
+        Ok(Self { publisher, mailboxes, hints, dead, link })
+    }
+
+    /// Fails while nobody listens: what is told now would not be heard here.
+    fn hears(&self) -> Result<(), BrokerError> {
+        match *self.link.borrow() {
+            Link::Up => Ok(()),
+            Link::NotYet => Err(not_yet()),
+            Link::Lost => Err(BrokerError::because("the connection that listens is being restored")),
+        }
+    }
+
+    /// Fails at once where there was never a connection. One that was lost is replaced by whoever needs it.
+    async fn notify(&self, channel: &'static str, payloads: Vec<String>) -> Result<(), BrokerError> {
+        if *self.link.borrow() == Link::NotYet {
+            return Err(not_yet());
+        }
+        self.publisher.notify(channel, payloads).await
     }
 
     /// Loses what this process holds, as its restart would.
     pub fn wipe(&self) {
         self.mailboxes.wipe();
     }
+}
+
+fn not_yet() -> BrokerError {
+    BrokerError::because("PostgreSQL was not reached yet; it is tried again")
 }
 
 impl Drop for Postgres {
@@ -81,25 +110,26 @@ impl Broker for Postgres {
     }
 
     async fn ping(&self) -> Result<(), BrokerError> {
-        if !*self.listening.borrow() {
-            return Err(BrokerError::because("the connection that listens is being restored"));
-        }
-        self.publisher.notify(wire::HINTS, Vec::new()).await
+        self.hears()?;
+        self.notify(wire::HINTS, Vec::new()).await
     }
 
     async fn publish(&self, offers: &[Offer]) -> Result<(), BrokerError> {
         if offers.is_empty() {
             return Ok(());
         }
-        self.publisher.notify(wire::OFFERS, wire::pack(offers)?).await
+        self.notify(wire::OFFERS, wire::pack(offers)?).await
     }
 
     async fn consume(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError> {
-        Ok(self.mailboxes.consume(factory))
+        let offers = self.mailboxes.consume(factory);
+        // Looked at afterwards: a connection that is lost from here on ends this consumer too.
+        self.hears()?;
+        Ok(offers)
     }
 
     async fn dead_letter(&self, letter: &DeadLetter) -> Result<(), BrokerError> {
-        self.publisher.notify(wire::DEAD, wire::pack([letter])?).await
+        self.notify(wire::DEAD, wire::pack([letter])?).await
     }
 
     async fn dead_letters(&self) -> Result<Box<dyn DeadLetters>, BrokerError> {
@@ -107,7 +137,7 @@ impl Broker for Postgres {
     }
 
     async fn hint(&self, hint: &Hint) -> Result<(), BrokerError> {
-        self.publisher.notify(wire::HINTS, wire::pack(wire::small_enough(hint.clone()))?).await
+        self.notify(wire::HINTS, wire::pack(wire::small_enough(hint.clone()))?).await
     }
 
     async fn hints(&self) -> Result<Box<dyn Hints>, BrokerError> {

@@ -3,10 +3,11 @@
 //! It goes by what is queued and ready, never by whether a target is set, and keeps nothing from one round to the next.
 //! Woken when the view has moved; a timer runs only while jobs are queued or offers may wait in the outbox.
 
-use std::sync::{Arc, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use giga_domain::{Offer, Term};
+use giga_domain::{JobId, Offer, Term};
 use giga_ports::StoreError;
 use giga_ports::store::NewOffer;
 use giga_scheduler::{Policy, plan_offers};
@@ -59,7 +60,10 @@ impl Coordinator {
         loop {
             let round = async {
                 if self.has_outbox_to_look_at() && self.leading().is_some() {
-                    self.outbox_once().await?;
+                    // A broker that is down costs time: what nobody could be told of is offered to others later.
+                    if let Err(error) = self.outbox_once().await {
+                        tracing::warn!(%error, "the outbox waits");
+                    }
                 }
                 if may_be_behind { self.dispatch_once().await } else { self.dispatch().await }
             };
@@ -91,7 +95,7 @@ impl Coordinator {
         if self.has_outbox_to_look_at() {
             return Some(AFTER_A_FAILURE);
         }
-        let now = self.clock.now();
+        let now = self.store_now();
         let state = self.view.lock();
         if state.queue.is_empty() {
             return None;
@@ -102,13 +106,20 @@ impl Coordinator {
 
     async fn dispatch(&self) -> Result<Dispatched, Error> {
         let mut done = Dispatched::default();
+        let mut offered: HashSet<JobId> = HashSet::new();
         for _ in 0..ROUNDS {
             let Some(term) = self.leading() else { return Ok(done) };
-            self.find_signs_of_life().await?;
+            self.listen_for_the_silent().await?;
             let chosen = self.choose();
+            // Its deadline cannot be over yet: whatever the reason, this would go on for ever.
+            if let Some(again) = chosen.iter().find(|chosen| offered.contains(&chosen.offer.job)) {
+                tracing::warn!(job = %again.offer.job, "it would be offered again at once; do the clocks differ?");
+                break;
+            }
             if chosen.is_empty() || !self.offer(term, chosen, &mut done).await? {
                 break;
             }
+            offered.extend(done.offered[offered.len()..].iter().map(|offer| offer.job_id));
             self.refresh().await?;
         }
         self.shadow_once().await?;
@@ -160,7 +171,7 @@ impl Coordinator {
     }
 
     fn choose(&self) -> Vec<Chosen> {
-        let now = self.clock.now();
+        let now = self.store_now();
         let mut state = self.view.lock();
         state.queue.settle(now);
         if !state.queue.has_ready() {
@@ -184,31 +195,23 @@ impl Coordinator {
     }
 
     /// Before a factory is passed over as silent: its heartbeats may go to another coordinator.
-    async fn find_signs_of_life(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let every = self.flag_millis("heartbeat_interval_ms");
+    async fn listen_for_the_silent(&self) -> Result<(), StoreError> {
         let in_doubt = {
+            let now = self.store_now();
             let mut state = self.view.lock();
             state.queue.settle(now);
-            state.queue.has_ready() && self.misses_a_target(&state, now)
+            state.queue.has_ready() && self.misses_somebody(&state, now)
         };
-        if !in_doubt {
-            return Ok(());
-        }
-        {
-            let mut looked = self.dispatch.looked_for_life.lock().unwrap_or_else(PoisonError::into_inner);
-            if looked.is_some_and(|at| now.since(at) < every) {
-                return Ok(());
-            }
-            *looked = Some(now);
-        }
-        self.look_for_signs_of_life().await
+        if in_doubt { self.find_signs_of_life().await } else { Ok(()) }
     }
 
     async fn mirror_dead_letters(&self) {
-        for letter in self.dispatch.take_letters() {
-            if let Err(error) = self.broker.dead_letter(&letter).await {
-                tracing::warn!(%error, job = %letter.job_id, "a dead letter could not be mirrored");
+        let mut letters = self.dispatch.take_letters();
+        while let Some(letter) = letters.pop_front() {
+            if let Err(error) = self.within_patience(self.broker.dead_letter(&letter)).await {
+                let others = letters.len();
+                tracing::warn!(%error, job = %letter.job_id, others, "dead letters could not be mirrored");
+                return;
             }
         }
     }

@@ -61,9 +61,10 @@ impl Coordinator {
         let leader = self.store.lead(self.node.clone(), lease).await?;
         if leader.node != self.node {
             self.lose_the_lead();
-            let rest = leader.expires_at.since(self.clock.now()).clamp(lease / PATIENCE, lease);
+            let rest = leader.expires_at.since(self.store_now()).clamp(lease / PATIENCE, lease);
             return Ok((None, rest + self.jitter(lease / PATIENCE)));
         }
+        self.store_clock.learn(leader.expires_at.minus(lease), asked_at, self.clock.now());
         let before =
             self.dispatch.lead.lock().replace(Held { term: leader.term, until: asked_at.plus(lease) });
         if before.is_none_or(|held| held.term != leader.term) {
@@ -96,21 +97,21 @@ impl Coordinator {
 
     pub(super) async fn keep_the_lead(self: Arc<Self>) {
         loop {
-            let (leads, pause) = match self.ask_for_the_lead().await {
-                Ok((term, pause)) => (term.is_some(), pause),
+            let pause = match self.ask_for_the_lead().await {
+                Ok((_, pause)) => pause,
                 Err(error) => {
                     tracing::warn!(%error, "the lead could not be asked for");
                     if self.leading().is_none() {
                         self.lose_the_lead();
                     }
-                    (false, AFTER_A_FAILURE + self.jitter(AFTER_A_FAILURE))
+                    AFTER_A_FAILURE + self.jitter(AFTER_A_FAILURE)
                 }
             };
             tokio::select! {
                 () = self.stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
-                // The leader itself need not hurry when it hears that there was none.
-                () = self.dispatch.lead.left.notified(), if !leads => {}
+                // Also where this node believes that it leads: it may be the one that was wrong.
+                () = self.dispatch.lead.left.notified() => {}
             }
         }
         self.say_farewell().await;

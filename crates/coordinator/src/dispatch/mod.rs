@@ -15,10 +15,12 @@ pub use shadow::{Diverged, ShadowReport};
 pub use streams::{FactoryStream, Grant, StreamEvent};
 
 pub(crate) use metrics::DispatchMetrics;
+pub(crate) use shadow::RESERVED_FACTORY;
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use giga_domain::{Event, EventKind, Timestamp};
 use giga_ports::broker::DeadLetter;
@@ -79,6 +81,16 @@ impl Coordinator {
 }
 
 impl Dispatch {
+    /// Whether the last look at the signs of life is long enough ago; if so, the next is now.
+    pub(crate) fn may_look_for_life(&self, now: Timestamp, every: Duration) -> bool {
+        let mut looked = self.looked_for_life.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = looked.is_none_or(|at| now.since(at) >= every);
+        if due {
+            *looked = Some(now);
+        }
+        due
+    }
+
     fn keep_letter(&self, event: &Event) {
         let (Some((job_id, _)), Some(product_id)) = (event.job, event.product.clone()) else { return };
         let mut letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,17 +3,19 @@
 //! Cut off between the two, the same message goes out again under the same id, and the broker or the claim tells the
 //! repetition. A broker that is down costs time only: the offers wait here, and what nobody picks up is offered anew.
 
+use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use giga_domain::{DispatchSeq, JobId, Offer};
+use giga_ports::BrokerError;
 
 use crate::{Coordinator, Error};
 
 /// How many rows are read at once.
 const BATCH: usize = 500;
 /// A broker that has not answered by then counts as down.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Coordinator {
     pub(super) fn outbox_may_wait(&self) {
@@ -40,7 +42,6 @@ impl Coordinator {
     }
 
     async fn drain_outbox(&self) -> Result<usize, Error> {
-        self.refresh().await?;
         let mut published = 0;
         loop {
             let waiting = self.store.read().outbox(BATCH).await?;
@@ -48,12 +49,14 @@ impl Coordinator {
                 self.metrics.dispatch.outbox_age_ms.set(0);
                 return Ok(published);
             };
-            let age = self.clock.now().since(oldest.since).as_millis();
+            let age = self.store_now().since(oldest.since).as_millis();
             self.metrics.dispatch.outbox_age_ms.set(i64::try_from(age).unwrap_or(i64::MAX));
+            // After the look: an offer that is newer than the view would be taken for one that no longer stands.
+            self.refresh().await?;
             let (current, over): (Vec<Offer>, Vec<Offer>) = {
+                let now = self.store_now();
                 let state = self.view.lock();
-                let stands = |offer: &Offer| state.current_offer(offer.job_id) == Some(offer.dispatch_seq);
-                waiting.into_iter().map(|row| row.offer).partition(stands)
+                waiting.into_iter().map(|row| row.offer).partition(|offer| state.stands(offer, now))
             };
             // First, so that the outbox stays small while the broker is away.
             if !over.is_empty() {
@@ -69,13 +72,21 @@ impl Coordinator {
         if offers.is_empty() {
             return Ok(());
         }
-        let published = tokio::time::timeout(PATIENCE, self.broker.publish(offers)).await;
-        let published = published.unwrap_or_else(|_| {
-            Err(giga_ports::BrokerError::because(format!("no answer for {} s", PATIENCE.as_secs())))
-        });
-        match published {
-            Ok(()) => Ok(self.store.sent(keys(offers)).await?),
-            Err(error) => Err(error.into()),
+        self.within_patience(self.broker.publish(offers)).await?;
+        Ok(self.store.sent(keys(offers)).await?)
+    }
+
+    /// What is asked of the broker here may fail, and must hold nothing up.
+    pub(crate) async fn within_patience<T>(
+        &self,
+        asked: impl Future<Output = Result<T, BrokerError>>,
+    ) -> Result<T, BrokerError> {
+        tokio::select! {
+            biased;
+            answered = tokio::time::timeout(PATIENCE, asked) => answered.unwrap_or_else(|_| {
+                Err(BrokerError::because(format!("no answer for {} s", PATIENCE.as_secs())))
+            }),
+            () = self.stop.cancelled() => Err(BrokerError::because("the coordinator stops")),
         }
     }
 }

@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use crate::view::Whom;
 use crate::{Coordinator, Error};
 
-/// Stands for every factory in shadow mode on the broker.
-const READER: &str = "shadow";
+/// Stands for every factory in shadow mode on the broker, so no factory may be called so.
+pub(crate) const RESERVED_FACTORY: &str = "shadow";
 /// How many plans are remembered until somebody claims the job.
 const REMEMBERED: usize = 10_000;
 /// How many divergences can be looked at.
@@ -169,7 +169,7 @@ impl Coordinator {
         let messages = self.plan_in_the_shadow();
         if !messages.is_empty() {
             self.dispatch.shadow.published.notify_one();
-            if let Err(error) = self.broker.publish(&messages).await {
+            if let Err(error) = self.within_patience(self.broker.publish(&messages)).await {
                 tracing::debug!(%error, "shadow offers could not be published");
             }
         }
@@ -177,7 +177,7 @@ impl Coordinator {
     }
 
     fn plan_in_the_shadow(&self) -> Vec<Offer> {
-        let now = self.clock.now();
+        let now = self.store_now();
         let reader = reader();
         let mut state = self.view.lock();
         state.queue.settle(now);
@@ -237,7 +237,7 @@ impl Coordinator {
                     offers.ack(&delivered).await?;
                     let sent = self.dispatch.shadow.lock().on_the_way.remove(&delivered.offer.dispatch_seq.0);
                     if let Some(sent) = sent {
-                        let lag = self.clock.now().since(sent);
+                        let lag = self.store_now().since(sent);
                         self.metrics.dispatch.shadow_lag.observe(lag.as_secs_f64());
                     }
                 }
@@ -254,5 +254,5 @@ impl Coordinator {
 }
 
 fn reader() -> FactoryId {
-    READER.parse().expect("the reader's name is a legal factory id")
+    RESERVED_FACTORY.parse().expect("the reader's name is a legal factory id")
 }

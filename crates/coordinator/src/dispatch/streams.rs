@@ -4,12 +4,11 @@
 //! The broker is the quick way, not the only one. What is on offer to a factory whose stream is here, and did not come
 //! by the broker, is found in the view after a short grace; so a wiped broker costs that grace and no pickup deadline.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use giga_domain::factory::Advertised;
 use giga_domain::{
     Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge, Offer, Stage,
 };
@@ -146,7 +145,7 @@ impl Coordinator {
             Some(0) => return Err(Error::NoHeartbeat(factory)),
             Some(_) => {}
         }
-        self.presence.touch(&factory, self.clock.now());
+        self.presence.touch(&factory, self.store_now());
         let bell = Arc::new(Bell {
             over: self.stop.child_token(),
             replaced: AtomicBool::new(false),
@@ -192,7 +191,7 @@ impl Coordinator {
         match self.store.claim(claim).await {
             Ok(Claimed::Granted(job)) => {
                 self.metrics.picked_up(&job, offered_at);
-                self.view.lock().put(&job, &HashMap::new());
+                self.view.lock().put_claimed(&job);
                 Ok((job.stage() == Stage::Assigned).then_some(job))
             }
             Ok(Claimed::Lost(lost)) => {
@@ -222,22 +221,22 @@ impl Coordinator {
     /// Nobody may choose a factory that does not listen any more, and one that died will not say so itself. One that
     /// lives says with its next heartbeat how it is reached.
     async fn stream_was_lost(&self, factory: &FactoryId) {
-        let advertised = self.view.lock().factories.get(factory).map(|known| known.advertised.clone());
-        let Some(advertised) = advertised.filter(|said| said.delivery == Some(Delivery::Stream)) else {
+        let delivery = self.view.lock().factories.get(factory).and_then(|known| known.advertised.delivery);
+        if delivery != Some(Delivery::Stream) {
             return;
+        }
+        let written = async {
+            self.store.stream_lost(factory.clone()).await?;
+            self.refresh().await
         };
-        let unreached = Advertised { delivery: Some(Delivery::Poll), ..advertised };
-        match self.store.advertise(factory.clone(), unreached).await {
-            Ok(known) => {
-                self.view.lock().factories.insert(factory.clone(), known);
-            }
-            Err(error) => tracing::warn!(%factory, %error, "that a stream was lost could not be written"),
+        if let Err(error) = written.await {
+            tracing::warn!(%factory, %error, "that a stream was lost could not be written");
         }
     }
 
     /// Somebody should look for orders to merge: first the factory that made the result, whose files are warm.
     pub(crate) fn tell_of_merges(&self, jobs: &[Job]) {
-        let now = self.clock.now();
+        let now = self.store_now();
         let due = |job: &&Job| matches!(job.merge, Some(Merge::Waiting { due, .. }) if due <= now);
         let streams = self.dispatch.streams.lock();
         for job in jobs.iter().filter(due) {
@@ -371,7 +370,7 @@ impl Stream {
 
     /// As if the broker had brought them. Asks the store for nothing where nothing is on offer.
     async fn take_what_is_on_offer(&mut self) -> Result<(), Cut> {
-        let now = self.coordinator.clock.now();
+        let now = self.coordinator.store_now();
         let on_offer = self.coordinator.view.lock().on_offer_to(&self.factory, now);
         for (job, seq) in on_offer {
             self.hand_over(job, seq).await?;

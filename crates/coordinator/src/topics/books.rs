@@ -4,7 +4,9 @@
 //! Two numbers must never go wrong: a stream's `taken` is what is reserved for it by a claim under way plus what it was
 //! sent and has not settled, and it never passes `max_in_flight`.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
@@ -16,8 +18,11 @@ use super::stream::Dealt;
 
 /// One claim asks for no more than this, so that a transaction stays short.
 const CLAIM_MOST: usize = 1_000;
-/// How many of this process's own hints are remembered until they come back.
-const ECHOES: usize = 4_096;
+/// How many of this process's own hints are remembered until they come back, per topic, and of how many topics.
+const ECHOES: usize = 256;
+const ECHO_TOPICS: usize = 1_024;
+/// A stream with more bytes of payload than this waiting for its transport is given nothing more.
+pub(super) const UNSENT_MOST: usize = 8 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StreamId(u64);
@@ -25,14 +30,14 @@ pub(super) struct StreamId(u64);
 #[derive(Default)]
 pub(super) struct Books {
     streams: HashMap<StreamId, Stream>,
-    /// Only those that a stream here serves.
+    /// Only those that a stream here serves, or that a claim is under way for.
     /// Sorted, so that they are claimed in the same order every time.
     topics: BTreeMap<TopicKey, Topic>,
     /// Dirty topics that no claim is under way for, longest waiting first, so that the topics of one stream take turns.
     queue: VecDeque<TopicKey>,
     held: HashMap<JobId, Held>,
     closed: HashSet<Gate>,
-    echoes: HashSet<JobId>,
+    echoes: HashMap<TopicKey, BTreeSet<JobId>>,
     /// Rises with every stream and every job that is dealt.
     serial: u64,
 }
@@ -43,10 +48,15 @@ struct Stream {
     max_in_flight: u32,
     taken: u32,
     outlet: UnboundedSender<Vec<Dealt>>,
+    /// Bytes of payload that were dealt and that the transport has not taken.
+    unsent: Arc<AtomicUsize>,
 }
 
 impl Stream {
     fn free(&self) -> u32 {
+        if self.unsent.load(Ordering::Relaxed) >= UNSENT_MOST {
+            return 0;
+        }
         self.max_in_flight.saturating_sub(self.taken)
     }
 }
@@ -90,6 +100,7 @@ impl Books {
         topics: Vec<TopicKey>,
         max_in_flight: u32,
         outlet: UnboundedSender<Vec<Dealt>>,
+        unsent: Arc<AtomicUsize>,
     ) -> StreamId {
         self.serial += 1;
         let id = StreamId(self.serial);
@@ -97,7 +108,7 @@ impl Books {
             self.topics.entry(key.clone()).or_default().streams.push_back(id);
             self.mark(key);
         }
-        self.streams.insert(id, Stream { worker, topics, max_in_flight, taken: 0, outlet });
+        self.streams.insert(id, Stream { worker, topics, max_in_flight, taken: 0, outlet, unsent });
         id
     }
 
@@ -107,8 +118,26 @@ impl Books {
         for key in stream.topics {
             let Some(topic) = self.topics.get_mut(&key) else { continue };
             topic.streams.retain(|other| *other != id);
-            if topic.streams.is_empty() {
-                self.topics.remove(&key);
+            // While a claim is under way the topic stays: whoever opens a stream for it now must not claim beside it.
+            if topic.streams.is_empty() && !topic.claiming {
+                self.forget(&key);
+            }
+        }
+    }
+
+    /// Nobody serves it any more.
+    fn forget(&mut self, key: &TopicKey) {
+        if self.topics.remove(key).is_some_and(|topic| topic.queued) {
+            self.queue.retain(|queued| queued != key);
+        }
+    }
+
+    /// A stream belongs to one product. Fewer than before takes nothing away that was sent already.
+    pub(super) fn set_max_in_flight(&mut self, within: Option<&[ProductId]>, worker: &WorkerId, most: u32) {
+        for stream in self.streams.values_mut().filter(|stream| stream.worker == *worker) {
+            let ours = |key: &TopicKey| within.is_none_or(|products| products.contains(&key.product));
+            if stream.topics.first().is_some_and(ours) {
+                stream.max_in_flight = most;
             }
         }
     }
@@ -130,16 +159,32 @@ impl Books {
         }
     }
 
-    pub(super) fn expect_echo(&mut self, lowest: JobId) {
-        if self.echoes.len() >= ECHOES {
+    pub(super) fn expect_echo(&mut self, key: &TopicKey, lowest: JobId) {
+        if self.echoes.len() >= ECHO_TOPICS {
             self.echoes.clear();
         }
-        self.echoes.insert(lowest);
+        let expected = self.echoes.entry(key.clone()).or_default();
+        if expected.len() >= ECHOES {
+            expected.clear();
+        }
+        expected.insert(lowest);
     }
 
     /// A hint of this process's own, come back: it was acted on when it was told.
-    pub(super) fn is_echo(&mut self, lowest: JobId) -> bool {
-        self.echoes.remove(&lowest)
+    ///
+    /// Hints are merged on their way, so of those that are expected only the lowest may come. What it may stand for is
+    /// forgotten with it: an id that stayed would swallow the hint of another coordinator about that job, while one that
+    /// is forgotten too early costs a look.
+    pub(super) fn is_echo(&mut self, key: &TopicKey, lowest: JobId) -> bool {
+        let Some(expected) = self.echoes.get_mut(key) else { return false };
+        let known = expected.contains(&lowest);
+        if !known {
+            expected.split_off(&lowest);
+        }
+        if known || expected.is_empty() {
+            self.echoes.remove(key);
+        }
+        known
     }
 
     fn is_closed(&self, key: &TopicKey) -> bool {
@@ -266,9 +311,14 @@ impl Books {
                 self.give_back(older.stream, 1);
             }
         }
+        let bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
         let dealt = jobs.into_iter().map(|job| Dealt { topic: key.topic.clone(), lease, job }).collect();
         let refused = match self.streams.get(&id) {
-            Some(stream) => stream.outlet.send(dealt).err().map(|refused| refused.0),
+            // Counted first: it may be taken out before this returns.
+            Some(stream) => {
+                stream.unsent.fetch_add(bytes, Ordering::Relaxed);
+                stream.outlet.send(dealt).err().map(|refused| refused.0)
+            }
             None => Some(dealt),
         };
         for dealt in refused.into_iter().flatten() {
@@ -280,6 +330,10 @@ impl Books {
     fn end_claim(&mut self, key: &TopicKey, dirty: bool) {
         let Some(topic) = self.topics.get_mut(key) else { return };
         topic.claiming = false;
+        if topic.streams.is_empty() {
+            self.forget(key);
+            return;
+        }
         topic.dirty |= dirty;
         if topic.dirty && !topic.queued {
             topic.queued = true;

@@ -1,7 +1,8 @@
 //! What has to be told to the store or the broker, but not by whoever found it out: jobs that could not be delivered,
-//! jobs that may no longer be held, gates that may have moved, dead letters.
+//! jobs that may no longer be held, gates that may have moved, dead letters. Letters go their own way: a slow broker must
+//! not hold up what the store has to hear.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::Coordinator;
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 /// How many dead letters may wait for the broker; more are not mirrored. The store has them all.
 const LETTERS: usize = 10_000;
+/// How long the broker may take over one.
+const LETTER_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Chores {
@@ -24,7 +27,6 @@ pub(super) struct Chores {
     /// Perhaps settled by somebody else.
     pub(super) doubtful: Vec<(JobId, Epoch)>,
     pub(super) gates_are_old: bool,
-    letters: VecDeque<DeadLetter>,
 }
 
 impl Coordinator {
@@ -48,16 +50,7 @@ impl Coordinator {
 
     /// All that is to be done; what fails stays to be done.
     pub(super) async fn topic_chores_once(&self) -> Result<(), StoreError> {
-        let (unsent, doubtful, gates_are_old, letters) = {
-            let mut chores = self.topics.chores();
-            let taken = std::mem::take(&mut *chores);
-            (taken.unsent, taken.doubtful, taken.gates_are_old, taken.letters)
-        };
-        for letter in letters {
-            if let Err(error) = self.broker.dead_letter(&letter).await {
-                tracing::warn!(%error, job = %letter.job_id, "a dead letter could not be mirrored to the broker");
-            }
-        }
+        let Chores { unsent, doubtful, gates_are_old } = std::mem::take(&mut *self.topics.chores());
         let (unsent_left, given_back) = self.give_back(unsent).await;
         let (doubtful_left, verified) = self.verify_held(doubtful).await;
         let gates = if gates_are_old { self.read_gates().await } else { Ok(()) };
@@ -147,10 +140,47 @@ impl Coordinator {
             reason,
             at: self.about_now(),
         };
-        self.topics.chore(|chores| {
-            if chores.letters.len() < LETTERS {
-                chores.letters.push_back(letter);
+        let mut letters = self.topics.letters();
+        if letters.len() < LETTERS {
+            letters.push_back(letter);
+        }
+        drop(letters);
+        self.topics.letters_wake.notify_one();
+    }
+
+    /// What still waits when the coordinator stops is not mirrored.
+    pub(crate) async fn mirror_dead_topic_jobs(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = self.topics.letters_wake.notified() => {}
             }
-        });
+            while !self.topic_letters_once().await {
+                tokio::select! {
+                    () = self.stop.cancelled() => return,
+                    () = tokio::time::sleep(AFTER_A_FAILURE) => {}
+                }
+            }
+        }
+    }
+
+    /// Mirrors what waits, oldest first. `false` where the broker did not take one; that one and the rest keep waiting.
+    pub(super) async fn topic_letters_once(&self) -> bool {
+        while !self.stop.is_cancelled() {
+            let Some(letter) = self.topics.letters().pop_front() else { break };
+            let mirrored = tokio::select! {
+                () = self.stop.cancelled() => break,
+                mirrored = tokio::time::timeout(LETTER_TIMEOUT, self.broker.dead_letter(&letter)) => mirrored,
+            };
+            let problem = match mirrored {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("no answer within {} seconds", LETTER_TIMEOUT.as_secs()),
+            };
+            tracing::warn!(problem, job = %letter.job_id, "a dead letter could not be mirrored to the broker");
+            self.topics.letters().push_front(letter);
+            return false;
+        }
+        true
     }
 }

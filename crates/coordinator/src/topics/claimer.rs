@@ -94,9 +94,11 @@ impl Coordinator {
         }
     }
 
-    /// Claims until nothing is ready or nobody has room, the chores before it included. Says how many jobs were claimed.
+    /// Claims until nothing is ready or nobody has room, chores and dead letters before it included. Says how many jobs
+    /// were claimed.
     pub async fn topic_claim_once(&self) -> Result<usize, StoreError> {
         self.topic_chores_once().await?;
+        self.topic_letters_once().await;
         let mut total = 0;
         loop {
             let planned = self.plan_topics();

@@ -107,6 +107,7 @@ impl TopicMetrics {
         let mut counts = [("succeeded", 0), ("failed", 0), ("released", 0), ("fenced", 0), ("unknown", 0)];
         for (result, settled) in results.iter().zip(settled) {
             let index = match (settled, &result.outcome) {
+                (Settled::Applied { repeated: true, .. }, _) => continue,
                 (Settled::Applied { .. }, Outcome::Success) => 0,
                 (Settled::Applied { .. }, Outcome::Failure { .. }) => 1,
                 (Settled::Applied { .. }, Outcome::Release) => 2,

@@ -26,13 +26,14 @@ pub use operate::{TopicGates, TopicOverview};
 pub use results::ReportStatus;
 pub use stream::{Dealt, OpenStream, WorkerStream};
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
 use giga_domain::{JobId, Timestamp};
-use giga_ports::broker::{Hint, ReadyTopic};
+use giga_ports::broker::{DeadLetter, Hint, ReadyTopic};
 use tokio::sync::Notify;
 
 use crate::Coordinator;
@@ -51,6 +52,8 @@ pub(crate) struct TopicHub {
     wake: Notify,
     chores: Mutex<Chores>,
     chores_wake: Notify,
+    letters: Mutex<VecDeque<DeadLetter>>,
+    letters_wake: Notify,
     /// The next scheduled job that is known of, by the store's clock.
     due: Mutex<Option<Timestamp>>,
     due_wake: Notify,
@@ -69,6 +72,10 @@ impl TopicHub {
 
     fn chores(&self) -> MutexGuard<'_, Chores> {
         self.chores.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn letters(&self) -> MutexGuard<'_, VecDeque<DeadLetter>> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn chore(&self, add: impl FnOnce(&mut Chores)) {
@@ -91,6 +98,7 @@ impl Coordinator {
     pub(crate) fn spawn_topics(self: &Arc<Self>) {
         self.tasks.spawn(self.clone().claim_topics());
         self.tasks.spawn(self.clone().do_topic_chores());
+        self.tasks.spawn(self.clone().mirror_dead_topic_jobs());
         self.tasks.spawn(self.clone().promote_topics());
         self.tasks.spawn(self.clone().expire_topics());
         self.tasks.spawn(self.clone().retain_topics());
@@ -101,10 +109,19 @@ impl Coordinator {
         match hint {
             Hint::Ready { topics } => {
                 let mut books = self.topics.books();
-                for topic in topics {
-                    if !books.is_echo(topic.lowest) {
-                        books.mark(&topic.key());
-                    }
+                let news: Vec<(TopicKey, JobId)> = topics
+                    .iter()
+                    .map(|topic| (topic.key(), topic.lowest))
+                    .filter(|(key, lowest)| !books.is_echo(key, *lowest))
+                    .collect();
+                drop(books);
+                // Before any claim for them can be planned, so that it looks far enough back.
+                for (key, lowest) in &news {
+                    self.topic_store.ready_below(key, *lowest);
+                }
+                let mut books = self.topics.books();
+                for (key, _) in &news {
+                    books.mark(key);
                 }
                 drop(books);
                 self.topics.wake.notify_one();
@@ -144,14 +161,25 @@ impl Coordinator {
         }
         let mut books = self.topics.books();
         for topic in &lowest {
-            books.mark(&topic.key());
+            let key = topic.key();
+            books.mark(&key);
             if are_new {
-                books.expect_echo(topic.lowest);
+                books.expect_echo(&key, topic.lowest);
             }
         }
         drop(books);
         self.topics.wake.notify_one();
         self.hints.tell(Hint::Ready { topics: lowest });
+    }
+
+    /// A transaction was run again since `retries` was read: where its first run was committed without an answer, the
+    /// second finds nothing left to do and names no job, so any topic may have something ready. Streams here are looked
+    /// after at once; other coordinators find it within [`LOOK_AGAIN`], and such a death is not counted or mirrored.
+    fn look_if_retried(&self, retries: u64) {
+        if self.topic_store.stats().retries != retries {
+            self.topics.books().mark_all();
+            self.topics.wake.notify_one();
+        }
     }
 
     fn topic_lease(&self) -> Duration {

@@ -98,7 +98,9 @@ impl Coordinator {
         jobs: Vec<JobId>,
         actor: Actor,
     ) -> Result<Vec<JobId>, Error> {
+        let retries = self.topic_store.stats().retries;
         let retried = self.topic_store.retry_dead(key.clone(), jobs, RETRY_MOST).await?;
+        self.look_if_retried(retries);
         if retried.is_empty() {
             return Ok(retried);
         }

@@ -3,7 +3,6 @@
 //! A caller's word counts for the products of its token only: a job of another product is unknown to it, and nothing is
 //! written about it.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use giga_domain::topic::{Outcome, TopicStage};
@@ -16,7 +15,7 @@ use crate::{Coordinator, Error, FieldProblem};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportStatus {
     Recorded,
-    /// The lease had ended and the job is another's by now, or nobody's.
+    /// The lease had ended and the job is another's by now, or nobody's; or something else was said before.
     Fenced,
     UnknownJob,
 }
@@ -60,7 +59,8 @@ impl Coordinator {
         })
     }
 
-    /// Frees slots, and lets everybody know who has to look at something.
+    /// Frees slots, and lets everybody know who has to look at something: also for a word that was heard before, because
+    /// whoever heard it may not have got to this. Only what must not happen twice is left out then.
     fn after_settling(&self, worker: &WorkerId, results: &[Settle], settled: &[Settled]) {
         let mut elsewhere = Vec::new();
         let mut ready = Vec::new();
@@ -69,15 +69,15 @@ impl Coordinator {
         let mut books = self.topics.books();
         for (result, settled) in results.iter().zip(settled) {
             let known_here = books.free(result.id, result.epoch);
-            let Settled::Applied { key, stage, due: later } = settled else { continue };
+            let Settled::Applied { key, stage, due: later, repeated } = settled else { continue };
             if !known_here {
                 elsewhere.push(result.id);
             }
             match stage {
                 TopicStage::Ready => ready.push((key, result.id)),
                 TopicStage::Scheduled => due = due.into_iter().chain(*later).min(),
-                TopicStage::Dead => died.push((key, result)),
-                TopicStage::Running | TopicStage::Done => {}
+                TopicStage::Dead if !repeated => died.push((key, result)),
+                TopicStage::Dead | TopicStage::Running | TopicStage::Done => {}
             }
         }
         drop(books);
@@ -151,12 +151,9 @@ impl Coordinator {
         let unknown: Vec<JobId> =
             ids.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none()).map(|(id, _)| *id).collect();
         if !unknown.is_empty() {
-            let looks = unknown.iter().map(|id| self.topic_store.job(*id));
-            let found = futures::future::try_join_all(looks).await?;
-            let found: HashMap<JobId, bool> =
-                found.into_iter().flatten().map(|job| (job.id, within.contains(&job.key.product))).collect();
+            let found = self.topic_store.products_of(&unknown).await?;
             for (id, verdict) in ids.iter().zip(&mut verdicts) {
-                verdict.get_or_insert_with(|| found.get(id).copied().unwrap_or(false));
+                verdict.get_or_insert_with(|| found.get(id).is_some_and(|product| within.contains(product)));
             }
         }
         if verdicts.iter().all(|verdict| *verdict == Some(true)) {

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
@@ -12,7 +13,7 @@ use giga_domain::{ProductId, TopicName, WorkerId, limits};
 use giga_ports::topics::Assignment;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use super::books::StreamId;
+use super::books::{StreamId, UNSENT_MOST};
 use crate::{Coordinator, Error, FieldProblem};
 
 /// Who wants to be sent what.
@@ -39,6 +40,8 @@ pub struct WorkerStream {
     inlet: UnboundedReceiver<Vec<Dealt>>,
     /// Received and not handed out.
     waiting: VecDeque<Dealt>,
+    /// Bytes of payload in `inlet` and `waiting`.
+    unsent: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for WorkerStream {
@@ -54,22 +57,41 @@ impl Coordinator {
             let most = limits::STREAM_TOPICS;
             return Err(FieldProblem::new("topics", format!("name 1 to {most} topics, not {count}")).into());
         }
-        if open.max_in_flight == 0 || open.max_in_flight > limits::IN_FLIGHT {
-            let message = format!("it must be from 1 to {}, not {}", limits::IN_FLIGHT, open.max_in_flight);
-            return Err(FieldProblem::new("maxInFlight", message).into());
-        }
+        check_max_in_flight(open.max_in_flight)?;
         let mut topics: Vec<TopicKey> =
             open.topics.into_iter().map(|topic| TopicKey { product: open.product.clone(), topic }).collect();
         topics.sort_unstable();
         topics.dedup();
         let (outlet, inlet) = mpsc::unbounded_channel();
+        let unsent = Arc::new(AtomicUsize::new(0));
         let mut books = self.topics.books();
-        let id = books.open(open.worker, topics, open.max_in_flight, outlet);
+        let id = books.open(open.worker, topics, open.max_in_flight, outlet, unsent.clone());
         self.metrics.topics.streams.set(books.streams() as i64);
         drop(books);
         self.topics.wake.notify_one();
-        Ok(WorkerStream { coordinator: self.clone(), id, inlet, waiting: VecDeque::new() })
+        Ok(WorkerStream { coordinator: self.clone(), id, inlet, waiting: VecDeque::new(), unsent })
     }
+
+    /// From here on the worker's streams take so many. `within` are the caller's products, `None` for all of them.
+    pub fn set_max_in_flight(
+        &self,
+        within: Option<&[ProductId]>,
+        worker: &WorkerId,
+        most: u32,
+    ) -> Result<(), Error> {
+        check_max_in_flight(most)?;
+        self.topics.books().set_max_in_flight(within, worker, most);
+        self.topics.wake.notify_one();
+        Ok(())
+    }
+}
+
+fn check_max_in_flight(most: u32) -> Result<(), Error> {
+    if most == 0 || most > limits::IN_FLIGHT {
+        let message = format!("it must be from 1 to {}, not {most}", limits::IN_FLIGHT);
+        return Err(FieldProblem::new("maxInFlight", message).into());
+    }
+    Ok(())
 }
 
 impl WorkerStream {
@@ -95,6 +117,11 @@ impl WorkerStream {
         });
         let count = fit.count().max(1);
         let taken: Vec<Dealt> = self.waiting.drain(..count).collect();
+        let bytes: usize = taken.iter().map(|dealt| dealt.job.payload.len()).sum();
+        let unsent = self.unsent.fetch_sub(bytes, Ordering::Relaxed);
+        if unsent >= UNSENT_MOST && unsent - bytes < UNSENT_MOST {
+            self.coordinator.topics.wake.notify_one();
+        }
         self.coordinator.picked_up(&taken);
         Some(taken)
     }

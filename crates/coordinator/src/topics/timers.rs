@@ -11,6 +11,7 @@ use giga_domain::Timestamp;
 use giga_domain::topic::TopicStage;
 use giga_ports::StoreError;
 use giga_ports::topics::Swept;
+use tokio::time::Instant;
 
 use super::LOOK_AGAIN;
 use crate::Coordinator;
@@ -49,6 +50,7 @@ impl Coordinator {
     pub async fn topic_promote_once(&self) -> Result<usize, StoreError> {
         let known = self.topics.due.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut count = 0;
+        let retries = self.topic_store.stats().retries;
         loop {
             let swept = match self.topic_store.promote(SWEEP).await {
                 Ok(swept) => swept,
@@ -62,6 +64,7 @@ impl Coordinator {
             count += swept.jobs.len();
             self.topics_ready(swept.jobs.iter().map(|(key, id, _)| (key, *id)), false);
             if swept.jobs.len() < SWEEP {
+                self.look_if_retried(retries);
                 if let Some(next) = swept.next {
                     self.compare_clocks().await?;
                     self.topics.learn_due(next);
@@ -71,34 +74,38 @@ impl Coordinator {
         }
     }
 
+    /// Deadlines are points in time: however often it is woken meanwhile, none of them moves away.
     pub(crate) async fn expire_topics(self: Arc<Self>) {
-        let mut pause = Duration::ZERO;
+        let mut look_at = Instant::now();
+        let mut not_before = look_at;
         loop {
-            let alarm = tokio::select! {
+            let here = self.topics.books().next_lease_end();
+            let here = here.map(|until| Instant::now() + until.since(self.clock.now()) + MARGIN);
+            let wake_at = here.map_or(look_at, |here| here.min(look_at)).max(not_before);
+            tokio::select! {
                 () = self.stop.cancelled() => return,
-                () = tokio::time::sleep(pause) => true,
-                () = self.topics.lease_wake.notified() => false,
-            };
+                () = tokio::time::sleep_until(wake_at) => {}
+                () = self.topics.lease_wake.notified() => continue,
+            }
+            // What this was set for may have been settled or renewed.
             let ended_here = !self.topics.books().overdue(self.clock.now()).is_empty();
-            let mut elsewhere = LOOK_AGAIN;
-            if ended_here || alarm {
-                match self.topic_expire_once().await {
-                    Ok(next) => elsewhere = next.unwrap_or(LOOK_AGAIN),
-                    Err(error) => {
-                        tracing::warn!(%error, "ended leases of topic jobs could not be looked for");
-                        elsewhere = AFTER_A_FAILURE;
-                    }
+            if !ended_here && Instant::now() < look_at {
+                continue;
+            }
+            match self.topic_expire_once().await {
+                Ok(next) => look_at = Instant::now() + next.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
+                Err(error) => {
+                    tracing::warn!(%error, "ended leases of topic jobs could not be looked for");
+                    not_before = Instant::now() + AFTER_A_FAILURE;
                 }
             }
-            let here = self.topics.books().next_lease_end();
-            let here = here.map_or(LOOK_AGAIN, |until| until.since(self.clock.now()) + MARGIN);
-            pause = here.min(elsewhere).min(LOOK_AGAIN);
         }
     }
 
     /// Takes back what was held past its lease, and frees the slots of what was settled or taken back elsewhere. Says
     /// how long the next lease lasts, where there is one.
     pub async fn topic_expire_once(&self) -> Result<Option<Duration>, StoreError> {
+        let retries = self.topic_store.stats().retries;
         let next = loop {
             let serial = self.topics.books().serial();
             let swept = self.topic_store.expire(SWEEP).await?;
@@ -107,6 +114,7 @@ impl Coordinator {
                 break swept.next;
             }
         };
+        self.look_if_retried(retries);
         let overdue = self.topics.books().overdue(self.clock.now());
         let (left, verified) = self.verify_held(overdue).await;
         self.topics.chores().doubtful.extend(left);

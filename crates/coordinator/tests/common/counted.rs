@@ -204,6 +204,10 @@ impl Store for Counted {
         self.note("advertise");
         self.inner.advertise(factory, advertised).await
     }
+    async fn stream_lost(&self, factory: FactoryId) -> Result<()> {
+        self.note("stream_lost");
+        self.inner.stream_lost(factory).await
+    }
     async fn touch(&self, seen: Vec<(FactoryId, Timestamp)>) -> Result<()> {
         self.note("touch");
         self.inner.touch(seen).await

@@ -23,6 +23,8 @@ use giga_testkit::{ManualClock, SeededRandomness};
 
 pub struct Fleet {
     pub clock: Arc<ManualClock>,
+    /// The same one, unless the test asked for another.
+    pub store_clock: Arc<ManualClock>,
     pub store: Arc<dyn Store>,
     pub broker: Embedded,
     pub coordinator: Arc<Coordinator>,
@@ -44,16 +46,23 @@ pub fn request(id: impl AsRef<str>) -> RequestId {
 
 impl Fleet {
     pub async fn start() -> Self {
-        let (clock, store, broker, ports, folder) = world().await;
+        let clock = Arc::new(ManualClock::default());
+        let (store, broker, ports, folder) = world(&clock, &clock).await;
         let coordinator = Coordinator::start(ports.clone(), Options::default()).await.unwrap();
-        Self { clock, store, broker, coordinator, ports, _folder: folder }
+        Self { store_clock: clock.clone(), clock, store, broker, coordinator, ports, _folder: folder }
     }
 
     /// Nothing happens by itself: the test calls the steps.
     pub async fn by_hand() -> Self {
-        let (clock, store, broker, ports, folder) = world().await;
+        let clock = Arc::new(ManualClock::default());
+        Self::by_hand_with(clock.clone(), clock).await
+    }
+
+    /// The store has a clock of its own.
+    pub async fn by_hand_with(clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
+        let (store, broker, ports, folder) = world(&clock, &store_clock).await;
         let coordinator = Coordinator::by_hand(ports.clone(), Options::default()).await.unwrap();
-        Self { clock, store, broker, coordinator, ports, _folder: folder }
+        Self { clock, store_clock, store, broker, coordinator, ports, _folder: folder }
     }
 
     /// Another coordinator on the same store and broker.
@@ -150,9 +159,11 @@ pub fn advertised(capabilities: &[&str], seats: u32) -> Advertised {
     }
 }
 
-async fn world() -> (Arc<ManualClock>, Arc<dyn Store>, Embedded, Ports, tempfile::TempDir) {
-    let clock = Arc::new(ManualClock::default());
-    let backend = MemoryBackend::new(clock.clone());
+async fn world(
+    clock: &Arc<ManualClock>,
+    store_clock: &Arc<ManualClock>,
+) -> (Arc<dyn Store>, Embedded, Ports, tempfile::TempDir) {
+    let backend = MemoryBackend::new(store_clock.clone());
     let store: Arc<dyn Store> = Arc::new(BatchStore::start(backend, Tuning::default()).await.unwrap());
     let broker = Embedded::with_clock(clock.clone());
     let folder = tempfile::tempdir().unwrap();
@@ -165,5 +176,5 @@ async fn world() -> (Arc<ManualClock>, Arc<dyn Store>, Embedded, Ports, tempfile
         logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
         artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
     };
-    (clock, store, broker, ports, folder)
+    (store, broker, ports, folder)
 }

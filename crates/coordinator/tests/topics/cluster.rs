@@ -27,6 +27,20 @@ async fn an_enqueue_at_another_coordinator_wakes_the_stream_here() {
     assert_eq!(ids(&next(&mut stream).await), all);
 }
 
+/// The store lowers where it looks before the claim is made, and for the news of others only.
+#[tokio::test(start_paused = true)]
+async fn the_store_is_told_how_far_back_the_jobs_of_another_coordinator_lie() {
+    let world = World::start().await;
+    let other = world.another().await;
+    let mut stream = world.open("w1", &["mail"], 5);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let all = enqueue(&other, vec![work("mail"), work("mail")]).await;
+    assert_eq!(ids(&next(&mut stream).await), all);
+    assert_eq!(world.topics.lowered(), [(key("mail"), all[0])]);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.topics.lowered().len(), 1, "not by the one that made them");
+}
+
 #[tokio::test]
 async fn a_gate_that_another_coordinator_opens_lets_the_stream_here_go_on() {
     let world = World::start().await;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use giga_coordinator::ReportStatus;
+use giga_coordinator::{Coordinator, Dealt, Options, ReportStatus};
 use giga_domain::topic::{Outcome, TopicStage};
 use giga_domain::{Epoch, ProductId};
 use giga_ports::topics::Settle;
 use giga_ports::{Broker, Clock};
+use prometheus_client::registry::Registry;
 
-use crate::world::{World, enqueue, ids, taken, work};
+use crate::world::{World, enqueue, ids, next, taken, work};
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -82,6 +83,60 @@ async fn a_failure_is_tried_again_later_and_in_the_end_mirrored_as_a_dead_letter
     let letter = tokio::time::timeout(Duration::from_secs(20), letters.next()).await.unwrap().unwrap();
     assert_eq!((letter.job_id, letter.reason.as_str()), (id, "it broke"));
     assert_eq!(letter.topic.unwrap().as_str(), "mail");
+}
+
+#[tokio::test]
+async fn a_failure_that_is_reported_again_is_one_death() {
+    let world = World::by_hand().await;
+    let mut letters = world.broker.dead_letters().await.unwrap();
+    let all = world.enqueue("mail", 2).await;
+    let mut stream = world.open("w1", &["mail"], 2);
+    world.claim().await;
+    let held = taken(&mut stream).await;
+    for dealt in [&held[0], &held[0], &held[1]] {
+        assert_eq!(world.report(dealt, failure(false)).await, ReportStatus::Recorded);
+    }
+    world.claim().await;
+    for id in &all {
+        let letter = tokio::time::timeout(Duration::from_secs(20), letters.next()).await.unwrap().unwrap();
+        assert_eq!(letter.job_id, *id, "one letter for each");
+    }
+    let mut registry = Registry::default();
+    world.coordinator.metrics().register(&mut registry);
+    let mut counted = String::new();
+    prometheus_client::encoding::text::encode(&mut counted, &registry).unwrap();
+    assert!(counted.contains("topic_jobs_dead_total{product=\"demo\",topic=\"mail\"} 2"), "{counted}");
+    assert!(counted.contains("topic_jobs_settled_total{outcome=\"failed\"} 2"), "{counted}");
+}
+
+#[tokio::test]
+async fn a_dead_letter_goes_out_by_itself() {
+    let world = World::start().await;
+    let mut letters = world.broker.dead_letters().await.unwrap();
+    let all = world.enqueue("mail", 1).await;
+    let mut stream = world.open("w1", &["mail"], 1);
+    let held = next(&mut stream).await.remove(0);
+    world.report(&held, failure(false)).await;
+    let letter = tokio::time::timeout(Duration::from_secs(20), letters.next()).await.unwrap().unwrap();
+    assert_eq!(letter.job_id, all[0]);
+}
+
+/// However many are reported where they are not known, it is one look at the store.
+#[tokio::test]
+async fn whose_jobs_are_reported_is_asked_for_once() {
+    let world = World::by_hand().await;
+    world.enqueue("mail", 50).await;
+    let mut stream = world.open("w1", &["mail"], 50);
+    world.claim().await;
+    let held = taken(&mut stream).await;
+    let elsewhere = Coordinator::by_hand(world.ports.clone(), Options::default()).await.unwrap();
+    let owner: [ProductId; 1] = ["demo".parse().unwrap()];
+    let done = |dealt: &Dealt| Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome: Outcome::Success };
+    let before = world.topics.calls();
+    let results = held.iter().map(done).collect();
+    let said = elsewhere.report_topic_jobs(Some(&owner), &held[0].job.worker, results).await.unwrap();
+    assert_eq!(said, [ReportStatus::Recorded; 50]);
+    assert_eq!(world.topics.calls() - before, 2, "one look, one settle");
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use giga_domain::topic::Outcome;
-use giga_ports::Clock;
+use giga_ports::topics::TopicClaim;
+use giga_ports::{Clock, TopicStore};
 
-use crate::world::{World, enqueue, ids, next, taken, work};
+use crate::world::{World, enqueue, ids, key, next, taken, work};
 
 /// Lets everything happen that happens within so long.
 async fn pass(time: Duration) {
@@ -111,4 +112,45 @@ async fn streams_end_with_the_coordinator_and_what_they_did_not_take_is_given_ba
     for id in sms {
         assert_eq!(world.stage(id).await, giga_domain::topic::TopicStage::Ready);
     }
+}
+
+/// Each of them is first in hand when it comes, which wakes whoever looks after leases.
+#[tokio::test(start_paused = true)]
+async fn a_trickle_of_short_jobs_does_not_keep_an_ended_lease_from_being_noticed() {
+    let world = World::start().await;
+    let lost = world.enqueue("mail", 1).await;
+    let gone = ("gone".parse().unwrap(), 1);
+    let claim = TopicClaim { key: key("mail"), workers: vec![gone], lease: Duration::from_secs(30) };
+    assert_eq!(world.topics.claim(claim).await.unwrap().len(), 1, "by a coordinator that died of it");
+    let mut stream = world.open("w1", &["mail"], 5);
+    for second in 0..100 {
+        world.enqueue("mail", 1).await;
+        let dealt = next(&mut stream).await;
+        if ids(&dealt).contains(&lost[0]) {
+            return;
+        }
+        for dealt in &dealt {
+            world.report(dealt, Outcome::Success).await;
+        }
+        pass(Duration::from_secs(1)).await;
+        world.clock.advance(Duration::from_secs(1));
+        assert!(second < 95, "nobody looked for ended leases");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_leases_that_cannot_be_looked_for_are_looked_for_once_a_second() {
+    let world = World::start().await;
+    let mut stream = world.open("w1", &["mail"], 1);
+    let all = world.enqueue("mail", 1).await;
+    next(&mut stream).await;
+    world.topics.expiries_fail.store(true, Ordering::SeqCst);
+    world.clock.advance(Duration::from_secs(31));
+    pass(Duration::from_secs(31)).await;
+    let before = world.topics.expiries();
+    pass(Duration::from_secs(10)).await;
+    let looks = world.topics.expiries() - before;
+    assert!((5..=15).contains(&looks), "{looks} looks in ten seconds");
+    world.topics.expiries_fail.store(false, Ordering::SeqCst);
+    assert_eq!(ids(&next(&mut stream).await), all);
 }

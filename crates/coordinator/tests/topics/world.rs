@@ -1,7 +1,8 @@
 //! Coordinators on one store of topics that counts what it is asked, with a clock that the test moves.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +12,7 @@ use giga_coordinator::{
     Coordinator, Dealt, NewTopicWork, OpenStream, Options, Ports, ReportStatus, WorkerStream,
 };
 use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, Priority, Timestamp};
+use giga_domain::{Actor, Epoch, JobId, Priority, ProductId, Timestamp};
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
     Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
@@ -22,12 +23,15 @@ use giga_testkit::{ManualClock, SeededRandomness};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Counts calls, and fails claims when told to.
+/// Counts calls, and fails claims and looks for ended leases when told to.
 pub(crate) struct Counting {
     inner: MemoryTopics,
     calls: AtomicUsize,
     claims: AtomicUsize,
+    expiries: AtomicUsize,
+    lowered: Mutex<Vec<(TopicKey, JobId)>>,
     pub(crate) claims_fail: AtomicBool,
+    pub(crate) expiries_fail: AtomicBool,
 }
 
 impl Counting {
@@ -39,10 +43,23 @@ impl Counting {
         self.claims.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn expiries(&self) -> usize {
+        self.expiries.load(Ordering::SeqCst)
+    }
+
+    /// What the store was told to look below for.
+    pub(crate) fn lowered(&self) -> Vec<(TopicKey, JobId)> {
+        self.lowered.lock().unwrap().clone()
+    }
+
     fn called(&self) -> &MemoryTopics {
         self.calls.fetch_add(1, Ordering::SeqCst);
         &self.inner
     }
+}
+
+fn told_to_fail() -> StoreError {
+    StoreError::Unavailable { reason: "told to fail".to_owned(), source: None }
 }
 
 #[async_trait]
@@ -53,7 +70,7 @@ impl TopicStore for Counting {
     async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
         self.claims.fetch_add(1, Ordering::SeqCst);
         if self.claims_fail.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable { reason: "told to fail".to_owned(), source: None });
+            return Err(told_to_fail());
         }
         self.called().claim(claim).await
     }
@@ -64,6 +81,10 @@ impl TopicStore for Counting {
         self.called().renew(held, lease).await
     }
     async fn expire(&self, limit: usize) -> Result<Swept> {
+        self.expiries.fetch_add(1, Ordering::SeqCst);
+        if self.expiries_fail.load(Ordering::SeqCst) {
+            return Err(told_to_fail());
+        }
         self.called().expire(limit).await
     }
     async fn promote(&self, limit: usize) -> Result<Swept> {
@@ -87,6 +108,9 @@ impl TopicStore for Counting {
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
         self.called().job(id).await
     }
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+        self.called().products_of(ids).await
+    }
     async fn list(
         &self,
         key: &TopicKey,
@@ -99,6 +123,9 @@ impl TopicStore for Counting {
     fn stats(&self) -> StoreStats {
         self.inner.stats()
     }
+    fn ready_below(&self, key: &TopicKey, lowest: JobId) {
+        self.lowered.lock().unwrap().push((key.clone(), lowest));
+    }
 }
 
 pub(crate) struct World {
@@ -106,7 +133,7 @@ pub(crate) struct World {
     pub(crate) topics: Arc<Counting>,
     pub(crate) broker: Embedded,
     pub(crate) coordinator: Arc<Coordinator>,
-    ports: Ports,
+    pub(crate) ports: Ports,
     _folder: tempfile::TempDir,
 }
 
@@ -129,7 +156,10 @@ impl World {
             inner: MemoryTopics::new(clock.clone()),
             calls: AtomicUsize::new(0),
             claims: AtomicUsize::new(0),
+            expiries: AtomicUsize::new(0),
+            lowered: Mutex::default(),
             claims_fail: AtomicBool::new(false),
+            expiries_fail: AtomicBool::new(false),
         });
         let broker = Embedded::new();
         let folder = tempfile::tempdir().unwrap();

@@ -3,8 +3,8 @@
 use giga_domain::job::ShipMode;
 use giga_domain::transition::RunChange;
 use giga_domain::{
-    Command, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, Stage, State, Target,
-    Timestamp, Verdict, transition,
+    Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, Stage,
+    State, Target, Timestamp, Verdict, transition,
 };
 
 use crate::fixture::*;
@@ -241,7 +241,7 @@ fn a_claim_is_a_compare_and_set() {
     assert!(ask(None, None, NOW.plus(LEASE))(&later).is_ok());
 
     let mut offered = job;
-    let target = Target { factory: factory("a"), pickup_deadline: NOW.plus(LEASE) };
+    let target = Target::new(factory("a"), NOW.plus(LEASE));
     offered.state = State::Queued { since: NOW, ready_at: NOW, target: Some(target) };
     assert!(ask(None, None, NOW)(&offered).is_err(), "offered to another");
     assert!(transition(&offered, &claim("a", "r"), NOW).is_ok(), "the target may");
@@ -256,6 +256,56 @@ fn a_target_needs_the_revision_that_the_dispatcher_saw() {
     assert_eq!((after.dispatch_seq, after.rev), (job.dispatch_seq.next(), Rev(12)));
     assert_eq!(after.target().unwrap().factory, factory("b"));
     assert!(transition(&job, &target(Rev(10)), NOW).is_err());
+}
+
+/// Offers the job to the factory at that time.
+fn offered(job: &Job, to: &str, at: Timestamp) -> Job {
+    let command = Command::Target { rev: job.rev, factory: factory(to), pickup_deadline: at.plus(LEASE) };
+    transition(job, &command, at).expect("a queued job can be offered").job
+}
+
+#[test]
+fn everybody_who_missed_a_job_is_left_out_until_all_others_had_it() {
+    let mut job = job_in(Stage::Queued);
+    let mut now = NOW;
+    let names: Vec<String> = (0..10).map(|n| format!("silent-{n}")).collect();
+    for (n, name) in names.iter().enumerate() {
+        let target = job.target().cloned();
+        let left_out = |who: &String| {
+            let all: Vec<_> = target.iter().flat_map(|last| last.left_out(LEASE)).collect();
+            all.iter().any(|(id, until)| id.as_str() == who && *until > now)
+        };
+        assert_eq!(names.iter().filter(|who| left_out(who)).count(), n, "only those that had it");
+        job = offered(&job, name, now);
+        now = now.plus(LEASE);
+    }
+    let missed: Vec<&str> = job.target().unwrap().missed.iter().map(|m| m.factory.as_str()).collect();
+    assert_eq!(missed, names[..9].iter().map(String::as_str).collect::<Vec<_>>(), "oldest first");
+    let later = offered(&job, "late", now.plus(LEASE * 20));
+    assert_eq!(later.target().unwrap().missed, [], "nobody is left out for ever");
+}
+
+#[test]
+fn an_offer_that_is_replaced_before_its_deadline_was_not_missed_and_the_list_stays_short() {
+    let mut job = offered(&job_in(Stage::Queued), "first", NOW);
+    job = offered(&job, "second", NOW);
+    assert_eq!(job.target().unwrap().missed, []);
+    for n in 0..40 {
+        job = offered(&job, &format!("silent-{n}"), NOW.plus(LEASE * (n + 1)));
+    }
+    assert_eq!(job.target().unwrap().missed.len(), 16);
+    let text = serde_json::to_string(&job.state).unwrap();
+    assert_eq!(serde_json::from_str::<State>(&text).unwrap(), job.state);
+    let before = r#"{"stage":"queued","since":"2026-01-01T00:00:00.000Z","readyAt":"2026-01-01T00:00:00.000Z","target":{"factory":"a","pickupDeadline":"2026-01-01T00:00:00.000Z"}}"#;
+    let State::Queued { target: Some(target), .. } = serde_json::from_str(before).unwrap() else { panic!() };
+    assert_eq!(target.missed, [], "what was written before there was a list can be read");
+}
+
+#[test]
+fn an_ended_lease_names_the_factory_that_let_it_end() {
+    let held = transition(&job_in(Stage::Queued), &claim("a", "r"), NOW).unwrap().job;
+    let event = transition(&held, &Command::Expire, NOW.plus(LEASE)).unwrap().events.remove(0);
+    assert_eq!((event.kind, event.data["factoryId"].as_str()), (EventKind::LeaseExpired, Some("a")));
 }
 
 #[test]

@@ -71,6 +71,7 @@ struct Shared {
     secrets: Vec<Secret>,
     jobs: TaskTracker,
     running: intake::Running,
+    unanswered: intake::Unanswered,
     /// Ends every job in good order, after the intake has ended.
     drain: CancellationToken,
     ways: intake::Ways,
@@ -131,6 +132,7 @@ pub async fn run_and_tell(
             .collect(),
         jobs: TaskTracker::new(),
         running: intake::Running::default(),
+        unanswered: intake::Unanswered::default(),
         drain: if config.once { stop.clone() } else { CancellationToken::new() },
         ways: intake::Ways::default(),
         streams: intake::Streams { url: config.url, token },

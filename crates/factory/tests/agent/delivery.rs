@@ -175,6 +175,28 @@ async fn a_streaming_factory_that_leaves_is_left_alone() {
     assert_eq!(events, once, "handed back, and not handed out again");
 }
 
+/// A grant whose answer was lost is held by the factory: it must not wait for the end of its lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_answer_was_lost_is_repeated_until_it_is_heard() {
+    for mode in [Delivery::Poll, Delivery::SelfSelect] {
+        let world = world(mode).await;
+        world.set_flag("lease_ms", json!(600_000)).await;
+        let front = Front::of(&world.url).await;
+        front.no_answers_to_claims();
+        let mut config = world.config("a");
+        config.url.clone_from(&front.url);
+        let factory = Factory::start(config);
+        let job = world.submit("lost", "ship: auto", "true").await;
+        world.until_stage(&job, "assigned").await;
+        // More than one call tries by itself: the agent has come back with another one.
+        world.until_answered(CLAIM, world.answered(CLAIM).await + 5).await;
+        assert_eq!(world.job(&job).await.stage, "assigned", "nobody has heard of it");
+        front.everything_through();
+        assert_eq!(world.until_stage(&job, "shipped").await.lease_epoch, 1, "{mode}");
+        factory.drain().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_factory_that_picks_by_itself_takes_only_what_it_can_run() {
     let world = world(Delivery::SelfSelect).await;

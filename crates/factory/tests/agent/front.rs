@@ -1,9 +1,10 @@
 //! Something between factories and the coordinator, as there often is: it can let requests through and streams not, send
-//! streams elsewhere, or be gone altogether.
+//! streams elsewhere, lose the answers to claims, or be gone altogether.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -12,6 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 struct Routes {
     requests: Option<SocketAddr>,
     streams: Option<SocketAddr>,
+    loses_claims: bool,
 }
 
 struct State {
@@ -33,7 +35,7 @@ impl Front {
         let coordinator: SocketAddr = url.strip_prefix("http://").unwrap().parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let routes = Routes { requests: Some(coordinator), streams: Some(coordinator) };
+        let routes = Routes { requests: Some(coordinator), streams: Some(coordinator), loses_claims: false };
         let state = Arc::new(Mutex::new(State { routes, cut: CancellationToken::new() }));
         let end = CancellationToken::new();
         let (accepting, ended) = (accept(listener, state.clone()), end.clone());
@@ -57,9 +59,19 @@ impl Front {
         self.route(None, None);
     }
 
+    /// Claims arrive, and their answers do not.
+    pub(crate) fn no_answers_to_claims(&self) {
+        let (requests, streams) = (Some(self.coordinator), Some(self.coordinator));
+        self.take(Routes { requests, streams, loses_claims: true });
+    }
+
     fn route(&self, requests: Option<SocketAddr>, streams: Option<SocketAddr>) {
+        self.take(Routes { requests, streams, loses_claims: false });
+    }
+
+    fn take(&self, routes: Routes) {
         let mut state = self.state.lock().unwrap();
-        state.routes = Routes { requests, streams };
+        state.routes = routes;
         std::mem::take(&mut state.cut).cancel();
     }
 }
@@ -78,8 +90,32 @@ async fn carry(mut client: TcpStream, routes: Routes) -> Option<()> {
     // How every HTTP/2 connection begins, and no request of HTTP/1.1.
     let mut first = [0; 3];
     while client.peek(&mut first).await.ok().filter(|count| *count > 0)? < first.len() {}
-    let to = if &first == b"PRI" { routes.streams } else { routes.requests };
-    let mut server = TcpStream::connect(to?).await.ok()?;
+    let streams = &first == b"PRI";
+    let mut server =
+        TcpStream::connect(if streams { routes.streams } else { routes.requests }?).await.ok()?;
+    if routes.loses_claims && !streams {
+        return until_a_claim_is_answered(client, server).await;
+    }
     tokio::io::copy_bidirectional(&mut client, &mut server).await.ok()?;
     Some(())
+}
+
+/// The connection breaks when the answer should come.
+async fn until_a_claim_is_answered(mut client: TcpStream, mut server: TcpStream) -> Option<()> {
+    const CLAIM: &[u8] = b"POST /api/fleet/claim ";
+    let (mut up, mut down) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+    let mut claimed = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut up) => {
+                let bytes = &up[..read.ok().filter(|count| *count > 0)?];
+                claimed |= bytes.windows(CLAIM.len()).any(|window| window == CLAIM);
+                server.write_all(bytes).await.ok()?;
+            }
+            read = server.read(&mut down) => {
+                let bytes = &down[..read.ok().filter(|count| *count > 0 && !claimed)?];
+                client.write_all(bytes).await.ok()?;
+            }
+        }
+    }
 }

@@ -29,7 +29,8 @@ struct Member {
 impl Crew {
     /// `streams` workers in each of `processes` processes.
     pub(super) fn start(coordinator: &Coordinator, processes: usize, streams: usize) -> Measured<Self> {
-        let members = (0..processes).map(|n| Member::start(coordinator, n, streams)).collect::<Measured<_>>()?;
+        let members =
+            (0..processes).map(|n| Member::start(coordinator, n, streams)).collect::<Measured<_>>()?;
         Ok(Self { members })
     }
 

@@ -45,7 +45,11 @@ impl Server {
             Some((server, rest)) if rest.starts_with(known) => {
                 format!("{server}/{name}{}", &rest[known.len()..])
             }
-            _ => return Err(CliError::Usage("--store must name a database: postgres://USER@HOST/DB".to_owned())),
+            _ => {
+                return Err(CliError::Usage(
+                    "--store must name a database: postgres://USER@HOST/DB".to_owned(),
+                ));
+            }
         };
         let watcher = connect(&url).await?;
         Ok(Database { url, name, admin, watcher })

@@ -39,7 +39,8 @@ impl Stub {
             product: None,
             agent: "giga-bench".to_owned(),
         })?;
-        let channel = Endpoint::from_shared(url.to_owned()).map_err(trouble)?.connect().await.map_err(trouble)?;
+        let channel =
+            Endpoint::from_shared(url.to_owned()).map_err(trouble)?.connect().await.map_err(trouble)?;
         let mut request = tonic::Request::new(StreamGrantsRequest { factory_id: id.to_owned() });
         let bearer = format!("Bearer {token}").parse().map_err(trouble)?;
         request.metadata_mut().insert("authorization", bearer);

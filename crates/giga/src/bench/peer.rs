@@ -26,9 +26,8 @@ pub(super) async fn graphile_worker(
             runs.push(once(folder, mode, jobs, &database.url).await?);
             database.drop().await?;
         }
-        let series = |path: &str| {
-            Series::of(runs.iter().filter_map(|run| run.pointer(path).and_then(Value::as_f64)))
-        };
+        let series =
+            |path: &str| Series::of(runs.iter().filter_map(|run| run.pointer(path).and_then(Value::as_f64)));
         let row = |what: &str, unit, path: &str| Row {
             who: "graphile-worker",
             what: format!("{mode}: {what}"),

@@ -72,7 +72,8 @@ impl Table {
         if self.output.format != Format::Table {
             return self.output.list(&json, ("/figures", "/what"), "", String::new);
         }
-        let mut table = Columns::new(&["WHO", "WHAT", "MEDIAN", "RANGE", "UNIT", "TX/JOB", "ROLLBACKS", "TARGET"]);
+        let mut table =
+            Columns::new(&["WHO", "WHAT", "MEDIAN", "RANGE", "UNIT", "TX/JOB", "ROLLBACKS", "TARGET"]);
         for row in &self.rows {
             let range = row.figures.range().map_or_else(
                 || "-".to_owned(),

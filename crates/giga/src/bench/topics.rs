@@ -48,7 +48,11 @@ impl Bench {
 
     async fn gate(&self, open: bool) -> Measured<()> {
         let client = &self.coordinator.client;
-        if open { client.resume_topic(TOPIC).await? } else { client.pause_topic(TOPIC).await? };
+        if open {
+            client.resume_topic(TOPIC).await?
+        } else {
+            client.pause_topic(TOPIC).await?
+        };
         Ok(())
     }
 
@@ -86,7 +90,10 @@ impl Bench {
             let (queue, calls) = (queue.clone(), calls.clone());
             tasks.spawn(async move {
                 use std::sync::atomic::Ordering;
-                while calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+                while calls
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .is_ok()
+                {
                     let jobs: Vec<Job> = (0..batch).map(|_| Job::new(TOPIC, vec![b'x'; 200])).collect();
                     queue.enqueue_many(jobs).await.map_err(|error| CliError::failed(error.to_string()))?;
                 }
@@ -119,14 +126,16 @@ impl Bench {
     /// All that waits, by a crew that is connected before the gate opens.
     async fn drain(&self, jobs: usize, processes: usize) -> Measured<Cost> {
         let mut crew = Crew::start(&self.coordinator, processes, 1)?;
-        self.until("the workers connect", async |bench| Ok(bench.workers().await? >= processes as u64)).await?;
+        self.until("the workers connect", async |bench| Ok(bench.workers().await? >= processes as u64))
+            .await?;
         let done = self.count("done").await?;
         let cost = self
             .measured(jobs, async {
                 self.gate(true).await?;
                 crew.until(jobs as u64).await?;
                 let all = done + jobs as u64;
-                self.until("every result is written", async |bench| Ok(bench.count("done").await? >= all)).await
+                self.until("every result is written", async |bench| Ok(bench.count("done").await? >= all))
+                    .await
             })
             .await?;
         crew.dismiss().await?;
@@ -201,7 +210,8 @@ async fn drains(
         bench.end().await?;
     }
     let plural = if processes == 1 { "" } else { "es" };
-    let what = format!("{}: drain {} jobs, {processes} worker process{plural}", store_name(server), size.jobs);
+    let what =
+        format!("{}: drain {} jobs, {processes} worker process{plural}", store_name(server), size.jobs);
     table.add(runs.row(what, target));
     Ok(())
 }
@@ -261,7 +271,9 @@ pub(super) async fn idle(server: &DatabaseServer, size: Size, table: &mut Table)
         bench.enqueue(1, 1, 1).await?;
         let mut crew = Crew::start(&bench.coordinator, 1, workers)?;
         crew.until(1).await?;
-        bench.until("the workers connect", async |bench| Ok(bench.workers().await? >= workers as u64)).await?;
+        bench
+            .until("the workers connect", async |bench| Ok(bench.workers().await? >= workers as u64))
+            .await?;
         let database = bench.database.as_ref().expect("it was started on one");
         let before = database.transactions().await?;
         let start = Instant::now();
@@ -313,7 +325,8 @@ pub(super) async fn backlog(server: &DatabaseServer, size: Size, table: &mut Tab
             bench.end().await?;
         }
         let with = if held { ", a snapshot held open" } else { "" };
-        table.add(runs.row(format!("PostgreSQL: drain with {waiting} waiting{with}"), "0.85 of the shortest"));
+        table
+            .add(runs.row(format!("PostgreSQL: drain with {waiting} waiting{with}"), "0.85 of the shortest"));
     }
     Ok(())
 }

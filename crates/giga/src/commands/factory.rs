@@ -99,7 +99,8 @@ fn delivery(factory: &Factory) -> String {
 }
 
 fn table(factories: &[Factory], output: &Output) -> String {
-    let mut table = Columns::new(&["FACTORY", "STATE", "SEATS", "LOAD", "DELIVERY", "CAPABILITIES~", "REPOS~", "SEEN"]);
+    let mut table =
+        Columns::new(&["FACTORY", "STATE", "SEATS", "LOAD", "DELIVERY", "CAPABILITIES~", "REPOS~", "SEEN"]);
     for factory in factories {
         let repos: Vec<String> = factory.repos.iter().map(|repo| repo.name.clone()).collect();
         table.row([

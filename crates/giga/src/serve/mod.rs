@@ -156,7 +156,10 @@ pub(crate) async fn start(store: &str, broker: &str, data: &Path) -> Result<Arc<
     } else {
         giga_broker::open(broker).await.map_err(|error| {
             let message = format!("cannot use the broker {}: {error}", mask_url(broker));
-            CliError::failed_but(message, "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST")
+            CliError::failed_but(
+                message,
+                "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST; one that is only away is waited for",
+            )
         })?
     };
     let started = async {

@@ -209,7 +209,10 @@ async fn eight_workers_on_two_coordinators_do_each_of_20000_jobs_once() {
 }
 
 async fn submit(client: Client, n: usize) {
-    let text = manifest(&format!("scored-{n}"), "engine: shell\nscript: 'true'\nship: auto\nretry: {max: 20, backoff: 1s}\n");
+    let text = manifest(
+        &format!("scored-{n}"),
+        "engine: shell\nscript: 'true'\nship: auto\nretry: {max: 20, backoff: 1s}\n",
+    );
     let key = Idempotency::Key(format!("scored-{n}"));
     // Somebody is being killed: a submit with a key is repeated until it is answered.
     let start = Instant::now();
@@ -234,10 +237,8 @@ async fn everything_is_killed_in_the_middle_and_nothing_is_lost() {
     let postgres = tokio::task::spawn_blocking(PostgresServer::start).await.unwrap();
     let database = TestDatabase::on(&postgres).await;
     let nats = tokio::task::spawn_blocking(NatsServer::start).await.unwrap();
-    let mut nodes = [
-        Node::start(database.url(), Some(&nats.url())),
-        Node::start(database.url(), Some(&nats.url())),
-    ];
+    let mut nodes =
+        [Node::start(database.url(), Some(&nats.url())), Node::start(database.url(), Some(&nats.url()))];
     let admin = nodes[0].client();
     for (flag, value) in [("lease_ms", 3_000), ("topic_lease_ms", 3_000), ("pickup_ms", 2_000)] {
         admin.set_flag(flag, json!(value)).await.unwrap();
@@ -259,7 +260,7 @@ async fn everything_is_killed_in_the_middle_and_nothing_is_lost() {
         enqueue(alive, TOPIC_JOBS / 5).await;
         let (name, start) = match blow {
             0 => {
-                let leader = if nodes[0].leads().await { 0 } else { 1 };
+                let leader = usize::from(!nodes[0].leads().await);
                 nodes[leader].kill9();
                 let start = Instant::now();
                 nodes[leader].start_again();

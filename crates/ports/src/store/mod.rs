@@ -77,6 +77,9 @@ pub trait Store: Send + Sync {
     /// What the factory says it has. Appends an event only when something changed.
     async fn advertise(&self, factory: FactoryId, advertised: Advertised) -> Result<Factory>;
 
+    /// Nobody listens at the end of its stream any more: it counts as polling until it says otherwise. No sign of life.
+    async fn stream_lost(&self, factory: FactoryId) -> Result<()>;
+
     /// Signs of life of many factories in one write. Unknown ones are passed over.
     async fn touch(&self, seen: Vec<(FactoryId, Timestamp)>) -> Result<()>;
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use giga_domain::FeedPos;
 use giga_domain::token::{Role, Secret};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -17,10 +16,14 @@ use crate::caller::{Caller, Who};
 use crate::problem::Problem;
 use crate::routes::{Access, Scope};
 
-/// How long the coordinator may remember a token: what is asked later than this after a revocation is told the truth.
-const REMEMBERED: Duration = Duration::from_millis(2_100);
+/// Many tokens may change at once, and many streams be open: each asks so long after the first change.
+const TOGETHER: Duration = Duration::from_secs(2);
 /// Where nothing is heard of the feed at all.
 const SELDOM: Duration = Duration::from_mins(15);
+
+const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
+/// The end of a token is over when it is asked about.
+const A_MOMENT: Duration = Duration::from_millis(1);
 
 /// Somebody who serves topics: a worker, or whoever may do everything with jobs anyway. Submitters and viewers stay out,
 /// because a token that reads or sends should not be able to take work away.
@@ -40,21 +43,22 @@ pub(super) async fn submitter(app: &App, metadata: &MetadataMap) -> Result<Calle
     Ok(narrow(Scope::Product, caller, headers)?)
 }
 
-/// Asks again whether the token of an open stream lives. A revocation is an event, so the store is asked only after the
-/// feed has moved: quiet streams cost nothing.
+/// Asks again whether the token of an open stream lives. A revocation is an event, so it is asked only after tokens have
+/// changed and when the token's own time is over: neither quiet nor busy streams cost the store anything.
 pub(super) struct Welcome {
     app: App,
     caller: Caller,
-    head: watch::Receiver<FeedPos>,
+    tokens: watch::Receiver<u64>,
     ask_at: Instant,
-    moved: bool,
-    asked: Option<JoinHandle<bool>>,
+    changed: bool,
+    asked: Option<JoinHandle<Token>>,
 }
 
 impl Welcome {
     /// To be made before the token is first looked at.
-    pub(super) fn new(app: &App, head: watch::Receiver<FeedPos>, caller: Caller) -> Self {
-        Self { app: app.clone(), caller, head, ask_at: Instant::now() + SELDOM, moved: false, asked: None }
+    pub(super) fn new(app: &App, tokens: watch::Receiver<u64>, caller: Caller) -> Self {
+        // At once, which is answered from memory, to know when the token ends.
+        Self { app: app.clone(), caller, tokens, ask_at: Instant::now(), changed: false, asked: None }
     }
 
     /// Returns when the token has come to its end. Nothing is lost where the call is given up: a question that was begun
@@ -62,22 +66,29 @@ impl Welcome {
     pub(super) async fn is_over(&mut self) -> Status {
         loop {
             tokio::select! {
-                changed = self.head.changed(), if !self.moved => {
+                changed = self.tokens.changed(), if !self.changed => {
                     if changed.is_err() {
                         return super::stopping();
                     }
-                    self.moved = true;
-                    self.ask_at = Instant::now() + REMEMBERED.min(self.app.options.look_every);
+                    self.changed = true;
+                    let soon = Instant::now() + TOGETHER.min(self.app.options.look_every);
+                    self.ask_at = self.ask_at.min(soon);
                 }
                 () = tokio::time::sleep_until(self.ask_at), if self.asked.is_none() => {
-                    self.moved = false;
+                    self.changed = false;
                     self.ask_at = Instant::now() + SELDOM;
                     self.asked = Some(ask(self.app.clone(), self.caller.secret.clone()));
                 }
-                is_live = answered(&mut self.asked) => {
+                token = answered(&mut self.asked) => {
                     self.asked = None;
-                    if !is_live {
-                        return Problem::unauthenticated("the token is unknown, revoked or expired").into();
+                    match token {
+                        Token::Lives { rest: Some(rest) } => {
+                            self.ask_at = self.ask_at.min(Instant::now() + rest.min(SELDOM) + A_MOMENT);
+                        }
+                        Token::Lives { rest: None } => {}
+                        Token::Over => {
+                            return Problem::unauthenticated("the token is unknown, revoked or expired").into();
+                        }
                     }
                 }
             }
@@ -85,14 +96,28 @@ impl Welcome {
     }
 }
 
-fn ask(app: App, secret: Secret) -> JoinHandle<bool> {
-    // A store that cannot be reached just now is no reason to send a worker away.
-    tokio::spawn(async move { !matches!(app.coordinator.authenticate(&secret).await, Ok(None)) })
+enum Token {
+    /// For so long, where it has an end.
+    Lives {
+        rest: Option<Duration>,
+    },
+    Over,
 }
 
-async fn answered(asked: &mut Option<JoinHandle<bool>>) -> bool {
+fn ask(app: App, secret: Secret) -> JoinHandle<Token> {
+    tokio::spawn(async move {
+        match app.coordinator.authenticate(&secret).await {
+            Ok(Some(token)) => Token::Lives { rest: app.coordinator.rest_of(&token) },
+            Ok(None) => Token::Over,
+            // A store that cannot be reached just now is no reason to send a worker away.
+            Err(_) => Token::Lives { rest: Some(AFTER_A_FAILURE) },
+        }
+    })
+}
+
+async fn answered(asked: &mut Option<JoinHandle<Token>>) -> Token {
     match asked {
-        Some(asked) => asked.await.unwrap_or(true),
+        Some(asked) => asked.await.unwrap_or(Token::Lives { rest: Some(AFTER_A_FAILURE) }),
         None => std::future::pending().await,
     }
 }

@@ -48,7 +48,7 @@ impl Dispatch for Workers {
         request: Request<v1::StreamJobsRequest>,
     ) -> Result<Response<Assignments>, Status> {
         let app = &self.0;
-        let head = app.coordinator.head();
+        let tokens = app.coordinator.tokens_changed();
         let caller = auth::worker(app, request.metadata()).await?;
         let product = caller.product()?;
         let v1::StreamJobsRequest { topics, worker_id, max_in_flight } = request.into_inner();
@@ -62,7 +62,7 @@ impl Dispatch for Workers {
             return Err(stopping());
         }
         let jobs = app.coordinator.open_worker_stream(open).map_err(refused)?;
-        let welcome = Welcome::new(app, head, caller);
+        let welcome = Welcome::new(app, tokens, caller);
         let connected = Connected { jobs, welcome, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {
             let mut connected = connected?;
@@ -97,9 +97,14 @@ impl Dispatch for Workers {
         request: Request<v1::ReportResultRequest>,
     ) -> Result<Response<v1::ReportResultResponse>, Status> {
         let caller = auth::worker(&self.0, request.metadata()).await?;
-        let v1::ReportResultRequest { worker_id, results } = request.into_inner();
+        let v1::ReportResultRequest { worker_id, results, max_in_flight } = request.into_inner();
         let worker: WorkerId = id("worker_id", &worker_id)?;
         let results = each("results", results, result)?;
+        if max_in_flight > 0 {
+            // Before the report: the slots that it frees are dealt by the new number.
+            let wish = self.0.coordinator.set_max_in_flight(within(&caller), &worker, max_in_flight);
+            wish.map_err(refused)?;
+        }
         let reported = self.0.coordinator.report_topic_jobs(within(&caller), &worker, results).await;
         let statuses = reported.map_err(refused)?.into_iter().map(|status| match status {
             ReportStatus::Recorded => v1::ResultStatus::Recorded.into(),

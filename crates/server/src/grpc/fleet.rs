@@ -41,7 +41,7 @@ impl Fleet for Factories {
         request: Request<v1::StreamGrantsRequest>,
     ) -> Result<Response<Grants>, Status> {
         let app = &self.0;
-        let head = app.coordinator.head();
+        let tokens = app.coordinator.tokens_changed();
         let headers: &HeaderMap = request.metadata().as_ref();
         let caller = authenticate(app, headers).await?;
         admit(Access::Factory, &caller)?;
@@ -51,7 +51,7 @@ impl Fleet for Factories {
             return Err(stopping());
         }
         let jobs = app.coordinator.open_factory_stream(factory).map_err(refused)?;
-        let welcome = Welcome::new(app, head, caller);
+        let welcome = Welcome::new(app, tokens, caller);
         let connected = Connected { app: app.clone(), jobs, welcome, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {
             let mut connected = connected?;

@@ -18,6 +18,9 @@ use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::request::{LargeJson, OptionalJson, PathText, Query, check};
 
+/// A page of large payloads has fewer jobs than were asked for, and a cursor to the rest.
+const PAGE_BYTES: usize = 4 << 20;
+
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TopicList>> {
     let all = app.coordinator.topics(|product| caller.products.allows(product)).await?;
     let topics = all.topics.into_iter().map(topic).collect();
@@ -157,10 +160,22 @@ pub(crate) async fn jobs(
     // One more than asked for tells whether there is another page.
     let stage = stage.unwrap_or(TopicStage::Dead);
     let mut jobs = app.coordinator.topic_jobs(&key, stage, before, limit + 1).await?;
-    let more = jobs.len() > limit;
-    jobs.truncate(limit);
+    let fit = fitting(jobs.iter().map(|job| job.payload.len()), limit);
+    let more = jobs.len() > fit;
+    jobs.truncate(fit);
     let next_cursor = jobs.last().filter(|_| more).map(|last| format!("t1-{}", last.id));
     Ok(Json(wire::TopicJobPage { jobs: jobs.into_iter().map(job).collect(), next_cursor }))
+}
+
+/// How many of a page's jobs go into it: one at least, and together not much more than [`PAGE_BYTES`].
+fn fitting(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
+    let mut bytes = 0;
+    let before_it_was_full = sizes.take(limit).take_while(|size| {
+        let full = bytes >= PAGE_BYTES;
+        bytes += size;
+        !full
+    });
+    before_it_was_full.count()
 }
 
 fn from_cursor(text: &str) -> Answer<JobId> {
@@ -187,8 +202,13 @@ pub(crate) async fn retry(
     OptionalJson(request): OptionalJson<wire::RetryDeadRequest>,
 ) -> Answer<Json<wire::RetryDeadAnswer>> {
     let key = key(&caller, &path)?;
-    check::at_most("jobs", request.jobs.len(), limits::TOPIC_BATCH)?;
-    let ids = request.jobs.iter().enumerate();
+    // An empty list is what a filter that found nothing sends; it must not bring back everything.
+    if request.jobs.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Problem::field("jobs", "it is empty: name jobs, or leave it out for all that are dead"));
+    }
+    let jobs = request.jobs.unwrap_or_default();
+    check::at_most("jobs", jobs.len(), limits::TOPIC_BATCH)?;
+    let ids = jobs.iter().enumerate();
     let ids = ids.map(|(index, text)| check::id(&format!("jobs[{index}]"), text)).collect::<Answer<_>>()?;
     let retried = app.coordinator.retry_dead_topic_jobs(key, ids, caller.actor()).await?;
     Ok(Json(wire::RetryDeadAnswer { retried: retried.iter().map(ToString::to_string).collect() }))
@@ -283,6 +303,15 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_ends_where_it_has_enough_bytes() {
+        let fits = |sizes: &[usize], limit| fitting(sizes.iter().copied(), limit);
+        assert_eq!(fits(&[1, 1, 1], 2), 2);
+        assert_eq!(fits(&[PAGE_BYTES + 1, 1], 2), 1, "a large one goes alone");
+        assert_eq!(fits(&[PAGE_BYTES - 1, 2, 1], 9), 2);
+        assert_eq!(fits(&[], 9), 0);
+    }
 
     #[test]
     fn a_payload_is_shown_as_it_came_where_it_is_json() {

@@ -62,7 +62,7 @@ fn success(job_id: &str, epoch: u64) -> JobResult {
 }
 
 fn report(results: Vec<JobResult>) -> ReportResultRequest {
-    ReportResultRequest { worker_id: "w1".to_owned(), results }
+    ReportResultRequest { worker_id: "w1".to_owned(), results, max_in_flight: 0 }
 }
 
 async fn next(stream: &mut Streaming<StreamJobsResponse>) -> Result<StreamJobsResponse, Status> {

@@ -208,6 +208,9 @@ impl Store for Probe {
     async fn advertise(&self, factory: FactoryId, advertised: Advertised) -> Result<Factory> {
         self.inner.advertise(factory, advertised).await
     }
+    async fn stream_lost(&self, factory: FactoryId) -> Result<()> {
+        self.inner.stream_lost(factory).await
+    }
     async fn touch(&self, seen: Vec<(FactoryId, Timestamp)>) -> Result<()> {
         self.inner.touch(seen).await
     }

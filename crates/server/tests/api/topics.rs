@@ -137,5 +137,7 @@ async fn bad_input_names_the_field_and_stores_nothing() {
     get("/api/fleet/topics/mail/jobs?cursor=x").refused(400, "invalid_request", "cursor").await;
     let retry = world.post("/api/fleet/topics/mail/retry").token(&world.admin).json(json!({"jobs": ["x"]}));
     retry.refused(400, "invalid_request", "jobs[0]: job id `x` is malformed").await;
+    let retry = world.post("/api/fleet/topics/mail/retry").token(&world.admin).json(json!({"jobs": []}));
+    retry.refused(400, "invalid_request", "jobs: it is empty: name jobs, or leave it out").await;
     assert_eq!(get("/api/fleet/topics").gives(200).await.json()["topics"], json!([]));
 }

@@ -99,21 +99,21 @@ impl Cluster {
                 tokio::time::sleep(pause).await;
             }
         });
-        self.repeat(&mut steps, coordinator, 200, 600, |one| async move {
+        self.repeat(&mut steps, coordinator, 400, 1_200, |one| async move {
             let _ = one.unblock_once().await;
         });
         let scenario = self.world.scenario.clone();
-        self.repeat(&mut steps, coordinator, 80, 350, |one| async move {
+        self.repeat(&mut steps, coordinator, 150, 500, |one| async move {
             let _ = one.refresh_once().await;
         });
         let lead = scenario.lead_lease.as_millis() as u64;
         self.repeat(&mut steps, coordinator, lead / 4, lead / 2, |one| async move {
             let _ = one.lead_once().await;
         });
-        self.repeat(&mut steps, coordinator, 30, 200, |one| async move {
+        self.repeat(&mut steps, coordinator, 40, 250, |one| async move {
             let _ = one.dispatch_once().await;
         });
-        self.repeat(&mut steps, coordinator, 200, 800, |one| async move {
+        self.repeat(&mut steps, coordinator, 400, 1_500, |one| async move {
             let _ = one.outbox_once().await;
         });
         let heartbeat = scenario.heartbeat.as_millis() as u64;

@@ -27,7 +27,8 @@ impl Operator {
         // A call that was given up may still close something later, so what was closed is opened several times.
         let mut times_to_open = 0;
         loop {
-            nap(&mut self.prng, 200, 900).await;
+            let (low, high) = if self.world.is_stormy() { (200, 900) } else { (50, 200) };
+            nap(&mut self.prng, low, high).await;
             let rates = self.world.rates();
             if self.prng.chance(rates.switched) {
                 self.switch().await;

@@ -52,7 +52,7 @@ impl Submitter {
             wanted.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ")
         ));
         lines.push(format!("priority: {}", self.prng.pick(&["critical", "high", "normal", "low"])));
-        lines.push(format!("retry: {{max: {}, backoff: 1s}}", self.prng.between(1, 6)));
+        lines.push(format!("retry: {{max: {}, backoff: 1s}}", self.prng.between(1, 4)));
         lines.push(format!("ship: {}", if self.prng.chance(700) { "auto" } else { "manual" }));
         if self.prng.chance(120) {
             lines.push("review: {quorum: 1}".to_owned());

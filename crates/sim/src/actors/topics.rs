@@ -46,7 +46,7 @@ impl Producer {
                 payload: number.to_string().into_bytes(),
                 idempotency_key: key.clone(),
                 run_at: self.prng.chance(200).then(|| self.world.clock.now().plus(later)),
-                retry: RetryPolicy { max: 6, backoff_ms: self.prng.between(100, 800) },
+                retry: RetryPolicy { max: 4, backoff_ms: self.prng.between(50, 500) },
             };
             let again = 1 + u64::from(key.is_some()) * self.prng.below(2);
             for _ in 0..again {

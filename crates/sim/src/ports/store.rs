@@ -263,6 +263,10 @@ impl Store for NodeStore {
         self.inner.advertise(factory, advertised).await
     }
 
+    async fn stream_lost(&self, factory: FactoryId) -> Result<()> {
+        self.inner.stream_lost(factory).await
+    }
+
     async fn touch(&self, seen: Vec<(FactoryId, Timestamp)>) -> Result<()> {
         self.inner.touch(seen).await
     }

@@ -1,11 +1,12 @@
 //! One coordinator's way to the topic jobs that all of them share, behind the gate and written down for the checkers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::topic::{Outcome, TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, Timestamp, WorkerId};
+use giga_domain::{Actor, Epoch, JobId, ProductId, Timestamp, WorkerId};
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
     Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
@@ -154,6 +155,10 @@ impl TopicStore for NodeTopics {
 
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
         self.through(Kind::Read, "topic job", self.world.topics.job(id)).await
+    }
+
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+        self.through(Kind::Read, "topic products", self.world.topics.products_of(ids)).await
     }
 
     async fn list(

@@ -139,6 +139,10 @@ impl<B: Backend> Store for BatchStore<B> {
         self.ask(ops::Advertise { factory, advertised }).await
     }
 
+    async fn stream_lost(&self, factory: FactoryId) -> Result<(), StoreError> {
+        self.ask(ops::StreamLost(factory)).await
+    }
+
     async fn touch(&self, seen: Vec<(FactoryId, Timestamp)>) -> Result<(), StoreError> {
         self.ask(ops::Touch { seen }).await
     }

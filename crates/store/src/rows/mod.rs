@@ -24,8 +24,8 @@ pub(crate) use job::{
     job_text, lease, lease_row, leased_job, text_row,
 };
 pub(crate) use topic::{
-    TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts, topic_gate,
-    topic_job, topic_place, topic_row,
+    TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_OWNERS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts,
+    topic_gate, topic_job, topic_owner, topic_place, topic_row,
 };
 
 use std::fmt::Display;

@@ -2,7 +2,7 @@
 
 use giga_domain::job::RetryPolicy;
 use giga_domain::topic::{TopicHead, TopicJob, TopicKey, TopicStage, TopicState};
-use giga_domain::{Epoch, JobId, Priority, Timestamp};
+use giga_domain::{Epoch, JobId, Priority, ProductId, Timestamp};
 use giga_ports::topics::{ClosedGate, Gate, TopicCounts};
 
 use super::Kind::{Bytes, Int, Text};
@@ -101,6 +101,14 @@ pub(crate) fn topic_place(fields: &mut Fields<'_>) -> Read<TopicPlace> {
     let (id, key, stage, at) = (fields.job_id()?, fields.topic_key()?, fields.stage()?, fields.time()?);
     let due = (stage == TopicStage::Scheduled).then_some(at);
     Ok(TopicPlace { id, key, stage, due, epoch: Epoch(fields.count()?) })
+}
+
+/// Whose job it is.
+pub(crate) const TOPIC_OWNERS: Table =
+    Table { name: "topic_jobs", key: 1, columns: &[("id", Bytes), ("product_id", Text)] };
+
+pub(crate) fn topic_owner(fields: &mut Fields<'_>) -> Read<(JobId, ProductId)> {
+    Ok((fields.job_id()?, fields.parse()?))
 }
 
 pub(crate) const TOPIC_COUNTS: Table = Table {

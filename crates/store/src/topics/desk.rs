@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use giga_domain::topic::{TopicCommand, TopicKey, TopicState, step};
+use giga_domain::topic::{TopicCommand, TopicKey, TopicStage, TopicState, step};
 use giga_domain::{Epoch, JobId, Timestamp};
 use giga_ports::topics::{Settled, Swept};
 
@@ -54,13 +54,13 @@ impl Desk {
     }
 
     fn settle(&mut self, id: JobId, command: &TopicCommand, now: Timestamp) -> Settled {
-        if !self.jobs.contains_key(&id) {
-            return Settled::Unknown;
-        }
+        let Some(job) = self.jobs.get(&id) else { return Settled::Unknown };
+        let repeated = job.loaded.head.state.stage() != TopicStage::Running;
         self.step(id, command, now).map_or(Settled::Fenced, |job| Settled::Applied {
             key: job.key.clone(),
             stage: job.head.state.stage(),
             due: due(&job.head.state),
+            repeated,
         })
     }
 

@@ -1,11 +1,12 @@
 //! A topic store over a database: writes are grouped, reads go straight.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, Timestamp};
+use giga_domain::{Actor, Epoch, JobId, ProductId, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
@@ -28,6 +29,7 @@ pub(super) trait TopicBackend: Send + Sync + 'static {
     async fn gates(&self) -> Result<Vec<ClosedGate>>;
     async fn topics(&self) -> Result<Vec<TopicCounts>>;
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>>;
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>>;
     async fn list(
         &self,
         key: &TopicKey,
@@ -127,6 +129,10 @@ impl<B: TopicBackend> TopicStore for Grouped<B> {
 
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
         self.backend.job(id).await
+    }
+
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+        self.backend.products_of(ids).await
     }
 
     async fn list(

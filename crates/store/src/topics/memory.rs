@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use giga_domain::topic::{
     TopicCommand, TopicHead, TopicJob, TopicKey, TopicStage, TopicState, first_state, step,
 };
-use giga_domain::{Actor, Epoch, JobId, Priority, Timestamp};
+use giga_domain::{Actor, Epoch, JobId, Priority, ProductId, Timestamp};
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
     Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
@@ -221,14 +221,14 @@ impl TopicStore for MemoryTopics {
     async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
         let (mut state, now) = self.write();
         let answers = results.into_iter().map(|said| {
-            if !state.jobs.contains_key(&said.id) {
-                return Settled::Unknown;
-            }
+            let Some(job) = state.jobs.get(&said.id) else { return Settled::Unknown };
+            let repeated = job.head.state.stage() != TopicStage::Running;
             let command = TopicCommand::Settle { epoch: said.epoch, outcome: said.outcome };
             state.step(said.id, &command, now).map_or(Settled::Fenced, |job| Settled::Applied {
                 key: job.key.clone(),
                 stage: job.head.state.stage(),
                 due: due(&job.head.state),
+                repeated,
             })
         });
         Ok(answers.collect())
@@ -303,6 +303,12 @@ impl TopicStore for MemoryTopics {
 
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
         Ok(self.read().jobs.get(&id).cloned())
+    }
+
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+        let state = self.read();
+        let product = |id: &JobId| state.jobs.get(id).map(|job| (*id, job.key.product.clone()));
+        Ok(ids.iter().filter_map(product).collect())
     }
 
     async fn list(

@@ -1,10 +1,11 @@
 //! Reads of topic jobs, the same on both databases. Each is one statement outside of any transaction, so it never waits
 //! for a writer and never sees half a write.
 
+use std::collections::HashMap;
 use std::future::Future;
 
-use giga_domain::JobId;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
+use giga_domain::{JobId, ProductId};
 use giga_ports::StoreError;
 use giga_ports::topics::{ClosedGate, TopicCounts};
 
@@ -69,6 +70,22 @@ pub(super) async fn job<R: Reader>(reader: &R, id: JobId) -> Result<Option<Topic
     let sql = select_jobs(R::ID_OUT, &format!("WHERE job.id = {}", R::id_in("$1")));
     let query = Query { sql, values: vec![bytes(id)], table: &rows::TOPIC_JOBS };
     Ok(reader.query(query, rows::topic_job).await?.pop())
+}
+
+pub(super) async fn products_of<R: Reader>(reader: &R, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let places: Vec<String> = (1..=ids.len()).map(|n| R::id_in(&format!("${n}"))).collect();
+    let sql = format!(
+        "SELECT {}, topics.product_id FROM topic_jobs AS job JOIN topics ON topics.id = job.topic_id \
+         WHERE job.id IN ({})",
+        R::ID_OUT,
+        places.join(", ")
+    );
+    let values = ids.iter().map(|id| bytes(*id)).collect();
+    let query = Query { sql, values, table: &rows::TOPIC_OWNERS };
+    Ok(reader.query(query, rows::topic_owner).await?.into_iter().collect())
 }
 
 /// Dead and ready jobs come by an index of their own. Scheduled and running ones are looked through, as many as there

@@ -55,7 +55,7 @@ pub async fn an_offer_sets_the_target_and_fills_the_outbox(world: &World) {
     };
     assert_eq!(made, expected);
     let after = world.job(job.id).await;
-    let target = Target { factory: factory("mac-1"), pickup_deadline: world.now().plus(PICKUP) };
+    let target = Target::new(factory("mac-1"), world.now().plus(PICKUP));
     assert_eq!((after.target(), after.dispatch_seq), (Some(&target), made.dispatch_seq));
     assert_eq!((after.rev, world.count(Stage::Queued).await), (job.rev.next(), 1));
     let told = world.events(job.id).await.pop().unwrap();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope};
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    CapabilitySet, Delivery, Event, EventKind, FactoryId, FactoryState, Health, HolderAction, Timestamp,
+    Actor, CapabilitySet, Delivery, Event, EventKind, Factory, FactoryId, FactoryState, Health, HolderAction,
+    Timestamp,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Claimed, NewFactory};
@@ -99,6 +100,21 @@ pub async fn the_same_again_appends_no_event(world: &World) {
     assert_eq!(world.feed().await, before);
     world.store.advertise(mac, Advertised { seat_limit: 5, ..everything() }).await.unwrap();
     assert_eq!(world.feed().await.len(), before.len() + 1);
+}
+
+pub async fn a_lost_stream_changes_how_it_is_reached_and_is_no_sign_of_life(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let streams = Advertised { delivery: Some(Delivery::Stream), ..everything() };
+    let told = world.store.advertise(mac.clone(), streams).await.unwrap();
+    world.advance(Duration::from_secs(5));
+    world.store.stream_lost(mac.clone()).await.unwrap();
+    let advertised = Advertised { delivery: Some(Delivery::Poll), ..told.advertised.clone() };
+    assert_eq!(world.store.read().factory(&mac).await.unwrap(), Some(Factory { advertised, ..told }));
+    let feed = world.feed().await;
+    let last = feed.last().unwrap();
+    assert_eq!((last.kind, &last.actor), (EventKind::FactoryChanged, &Actor::system("dispatcher")));
+    world.store.stream_lost(mac).await.unwrap();
+    assert_eq!(world.feed().await, feed, "nothing to lose");
 }
 
 pub async fn an_unknown_factory_is_not_found(world: &World) {

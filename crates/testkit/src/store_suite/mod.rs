@@ -209,6 +209,7 @@ macro_rules! store_conformance {
                 a_known_factory_is_refused,
                 a_repeated_enrolment_is_answered,
                 advertising_is_kept,
+                a_lost_stream_changes_how_it_is_reached_and_is_no_sign_of_life,
                 the_same_again_appends_no_event,
                 an_unknown_factory_is_not_found,
                 a_touch_only_moves_forward,

@@ -61,6 +61,8 @@ macro_rules! topic_conformance {
             settle: [
                 a_success_is_done,
                 a_repeated_word_is_answered_as_before,
+                another_word_than_before_is_fenced,
+                a_failure_is_known_again_once_the_job_is_ready_again,
                 a_word_said_twice_in_one_call,
                 a_stale_epoch_changes_nothing,
                 an_expired_holder_changes_nothing,
@@ -89,6 +91,7 @@ macro_rules! topic_conformance {
                 topics_come_by_product_and_name,
                 an_empty_topic_is_still_known,
                 counts_are_exact,
+                products_are_found_for_many_jobs_at_once,
                 another_process_sees_everything,
             ],
             races: [

@@ -93,6 +93,20 @@ pub async fn counts_are_exact(world: &TopicWorld) {
     assert_eq!(world.counts(&mail()).await.values().sum::<u64>(), 55);
 }
 
+pub async fn products_are_found_for_many_jobs_at_once(world: &TopicWorld) {
+    let mut jobs = world.jobs(1_000);
+    jobs[7].key.product = "zoo".parse().unwrap();
+    world.store.enqueue(jobs.clone()).await.unwrap();
+    let mut asked: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+    // One that there is not, and one that is asked for twice.
+    asked.push(world.job(|_| ()).id);
+    asked.push(asked[3]);
+    let found = world.store.products_of(&asked).await.unwrap();
+    assert_eq!(found.len(), jobs.len());
+    assert!(jobs.iter().all(|job| found[&job.id] == job.key.product));
+    assert!(world.store.products_of(&[]).await.unwrap().is_empty());
+}
+
 pub async fn another_process_sees_everything(world: &TopicWorld) {
     world.ready(2).await;
     world.claim(1).await;

@@ -7,7 +7,7 @@ use giga_domain::{Epoch, JobId};
 use giga_ports::topics::{Assignment, Settle, Settled};
 
 use super::TopicWorld;
-use super::world::{BACKOFF, LEASE, applied, failure, mail, settle};
+use super::world::{BACKOFF, LEASE, again, applied, failure, mail, settle};
 
 fn outcomes() -> [Outcome; 4] {
     [Outcome::Success, Outcome::Release, failure(true), failure(false)]
@@ -41,10 +41,7 @@ pub async fn a_repeated_word_is_answered_as_before(world: &TopicWorld) {
         let first = world.settle(&held, outcome.clone()).await;
         let after = world.get(held.id).await;
         world.advance(Duration::from_millis(10));
-        assert_eq!(world.settle(&held, outcome.clone()).await, first);
-        // The other way round it is not heard either: the first word counted.
-        let other = if outcome == Outcome::Success { failure(false) } else { Outcome::Success };
-        assert_eq!(world.settle(&held, other).await, first);
+        assert_eq!(world.settle(&held, outcome.clone()).await, again(&first));
         assert_eq!(world.get(held.id).await, after);
         assert_eq!(world.store.renew(vec![(held.id, held.epoch)], LEASE).await.unwrap(), [false]);
         // Out of the way of the next one.
@@ -52,6 +49,50 @@ pub async fn a_repeated_word_is_answered_as_before(world: &TopicWorld) {
             left.epoch = Epoch(2);
             world.settle(&left, Outcome::Success).await;
         }
+    }
+}
+
+/// The first word counted; whoever says another one must not believe that it was written down.
+pub async fn another_word_than_before_is_fenced(world: &TopicWorld) {
+    let is_failure = |outcome: &Outcome| matches!(outcome, Outcome::Failure { .. });
+    for first in outcomes() {
+        world.ready(1).await;
+        let held = world.claim_one().await;
+        let answer = world.settle(&held, first.clone()).await;
+        let after = world.get(held.id).await;
+        for second in outcomes() {
+            let same = second == first || is_failure(&second) && is_failure(&first);
+            let expected = if same { again(&answer) } else { Settled::Fenced };
+            assert_eq!(world.settle(&held, second.clone()).await, expected, "{first:?}, then {second:?}");
+            let pair = vec![settle(&held, second.clone()), settle(&held, second)];
+            assert_eq!(world.store.settle(pair).await.unwrap(), [expected.clone(), expected]);
+        }
+        assert_eq!(world.get(held.id).await, after);
+        // Out of the way of the next one.
+        for left in world.claim(1).await {
+            world.settle(&left, Outcome::Success).await;
+        }
+    }
+    let id = world.ready(1).await[0];
+    is_fenced(world, id, Epoch::ZERO).await;
+}
+
+/// What became of the job since does not make the word another one.
+pub async fn a_failure_is_known_again_once_the_job_is_ready_again(world: &TopicWorld) {
+    for retryable in [true, false] {
+        world.ready(1).await;
+        let held = world.claim_one().await;
+        world.settle(&held, failure(retryable)).await;
+        world.advance(BACKOFF);
+        world.store.promote(10).await.unwrap();
+        world.store.retry_dead(mail(), vec![held.id], 10).await.unwrap();
+        assert_eq!(world.stage(held.id).await, TopicStage::Ready);
+        let ready = again(&applied(&mail(), TopicStage::Ready));
+        assert_eq!(world.settle(&held, failure(retryable)).await, ready);
+        assert_eq!(world.settle(&held, Outcome::Success).await, Settled::Fenced);
+        let next = world.claim_one().await;
+        assert_eq!(world.settle(&held, failure(retryable)).await, Settled::Fenced, "it is another's");
+        world.settle(&next, Outcome::Success).await;
     }
 }
 
@@ -66,9 +107,9 @@ pub async fn a_word_said_twice_in_one_call(world: &TopicWorld) {
     ];
     let answers = world.store.settle(words).await.unwrap();
     let due = Some(world.now().plus(BACKOFF));
-    let scheduled = Settled::Applied { key: mail(), stage: TopicStage::Scheduled, due };
+    let scheduled = Settled::Applied { key: mail(), stage: TopicStage::Scheduled, due, repeated: false };
     let done = applied(&mail(), TopicStage::Done);
-    assert_eq!(answers, [done.clone(), scheduled.clone(), done, scheduled]);
+    assert_eq!(answers, [done.clone(), scheduled, again(&done), Settled::Fenced]);
     assert_eq!(world.get(held[1].id).await.head.attempts, 1);
 }
 
@@ -115,7 +156,8 @@ pub async fn failures_back_off_and_die(world: &TopicWorld) {
     let id = world.ready(1).await[0];
     let held = world.claim_one().await;
     let due = world.now().plus(BACKOFF);
-    let scheduled = Settled::Applied { key: mail(), stage: TopicStage::Scheduled, due: Some(due) };
+    let scheduled =
+        Settled::Applied { key: mail(), stage: TopicStage::Scheduled, due: Some(due), repeated: false };
     assert_eq!(world.settle(&held, failure(true)).await, scheduled);
     let head = world.get(id).await.head;
     assert_eq!((head.state, head.attempts), (TopicState::Scheduled { due }, 1));

@@ -279,6 +279,7 @@ impl Player {
         for word in words {
             let job = self.jobs.get_mut(&word.id).unwrap();
             let command = TopicCommand::Settle { epoch: word.epoch, outcome: word.outcome };
+            let repeated = job.head.state.stage() != TopicStage::Running;
             expected.push(match step(&job.head, &command, now) {
                 Err(_) => Settled::Fenced,
                 Ok(head) => {
@@ -287,7 +288,7 @@ impl Player {
                         TopicState::Scheduled { due } => Some(due),
                         _ => None,
                     };
-                    Settled::Applied { key: job.key.clone(), stage: job.head.state.stage(), due }
+                    Settled::Applied { key: job.key.clone(), stage: job.head.state.stage(), due, repeated }
                 }
             });
         }

@@ -55,7 +55,15 @@ pub(super) fn failure(retryable: bool) -> Outcome {
 }
 
 pub(super) fn applied(key: &TopicKey, stage: TopicStage) -> Settled {
-    Settled::Applied { key: key.clone(), stage, due: None }
+    Settled::Applied { key: key.clone(), stage, due: None, repeated: false }
+}
+
+/// The answer to the same word, said again.
+pub(super) fn again(answer: &Settled) -> Settled {
+    match answer.clone() {
+        Settled::Applied { key, stage, due, .. } => Settled::Applied { key, stage, due, repeated: true },
+        other => other,
+    }
 }
 
 pub(super) fn ids(assignments: &[Assignment]) -> Vec<JobId> {

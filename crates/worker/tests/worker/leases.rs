@@ -1,6 +1,7 @@
 //! Leases: renewed together while handlers work, and what a handler hears when one is lost.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use giga_proto::v1;
 use giga_proto::v1::job_result::Outcome;
@@ -159,4 +160,30 @@ async fn a_late_word_about_an_old_epoch_does_not_touch_the_new_one() {
     assert_eq!(report.request.results[0].epoch, 2);
     report.record();
     assert_eq!(running.stop().await.succeeded, 1);
+}
+
+/// What was lost is no longer in hand: a worker whose hands were full has room for another stream.
+#[tokio::test]
+async fn a_worker_that_lost_everything_asks_for_jobs_again() {
+    for answered in [true, false] {
+        let mut stub = Stub::start();
+        let (told, mut heard) = mpsc::unbounded_channel();
+        let worker = stub.worker().await.concurrency(2).max_in_flight(2).drain_timeout(Duration::ZERO);
+        let worker = worker.handle("mail", move |task: Task| {
+            told.send(task.job_id).unwrap();
+            // It does not listen, so it puts no result onto the desk either.
+            std::future::pending()
+        });
+        let running = Running::start(worker);
+        let stream = stub.streams.next().await.open();
+        stream.send([short("a", 1), short("b", 1)]);
+        hear(&mut heard).await;
+        hear(&mut heard).await;
+        stream.fail(Status::unavailable("away"));
+        if answered {
+            stub.heartbeats.next().await.answer(kept(&["a", "b"]));
+        }
+        let _again = stub.streams.next().await.open();
+        assert_eq!(running.stop().await.lost, 2);
+    }
 }

@@ -25,7 +25,7 @@ async fn the_stream_says_who_asks_for_what() {
         v1::StreamJobsRequest {
             topics: vec!["mail".to_owned(), "fax".to_owned()],
             worker_id: "tester".to_owned(),
-            max_in_flight: 42,
+            max_in_flight: 24,
         }
     );
     let stream = call.open();

@@ -12,7 +12,7 @@ fn key(topic: &str) -> TopicKey {
 
 fn open(books: &mut Books, worker: &str, most: u32) -> (StreamId, UnboundedReceiver<Vec<Dealt>>) {
     let (outlet, inlet) = unbounded_channel();
-    (books.open(worker.parse().unwrap(), vec![key("mail")], most, outlet), inlet)
+    (books.open(worker.parse().unwrap(), vec![key("mail")], most, outlet, Arc::default()), inlet)
 }
 
 fn granted(id: u128, worker: &str, epoch: u64) -> Assignment {
@@ -100,4 +100,69 @@ fn what_is_claimed_for_a_stream_that_closed_meanwhile_is_undeliverable() {
     let out = books.deal(planned, vec![granted(1, "w1", 1)], Timestamp::ZERO);
     assert_eq!(out.undeliverable, [(JobId::from_u128(1), Epoch(1))]);
     assert!(books.holds_nothing());
+}
+
+#[test]
+fn a_stream_that_opens_during_a_claim_waits_for_its_end() {
+    let mut books = Books::default();
+    let (first, _inlet) = open(&mut books, "w1", 5);
+    let planned = books.plan(LEASE).remove(0);
+    books.close(first);
+    let (_second, mut inlet) = open(&mut books, "w1", 5);
+    assert!(books.plan(LEASE).is_empty(), "one claim at a time");
+    books.deal(planned, vec![granted(1, "w1", 1)], Timestamp::ZERO);
+    deal(&mut books, vec![granted(2, "w1", 1)]);
+    assert_eq!(inlet.try_recv().unwrap()[0].job.id, JobId::from_u128(2));
+}
+
+#[test]
+fn a_topic_that_nobody_serves_leaves_nothing_behind() {
+    let mut books = Books::default();
+    for _ in 0..3 {
+        let (stream, _inlet) = open(&mut books, "w1", 5);
+        books.close(stream);
+    }
+    let (stream, _inlet) = open(&mut books, "w1", 5);
+    let mut planned = books.plan(LEASE);
+    assert_eq!((planned.len(), planned[0].claim.slots()), (1, 5), "it stands in the queue once");
+    books.close(stream);
+    books.failed(&planned.remove(0));
+    assert!(books.by_topic().is_empty() && books.queue.is_empty());
+}
+
+#[test]
+fn a_merged_echo_takes_all_that_it_stands_for_with_it() {
+    let mut books = Books::default();
+    let id = JobId::from_u128;
+    for lowest in [5, 7, 9] {
+        books.expect_echo(&key("mail"), id(lowest));
+    }
+    books.expect_echo(&key("sms"), id(6));
+    assert!(books.is_echo(&key("mail"), id(5)));
+    assert!(!books.is_echo(&key("mail"), id(7)), "another coordinator has news of that job");
+    assert!(!books.is_echo(&key("mail"), id(6)), "an id of another topic");
+    assert!(books.is_echo(&key("sms"), id(6)));
+    // Merged with something that is not expected back.
+    books.expect_echo(&key("mail"), id(12));
+    assert!(!books.is_echo(&key("mail"), id(11)));
+    assert!(!books.is_echo(&key("mail"), id(12)));
+    for lowest in 0..10 * ECHOES as u128 {
+        books.expect_echo(&key("mail"), id(lowest));
+    }
+    assert!(books.echoes[&key("mail")].len() <= ECHOES);
+}
+
+#[test]
+fn a_stream_with_too_many_bytes_unsent_is_given_nothing_more() {
+    let mut books = Books::default();
+    let (outlet, mut inlet) = unbounded_channel();
+    let unsent = Arc::new(AtomicUsize::new(0));
+    books.open("w1".parse().unwrap(), vec![key("mail")], 5, outlet, unsent.clone());
+    let large = Assignment { payload: vec![0; UNSENT_MOST], ..granted(1, "w1", 1) };
+    deal(&mut books, vec![large]);
+    books.mark(&key("mail"));
+    assert!(books.plan(LEASE).is_empty(), "there is room for jobs, not for bytes");
+    let taken = inlet.try_recv().unwrap();
+    unsent.fetch_sub(taken[0].job.payload.len(), Ordering::Relaxed);
+    assert_eq!(books.plan(LEASE)[0].claim.slots(), 4);
 }

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::pause::Pauses;
-use super::poll;
+use super::{claim, poll};
 use crate::agent::{AgentError, Shared, heartbeat};
 
 /// One that held for so long was no mishap: the next try comes soon again.
@@ -105,7 +105,15 @@ async fn poll_until_open(
         channel
     };
     let (polled, channel) = tokio::join!(polling, opening);
-    polled.map(|()| channel)
+    polled?;
+    // Nobody polls from here on, and the coordinator can be reached again.
+    if channel.is_some()
+        && let Some(request) = shared.unanswered.get()
+        && let Err(error) = claim::send(shared, request, Vec::new()).await
+    {
+        tracing::warn!(%error, "what an unanswered claim was granted waits for the end of its lease");
+    }
+    Ok(channel)
 }
 
 async fn open_at_last(shared: &Shared, door: &dyn Door, pauses: &mut Pauses) -> Box<dyn Channel> {

@@ -9,12 +9,14 @@
 
 mod broker;
 mod channel;
+mod claim;
 mod pause;
 mod poll;
 mod self_select;
 mod stream;
 
 pub use broker::BrokerDoor;
+pub(super) use claim::Unanswered;
 pub(super) use pause::jittered;
 pub(super) use poll::{AFTER_A_FAILURE, gate, once};
 pub(super) use stream::Streams;

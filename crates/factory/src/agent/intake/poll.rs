@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::ClientError;
-use giga_api::wire::{ClaimAnswer, ClaimRequest};
+use giga_api::wire::ClaimRequest;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use super::{jittered, start};
+use super::{claim, jittered};
 use crate::agent::lease::is_final;
 use crate::agent::{AgentError, Shared, merges};
 
@@ -55,8 +55,8 @@ pub(super) async fn refused_or_later(error: ClientError, end: &CancellationToken
 /// The merge orders that wait and one job, or nothing; then the end.
 pub(crate) async fn once(shared: &Arc<Shared>) -> Result<(), AgentError> {
     merges::take(shared).await?;
-    if let (Some(grant), Ok(seat)) = (claim(shared).await?, shared.seats.clone().acquire_owned().await) {
-        start(shared, grant, Some(seat));
+    if let Ok(seat) = shared.seats.clone().acquire_owned().await {
+        claim::send(shared, anything(shared), vec![seat]).await?;
     }
     Ok(())
 }
@@ -68,19 +68,18 @@ async fn look(
     seat: OwnedSemaphorePermit,
     end: &CancellationToken,
 ) -> Result<Option<u64>, ClientError> {
+    if let Some(request) = shared.unanswered.get() {
+        claim::send(shared, request, vec![seat]).await?;
+        return Ok(None);
+    }
     let version = changed(shared, known, end).await?;
     // From here on nothing may be cut short: a claim whose answer nobody hears would be held by nobody.
     if end.is_cancelled() {
         return Ok(known);
     }
-    match claim(shared).await? {
-        Some(grant) => {
-            start(shared, grant, Some(seat));
-            // There may be more: the gate is passed at once.
-            Ok(None)
-        }
-        None => Ok(version),
-    }
+    let something = claim::send(shared, anything(shared), vec![seat]).await?;
+    // There may be more: the gate is passed at once.
+    Ok(if something { None } else { version })
 }
 
 /// Waits until there may be something else to take. To be called before looking: what changes afterwards opens the gate.
@@ -108,7 +107,8 @@ pub(crate) async fn gate(
     }
 }
 
-async fn claim(shared: &Shared) -> Result<Option<ClaimAnswer>, ClientError> {
+/// The coordinator chooses.
+fn anything(shared: &Shared) -> ClaimRequest {
     let (factory_id, request_id) = (shared.id.to_string(), merges::request_id());
-    shared.client.claim(&ClaimRequest { factory_id, request_id, ..ClaimRequest::default() }).await
+    ClaimRequest { factory_id, request_id, ..ClaimRequest::default() }
 }

@@ -11,7 +11,7 @@ use giga_domain::{Capability, CapabilitySet};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use super::{poll, start};
+use super::{claim, poll};
 use crate::agent::{AgentError, Shared, heartbeat, merges};
 
 /// How many are looked at at once: enough to find something among jobs for others, and still one small answer.
@@ -35,6 +35,10 @@ async fn look(
     seat: OwnedSemaphorePermit,
     end: &CancellationToken,
 ) -> Result<Option<u64>, ClientError> {
+    if let Some(request) = shared.unanswered.get() {
+        claim::send(shared, request, vec![seat]).await?;
+        return Ok(None);
+    }
     let version = poll::changed(shared, known, end).await?;
     if end.is_cancelled() {
         return Ok(known);
@@ -45,8 +49,7 @@ async fn look(
         return Ok(version);
     }
     let more = std::iter::from_fn(|| shared.seats.clone().try_acquire_owned().ok());
-    let mut seats: Vec<OwnedSemaphorePermit> =
-        std::iter::once(seat).chain(more.take(wanted.len() - 1)).collect();
+    let seats: Vec<OwnedSemaphorePermit> = std::iter::once(seat).chain(more.take(wanted.len() - 1)).collect();
     // A few to spare: others pick from the same queue.
     wanted.truncate((seats.len() * 2).min(LOOK_AT as usize));
     // From here on nothing may be cut short: a claim whose answer nobody hears would be held by nobody.
@@ -56,13 +59,9 @@ async fn look(
         job_ids: wanted,
         max: u32::try_from(seats.len()).ok(),
     };
-    let grants = shared.client.claim_many(&request).await?;
-    let again = !grants.is_empty();
-    for grant in grants {
-        start(shared, grant, seats.pop());
-    }
+    let something = claim::send(shared, request, seats).await?;
     // There may be more: the gate is passed at once.
-    Ok(if again { None } else { version })
+    Ok(if something { None } else { version })
 }
 
 async fn what_fits(shared: &Shared, candidates: Vec<Candidate>) -> Vec<String> {

@@ -44,7 +44,8 @@ impl DemoStage {
         let data = folder.path().join("coordinator");
         std::fs::create_dir(&data)?;
         let store = format!("sqlite:{}", data.join("giga.db").display());
-        let coordinator = crate::serve::start(&store, crate::config::Settings::EMBEDDED_BROKER, &data).await?;
+        let coordinator =
+            crate::serve::start(&store, crate::config::Settings::EMBEDDED_BROKER, &data).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await

@@ -1,7 +1,7 @@
 //! The commands about worker hosts.
 
 use giga_domain::factory::Advertised;
-use giga_domain::{Actor, EventKind, Factory, FactoryId, FactoryState, NewEvent, Timestamp};
+use giga_domain::{Actor, Delivery, EventKind, Factory, FactoryId, FactoryState, NewEvent, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::NewFactory;
 
@@ -76,6 +76,29 @@ impl Op for Advertise {
             working.append(None, None, Actor::Factory(factory.id.clone()), event);
         }
         Ok(factory)
+    }
+}
+
+pub(in crate::engine) struct StreamLost(pub(in crate::engine) FactoryId);
+
+impl Op for StreamLost {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.factories.insert(self.0.clone());
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        let mut factory = working.factory(&self.0)?.clone();
+        if factory.advertised.delivery != Some(Delivery::Stream) {
+            return Ok(());
+        }
+        factory.advertised.delivery = Some(Delivery::Poll);
+        let event =
+            event(EventKind::FactoryChanged, &factory.id, format!("the stream of {} is gone", factory.id));
+        working.put_factory(factory);
+        working.append(None, None, Actor::system("dispatcher"), event);
+        Ok(())
     }
 }
 

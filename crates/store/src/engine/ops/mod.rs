@@ -10,7 +10,7 @@ mod tokens;
 
 pub(super) use artifacts::{Delete as DeleteArtifact, Put as PutArtifact};
 pub(super) use dispatch::{Diverged, Lead, MakeOffers, Note, Sent, StepDown};
-pub(super) use factories::{Advertise, Deregister, Enroll, Prune, SetFactoryState, Touch};
+pub(super) use factories::{Advertise, Deregister, Enroll, Prune, SetFactoryState, StreamLost, Touch};
 pub(super) use jobs::{ClaimJob, Hold, Steer, Submit};
 pub(super) use merges::{Settle, TakeMerge};
 pub(super) use sweeps::{ExpireLeases, Retire, Unblock};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use giga_domain::topic::TopicStage;
+use giga_domain::topic::{TopicKey, TopicStage};
 use giga_domain::{Epoch, JobId};
 use giga_ports::topics::Settled;
 use tokio_postgres::Row;
@@ -45,12 +45,10 @@ pub(super) fn settles(
             let over_the_desk = decided.settled(said.id, said.epoch);
             answers.push(match (over_the_desk, done.get(&said.id), places.get(&said.id)) {
                 (Some(answer), ..) => answer,
-                (_, Some(topic), _) => {
-                    Settled::Applied { key: writer.key(*topic)?, stage: TopicStage::Done, due: None }
-                }
-                // Its epoch, and nobody holds it: this was said before.
-                (_, _, Some(place)) if place.epoch == said.epoch && place.stage != TopicStage::Running => {
-                    Settled::Applied { key: place.key.clone(), stage: place.stage, due: place.due }
+                (_, Some(topic), _) => done_by(writer.key(*topic)?, false),
+                // What does not go over the desk is a success. Its epoch, and it is done: this was said before.
+                (_, _, Some(place)) if place.epoch == said.epoch && place.stage == TopicStage::Done => {
+                    done_by(place.key.clone(), true)
                 }
                 (_, _, Some(_)) => Settled::Fenced,
                 _ => Settled::Unknown,
@@ -59,6 +57,10 @@ pub(super) fn settles(
         asked.reply(Ok(answers));
     }
     Ok(())
+}
+
+fn done_by(key: TopicKey, repeated: bool) -> Settled {
+    Settled::Applied { key, stage: TopicStage::Done, due: None, repeated }
 }
 
 pub(super) fn renewals(round: &mut Round, renewed: &[Row]) -> Result<()> {

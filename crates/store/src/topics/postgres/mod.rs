@@ -15,8 +15,8 @@ mod values;
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use giga_domain::JobId;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
+use giga_domain::{JobId, ProductId};
 use giga_ports::StoreError;
 use giga_ports::topics::{ClosedGate, Gate, TopicCounts};
 use tokio::sync::Mutex;
@@ -200,6 +200,10 @@ impl TopicBackend for Postgres {
 
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
         reads::job(self, id).await
+    }
+
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+        reads::products_of(self, ids).await
     }
 
     async fn list(

@@ -5,12 +5,13 @@
 
 mod round;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use giga_domain::JobId;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
+use giga_domain::{JobId, ProductId};
 use giga_ports::topics::{ClosedGate, TopicCounts};
 use giga_ports::{Clock, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
@@ -70,6 +71,10 @@ impl TopicBackend for Sqlite {
 
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
         reads::job(self, id).await
+    }
+
+    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
+        reads::products_of(self, ids).await
     }
 
     async fn list(

@@ -58,7 +58,7 @@ pub(super) fn run(connection: &Connection, now: Timestamp, round: &mut Round) ->
         for said in &asked.ask {
             answers.push(match (decided.settled(said.id, said.epoch), done.get(&said.id)) {
                 (Some(answer), _) => answer,
-                (_, Some(key)) => Settled::Applied { key: key.clone(), stage: TopicStage::Done, due: None },
+                (_, Some(key)) => done_now(key.clone()),
                 _ => work.unheard(said.id, said.epoch)?,
             });
         }
@@ -74,6 +74,10 @@ pub(super) fn run(connection: &Connection, now: Timestamp, round: &mut Round) ->
         asked.reply(Ok(work.retire(&asked.ask)?));
     }
     work.count()
+}
+
+fn done_now(key: TopicKey) -> Settled {
+    Settled::Applied { key, stage: TopicStage::Done, due: None, repeated: false }
 }
 
 const ROWS_FROM: &str = "FROM topic_jobs AS job JOIN topics ON topics.id = job.topic_id";
@@ -176,11 +180,11 @@ impl Work<'_> {
         Ok(self.execute(sql, params![until.as_millis(), raw(id), epoch.0.cast_signed()])? == 1)
     }
 
-    /// A word that changed nothing: said before, too late, or about nothing.
+    /// A success that changed nothing: said before, too late, or about nothing.
     fn unheard(&self, id: JobId, epoch: Epoch) -> Result<Settled> {
         Ok(match self.place(id)? {
-            Some(place) if place.epoch == epoch && place.stage != TopicStage::Running => {
-                Settled::Applied { key: place.key, stage: place.stage, due: place.due }
+            Some(place) if place.epoch == epoch && place.stage == TopicStage::Done => {
+                Settled::Applied { key: place.key, stage: place.stage, due: None, repeated: true }
             }
             Some(_) => Settled::Fenced,
             None => Settled::Unknown,

@@ -1,0 +1,149 @@
+//! From a URL to a session: at once where the server is there, and otherwise as soon as it is.
+//!
+//! The library could wait for the first connection by itself, but it would go on for ever after the broker was dropped
+//! and keep to itself what the server refuses.
+
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_nats::jetstream::context::{ContextBuilder, CreateStreamError, CreateStreamErrorKind};
+use async_nats::{Client, ConnectError, ConnectErrorKind};
+use giga_ports::BrokerError;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::{PATIENCE, Session, address, ears, failure, streams};
+use crate::local::{DeadFan, HintFan};
+use crate::pause::Pauses;
+
+/// The session, or why there is none yet.
+pub(super) type Link = Result<Arc<Session>, String>;
+
+struct Failed {
+    error: BrokerError,
+    /// The server is there and says no: to be told at once rather than waited for.
+    refused: bool,
+}
+
+/// The tasks end when the set is dropped.
+pub(super) async fn establish(
+    url: &str,
+    hints: &HintFan,
+    dead: &DeadFan,
+) -> Result<(watch::Receiver<Link>, JoinSet<()>), BrokerError> {
+    match begin(url, hints, dead).await {
+        Ok((session, ears)) => Ok((watch::channel(Ok(session)).1, ears)),
+        Err(Failed { error, refused: true }) => Err(error),
+        Err(Failed { error, refused: false }) => {
+            tracing::warn!(reason = error.reason, "NATS cannot carry hints yet; it is tried again");
+            let (link, seen) = watch::channel(Err(error.reason));
+            let mut tasks = JoinSet::new();
+            tasks.spawn(begin_later(url.to_owned(), hints.clone(), dead.clone(), link));
+            Ok((seen, tasks))
+        }
+    }
+}
+
+/// What is refused now may be put right on the server, so this never gives up.
+async fn begin_later(url: String, hints: HintFan, dead: DeadFan, link: watch::Sender<Link>) {
+    let mut pauses = Pauses::new();
+    let mut ears = loop {
+        pauses.wait().await;
+        match begin(&url, &hints, &dead).await {
+            Ok((session, ears)) => {
+                link.send_modify(|link| *link = Ok(session));
+                break ears;
+            }
+            Err(Failed { error, refused }) => {
+                if refused {
+                    tracing::error!(reason = error.reason, "NATS is there and cannot be used");
+                } else {
+                    tracing::warn!(reason = error.reason, "NATS cannot carry hints yet");
+                }
+                link.send_modify(|link| *link = Err(error.reason));
+            }
+        }
+    };
+    hints.look_again();
+    while ears.join_next().await.is_some() {}
+}
+
+async fn begin(url: &str, hints: &HintFan, dead: &DeadFan) -> Result<(Arc<Session>, JoinSet<()>), Failed> {
+    let refused = |error| Failed { error, refused: true };
+    let passing = |error| Failed { error, refused: false };
+    let (servers, options) = address::parse(url).map_err(refused)?;
+    let (happened, events) = mpsc::unbounded_channel();
+    let client = options
+        .name("gigafactory")
+        .connection_timeout(PATIENCE)
+        .reconnect_delay_callback(pause_before)
+        .event_callback(move |event| {
+            // An error means that the broker is being dropped.
+            let _ = happened.send(event);
+            std::future::ready(())
+        })
+        .connect(servers)
+        .await
+        .map_err(not_connected)?;
+    fit_for_us(&client).map_err(refused)?;
+    let context = ContextBuilder::new().timeout(PATIENCE).build(client.clone());
+    streams::ensure(&context).await.map_err(without_streams)?;
+    let losses = watch::Sender::new(0);
+    let session = Arc::new(Session { client, context, losses, consumers: Mutex::default() });
+    let ears = ears::listen(&session, events, hints, dead).await.map_err(passing)?;
+    // The server answers in order: after this it knows the subscriptions.
+    session.ping().await.map_err(passing)?;
+    Ok((session, ears))
+}
+
+fn pause_before(attempt: usize) -> Duration {
+    match attempt {
+        0 | 1 => Duration::ZERO,
+        more => Duration::from_millis(25 << more.min(7)),
+    }
+}
+
+fn fit_for_us(client: &Client) -> Result<(), BrokerError> {
+    let info = client.server_info();
+    if !client.is_server_compatible(2, 10, 0) {
+        return Err(BrokerError::because(format!(
+            "the NATS server is version {}, and 2.10 or newer is needed: upgrade it, or use another broker",
+            info.version
+        )));
+    }
+    if !info.jetstream {
+        return Err(BrokerError::because(
+            "the NATS server runs without JetStream: start it with `-js`, or enable `jetstream` in its settings",
+        ));
+    }
+    Ok(())
+}
+
+fn not_connected(error: ConnectError) -> Failed {
+    match error.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            let error = BrokerError::because("the NATS server refuses the credentials in the URL");
+            Failed { error, refused: true }
+        }
+        ConnectErrorKind::ServerParse | ConnectErrorKind::Tls => {
+            Failed { error: failure(error), refused: true }
+        }
+        _ => {
+            let source = std::error::Error::source(&error);
+            let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+            // What TLS objects to, a certificate that is not trusted for example, comes as invalid data.
+            let refused = io.is_some_and(|io| io.kind() == ErrorKind::InvalidData);
+            Failed { error: failure(error), refused }
+        }
+    }
+}
+
+/// A cluster that is still electing answers "temporarily unavailable", or not at all.
+fn without_streams(error: BrokerError) -> Failed {
+    let source = error.source.as_ref().and_then(|source| source.downcast_ref::<CreateStreamError>());
+    let refused = source.is_some_and(
+        |source| matches!(source.kind(), CreateStreamErrorKind::JetStream(why) if why.code() != 503),
+    );
+    Failed { error, refused }
+}

@@ -1,0 +1,55 @@
+//! Sends claims, and remembers the one whose answer was not heard.
+//!
+//! What such a claim was granted is held by this factory, and by nobody in it, until it is sent again exactly as it was.
+//! Nothing else may be claimed before that.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use giga_api::client::ClientError;
+use giga_api::wire::ClaimRequest;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::start;
+use crate::agent::Shared;
+
+#[derive(Default)]
+pub(crate) struct Unanswered(Mutex<Option<ClaimRequest>>);
+
+impl Unanswered {
+    pub(super) fn get(&self) -> Option<ClaimRequest> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ClaimRequest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts what it was granted and says whether that was anything. Never to be cut short: its answer may be a job.
+pub(super) async fn send(
+    shared: &Arc<Shared>,
+    request: ClaimRequest,
+    mut seats: Vec<OwnedSemaphorePermit>,
+) -> Result<bool, ClientError> {
+    *shared.unanswered.lock() = Some(request.clone());
+    let answer = if request.max.is_some() {
+        shared.client.claim_many(&request).await
+    } else {
+        shared.client.claim(&request).await.map(|grant| grant.into_iter().collect())
+    };
+    if answer.as_ref().err().is_none_or(is_malformed) {
+        shared.unanswered.lock().take();
+    }
+    let grants = answer?;
+    let something = !grants.is_empty();
+    for grant in grants {
+        let seat = seats.pop().or_else(|| shared.seats.clone().try_acquire_owned().ok());
+        start(shared, grant, seat);
+    }
+    Ok(something)
+}
+
+/// The request itself is refused, and would be every time. Any other error leaves open what happened to an earlier try.
+fn is_malformed(error: &ClientError) -> bool {
+    matches!(error, ClientError::Problem(problem) if matches!(problem.status, 400 | 422))
+}
