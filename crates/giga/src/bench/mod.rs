@@ -66,12 +66,11 @@ pub(crate) async fn run(command: BenchCommand, settings: &Settings, output: &Out
     crate::serve::allow_many_connections();
     let size = if args.quick { Size::QUICK } else { Size::FULL };
     let wants = |part: &str| args.only.is_empty() || args.only.iter().any(|only| only == part);
-    let database = match settings.bench_database(args.store.as_deref()) {
-        Some(url) => Some(DatabaseServer::at(&url).await?),
-        None => {
-            say("no PostgreSQL: name one with --store postgres://… or DATABASE_URL; measuring SQLite alone");
-            None
-        }
+    let database = if let Some(url) = settings.bench_database(args.store.as_deref()) {
+        Some(DatabaseServer::at(&url).await?)
+    } else {
+        say("no PostgreSQL: name one with --store postgres://… or DATABASE_URL; measuring SQLite alone");
+        None
     };
     let mut table = Table::new(*output);
     if let Some(database) = &database {

@@ -106,7 +106,7 @@ async fn tell(tally: Arc<Tally>, leave: CancellationToken) {
             told = handled;
             let each = std::mem::take(&mut *tally.each.lock().unwrap_or_else(PoisonError::into_inner));
             let mut stdout = std::io::stdout().lock();
-            if write!(stdout, "{each}handled {handled}\n").and_then(|()| stdout.flush()).is_err() {
+            if writeln!(stdout, "{each}handled {handled}").and_then(|()| stdout.flush()).is_err() {
                 leave.cancel();
             }
         }
