@@ -296,6 +296,9 @@ pub(crate) struct BenchWorkerArgs {
     pub(crate) streams: usize,
     #[arg(long)]
     pub(crate) tell_each: bool,
+    /// How long a handler takes
+    #[arg(long, default_value_t = 0)]
+    pub(crate) work_ms: u64,
 }
 
 #[derive(Debug, Args)]

@@ -39,13 +39,7 @@ impl Stub {
             product: None,
             agent: "giga-bench".to_owned(),
         })?;
-        let channel =
-            Endpoint::from_shared(url.to_owned()).map_err(trouble)?.connect().await.map_err(trouble)?;
-        let mut request = tonic::Request::new(StreamGrantsRequest { factory_id: id.to_owned() });
-        let bearer = format!("Bearer {token}").parse().map_err(trouble)?;
-        request.metadata_mut().insert("authorization", bearer);
-        let stream = FleetClient::new(channel).stream_grants(request).await.map_err(trouble)?.into_inner();
-        let heartbeat = HeartbeatRequest {
+        let mut heartbeat = HeartbeatRequest {
             factory_id: id.to_owned(),
             capabilities: vec!["os:linux".to_owned(), "engine:shell".to_owned()],
             repos: Vec::new(),
@@ -54,8 +48,17 @@ impl Stub {
             health: "ok".to_owned(),
             can_clone: true,
             cost_usd_per_hour: None,
-            delivery: Some("stream".to_owned()),
+            delivery: None,
         };
+        // Known first, then reached by its stream.
+        client.heartbeat(&heartbeat).await?;
+        let channel =
+            Endpoint::from_shared(url.to_owned()).map_err(trouble)?.connect().await.map_err(trouble)?;
+        let mut request = tonic::Request::new(StreamGrantsRequest { factory_id: id.to_owned() });
+        let bearer = format!("Bearer {token}").parse().map_err(trouble)?;
+        request.metadata_mut().insert("authorization", bearer);
+        let stream = FleetClient::new(channel).stream_grants(request).await.map_err(trouble)?.into_inner();
+        heartbeat.delivery = Some("stream".to_owned());
         client.heartbeat(&heartbeat).await?;
         let mut beats = tokio::time::interval(BEAT);
         beats.reset();

@@ -60,6 +60,7 @@ pub(crate) async fn run(args: BenchWorkerArgs, settings: &Settings) -> Result<()
     let (url, secret) = (settings.url().value, token.secret.reveal().to_owned());
     let tally = Arc::new(Tally::default());
     let (leave, tell_each) = (CancellationToken::new(), args.tell_each);
+    let work = Duration::from_millis(args.work_ms);
     let mut workers = tokio::task::JoinSet::new();
     for n in 0..args.streams {
         let config = Config::new(&url, &secret).product(&product);
@@ -67,7 +68,12 @@ pub(crate) async fn run(args: BenchWorkerArgs, settings: &Settings) -> Result<()
         let counted = tally.clone();
         let worker = Worker::new(client).id(format!("{}-{n}", args.name)).handle(TOPIC, move |task: Task| {
             counted.count(&task, tell_each);
-            async { Ok(()) }
+            async move {
+                if !work.is_zero() {
+                    tokio::time::sleep(work).await;
+                }
+                Ok(())
+            }
         });
         let leave = leave.clone();
         workers.spawn(async move { worker.run(leave.cancelled_owned()).await });
