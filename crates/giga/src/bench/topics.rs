@@ -14,6 +14,8 @@ use crate::exit::CliError;
 
 const BATCH: usize = 1_000;
 const PATIENCE: Duration = Duration::from_mins(2);
+/// Sessions that went idle report their last transactions up to ten seconds later; those belong to the start.
+const SETTLE: Duration = Duration::from_secs(20);
 
 /// A coordinator on a database of its own.
 struct Bench {
@@ -275,6 +277,7 @@ pub(super) async fn idle(server: &DatabaseServer, size: Size, table: &mut Table)
             .until("the workers connect", async |bench| Ok(bench.workers().await? >= workers as u64))
             .await?;
         let database = bench.database.as_ref().expect("it was started on one");
+        tokio::time::sleep(SETTLE).await;
         let before = database.transactions().await?;
         let start = Instant::now();
         tokio::time::sleep(Duration::from_secs(size.idle_seconds)).await;
