@@ -5,6 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a library of test code: a panic is how it reports")]
 
 pub mod broker_suite;
+#[cfg(test)]
+mod case_list;
 pub mod clock;
 pub mod model;
 pub mod nats;

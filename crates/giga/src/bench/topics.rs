@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use giga_api::wire::Topic;
 use giga_worker::Job;
 
 use super::crew::Crew;
@@ -58,18 +59,18 @@ impl Bench {
         Ok(())
     }
 
-    /// Jobs of the topic by state, as the coordinator counts them.
+    /// The topic as the coordinator shows it.
+    async fn topic(&self) -> Measured<Option<Topic>> {
+        let topics = self.coordinator.client.topics().await?.value.topics;
+        Ok(topics.into_iter().find(|topic| topic.name == TOPIC))
+    }
+
     async fn count(&self, state: &str) -> Measured<u64> {
-        let topics = self.coordinator.client.topics().await?;
-        let listed = topics.json["topics"].as_array().cloned().unwrap_or_default();
-        let topic = listed.into_iter().find(|topic| topic["name"] == TOPIC);
-        Ok(topic.and_then(|topic| topic["byState"][state].as_u64()).unwrap_or_default())
+        Ok(self.topic().await?.and_then(|topic| topic.by_state.get(state).copied()).unwrap_or_default())
     }
 
     async fn workers(&self) -> Measured<u64> {
-        let topics = self.coordinator.client.topics().await?;
-        let listed = topics.json["topics"].as_array().cloned().unwrap_or_default();
-        Ok(listed.iter().find(|t| t["name"] == TOPIC).and_then(|t| t["workers"].as_u64()).unwrap_or_default())
+        Ok(self.topic().await?.map_or(0, |topic| topic.workers))
     }
 
     async fn until(&self, what: &str, is: impl AsyncFn(&Self) -> Measured<bool>) -> Measured<()> {

@@ -330,17 +330,6 @@ mod tests {
             ("sweeps", include_str!("sweeps.rs")),
             ("tokens", include_str!("tokens.rs")),
         ];
-        for (module, source) in modules {
-            let (_, of_module) = list.split_once(&format!(" {module}: [")).unwrap();
-            let listed: Vec<_> = of_module.split(']').next().unwrap().split(',').map(str::trim).collect();
-            let cases: Vec<_> = source
-                .lines()
-                .filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next())
-                .collect();
-            assert!(!cases.is_empty(), "{module} has no cases");
-            for case in cases {
-                assert!(listed.contains(&case), "{module}::{case} is never run");
-            }
-        }
+        crate::case_list::assert_complete(list, &modules);
     }
 }
