@@ -1,18 +1,32 @@
-//! Artifacts in an object store; a folder is one.
+//! Artifacts in an object store; a folder is one. No file ever stands in memory whole, neither on its way in nor out.
 
+use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::TryStreamExt;
+use bytes::{Bytes, BytesMut};
+use futures::stream::Fuse;
+use futures::{StreamExt, stream};
+use giga_ports::blobs::{ByteStream, FileLabels};
 use giga_ports::{Artifacts, BlobError};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::signer::Method;
+use object_store::{
+    Attribute, Attributes, Error, MultipartUpload, ObjectStoreExt, PutMultipartOptions, PutOptions,
+    PutPayload,
+};
+
+use crate::bucket::Bucket;
+
+/// What is larger goes up in parts of this size, and everything comes down so. Some stores want all parts but the last
+/// to be of one size, none takes less than 5 MiB, and with ten thousand of them a part is large enough for 80 GiB.
+const PART: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct ObjectArtifacts {
-    store: Arc<dyn ObjectStore>,
+    bucket: Bucket,
 }
 
 impl ObjectArtifacts {
@@ -21,93 +35,188 @@ impl ObjectArtifacts {
         std::fs::create_dir_all(folder).map_err(BlobError::unavailable)?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(BlobError::unavailable)?;
         // A job that is gone leaves no empty folders behind.
-        Ok(Self { store: Arc::new(store.with_automatic_cleanup(true)) })
+        Ok(Self { bucket: Bucket::folder(store.with_automatic_cleanup(true)) })
+    }
+
+    pub(crate) fn bucket(bucket: Bucket) -> Self {
+        Self { bucket }
+    }
+
+    fn attributes(&self, labels: &FileLabels) -> Attributes {
+        let mut attributes = Attributes::new();
+        if self.bucket.keeps_labels {
+            attributes.insert(Attribute::ContentType, labels.content_type.clone().into());
+            attributes.insert(Attribute::ContentDisposition, labels.content_disposition.clone().into());
+        }
+        attributes
+    }
+
+    async fn put_parts(
+        &self,
+        name: &str,
+        attributes: Attributes,
+        first: Bytes,
+        mut source: Parts,
+    ) -> Result<u64, BlobError> {
+        let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let begun = self.bucket.store.put_multipart_opts(&self.bucket.key(name), options).await;
+        let mut upload = begun.map_err(|error| self.bucket.error(name, error))?;
+        let sent = self.send_parts(name, &mut *upload, first, &mut source).await;
+        if sent.is_err() {
+            // What cannot be given up either is for the store's own rule about unfinished uploads.
+            let _ = upload.abort().await;
+        }
+        sent
+    }
+
+    /// One after the other, so that an upload costs the memory of two parts, however large it is.
+    async fn send_parts(
+        &self,
+        name: &str,
+        upload: &mut dyn MultipartUpload,
+        first: Bytes,
+        source: &mut Parts,
+    ) -> Result<u64, BlobError> {
+        let mut size = 0;
+        let mut next = Some(first);
+        while let Some(part) = next {
+            size += part.len() as u64;
+            upload.put_part(part.into()).await.map_err(|error| self.bucket.error(name, error))?;
+            next = source.next().await?;
+        }
+        upload.complete().await.map_err(|error| self.bucket.error(name, error))?;
+        Ok(size)
     }
 }
 
-/// Keys are cut at `/` and each part is escaped, so a key can never leave its folder.
-fn key(key: &str) -> Key {
-    key.split('/').filter(|part| !part.is_empty()).collect()
+/// A stream, cut into parts of one size.
+struct Parts {
+    source: Fuse<ByteStream>,
+    kept: BytesMut,
 }
 
-fn error(key: &str, error: object_store::Error) -> BlobError {
-    match error {
-        object_store::Error::NotFound { .. } => BlobError::NotFound(key.to_owned()),
-        other => BlobError::unavailable(other),
+impl Parts {
+    /// `None` at the end; a stream without bytes has no part.
+    async fn next(&mut self) -> Result<Option<Bytes>, BlobError> {
+        while self.kept.len() < PART {
+            match self.source.next().await {
+                Some(piece) => self.kept.extend_from_slice(&piece?),
+                None if self.kept.is_empty() => return Ok(None),
+                None => return Ok(Some(self.kept.split().freeze())),
+            }
+        }
+        Ok(Some(self.kept.split_to(PART).freeze()))
     }
 }
 
 #[async_trait]
 impl Artifacts for ObjectArtifacts {
-    async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BlobError> {
-        self.store.put(&key(name), bytes.into()).await.map(|_| ()).map_err(|e| error(name, e))
+    async fn put(&self, name: &str, labels: &FileLabels, bytes: ByteStream) -> Result<u64, BlobError> {
+        let attributes = self.attributes(labels);
+        let mut source = Parts { source: bytes.fuse(), kept: BytesMut::new() };
+        let first = source.next().await?.unwrap_or_default();
+        if first.len() == PART {
+            return self.put_parts(name, attributes, first, source).await;
+        }
+        let size = first.len() as u64;
+        let options = PutOptions { attributes, ..PutOptions::default() };
+        let key = self.bucket.key(name);
+        let put = self.bucket.store.put_opts(&key, PutPayload::from_bytes(first), options);
+        put.await.map(|_| size).map_err(|error| self.bucket.error(name, error))
     }
 
-    async fn get(&self, name: &str) -> Result<Vec<u8>, BlobError> {
-        let found = self.store.get(&key(name)).await.map_err(|e| error(name, e))?;
-        found.bytes().await.map(|bytes| bytes.to_vec()).map_err(|e| error(name, e))
+    async fn get(&self, name: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
+        let (bucket, key) = (self.bucket.clone(), self.bucket.key(name));
+        if range.is_empty() {
+            bucket.store.head(&key).await.map_err(|error| bucket.error(name, error))?;
+            return Ok(stream::empty().boxed());
+        }
+        let first = piece(&bucket, name, &key, &range).await?;
+        let rest = range.start + first.len() as u64..range.end;
+        let name = name.to_owned();
+        // Piece by piece, each fetched when the one before is taken: a slow reader holds no connection to the store open.
+        let more = stream::try_unfold(rest, move |rest| {
+            let (bucket, key, name) = (bucket.clone(), key.clone(), name.clone());
+            async move {
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                let bytes = piece(&bucket, &name, &key, &rest).await?;
+                let rest = rest.start + bytes.len() as u64..rest.end;
+                Ok(Some((bytes, rest)))
+            }
+        });
+        Ok(stream::once(async move { Ok(first) }).chain(more).boxed())
     }
 
     async fn delete(&self, name: &str) -> Result<(), BlobError> {
-        match self.store.delete(&key(name)).await {
-            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
-            Err(other) => Err(error(name, other)),
+        match self.bucket.store.delete(&self.bucket.key(name)).await {
+            Err(Error::NotFound { .. }) | Ok(()) => Ok(()),
+            Err(other) => Err(self.bucket.error(name, other)),
         }
     }
 
     async fn delete_all(&self, folder: &str) -> Result<(), BlobError> {
-        let mut found = self.store.list(Some(&key(folder)));
-        while let Some(object) = found.try_next().await.map_err(|e| error(folder, e))? {
-            match self.store.delete(&object.location).await {
-                Err(object_store::Error::NotFound { .. }) | Ok(()) => {}
-                Err(other) => return Err(error(folder, other)),
-            }
-        }
-        Ok(())
+        self.bucket.delete_below(folder).await
     }
+
+    async fn signed_url(&self, name: &str, ttl: Duration) -> Result<Option<String>, BlobError> {
+        let Some(signer) = &self.bucket.signer else { return Ok(None) };
+        match signer.signed_url(Method::GET, &self.bucket.key(name), ttl).await {
+            Ok(url) => Ok(Some(url.to_string())),
+            Err(Error::NotSupported { .. } | Error::NotImplemented { .. }) => Ok(None),
+            Err(other) => Err(self.bucket.error(name, other)),
+        }
+    }
+
+    async fn check(&self) -> Result<(), BlobError> {
+        let name = "check";
+        let key = self.bucket.key(name);
+        let put = self.bucket.store.put(&key, PutPayload::from_static(b"giga was here\n")).await;
+        put.map_err(|error| self.bucket.error(name, error))?;
+        self.delete(name).await
+    }
+}
+
+/// As much as is fetched at once. Less than there should be means that somebody shortened the file.
+async fn piece(bucket: &Bucket, name: &str, key: &Key, range: &Range<u64>) -> Result<Bytes, BlobError> {
+    let wanted = range.start..range.end.min(range.start + PART as u64);
+    let bytes = bucket.store.get_range(key, wanted).await.map_err(|error| bucket.error(name, error))?;
+    if bytes.is_empty() {
+        let reason = format!("`{name}` ends before byte {}", range.start);
+        return Err(BlobError::Unavailable { reason, source: None });
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
+    use giga_ports::blobs::in_one_piece;
+
     use super::*;
-
-    #[tokio::test]
-    async fn what_is_put_comes_back_until_it_is_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let artifacts = ObjectArtifacts::folder(folder.path()).unwrap();
-        artifacts.put("job/1/report.txt", b"fine".to_vec()).await.unwrap();
-        assert_eq!(artifacts.get("job/1/report.txt").await.unwrap(), b"fine");
-        artifacts.delete("job/1/report.txt").await.unwrap();
-        artifacts.delete("job/1/report.txt").await.unwrap();
-        assert!(matches!(artifacts.get("job/1/report.txt").await, Err(BlobError::NotFound(_))));
-    }
-
-    #[tokio::test]
-    async fn a_folder_goes_with_all_that_is_in_it_and_with_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let artifacts = ObjectArtifacts::folder(folder.path()).unwrap();
-        for key in ["one/1/a", "one/2/b", "one-more/1/a"] {
-            artifacts.put(key, b"x".to_vec()).await.unwrap();
-        }
-        for _ in 0..2 {
-            artifacts.delete_all("one").await.unwrap();
-            assert!(matches!(artifacts.get("one/1/a").await, Err(BlobError::NotFound(_))));
-            assert_eq!(artifacts.get("one-more/1/a").await.unwrap(), b"x");
-        }
-        assert!(!folder.path().join("one").exists(), "no empty folder stays");
-    }
 
     #[tokio::test]
     async fn no_key_leads_out_of_the_folder() {
         let outer = tempfile::tempdir().unwrap();
         let inside = outer.path().join("artifacts");
         let artifacts = ObjectArtifacts::folder(&inside).unwrap();
+        let labels = FileLabels { content_type: String::new(), content_disposition: String::new() };
         for hostile in ["../escaped", "a/../../escaped", "/etc/escaped", "a//../..//escaped"] {
-            artifacts.put(hostile, b"x".to_vec()).await.unwrap();
-            assert_eq!(artifacts.get(hostile).await.unwrap(), b"x");
+            artifacts.put(hostile, &labels, in_one_piece("x")).await.unwrap();
+            assert!(artifacts.get(hostile, 0..1).await.is_ok());
         }
         let outside: Vec<_> =
             std::fs::read_dir(outer.path()).unwrap().flatten().map(|e| e.file_name()).collect();
         assert_eq!(outside, ["artifacts"]);
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_gone_leaves_no_empty_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let artifacts = ObjectArtifacts::folder(folder.path()).unwrap();
+        let labels = FileLabels { content_type: String::new(), content_disposition: String::new() };
+        artifacts.put("one/1/a", &labels, in_one_piece("x")).await.unwrap();
+        artifacts.delete_all("one").await.unwrap();
+        assert!(!folder.path().join("one").exists());
     }
 }

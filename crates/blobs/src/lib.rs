@@ -1,9 +1,15 @@
-//! The only crate that knows where bytes outside the database live: logs as growing files, artifacts in an object store.
+//! The only crate that knows where bytes outside the database live: a folder, or a bucket of a cloud.
 //!
-//! It never judges who may write; callers have been fenced before they get here.
+//! It never judges who may write; callers have been fenced before they get here. It never shows a credential: not in
+//! an error, not in a debug print.
 
 mod artifacts;
-mod logs;
+mod bucket;
+mod folder_logs;
+mod open;
+mod piece_logs;
 
 pub use artifacts::ObjectArtifacts;
-pub use logs::FolderLogs;
+pub use folder_logs::FolderLogs;
+pub use open::{OpenError, Places, open};
+pub use piece_logs::PieceLogs;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use giga_domain::{FactoryId, Job, JobId, RequestId, Rev};
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, Lost};
-use giga_scheduler::{Placement, Policy, plan};
+use giga_scheduler::{Placement, plan};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::view::Whom;
@@ -104,7 +104,7 @@ impl Coordinator {
                         lease,
                     };
                     let claimed = self.store.claim(claim).await;
-                    (ask, claimed)
+                    (ask, job, claimed)
                 }),
                 None => {
                     let _ = ask.answer.send(Ok(None));
@@ -112,7 +112,7 @@ impl Coordinator {
             }
         }
         let mut again = Vec::new();
-        for (ask, claimed) in futures::future::join_all(granting).await {
+        for (ask, job, claimed) in futures::future::join_all(granting).await {
             match claimed {
                 Ok(Claimed::Granted(job)) => {
                     self.metrics.assigned(&job);
@@ -120,7 +120,7 @@ impl Coordinator {
                     let _ = ask.answer.send(Ok(Some(job)));
                 }
                 Ok(Claimed::Lost(lost)) => {
-                    self.metrics.claim_conflicts.inc();
+                    self.claim_lost(job, &lost);
                     tracing::debug!(factory = %ask.factory, ?lost, "a claim lost its race");
                     if matches!(lost, Lost::NotAllowed(_)) {
                         let _ = ask.answer.send(Ok(None));
@@ -164,6 +164,19 @@ impl Coordinator {
         Ok(open)
     }
 
+    /// A claim that was refused for want of money is no race that was lost: the view is wrong about the budget, and would
+    /// lead to the same job again.
+    pub(crate) fn claim_lost(&self, job: JobId, lost: &Lost) {
+        self.metrics.claim_conflicts.inc();
+        if matches!(lost, Lost::Budget(_)) {
+            self.metrics.budget_conflicts.inc();
+            let mut state = self.view.lock();
+            if let Some(product) = state.queue.get(job).map(|job| job.product.clone()) {
+                state.tenants.doubt(product);
+            }
+        }
+    }
+
     fn place(&self, asks: &[ClaimAsk]) -> Vec<Placement> {
         let mut wanted: HashMap<&FactoryId, u32> = HashMap::new();
         for ask in asks {
@@ -173,12 +186,13 @@ impl Coordinator {
         let now = self.store_now();
         let mut state = self.view.lock();
         state.queue.settle(now);
+        let policy = state.policy(now, Whom::Asking(&ids));
         let mut snapshot = self.snapshot(&state, now, Whom::Asking(&ids));
         for factory in &mut snapshot.factories {
             // No more seats than claims: what is planned is what is asked for.
             let asked = wanted.get(&factory.id).copied().unwrap_or(0);
             factory.seat_limit = factory.seat_limit.min(factory.seats_used + asked);
         }
-        plan(&state.queue, &snapshot, now, &Policy::default(), asks.len()).placements
+        plan(&state.queue, &snapshot, now, &policy, asks.len()).placements
     }
 }

@@ -34,6 +34,8 @@ pub enum Error {
     #[error(transparent)]
     Broker(#[from] giga_ports::BrokerError),
     #[error(transparent)]
+    Effects(#[from] giga_ports::EffectsError),
+    #[error(transparent)]
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Invalid(#[from] FieldProblem),
@@ -42,6 +44,12 @@ pub enum Error {
     /// Only under the flag `strict`; otherwise it is a warning.
     #[error("{0}")]
     Unroutable(Unroutable),
+    /// Only where the flag `foreign_repos` does not route it; otherwise it is a warning.
+    #[error("repo: `{repo}` belongs to product `{owner}`; submit the job there, or ask its owner")]
+    ForeignRepo { repo: String, owner: giga_domain::ProductId },
+    /// The same, about one of many.
+    #[error("{field}: {error}")]
+    At { field: String, error: Box<Error> },
     #[error("the job is not yours to take: {0}")]
     NotYours(&'static str),
     #[error("factory {0} has not said what it has yet; send a heartbeat first")]

@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use giga_domain::budget::{NEAR_PERCENT, PauseCause, usd};
 use giga_domain::job::DepsMode;
-use giga_domain::{Event, FeedPos, Health, Job, JobId, ProductId, Stage, Timestamp};
-use giga_ports::store::QueueState;
-use giga_scheduler::{Blocker, Policy, Remedy, routable};
+use giga_domain::{Budget, Event, FeedPos, Health, Job, JobId, Period, ProductId, Stage, Timestamp};
+use giga_ports::store::{EffectCounts, QueueState};
+use giga_scheduler::{Blocker, Remedy, routable};
 
-use crate::view::Whom;
-use crate::{Coordinator, Error};
+use crate::view::{ViewState, Whom};
+use crate::{BudgetView, Coordinator, Error};
+
+/// A message to the world outside that has waited for so long is worth a look, retries or not.
+const EFFECTS_WAIT_LONG: Duration = Duration::from_mins(15);
 
 #[derive(Debug, Clone)]
 pub struct ProductDepth {
@@ -30,14 +34,21 @@ pub struct FleetMetrics {
     /// Of the queued jobs, the one that waits longest.
     pub oldest_queued: Option<Duration>,
     pub feed_head: FeedPos,
+    /// By product.
+    pub budgets: Vec<BudgetView>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AlertKind {
     NoEligibleFactory,
+    BudgetExhausted,
+    BudgetPaused,
     Starvation,
     StaleFactory,
     FactoryDown,
+    EffectsGivenUp,
+    EffectsWaiting,
+    BudgetNear,
     MergeConflict,
     DeadLetters,
 }
@@ -46,9 +57,14 @@ impl AlertKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoEligibleFactory => "no_eligible_factory",
+            Self::BudgetExhausted => "budget_exhausted",
+            Self::BudgetPaused => "budget_paused",
             Self::Starvation => "starvation",
             Self::StaleFactory => "stale_factory",
             Self::FactoryDown => "factory_down",
+            Self::EffectsGivenUp => "effects_given_up",
+            Self::EffectsWaiting => "effects_waiting",
+            Self::BudgetNear => "budget_near",
             Self::MergeConflict => "merge_conflict",
             Self::DeadLetters => "dead_letters",
         }
@@ -71,6 +87,7 @@ impl Coordinator {
         self.ask_after_the_silent().await?;
         let products = self.store.read().queue_states().await?;
         let feed_head = self.store.read().feed_head().await?;
+        let budgets = self.budgets().await?;
         let now = self.store_now();
         let state = self.view.lock();
         let snapshot = self.snapshot(&state, now, Whom::Everyone);
@@ -94,6 +111,7 @@ impl Coordinator {
             seats_used: snapshot.factories.iter().map(|f| f.seats_used).sum(),
             oldest_queued: oldest.values().max().copied(),
             feed_head,
+            budgets,
         })
     }
 
@@ -101,10 +119,12 @@ impl Coordinator {
     pub async fn alerts(&self) -> Result<Vec<Alert>, Error> {
         self.refresh().await?;
         self.ask_after_the_silent().await?;
+        let effects = self.store.read().effect_counts().await?;
         let now = self.store_now();
-        let starved_after = Policy::default().starvation_after;
-        let mut alerts = Vec::new();
+        let mut alerts = alerts_of_effects(&effects, now);
         let mut state = self.view.lock();
+        let policy = state.policy(now, Whom::Everyone);
+        alerts.extend(state.tenants.budgets().filter_map(|budget| alert_of_budget(budget, now)));
         let snapshot = self.snapshot(&state, now, Whom::Everyone);
         for shape in state.queue.summaries() {
             let job = shape.representative;
@@ -119,7 +139,10 @@ impl Coordinator {
             if let Err(unroutable) = routable(job, &snapshot) {
                 let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
                 alerts.push(Alert { message, ..about });
-            } else if now.since(shape.oldest_enqueued_at) >= starved_after {
+            } else if now.since(shape.oldest_enqueued_at) >= policy.starvation_after
+                // One that waits for money is told by its budget.
+                && ViewState::is_affordable(&policy, job)
+            {
                 let minutes = now.since(shape.oldest_enqueued_at).as_secs() / 60;
                 let message = format!("job {} has waited for {minutes} minutes", job.id);
                 alerts.push(Alert { kind: AlertKind::Starvation, message, ..about });
@@ -205,6 +228,79 @@ impl Coordinator {
     }
 }
 
+/// A ceiling that is reached or near, or a product that somebody stopped.
+fn alert_of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
+    let product = &budget.product;
+    let alert = |kind, message, since| Alert {
+        kind,
+        message,
+        product: Some(product.clone()),
+        job: None,
+        factory: None,
+        since: Some(since),
+    };
+    if let Some(pause) = budget.pause_now(now) {
+        return Some(match &pause.cause {
+            PauseCause::Ceiling { period } => {
+                let until = period.end(now).map(|end| format!("; it opens at {end}")).unwrap_or_default();
+                let message = format!(
+                    "the budget of {product} is used up: {} of {} {}{until}",
+                    usd(budget.spent_in(*period, now).usd_micros),
+                    usd(budget.settings.ceilings.of(*period).unwrap_or_default()),
+                    of_the(*period),
+                );
+                alert(AlertKind::BudgetExhausted, message, pause.at)
+            }
+            PauseCause::Operator { by, reason } => {
+                let why = reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                alert(AlertKind::BudgetPaused, format!("{product} is paused by {by}{why}"), pause.at)
+            }
+        });
+    }
+    let used = |period: Period| {
+        let ceiling = (*budget.settings.ceilings.of(period))?;
+        let used = budget.spent_in(period, now).usd_micros.saturating_add(budget.reserved_usd_micros);
+        let is_near = u128::from(used) * 100 >= u128::from(ceiling) * u128::from(NEAR_PERCENT);
+        is_near.then_some((ceiling.saturating_sub(used), period, used, ceiling))
+    };
+    let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
+    let message = format!(
+        "the budget of {product} is nearly used up: {} of {} {} spent or set aside",
+        usd(used),
+        usd(ceiling),
+        of_the(period)
+    );
+    Some(alert(AlertKind::BudgetNear, message, period.start(now)))
+}
+
+fn of_the(period: Period) -> String {
+    match period {
+        Period::Total => "in total".to_owned(),
+        period => format!("of the {}", period.as_str()),
+    }
+}
+
+/// The world outside that was not told, or not yet.
+fn alerts_of_effects(effects: &EffectCounts, now: Timestamp) -> Vec<Alert> {
+    let alert =
+        |kind, message, since| Alert { kind, message, product: None, job: None, factory: None, since };
+    let mut alerts = Vec::new();
+    if effects.dead > 0 {
+        let message =
+            format!("{} messages to the world outside were given up; see `giga effects list`", effects.dead);
+        alerts.push(alert(AlertKind::EffectsGivenUp, message, None));
+    }
+    if let Some(oldest) = effects.oldest_pending.filter(|at| now.since(*at) >= EFFECTS_WAIT_LONG) {
+        let minutes = now.since(oldest).as_secs() / 60;
+        let message = format!(
+            "{} messages to the world outside wait, the oldest for {minutes} minutes",
+            effects.pending
+        );
+        alerts.push(alert(AlertKind::EffectsWaiting, message, Some(oldest)));
+    }
+    alerts
+}
+
 fn jobs(count: usize) -> String {
     if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") }
 }
@@ -230,10 +326,19 @@ pub(crate) fn standing(job: &Job, stage: Stage) -> (String, Vec<Blocker>, Vec<Re
     match stage {
         Stage::Assigned | Stage::Building => {
             let holder = job.lease().map(|l| format!("{} until {} unless renewed", l.factory, l.expires_at));
-            (format!("{stage}: held by {}", holder.unwrap_or_default()), Vec::new(), Vec::new())
+            let asked = job.lease().and_then(|lease| lease.evict).map(|evict| {
+                let why = match evict.for_job {
+                    Some(job) => format!("job {job} needs the seat"),
+                    None => "its product's budget is paused".to_owned(),
+                };
+                format!(", and asked to let go by {}: {why}", evict.deadline)
+            });
+            let summary =
+                format!("{stage}: held by {}{}", holder.unwrap_or_default(), asked.unwrap_or_default());
+            (summary, Vec::new(), Vec::new())
         }
         Stage::Review => {
-            let gate = &job.spec.review;
+            let gate = job.gate();
             let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
             let blocker =
                 Blocker { code: "review", message: format!("needs {} approval(s) from {who}", gate.quorum) };

@@ -131,6 +131,7 @@ impl Coordinator {
         match hint {
             Hint::Feed { pos } => self.hints.reached(*pos),
             Hint::Leaderless => self.leader_left(),
+            Hint::Effects => self.effects_may_wait(),
             // Also what is told after hints were missed, so it stands for "look at everything".
             Hint::Gates => {
                 self.hints.head.send_modify(|_| {});
@@ -143,6 +144,7 @@ impl Coordinator {
     fn look_at_everything(&self) {
         self.hints.head.send_modify(|_| {});
         self.leader_left();
+        self.effects_may_wait();
         self.topic_hint(&Hint::Gates);
     }
 }
@@ -153,7 +155,7 @@ fn merged(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     let mut ready: BTreeMap<TopicKey, JobId> = BTreeMap::new();
     let mut due: Option<Timestamp> = None;
     let mut settled: BTreeMap<WorkerId, Vec<JobId>> = BTreeMap::new();
-    let (mut gates, mut leaderless) = (false, false);
+    let (mut gates, mut leaderless, mut effects) = (false, false, false);
     for hint in hints {
         match hint {
             Hint::Feed { pos } => feed = feed.max(Some(pos)),
@@ -167,6 +169,7 @@ fn merged(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
             Hint::Settled { worker, jobs } => settled.entry(worker).or_default().extend(jobs),
             Hint::Gates => gates = true,
             Hint::Leaderless => leaderless = true,
+            Hint::Effects => effects = true,
         }
     }
     let topics: Vec<ReadyTopic> = ready
@@ -180,6 +183,7 @@ fn merged(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     all.extend((!topics.is_empty()).then_some(Hint::Ready { topics }));
     all.extend(due.map(|at| Hint::Due { at }));
     all.extend(settled.into_iter().map(|(worker, jobs)| Hint::Settled { worker, jobs }));
+    all.extend(effects.then_some(Hint::Effects));
     all
 }
 

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
+use giga_domain::budget::Closed;
+use giga_domain::job::ReviewGate;
 use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::transition::was_cancelled;
 use giga_domain::{
-    Actor, Command, DispatchSeq, FactoryId, FactoryState, Holder, HolderAction, Job, JobId, OperatorAction,
-    ProductId, RequestId, Rev, Stage, Timestamp, Verdict,
+    Actor, Command, DispatchSeq, FactoryId, FactoryState, Holder, HolderAction, Job, JobId, JobKind,
+    Judgement, OperatorAction, ProductId, RequestId, Rev, Spend, Stage, Timestamp,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, NewJob, SteerWrite, Submitted};
-use giga_scheduler::{Explanation, JobView, Policy, Unroutable, explain, routable};
+use giga_scheduler::{Explanation, JobView, Unroutable, explain, routable};
 
 use crate::view::{Whom, job_view};
 use crate::{Coordinator, Error, FieldProblem};
@@ -30,6 +32,8 @@ pub struct SubmitAnswer {
     pub created: bool,
     /// Could any factory of today's fleet ever run it?
     pub routable: Result<(), Unroutable>,
+    /// It is for a repository that another product owns, and goes there all the same.
+    pub foreign_repo: Option<String>,
 }
 
 /// What a submit would do, without doing it.
@@ -37,6 +41,8 @@ pub struct SubmitAnswer {
 pub struct DryRun {
     pub explanation: Explanation,
     pub routable: Result<(), Unroutable>,
+    /// It is for a repository that another product owns, and would go there all the same.
+    pub foreign_repo: Option<String>,
     /// In millionths of a dollar: the job's own cap, for each attempt that its retry policy allows.
     pub worst_case_usd_micros: Option<u64>,
 }
@@ -79,19 +85,17 @@ impl Coordinator {
     /// Durable when it returns. A job that nobody could run is accepted with a warning, or refused under `strict`.
     pub async fn submit(&self, request: SubmitRequest) -> Result<SubmitAnswer, Error> {
         let SubmitRequest { product, manifest, body, actor } = request;
-        let new = self.new_job(product, &manifest, body)?;
-        let preview = preview(&new, self.store_now());
-        let mut routable = self.routable(&preview);
-        if routable.is_err() {
-            // Before anyone is warned: the view may be older than a factory that has just joined.
-            self.refresh().await?;
-            routable = self.routable(&preview);
-        }
-        if let Err(unroutable) = &routable
-            && self.flag("strict") == true
-        {
-            return Err(Error::Unroutable(unroutable.clone()));
-        }
+        let foreign_repo = self.foreign_repo(&product, manifest.repo.as_deref());
+        let new = self.new_job(product, &manifest, body).await?;
+        let routable = self.all_routable(std::slice::from_ref(&new)).await?.pop().unwrap_or(Ok(()));
+        let foreign_repo = match (foreign_repo, &routable) {
+            (Err(refusal), _) => self.unless_made_before(&new, refusal).await.map(|()| None)?,
+            (Ok(foreign), Err(unroutable)) if self.flag("strict") == true => {
+                let refusal = Error::Unroutable(unroutable.clone());
+                self.unless_made_before(&new, refusal).await.map(|()| foreign)?
+            }
+            (Ok(foreign), _) => foreign,
+        };
         let mut answers = self.store.submit(vec![new], actor).await?;
         let (job, created) = match answers.pop() {
             Some(Submitted::Created(job)) => (job, true),
@@ -101,10 +105,20 @@ impl Coordinator {
         if created {
             self.metrics.submitted(&job);
         }
-        Ok(SubmitAnswer { job, created, routable })
+        Ok(SubmitAnswer { job, created, routable, foreign_repo })
     }
 
-    fn new_job(&self, product: ProductId, manifest: &Manifest, body: String) -> Result<NewJob, Error> {
+    /// What was acknowledged once is answered again, whatever the fleet and its rules have become since: only a job that
+    /// would be made is refused. Looked up only where one would be.
+    pub(crate) async fn unless_made_before(&self, new: &NewJob, refusal: Error) -> Result<(), Error> {
+        let known = match &new.spec.idempotency_key {
+            Some(key) => self.store.read().job_by_key(&new.product, key).await?.is_some(),
+            None => false,
+        };
+        if known { Ok(()) } else { Err(refusal) }
+    }
+
+    async fn new_job(&self, product: ProductId, manifest: &Manifest, body: String) -> Result<NewJob, Error> {
         let mut deps = Vec::with_capacity(manifest.deps.len());
         for (index, dep) in manifest.deps.iter().enumerate() {
             match dep {
@@ -118,14 +132,29 @@ impl Coordinator {
             }
         }
         let id = self.random.job_id(self.clock.now());
+        self.make_job(id, product, manifest, body, deps, None).await
+    }
+
+    pub(crate) async fn make_job(
+        &self,
+        id: JobId,
+        product: ProductId,
+        manifest: &Manifest,
+        body: String,
+        deps: Vec<JobId>,
+        parent: Option<JobId>,
+    ) -> Result<NewJob, Error> {
         let snapshot = serde_json::to_value(manifest).map_err(StoreError::broken)?;
+        let persona = self.persona_of(&product, manifest.persona.as_ref()).await?;
         Ok(NewJob {
             id,
             product,
-            spec: manifest.to_spec(deps, None),
-            fingerprint: manifest.fingerprint(&body),
+            fingerprint: fingerprint(manifest, &body, parent),
+            spec: manifest.to_spec(deps, parent),
             manifest: snapshot,
             body,
+            persona,
+            under: None,
         })
     }
 
@@ -137,22 +166,34 @@ impl Coordinator {
 
     /// Where the job would run and why, or why it would wait.
     pub async fn dry_run(&self, product: ProductId, manifest: &Manifest) -> Result<DryRun, Error> {
-        let new = self.new_job(product, manifest, String::new())?;
+        let foreign_repo = self.foreign_repo(&product, manifest.repo.as_deref())?;
+        let new = self.new_job(product, manifest, String::new()).await?;
         self.refresh().await?;
         let now = self.store_now();
         let view = preview(&new, now);
         let attempts = u64::from(new.spec.retry.max) + 1;
+        if new.spec.kind == JobKind::Composite {
+            return Ok(DryRun {
+                routable: Ok(()),
+                explanation: crate::graph::composite_plan(),
+                foreign_repo,
+                worst_case_usd_micros: None,
+            });
+        }
         Ok(DryRun {
             routable: self.routable(&view),
             explanation: self.explain_view(&view, now),
+            foreign_repo,
             worst_case_usd_micros: new.spec.budget.usd_micros.map(|cap| cap.saturating_mul(attempts)),
         })
     }
 
     fn explain_view(&self, view: &JobView, now: Timestamp) -> Explanation {
-        let state = self.view.lock();
+        let mut state = self.view.lock();
+        let policy = state.policy(now, Whom::Everyone);
         let snapshot = self.snapshot(&state, now, Whom::Everyone);
-        explain(view, &state.queue, &snapshot, now, &Policy::default())
+        let explanation = explain(view, &state.queue, &snapshot, now, &policy);
+        state.explain_preemption(explanation, view, &snapshot, now, &policy)
     }
 
     /// Why the job is where it is, and what would move it.
@@ -161,8 +202,11 @@ impl Coordinator {
         self.ask_after_the_silent().await?;
         let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         let now = self.store_now();
+        let composite =
+            job.spec.kind == JobKind::Composite && matches!(job.stage(), Stage::Blocked | Stage::Failed);
         let explanation = match job_view(&job, &HashMap::new(), self.flag_millis("pickup_ms")) {
             Some(view) => self.explain_view(&view, now),
+            None if composite => self.explain_composite(&job).await?,
             None => self.explain_not_queued(&job).await?,
         };
         Ok((job, explanation))
@@ -187,18 +231,21 @@ impl Coordinator {
             request: accept.request,
             lease: self.flag_millis("lease_ms"),
         };
-        let offered_at = self.offered_at(claim.job);
+        let job_id = claim.job;
+        let offered_at = self.offered_at(job_id);
         match self.store.claim(claim).await? {
             Claimed::Granted(job) => {
                 self.metrics.picked_up(&job, offered_at);
                 Ok(job)
             }
             Claimed::Lost(lost) => {
-                self.metrics.claim_conflicts.inc();
+                self.claim_lost(job_id, &lost);
                 Err(Error::NotYours(match lost {
                     Lost::Gone(why) | Lost::NotAllowed(why) => why,
                     Lost::NoSeat => "the factory has no free seat",
                     Lost::KeyBusy => "its concurrency key is at its limit",
+                    Lost::Budget(Closed::Paused) => "its product's budget is closed",
+                    Lost::Budget(Closed::Short { .. }) => "its product's budget has too little left for it",
                 }))
             }
         }
@@ -211,7 +258,8 @@ impl Coordinator {
         Ok(job)
     }
 
-    pub async fn renew(&self, job: JobId, holder: Holder) -> Result<Renewal, Error> {
+    /// With what its run has used up so far, where the holder knows.
+    pub async fn renew(&self, job: JobId, holder: Holder, spent: Option<Spend>) -> Result<Renewal, Error> {
         self.presence.touch(&holder.factory, self.store_now());
         let lease = self.flag_millis("lease_ms");
         let epoch = holder.epoch;
@@ -219,11 +267,16 @@ impl Coordinator {
             let state = self.view.lock();
             state.factories.get(&holder.factory).is_some_and(|f| f.state == FactoryState::Draining)
         };
-        let write = HolderWrite { job, holder, actions: vec![HolderAction::Renew { lease }] };
+        let spent = spent.map(HolderAction::Spend);
+        let actions = spent.into_iter().chain([HolderAction::Renew { lease }]).collect();
+        let write = HolderWrite { job, holder, actions };
         let job = self.store.hold(write).await?;
         let mut directives = Vec::new();
         if was_cancelled(&job, epoch) {
             directives.push(Directive::Cancel);
+        }
+        if job.epoch == epoch && job.lease().is_some_and(|lease| lease.evict.is_some()) {
+            directives.push(Directive::Preempt);
         }
         if draining {
             directives.push(Directive::Drain);
@@ -246,13 +299,23 @@ impl Coordinator {
     pub async fn review(
         &self,
         job: JobId,
-        verdict: Verdict,
-        reviewer: String,
-        comment: Option<String>,
+        judgement: Judgement,
         if_rev: Option<Rev>,
         actor: Actor,
     ) -> Result<Job, Error> {
-        self.steer(job, Command::Review { verdict, reviewer, comment }, if_rev, actor).await
+        self.steer(job, Command::Review(judgement), if_rev, actor).await
+    }
+
+    /// Asks for a review before the job goes on.
+    pub async fn request_review(
+        &self,
+        job: JobId,
+        gate: ReviewGate,
+        may_weaken: bool,
+        if_rev: Option<Rev>,
+        actor: Actor,
+    ) -> Result<Job, Error> {
+        self.steer(job, Command::RequestReview { gate, may_weaken }, if_rev, actor).await
     }
 
     async fn steer(
@@ -267,8 +330,14 @@ impl Coordinator {
     }
 }
 
+/// The same key under another parent is another job.
+fn fingerprint(manifest: &Manifest, body: &str, parent: Option<JobId>) -> String {
+    let own = manifest.fingerprint(body);
+    parent.map_or(own.clone(), |parent| format!("{own}@{parent}"))
+}
+
 /// The job as it would stand in the queue, deps aside.
-fn preview(new: &NewJob, now: Timestamp) -> JobView {
+pub(crate) fn preview(new: &NewJob, now: Timestamp) -> JobView {
     let ready_at = new.spec.run_at.unwrap_or(now).max(now);
     JobView {
         id: new.id,

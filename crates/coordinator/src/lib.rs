@@ -5,32 +5,46 @@
 //! store's transaction.
 
 mod artifacts;
+mod budgets;
 mod claims;
 mod dispatch;
+mod effects;
 mod error;
 mod factories;
 mod flags;
 mod fleet;
+mod graph;
 mod hints;
 mod jobs;
 mod logs;
 mod merges;
 mod metrics;
+mod policies;
+mod preemption;
+mod products;
+mod profiles;
 mod reconcile;
+mod secrets;
 mod self_select;
 mod store_clock;
 mod tokens;
 mod topics;
 mod view;
 
+pub use artifacts::NewArtifact;
+pub use budgets::{BudgetView, Burndown, BurndownBucket};
 pub use dispatch::{Dispatched, Diverged, FactoryStream, Grant, ShadowReport, StreamEvent};
+pub use effects::{AddWebhook, Ingested, WEBHOOK_TEST, job_name, tracked_body, tracker_key};
 pub use error::{Error, FieldProblem};
 pub use factories::{HeartbeatAnswer, Pruned};
 pub use flags::FlagValue;
 pub use fleet::{Alert, AlertKind, FleetMetrics, ProductDepth};
+pub use graph::{Dag, DagJob, NewItem, Progress};
 pub use jobs::{Accept, Directive, DryRun, Renewal, SubmitAnswer, SubmitRequest};
 pub use logs::LogPiece;
 pub use metrics::Metrics;
+pub use profiles::KnownProfiles;
+pub use secrets::{ArtifactLink, LinkTo};
 pub use self_select::Candidate;
 pub use topics::{Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, WorkerStream};
 
@@ -38,15 +52,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::{FeedPos, NodeId};
-use giga_ports::{Artifacts, Broker, Clock, Logs, Randomness, Store, StoreError, StoreReads, TopicStore};
+use giga_ports::{
+    Artifacts, Broker, Clock, Effects, Logs, Randomness, Store, StoreError, StoreReads, TopicStore,
+};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::claims::ClaimAsk;
 use crate::dispatch::Dispatch;
+use crate::effects::Outside;
 use crate::factories::Presence;
 use crate::hints::Hints;
+use crate::profiles::RecentProfiles;
 use crate::store_clock::StoreClock;
 use crate::tokens::TokenCache;
 use crate::topics::TopicHub;
@@ -94,6 +112,7 @@ pub struct Ports {
     pub random: Arc<dyn Randomness>,
     pub logs: Arc<dyn Logs>,
     pub artifacts: Arc<dyn Artifacts>,
+    pub effects: Arc<dyn Effects>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -113,18 +132,22 @@ pub struct Coordinator {
     random: Arc<dyn Randomness>,
     logs: Arc<dyn Logs>,
     artifacts: Arc<dyn Artifacts>,
+    effects: Arc<dyn Effects>,
     options: Options,
     store_clock: StoreClock,
     view: FleetView,
     presence: Presence,
     tokens: TokenCache,
+    recent_profiles: RecentProfiles,
+    secrets: secrets::Secrets,
     metrics: Metrics,
     hints: Hints,
     topics: TopicHub,
     dispatch: Dispatch,
+    outside: Outside,
     claims: mpsc::Sender<ClaimAsk>,
-    /// Rung when the feed shows that something shipped.
-    shipped: Notify,
+    /// Rung when the feed shows that something ended, or came to wait: others may hang on it.
+    ended: Notify,
     /// Rung when any log has grown.
     log_grown: Notify,
     stop: CancellationToken,
@@ -165,10 +188,13 @@ impl Coordinator {
             view: FleetView::default(),
             presence: Presence::default(),
             tokens: TokenCache::default(),
+            recent_profiles: RecentProfiles::default(),
+            secrets: secrets::Secrets::default(),
             metrics: Metrics::new(),
             hints,
             topics: TopicHub::default(),
             dispatch: Dispatch::default(),
+            outside: Outside::default(),
             node: new_node(&*ports.random),
             store: ports.store,
             topic_store: ports.topics,
@@ -177,9 +203,10 @@ impl Coordinator {
             random: ports.random,
             logs: ports.logs,
             artifacts: ports.artifacts,
+            effects: ports.effects,
             options,
             claims,
-            shipped: Notify::new(),
+            ended: Notify::new(),
             log_grown: Notify::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),

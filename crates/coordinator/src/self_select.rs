@@ -11,6 +11,7 @@ use giga_domain::{
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, Lost};
 
+use crate::view::{ViewState, Whom};
 use crate::{Coordinator, Error};
 
 /// A job that waits, as a factory sees it that chooses for itself.
@@ -41,9 +42,12 @@ impl Coordinator {
         if known.state == FactoryState::Draining {
             return Ok(Vec::new());
         }
-        let has = known.usable_capabilities();
+        let (has, scope) = (known.usable_capabilities(), known.scope.clone());
+        let policy = state.policy(now, Whom::Everyone);
         let suited = state.queue.ready_in_order(|job| {
-            known.scope.allows_product(&job.product) && job.capabilities.is_subset(&has)
+            scope.allows_product(&job.product)
+                && job.capabilities.is_subset(&has)
+                && ViewState::is_affordable(&policy, job)
         });
         let candidate = |job: &giga_scheduler::JobView| Candidate {
             job: job.id,
@@ -85,9 +89,10 @@ impl Coordinator {
             let next = left.drain(..left.len().min(max - granted.len()));
             let claims = next.map(|(job, request)| {
                 let factory = factory.clone();
-                self.store.claim(Claim { job, rev: None, dispatch_seq: None, factory, request, lease })
+                let claim = Claim { job, rev: None, dispatch_seq: None, factory, request, lease };
+                async move { (job, self.store.claim(claim).await) }
             });
-            for claimed in futures::future::join_all(claims).await {
+            for (id, claimed) in futures::future::join_all(claims).await {
                 match claimed {
                     Ok(Claimed::Granted(job)) => {
                         self.metrics.assigned(&job);
@@ -95,7 +100,7 @@ impl Coordinator {
                         granted.push(job);
                     }
                     Ok(Claimed::Lost(lost)) => {
-                        self.metrics.claim_conflicts.inc();
+                        self.claim_lost(id, &lost);
                         if lost == Lost::NoSeat {
                             left.clear();
                         }

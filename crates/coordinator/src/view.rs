@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use giga_domain::flag::{DELIVERY, FlagDef, delivery_of};
 use giga_domain::{
-    Delivery, DispatchSeq, Event, EventKind, Factory, FactoryId, FeedPos, Job, JobId, Offer, ProductId,
-    RequestId, Rev, Stage, State, Timestamp,
+    Delivery, DispatchSeq, Event, EventKind, Evict, Factory, FactoryId, FeedPos, Job, JobId, Offer, Priority,
+    ProductId, RequestId, Rev, Stage, State, Timestamp,
 };
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
 use serde_json::Value;
 
 use crate::Coordinator;
+use crate::policies::{Tenants, budget_behind};
 
 const PAGE: usize = 1_000;
 
@@ -25,6 +26,8 @@ pub(crate) struct FleetView {
     state: Mutex<ViewState>,
     /// One refresh at a time; whoever waited finds the work done.
     refreshing: tokio::sync::Mutex<()>,
+    /// Rung when a budget may be open that was closed, or a ceiling was set.
+    pub(crate) budgets_moved: tokio::sync::watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -44,6 +47,10 @@ pub(crate) struct ViewState {
     /// open, and every job that went down it would lose an attempt.
     let_go: HashMap<FactoryId, Timestamp>,
     flags: HashMap<String, Value>,
+    /// Shares, weights, budgets.
+    pub(crate) tenants: Tenants,
+    /// Queued jobs that somebody gave a seat up for, and when.
+    pub(crate) promised: HashMap<JobId, Timestamp>,
     /// When jobs went to dead letters lately, for the alert.
     pub(crate) dead_letters: VecDeque<Timestamp>,
     /// Results that could not be merged lately, likewise.
@@ -52,9 +59,13 @@ pub(crate) struct ViewState {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
-    rev: Rev,
+    pub(crate) rev: Rev,
     pub(crate) factory: FactoryId,
     pub(crate) product: ProductId,
+    pub(crate) priority: Priority,
+    pub(crate) granted_at: Timestamp,
+    pub(crate) evictions: u32,
+    pub(crate) evict: Option<Evict>,
     request: RequestId,
     key: Option<String>,
 }
@@ -69,6 +80,14 @@ pub(crate) enum Whom<'a> {
     Targeted,
     /// Those that poll while the dispatcher plans beside them.
     Shadowed,
+    /// Everyone, where what is on offer takes a seat already: what is really free.
+    Committed,
+}
+
+impl Whom<'_> {
+    pub(crate) fn counts_offers(self) -> bool {
+        matches!(self, Self::Targeted | Self::Committed)
+    }
 }
 
 /// What a stretch of the feed says has to be looked at again.
@@ -80,7 +99,12 @@ struct Changes {
     factories: bool,
     flags: bool,
     tokens: bool,
-    shipped: bool,
+    products: bool,
+    budgets: BTreeSet<ProductId>,
+    /// For whom a seat was given up, and when.
+    gave_up: Vec<(JobId, Timestamp)>,
+    /// Something ended, or came to wait.
+    ended: bool,
 }
 
 impl FleetView {
@@ -99,6 +123,8 @@ impl Coordinator {
         let Some(mut cursor) = cursor else {
             return self.load(reads).await;
         };
+        let doubted = self.view.lock().tenants.take_doubted();
+        self.read_budgets(reads, &doubted).await?;
         loop {
             let events = reads.feed(cursor, PAGE).await?;
             let Some(last) = events.last() else { return Ok(()) };
@@ -109,6 +135,7 @@ impl Coordinator {
                 let mut state = self.view.lock();
                 for event in &events {
                     changes.note(event);
+                    changes.budgets.extend(budget_behind(event, &state.tenants));
                     match (event.kind, event.job) {
                         (EventKind::DeadLettered, _) => state.dead_letters.push_back(event.at),
                         (EventKind::MergeConflict, Some((id, _))) => {
@@ -118,12 +145,13 @@ impl Coordinator {
                     }
                 }
             }
-            if changes.shipped {
-                self.shipped.notify_one();
+            if changes.ended {
+                self.ended.notify_one();
             }
             self.look_again(reads, changes).await?;
             self.view.lock().cursor = Some(cursor);
             self.dispatch_sees(&events);
+            self.effects_see(&events);
             if !more {
                 return Ok(());
             }
@@ -134,8 +162,11 @@ impl Coordinator {
     async fn load(&self, reads: &dyn StoreReads) -> Result<(), StoreError> {
         self.ask_for_the_time(reads).await?;
         let cursor = reads.feed_head().await?;
-        let everything = Changes { factories: true, flags: true, tokens: true, ..Changes::default() };
+        let everything =
+            Changes { factories: true, flags: true, tokens: true, products: true, ..Changes::default() };
         self.look_again(reads, everything).await?;
+        let budgets = reads.budgets().await?;
+        self.view.lock().tenants.put_budgets(budgets);
         let mut after = None;
         loop {
             let page = reads.live_jobs(after, PAGE).await?;
@@ -164,6 +195,9 @@ impl Coordinator {
                 state.put(job, &parents);
             }
             state.let_go.extend(changes.let_go);
+            state.promised.extend(changes.gave_up);
+            let ViewState { promised, queue, .. } = &mut *state;
+            promised.retain(|job, _| queue.get(*job).is_some());
             for id in ids.iter().filter(|id| !found.contains(id)) {
                 state.drop_job(*id);
             }
@@ -182,7 +216,11 @@ impl Coordinator {
         if changes.tokens {
             self.tokens.clear();
         }
-        Ok(())
+        if changes.products {
+            let products = reads.products().await?;
+            self.view.lock().tenants.set_products(products);
+        }
+        self.read_budgets(reads, &changes.budgets).await
     }
 
     /// Before a factory is called silent, by whoever looks at the whole fleet.
@@ -229,9 +267,10 @@ impl Coordinator {
             factories: Vec::new(),
             running_by_product: state.by_product.clone(),
             running_by_key: state.by_key.clone(),
+            promised: state.promises(),
         };
         let mut on_offer: HashMap<&FactoryId, u32> = HashMap::new();
-        if matches!(whom, Whom::Targeted) {
+        if whom.counts_offers() {
             for (to, job) in state.queue.on_offer() {
                 *on_offer.entry(to).or_default() += 1;
                 *snapshot.running_by_product.entry(job.product.clone()).or_default() += 1;
@@ -258,7 +297,7 @@ impl Coordinator {
             cost_usd_micros_per_hour: factory.advertised.cost_usd_micros_per_hour,
         };
         let wanted = |factory: &&Factory| match whom {
-            Whom::Everyone => true,
+            Whom::Everyone | Whom::Committed => true,
             Whom::Asking(ids) => ids.contains(&factory.id),
             Whom::Targeted => state.is_targeted(factory),
             Whom::Shadowed => state.wished_delivery(&factory.id) == Delivery::Shadow,
@@ -293,7 +332,8 @@ impl Coordinator {
 impl Changes {
     fn note(&mut self, event: &Event) {
         self.jobs.extend(event.job.map(|(id, _)| id));
-        self.shipped |= event.to == Some(Stage::Shipped);
+        let hung_on = |stage: Stage| stage.is_terminal() || matches!(stage, Stage::Failed | Stage::Blocked);
+        self.ended |= event.to.is_some_and(hung_on);
         match event.kind {
             EventKind::FactoryEnrolled
             | EventKind::FactoryChanged
@@ -306,6 +346,11 @@ impl Changes {
                 self.let_go.extend(factory.and_then(|id| id.parse().ok()).map(|id| (id, event.at)));
             }
             EventKind::FlagChanged => self.flags = true,
+            EventKind::ProductChanged => self.products = true,
+            EventKind::Preempted => {
+                let for_job = event.data.get("forJob").and_then(Value::as_str);
+                self.gave_up.extend(for_job.and_then(|id| id.parse().ok()).map(|id| (id, event.at)));
+            }
             EventKind::TokenIssued | EventKind::TokenRevoked => self.tokens = true,
             _ => {}
         }
@@ -366,6 +411,10 @@ impl ViewState {
                 rev: job.rev,
                 factory: lease.factory.clone(),
                 product: job.product.clone(),
+                priority: job.spec.priority,
+                granted_at: lease.granted_at,
+                evictions: job.evictions,
+                evict: lease.evict,
                 request: lease.request.clone(),
                 key: job.spec.concurrency.as_ref().map(|c| c.key.clone()),
             };
@@ -489,6 +538,7 @@ mod tests {
             epoch: giga_domain::Epoch(rev),
             last_event: giga_domain::EventSeq(rev),
             attempts: 0,
+            evictions: 0,
             dispatch_seq: DispatchSeq(0),
             checkpoint: None,
             settled: None,
@@ -499,6 +549,8 @@ mod tests {
             last_steer: None,
             result: None,
             merge: None,
+            gate: None,
+            reviews: Vec::new(),
         }
     }
 
@@ -512,6 +564,9 @@ mod tests {
             request: "r1".parse().unwrap(),
             granted_at: Timestamp::ZERO,
             expires_at: Timestamp::ZERO,
+            reserved_usd_micros: 0,
+            spent: giga_domain::Spend::default(),
+            evict: None,
         };
         job(rev, State::Assigned { lease })
     }

@@ -94,7 +94,7 @@ async fn a_draining_factory_gets_nothing_and_is_told_so() {
     fleet.coordinator.set_factory_state(mac.clone(), FactoryState::Draining, operator()).await.unwrap();
     assert_eq!(fleet.claim(&mac, "r2").await, None);
     let holder = Holder { factory: mac.clone(), epoch: held.epoch };
-    let renewal = fleet.coordinator.renew(held.id, holder).await.unwrap();
+    let renewal = fleet.coordinator.renew(held.id, holder, None).await.unwrap();
     assert_eq!(renewal.directives.iter().map(|d| d.as_str()).collect::<Vec<_>>(), ["drain"]);
     fleet.coordinator.set_factory_state(mac.clone(), FactoryState::Active, operator()).await.unwrap();
     assert!(fleet.claim(&mac, "r3").await.is_some());
@@ -122,7 +122,7 @@ async fn a_cancelled_job_tells_its_holder_to_stop_and_takes_nothing_more_from_it
         .await
         .unwrap();
     let holder = Holder { factory: mac.clone(), epoch: held.epoch };
-    let renewal = fleet.coordinator.renew(held.id, holder).await.unwrap();
+    let renewal = fleet.coordinator.renew(held.id, holder, None).await.unwrap();
     assert_eq!(renewal.directives.iter().map(|d| d.as_str()).collect::<Vec<_>>(), ["cancel"]);
     let late = fleet.hold(&held, vec![HolderAction::Start]).await.unwrap_err();
     assert!(late.to_string().starts_with("fenced"), "{late}");

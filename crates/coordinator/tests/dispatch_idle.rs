@@ -63,6 +63,8 @@ async fn an_idle_fleet_asks_the_store_for_nothing_but_the_lead() {
     assert_eq!(asked.remove("lead"), Some(6), "renewed at half of twenty seconds");
     // The reaper's, in case another process granted leases and died.
     assert!(asked.remove("expire_leases").is_none_or(|sweeps| sweeps <= 1));
+    // The same for jobs that are to be looked at again.
+    assert_eq!(asked.remove("reconsider"), Some(1));
     assert!(asked.is_empty(), "{asked:?}");
     coordinator.stop().await;
 }

@@ -5,13 +5,14 @@ mod common;
 use std::time::Duration;
 
 use common::{Fleet, operator};
-use giga_coordinator::{AlertKind, Error};
+use giga_coordinator::{AlertKind, Error, NewArtifact};
 use giga_domain::factory::FactoryScope;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Checkpoint, EventSeq, FailReason, Failure, Holder, HolderAction, JobId, OperatorAction, RunOutcome,
-    RunReport, Stage, Verdict,
+    Actor, Checkpoint, EventKind, EventSeq, FailReason, Failure, Holder, HolderAction, JobId, Judgement,
+    OperatorAction, RunOutcome, RunReport, Stage, Verdict,
 };
+use giga_ports::blobs::{FileLabels, in_one_piece};
 use serde_json::json;
 
 fn crash() -> HolderAction {
@@ -101,8 +102,10 @@ async fn a_review_takes_its_quorum_of_named_reviewers() {
     fleet.submit("name: one\nreview: {quorum: 2, reviewers: [ana, bo]}").await;
     let held = fleet.claim(&mac, "r1").await.unwrap();
     let id = fleet.finish(&held).await.id;
-    let review =
-        |who: &str, verdict| fleet.coordinator.review(id, verdict, who.to_owned(), None, None, operator());
+    let review = |who: &str, verdict| {
+        let judgement = Judgement { verdict, reviewer: who.to_owned(), comment: None, epoch: None };
+        fleet.coordinator.review(id, judgement, None, operator())
+    };
     let stranger = review("eve", Verdict::Approve).await.unwrap_err();
     assert_eq!(stranger.to_string(), "eve may not review this job; its reviewers are ana, bo");
     assert_eq!(review("ana", Verdict::Approve).await.unwrap().stage(), Stage::Review);
@@ -164,14 +167,12 @@ async fn logs_and_artifacts_go_with_their_job() {
     let job = fleet.claim(&mac, "r-1").await.unwrap();
     let holder = Holder { factory: mac, epoch: job.epoch };
     fleet.coordinator.append_log(job.id, &holder, 0, b"hello").await.unwrap();
-    let put = |name: &str| {
-        let name = name.parse().unwrap();
-        fleet.coordinator.put_artifact(job.id, holder.clone(), name, "text/plain".to_owned(), b"x".to_vec())
-    };
+    let put = |name: &str| fleet.coordinator.put_artifact(file(job.id, &holder, name), in_one_piece("x"));
     let kept = put("a.txt").await.unwrap();
     // Bytes that nothing points to, as a crash between the two writes leaves them.
     let orphan = format!("{}/1/orphan", job.id);
-    fleet.ports.artifacts.put(&orphan, b"x".to_vec()).await.unwrap();
+    let labels = FileLabels { content_type: String::new(), content_disposition: String::new() };
+    fleet.ports.artifacts.put(&orphan, &labels, in_one_piece("x")).await.unwrap();
     fleet.coordinator.operate(job.id, OperatorAction::Cancel, None, None, operator()).await.unwrap();
     assert!(put("late.txt").await.is_err());
     fleet.coordinator.set_flag("retention_hours", json!(2), operator()).await.unwrap();
@@ -180,9 +181,43 @@ async fn logs_and_artifacts_go_with_their_job() {
     fleet.ports.logs.remove(job.id).await.unwrap();
     assert_eq!(fleet.coordinator.retire_old().await.unwrap(), 1);
     assert_eq!(fleet.ports.logs.read(job.id, job.epoch, 0, 9).await.unwrap().total, 0);
-    assert!(fleet.ports.artifacts.get(&orphan).await.is_err());
-    assert!(fleet.coordinator.artifact_bytes(&kept).await.is_err());
+    assert!(fleet.ports.artifacts.get(&orphan, 0..1).await.is_err());
+    assert!(fleet.coordinator.artifact_stream(&kept, 0..1).await.is_err());
     assert_eq!(fleet.store.read().artifacts(job.id).await.unwrap(), []);
+}
+
+fn file(job: JobId, holder: &Holder, name: &str) -> NewArtifact {
+    let name = name.parse().expect("a name");
+    let actor = Actor::Factory(holder.factory.clone());
+    NewArtifact { job, holder: holder.clone(), actor, name, media_type: "text/plain".to_owned() }
+}
+
+#[tokio::test]
+async fn files_of_ended_jobs_go_before_their_jobs_where_a_flag_says_so() {
+    let fleet = Fleet::start().await;
+    let mac = fleet.factory("mac-1", &["os:macos"], 2).await;
+    let mut jobs = Vec::new();
+    for name in ["ended", "open"] {
+        fleet.submit(&format!("name: {name}")).await;
+        let job = fleet.claim(&mac, name).await.unwrap();
+        let holder = Holder { factory: mac.clone(), epoch: job.epoch };
+        let put = fleet.coordinator.put_artifact(file(job.id, &holder, "a.txt"), in_one_piece("x"));
+        jobs.push((job.id, put.await.unwrap()));
+    }
+    let [(ended, old), (_, kept)] = jobs.as_slice() else { panic!("two jobs") };
+    fleet.coordinator.operate(*ended, OperatorAction::Cancel, None, None, operator()).await.unwrap();
+    fleet.clock.advance(Duration::from_hours(3));
+    assert_eq!(fleet.coordinator.remove_expired_artifacts().await.unwrap(), 0, "they go with their job");
+    fleet.coordinator.set_flag("artifact_retention_hours", json!(3), operator()).await.unwrap();
+    assert_eq!(fleet.coordinator.remove_expired_artifacts().await.unwrap(), 0, "not yet");
+    fleet.clock.advance(Duration::from_secs(1));
+    assert_eq!(fleet.coordinator.remove_expired_artifacts().await.unwrap(), 1);
+    assert_eq!(fleet.coordinator.remove_expired_artifacts().await.unwrap(), 0);
+    assert!(fleet.coordinator.artifact_stream(old, 0..1).await.is_err(), "its bytes are gone");
+    assert!(fleet.coordinator.artifact_stream(kept, 0..1).await.is_ok());
+    let told = fleet.store.read().job_events(*ended, EventSeq::ZERO, 100).await.unwrap().pop().unwrap();
+    assert_eq!((told.kind, told.actor), (EventKind::ArtifactRemoved, Actor::system("retention")));
+    assert!(fleet.store.read().job(*ended).await.unwrap().is_some(), "the job stays");
 }
 
 #[tokio::test]

@@ -36,13 +36,36 @@ pub type ArtifactKey = (JobId, Epoch, ArtifactName);
 pub struct ArtifactName(String);
 
 impl ArtifactName {
+    /// What a run changed, as its factory saw it. Reviewers go by it, so nothing that runs inside a job may write it.
+    pub const CHANGES: &str = "changes.diff";
+
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether the factory itself writes it.
+    pub fn is_the_factorys(&self) -> bool {
+        self.0 == Self::CHANGES
     }
 
     /// The last segment: what a saved file is called.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+}
+
+impl ArtifactName {
+    /// The header that makes a browser save the file instead of showing it. The name stands there twice: once in letters
+    /// that every client understands, once whole.
+    pub fn content_disposition(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let file = self.file_name();
+        let simple: String = file.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+        let whole: String = file
+            .bytes()
+            .map(|b| if plain(char::from(b)) { char::from(b).to_string() } else { format!("%{b:02X}") })
+            .collect();
+        format!("attachment; filename=\"{simple}\"; filename*=UTF-8''{whole}")
     }
 }
 
@@ -76,6 +99,17 @@ impl fmt::Display for ArtifactName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_breaks_out_of_its_header() {
+        for (name, expected) in [
+            ("logs/report.txt", "attachment; filename=\"report.txt\"; filename*=UTF-8''report.txt"),
+            ("a\"; x=\"b", "attachment; filename=\"a___x__b\"; filename*=UTF-8''a%22%3B%20x%3D%22b"),
+            ("größe", "attachment; filename=\"gr__e\"; filename*=UTF-8''gr%C3%B6%C3%9Fe"),
+        ] {
+            assert_eq!(name.parse::<ArtifactName>().unwrap().content_disposition(), expected);
+        }
+    }
 
     #[test]
     fn a_name_never_looks_like_a_way_out() {

@@ -57,18 +57,22 @@ event_kinds! {
     Retried = "job.retried", "A failure that is tried again: `reason`, `detail`, `readyAt`.";
     Released = "job.released", "Its holder gave it back; no attempt is used up.";
     LeaseExpired = "job.lease_expired", "Its holder (`factoryId`) went silent; the epoch rose and the job is queued again.";
-    Preempted = "job.preempted", "A more urgent job took its seat; no attempt is used up.";
+    EvictionAsked = "job.eviction_asked", "Its holder is asked to save its work and let go: `forJob`, or its budget is paused.";
+    Preempted = "job.preempted", "It gave its seat up for a more urgent job, or its budget was paused; no attempt is used up.";
     DeadLettered = "job.dead_lettered", "Its retries are used up; nobody will try again.";
+    ReviewRequested = "job.review_requested", "Somebody asked for a review: `quorum`, `reviewers`.";
     Approved = "job.approved", "A reviewer approved: `reviewer`. With the quorum complete it goes on.";
     ChangesRequested = "job.changes_requested", "A reviewer asked for changes: `reviewer`. It is queued for another run.";
     Rejected = "job.rejected", "A reviewer or an operator rejected it.";
     Requeued = "job.requeued", "An operator gave it another chance; its attempts start over.";
+    ChildrenDone = "job.children_done", "All children of a composite have shipped; the gates decide where it goes.";
     Shipped = "job.shipped", "It is done.";
     MergeStarted = "job.merge_started", "A factory carries out the order to merge: `factoryId`, `attempt`.";
     Merged = "job.merged", "The result is merged: `commit`.";
     MergeConflict = "job.merge_conflict", "The result cannot be merged by itself; somebody has to look.";
     MergeFailed = "job.merge_failed", "Merging failed; it is tried again, or given up after many attempts.";
-    Cancelled = "job.cancelled", "An operator cancelled it.";
+    Cancelled = "job.cancelled", "An operator cancelled it, or its parent ended without it.";
+    SettledUp = "job.settled_up", "The holder of a cancelled run told what it really cost: `usdMicros`.";
     FactoryEnrolled = "factory.enrolled", "A factory may join: `factoryId`.";
     FactoryChanged = "factory.changed", "A factory advertises something new: capabilities, repos, seats, health; or its stream was lost.";
     FactoryDraining = "factory.draining", "A factory finishes what it holds and takes nothing new.";
@@ -80,6 +84,16 @@ event_kinds! {
     TopicResumed = "topic.resumed", "A gate was opened: `topic`, or everything where it is missing.";
     TopicRetried = "topic.retried", "An operator gave dead topic jobs another chance: `topic`, `count`.";
     LeaderChanged = "dispatch.leader_changed", "Another coordinator dispatches from here on: `nodeId`, `term`.";
+    BudgetChanged = "budget.changed", "A budget was set or corrected: `productId`.";
+    BudgetPaused = "budget.paused", "An operator closed a budget: `productId`. Nothing of the product is started.";
+    BudgetResumed = "budget.resumed", "A budget is open again: `productId`.";
+    BudgetExhausted = "budget.exhausted", "A ceiling is reached: `productId`, `period`, `spentUsdMicros`, `ceilingUsdMicros`. Nothing of the product is started until the period ends or the ceiling rises.";
+    ProductChanged = "product.changed", "A product's share, weights or repositories changed: `productId`.";
+    ProfileAdded = "profile.added", "A profile has a new version: `productId`, `name`, `version`.";
+    WebhookAdded = "webhook.added", "Somebody wants to be told what happens: `webhookId`, `url`.";
+    WebhookRemoved = "webhook.removed", "A webhook is gone: `webhookId`, `url`.";
+    EffectGivenUp = "effect.given_up", "The world outside could not be told: `effectId`, `target`, `detail`.";
+    EffectRevived = "effect.revived", "An operator gave it another chance: `effectId`.";
     FlagChanged = "flag.changed", "A flag has another value: `name`, `from`, `to`.";
 }
 

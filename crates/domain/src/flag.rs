@@ -73,6 +73,42 @@ pub const FLAGS: &[FlagDef] = &[
         default: "10000",
     },
     FlagDef {
+        name: "preemption",
+        about: "A critical job without a place may make a less urgent one give its seat up",
+        kind: FlagType::Bool,
+        default: "false",
+    },
+    FlagDef {
+        name: "eviction_grace_ms",
+        about: "How long a holder that is asked to let go may take to save its work after it has heard of it",
+        kind: FlagType::Integer { min: 1_000, max: 3_600_000 },
+        default: "60000",
+    },
+    FlagDef {
+        name: "max_evictions",
+        about: "A job that gave its seat up so often is left alone",
+        kind: FlagType::Integer { min: 0, max: 100 },
+        default: "3",
+    },
+    FlagDef {
+        name: "foreign_repos",
+        about: "What becomes of a job for a repository that another product owns: refuse it, or route it with a warning",
+        kind: FlagType::Choice(&["refuse", "route"]),
+        default: "\"refuse\"",
+    },
+    FlagDef {
+        name: "artifact_mib",
+        about: "How large an artifact may be, in MiB",
+        kind: FlagType::Integer { min: 1, max: 1_024 },
+        default: "64",
+    },
+    FlagDef {
+        name: "artifact_retention_hours",
+        about: "How long artifacts of ended jobs are kept; 0 keeps them as long as their jobs",
+        kind: FlagType::Integer { min: 0, max: 87_600 },
+        default: "0",
+    },
+    FlagDef {
         name: "retention_hours",
         about: "How long shipped, cancelled and dead-lettered jobs are kept",
         kind: FlagType::Integer { min: 1, max: 87_600 },

@@ -98,6 +98,13 @@ ulid_id!(
     "an artifact id is 26 characters of 0-9 and A-Z without I, L, O, U, such as 01J9ZK3V5N8Q4W2E6R7T1Y0ABC"
 );
 
+ulid_id!(
+    /// Somebody who wants to be told what happens.
+    WebhookId,
+    "webhook id",
+    "a webhook id is 26 characters of 0-9 and A-Z without I, L, O, U, such as 01J9ZK3V5N8Q4W2E6R7T1Y0ABC"
+);
+
 /// Text ids with a grammar that is safe in URLs, refs, file names and metric labels.
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $what:literal, $max:literal, $rule:literal, $extra:pat) => {
@@ -180,6 +187,14 @@ text_id!(
     "request id",
     128,
     "1 to 128 of a-z, A-Z, 0-9, `.`, `_`, `:` and `-`, starting with a letter or digit, without `..`",
+    '.' | '_' | '-' | ':'
+);
+text_id!(
+    /// One thing to be told to one receiver: its idempotency key, however often it is sent.
+    EffectId,
+    "effect id",
+    200,
+    "1 to 200 of a-z, A-Z, 0-9, `.`, `_`, `:` and `-`, starting with a letter or digit, without `..`",
     '.' | '_' | '-' | ':'
 );
 text_id!(

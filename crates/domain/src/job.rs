@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Stage,
-    Timestamp,
+    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Spend, Stage,
+    Timestamp, Verdict,
 };
 
 /// Ordered: `Critical` sorts first.
@@ -60,6 +60,17 @@ pub enum DepsMode {
     #[default]
     All,
     Any,
+}
+
+/// What becomes of a composite when one of its children fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailurePolicy {
+    /// It fails at once, and the children that have not ended are cancelled.
+    #[default]
+    FailFast,
+    /// The others go on; it fails when all have ended.
+    Continue,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -118,6 +129,21 @@ pub struct ReviewGate {
     pub reviewers: Vec<String>,
 }
 
+impl ReviewGate {
+    /// Whether somebody could pass it who could not pass the other: fewer have to agree, or others may.
+    pub fn is_weaker_than(&self, other: &Self) -> bool {
+        let named = !other.reviewers.is_empty();
+        let strangers =
+            self.reviewers.is_empty() || self.reviewers.iter().any(|r| !other.reviewers.contains(r));
+        self.quorum < other.quorum || (other.quorum > 0 && named && strangers)
+    }
+
+    /// For messages.
+    pub fn who(&self) -> String {
+        if self.reviewers.is_empty() { "anyone".to_owned() } else { self.reviewers.join(", ") }
+    }
+}
+
 /// At most `limit` jobs of the product with this key are held at once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,6 +178,9 @@ pub struct JobSpec {
     pub deps_mode: DepsMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<JobId>,
+    /// Of a composite.
+    #[serde(default)]
+    pub on_failure: FailurePolicy,
     #[serde(default)]
     pub budget: BudgetCaps,
     #[serde(default)]
@@ -176,6 +205,38 @@ pub struct Lease {
     pub request: RequestId,
     pub granted_at: Timestamp,
     pub expires_at: Timestamp,
+    /// What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
+    #[serde(default)]
+    pub reserved_usd_micros: u64,
+    /// What the holder told of its run so far.
+    #[serde(default)]
+    pub spent: Spend,
+    /// The holder is asked to save its work and let go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evict: Option<Evict>,
+}
+
+/// A holder that has not let go by the deadline loses the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evict {
+    /// Who needs the seat. `None`: nobody; the product's budget is paused, and running work is to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_job: Option<JobId>,
+    pub deadline: Timestamp,
+}
+
+impl Evict {
+    pub const fn new(for_job: Option<JobId>, deadline: Timestamp) -> Self {
+        Self { for_job, deadline }
+    }
+}
+
+impl Lease {
+    /// When somebody has to look at it: it ends, or its holder was to let go.
+    pub fn due(&self) -> Timestamp {
+        self.evict.map_or(self.expires_at, |evict| evict.deadline.min(self.expires_at))
+    }
 }
 
 /// The factory that the scheduler chose for a queued job; others leave the job alone until the deadline.
@@ -243,6 +304,9 @@ pub struct Checkpoint {
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// What the session has used up since it began: some engines count from there, also in a later run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_spend: Option<Spend>,
     /// The host that has the ref when it was not pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factory: Option<FactoryId>,
@@ -262,10 +326,14 @@ pub enum FailReason {
     Infrastructure,
     LeaseExpired,
     Rejected,
+    /// A job that it waits for will never ship.
+    DependencyFailed,
+    /// Of a composite: a child failed.
+    ChildFailed,
 }
 
 impl FailReason {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::VerifyFailed,
         Self::BudgetExceeded,
         Self::Timeout,
@@ -275,6 +343,8 @@ impl FailReason {
         Self::Infrastructure,
         Self::LeaseExpired,
         Self::Rejected,
+        Self::DependencyFailed,
+        Self::ChildFailed,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -288,6 +358,8 @@ impl FailReason {
             Self::Infrastructure => "infrastructure",
             Self::LeaseExpired => "lease_expired",
             Self::Rejected => "rejected",
+            Self::DependencyFailed => "dependency_failed",
+            Self::ChildFailed => "child_failed",
         }
     }
 }
@@ -359,6 +431,19 @@ impl State {
 pub struct Settled {
     pub epoch: Epoch,
     pub how: SettledHow,
+    /// Of a cancelled run that was charged more than it had told: until its holder says what it really cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<Assumed>,
+}
+
+/// What a run was charged while nobody knew what it had cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Assumed {
+    pub charged_usd_micros: u64,
+    pub charged_at: Timestamp,
+    /// What its holder had told by then.
+    pub told: Spend,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -418,6 +503,19 @@ impl Merge {
     }
 }
 
+/// What a reviewer said, kept for the next run and for whoever asks later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewNote {
+    pub reviewer: String,
+    pub verdict: Verdict,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    pub at: Timestamp,
+    /// Of the run that was judged.
+    pub epoch: Epoch,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub id: JobId,
@@ -429,6 +527,8 @@ pub struct Job {
     pub last_event: EventSeq,
     /// Attempts used up. Releases and preemptions do not count.
     pub attempts: u32,
+    /// How often it gave its seat up for a more urgent job.
+    pub evictions: u32,
     pub dispatch_seq: DispatchSeq,
     pub checkpoint: Option<Checkpoint>,
     pub settled: Option<Settled>,
@@ -444,9 +544,18 @@ pub struct Job {
     pub result: Option<JobResult>,
     /// Since it shipped.
     pub merge: Option<Merge>,
+    /// Asked for after submit; stands above the manifest's.
+    pub gate: Option<ReviewGate>,
+    /// The newest [`crate::limits::REVIEW_NOTES`].
+    pub reviews: Vec<ReviewNote>,
 }
 
 impl Job {
+    /// What a review of it takes.
+    pub fn gate(&self) -> &ReviewGate {
+        self.gate.as_ref().unwrap_or(&self.spec.review)
+    }
+
     pub const fn stage(&self) -> Stage {
         self.state.stage()
     }

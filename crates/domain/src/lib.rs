@@ -4,15 +4,21 @@
 //! follows from its arguments alone, so every store, route, simulation and test can share it.
 
 pub mod artifact;
+pub mod budget;
 pub mod capability;
 pub mod dispatch;
+pub mod effect;
 pub mod event;
 pub mod factory;
 pub mod flag;
+pub mod graph;
 pub mod id;
 pub mod job;
+pub mod job_token;
 pub mod limits;
 pub mod manifest;
+pub mod product;
+pub mod profile;
 pub mod run;
 pub mod stage;
 pub mod time;
@@ -21,21 +27,29 @@ pub mod topic;
 pub mod transition;
 
 pub use artifact::{Artifact, ArtifactKey, ArtifactName};
+pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period, Spend};
 pub use capability::{Capability, CapabilitySet};
 pub use dispatch::{Delivery, Leadership, Offer};
+pub use effect::{
+    Effect, EffectOutcome, EffectReceiver, EffectState, EffectTarget, NewEffect, Webhook, WebhookSecret,
+};
 pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};
 pub use id::{
-    ArtifactId, DispatchSeq, Epoch, EventSeq, FactoryId, FeedPos, JobId, NodeId, ProductId, RequestId, Rev,
-    Term, TokenId, TopicName, WorkerId,
+    ArtifactId, DispatchSeq, EffectId, Epoch, EventSeq, FactoryId, FeedPos, JobId, NodeId, ProductId,
+    RequestId, Rev, Term, TokenId, TopicName, WebhookId, WorkerId,
 };
 pub use job::{
-    Checkpoint, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Missed, Priority,
-    Settled, SettledHow, State, Target,
+    Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Missed,
+    Priority, ReviewNote, Settled, SettledHow, State, Target,
 };
-pub use run::{Run, RunOutcome, RunReport};
+pub use job_token::JobToken;
+pub use product::{Product, ProductSettings, Weights};
+pub use profile::{Profile, ProfileContent};
+pub use run::{Check, Run, RunOutcome, RunReport};
 pub use stage::Stage;
 pub use time::Timestamp;
 pub use transition::{
-    Command, Holder, HolderAction, MergeOutcome, OperatorAction, Refusal, Transition, Verdict, transition,
+    Command, Holder, HolderAction, Judgement, Kin, MergeOutcome, OperatorAction, Refusal, Transition,
+    Verdict, transition,
 };

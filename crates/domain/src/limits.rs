@@ -35,5 +35,25 @@ pub const PAGE_MAX: usize = 500;
 pub const LOG_BYTES: u64 = 64 * 1024 * 1024;
 /// One piece of a log.
 pub const LOG_CHUNK_BYTES: usize = 1024 * 1024;
-pub const ARTIFACT_BYTES: usize = 64 * 1024 * 1024;
+/// Artifacts of one job, over all of its runs.
+pub const JOB_ARTIFACTS: usize = 1_000;
+/// How long a link to an artifact may work, in seconds.
+pub const LINK_SECONDS: u64 = 24 * 3600;
 pub const ARTIFACT_NAME_CHARS: usize = 200;
+/// The end of a verify command's output that is kept with its run.
+pub const CHECK_OUTPUT_BYTES: usize = 4 * 1024;
+/// Jobs in one submit, children of a job in one call.
+pub const SUBMIT_JOBS: usize = 1_000;
+/// How deep children may have children.
+pub const DAG_DEPTH: usize = 16;
+/// Jobs that a look at a subtree shows.
+pub const DAG_JOBS: usize = 5_000;
+/// Verdicts of reviewers that are kept with a job, the newest.
+pub const REVIEW_NOTES: usize = 20;
+/// The persona of a profile.
+pub const PERSONA_BYTES: usize = 64 * 1024;
+pub const PRODUCT_REPOS: usize = 2_000;
+/// A webhook's address.
+pub const URL_CHARS: usize = 2_000;
+/// Each makes an effect of every event that it wants.
+pub const WEBHOOKS_PER_PRODUCT: usize = 100;

@@ -39,6 +39,21 @@ pub struct RunReport {
     pub lines_added: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<u32>,
+    /// What the manifest's `verify` commands said, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+}
+
+/// One `verify` command and what it said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Check {
+    pub command: String,
+    pub passed: bool,
+    pub wall_ms: u64,
+    /// The end of its output, [`crate::limits::CHECK_OUTPUT_BYTES`] at most.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -96,10 +96,14 @@ impl Stage {
             (Blocked | Assigned | Building | Review | Failed, Queued)
                 | (Queued, Assigned)
                 | (Assigned, Building)
-                | (Building, Review | Testing)
-                | (Building | Review | Testing, Shipped)
+                // From blocked: a composite, when its children have shipped.
+                | (Building | Blocked, Review | Testing)
+                | (Building | Blocked | Review | Testing, Shipped)
                 | (Review, Testing)
-                | (Assigned | Building | Review, Failed)
+                // From blocked: what the job waits for can never come.
+                | (Assigned | Building | Blocked | Review, Failed)
+                // A composite that is to try again waits for its children.
+                | (Failed | Review, Blocked)
                 | (Failed, DeadLetter)
                 | (Queued | Blocked | Assigned | Building | Review | Testing | Failed, Cancelled)
         )

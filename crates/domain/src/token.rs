@@ -70,7 +70,7 @@ impl TokenRecord {
 }
 
 /// Bytes as lower-case hexadecimal text.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for nibble in bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
         text.push(char::from_digit(nibble.into(), 16).expect("a nibble is one hexadecimal digit"));
@@ -135,19 +135,7 @@ const CHECK_CHARS: usize = 6;
 impl Secret {
     /// 256 random bits as 43 characters of base 62.
     pub fn from_random(kind: &str, random: [u8; 32]) -> Self {
-        let mut digits = Vec::with_capacity(RANDOM_CHARS);
-        let mut number = random;
-        for _ in 0..RANDOM_CHARS {
-            let mut remainder = 0u32;
-            for byte in &mut number {
-                let value = remainder * 256 + u32::from(*byte);
-                *byte = (value / 62) as u8;
-                remainder = value % 62;
-            }
-            digits.push(ALPHABET[remainder as usize]);
-        }
-        let body = String::from_utf8(digits).expect("the alphabet is ASCII");
-        let head = format!("giga_{kind}_{body}");
+        let head = format!("giga_{kind}_{}", base62(random));
         let check = checksum(&head);
         Self(head + &check)
     }
@@ -169,9 +157,28 @@ impl Secret {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+
+    pub(crate) fn of_text(text: String) -> Self {
+        Self(text)
+    }
 }
 
-fn checksum(head: &str) -> String {
+/// 256 bits as 43 characters.
+pub(crate) fn base62(mut number: [u8; 32]) -> String {
+    let mut digits = Vec::with_capacity(RANDOM_CHARS);
+    for _ in 0..RANDOM_CHARS {
+        let mut remainder = 0u32;
+        for byte in &mut number {
+            let value = remainder * 256 + u32::from(*byte);
+            *byte = (value / 62) as u8;
+            remainder = value % 62;
+        }
+        digits.push(ALPHABET[remainder as usize]);
+    }
+    String::from_utf8(digits).expect("the alphabet is ASCII")
+}
+
+pub(crate) fn checksum(head: &str) -> String {
     let digest = Sha256::digest(head.as_bytes());
     digest.iter().take(CHECK_CHARS).map(|b| char::from(ALPHABET[usize::from(*b) % 62])).collect()
 }

@@ -5,19 +5,24 @@
 //! The drawing of the stages stands in [`crate::stage`].
 
 mod artifact;
+mod eviction;
+mod kin;
 mod merge;
 mod people;
 
+pub use kin::{Deps, Kin, ParentEnd, Tally};
 pub use merge::MergeOutcome;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::job::{ReviewGate, ShipMode};
 use crate::{
-    Artifact, Checkpoint, DispatchSeq, Epoch, EventKind, FactoryId, FailReason, Failure, Job, JobResult,
-    Lease, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Stage, State, Target,
-    Timestamp, job::ShipMode,
+    Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, EventKind, Evict, FactoryId, FailReason, Failure,
+    Job, JobResult, Lease, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow,
+    Spend, Stage, State, Target, Timestamp,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -34,6 +39,8 @@ pub enum HolderAction {
     Renew {
         lease: Duration,
     },
+    /// What the run has used up so far, all told. Only ever grows.
+    Spend(Spend),
     Checkpoint(Checkpoint),
     /// The work is done and verified; the gates decide where it goes.
     Report(RunReport),
@@ -67,11 +74,22 @@ impl OperatorAction {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Approve,
     RequestChanges,
     Reject,
+}
+
+/// What a reviewer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    pub reviewer: String,
+    pub comment: Option<String>,
+    /// Of the result that was looked at; another one is not judged by it. `None`: whichever is there.
+    pub epoch: Option<Epoch>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,19 +102,22 @@ pub enum Command {
         rev: Option<Rev>,
         dispatch_seq: Option<DispatchSeq>,
         lease: Duration,
+        /// What is set aside of the product's budget; whether it is there is not asked here.
+        reserve_usd_micros: u64,
     },
     Holder {
         holder: Holder,
         actions: Vec<HolderAction>,
     },
-    /// The reaper found the lease expired.
+    /// The reaper found the lease expired, or its holder asked to let go and silent.
     Expire,
-    /// A more urgent job takes the seat.
-    Preempt {
-        cause: String,
+    /// The holder is asked to save its work and let go.
+    Evict {
+        rev: Rev,
+        evict: Evict,
     },
-    /// The deps are satisfied.
-    Unblock,
+    /// Something that it hangs on has moved.
+    Reconsider(Kin),
     /// The dispatcher chose a factory.
     Target {
         rev: Rev,
@@ -113,10 +134,12 @@ pub enum Command {
         action: OperatorAction,
         reason: Option<String>,
     },
-    Review {
-        verdict: Verdict,
-        reviewer: String,
-        comment: Option<String>,
+    Review(Judgement),
+    /// Somebody wants it reviewed before it goes on.
+    RequestReview {
+        gate: ReviewGate,
+        /// Also where less is asked than the gate that holds asks for.
+        may_weaken: bool,
     },
     /// A factory asks for the order to merge a shipped job's result.
     TakeMerge {
@@ -148,6 +171,14 @@ pub enum Refusal {
     NotClaimable(&'static str),
     #[error("{0} may not review this job; its reviewers are {1}")]
     NotAReviewer(String, String),
+    #[error(
+        "the gate that holds asks for {quorum} approval(s) from {reviewers}; only an admin may ask for less"
+    )]
+    WeakerGate { quorum: u32, reviewers: String },
+    #[error(
+        "the verdict is about the result of run {given}, the job has that of run {current}; look at it first"
+    )]
+    OtherResult { given: Epoch, current: Epoch },
 }
 
 /// What becomes of the run that belongs to the current epoch.
@@ -155,7 +186,24 @@ pub enum Refusal {
 pub enum RunChange {
     Open { factory: FactoryId },
     Start,
-    Close { outcome: RunOutcome, report: Option<RunReport> },
+    Close { outcome: RunOutcome, report: RunReport },
+}
+
+/// What the run that ends is charged for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunCharge {
+    pub spend: Spend,
+    pub how: ChargeHow,
+}
+
+/// What is given back of what a run was charged: its holder told later what it really cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refund {
+    pub usd_micros: u64,
+    /// Those it had not told of yet.
+    pub tokens: u64,
+    /// Given back to the periods that it was charged to.
+    pub charged_at: Timestamp,
 }
 
 /// The job after the command, and what is to be recorded with it in the same transaction.
@@ -165,11 +213,15 @@ pub struct Transition {
     /// In order; the first has the seq after the old job's `last_event`.
     pub events: Vec<NewEvent>,
     pub run: Vec<RunChange>,
+    /// Set where a lease ended. Zero where nothing was spent.
+    pub charge: Option<RunCharge>,
+    /// Of the last run, which was charged before.
+    pub refund: Option<Refund>,
 }
 
 impl Transition {
     fn of(job: &Job) -> Self {
-        Self { job: job.clone(), events: Vec::new(), run: Vec::new() }
+        Self { job: job.clone(), events: Vec::new(), run: Vec::new(), charge: None, refund: None }
     }
 
     /// A repeated command or a renewal leaves the revision as it was.
@@ -224,7 +276,34 @@ impl Transition {
         }
     }
 
-    fn close_run(&mut self, outcome: RunOutcome, report: Option<RunReport>) {
+    /// The holder's run is over, and says itself what it cost. Before the lease goes.
+    fn close_run(&mut self, outcome: RunOutcome, report: RunReport) {
+        self.end_run(outcome, report, ChargeHow::Measured);
+    }
+
+    /// The same where the holder went silent. One that was at work may have spent all that it was allowed to, and nobody
+    /// will ever tell: it is charged in full, so that no crash can lead past a ceiling.
+    fn abandon_run(&mut self, outcome: RunOutcome) {
+        self.end_run(outcome, RunReport::default(), ChargeHow::Assumed);
+    }
+
+    fn end_run(&mut self, outcome: RunOutcome, mut report: RunReport, how: ChargeHow) {
+        let building = self.job.stage() == Stage::Building;
+        let lease = self.job.lease().expect("a run ends before its lease does");
+        let told = Spend {
+            usd_micros: report.cost_usd_micros.unwrap_or_default(),
+            tokens: report.tokens.unwrap_or_default(),
+        };
+        let known = lease.spent.max(told.bounded());
+        let reserved = lease.reserved_usd_micros;
+        self.charge = Some(if how == ChargeHow::Assumed && building && reserved > known.usd_micros {
+            RunCharge { spend: Spend { usd_micros: reserved, ..known }, how }
+        } else {
+            RunCharge { spend: known, how: ChargeHow::Measured }
+        });
+        report.cost_usd_micros =
+            report.cost_usd_micros.or((known.usd_micros > 0).then_some(known.usd_micros));
+        report.tokens = report.tokens.or((known.tokens > 0).then_some(known.tokens));
         self.run.push(RunChange::Close { outcome, report });
     }
 }
@@ -241,36 +320,25 @@ fn failed_event(kind: EventKind, failure: &Failure, cause: String) -> NewEvent {
 pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transition, Refusal> {
     let mut next = Transition::of(job);
     match command {
-        Command::Claim { factory, request, rev, dispatch_seq, lease } => {
-            claim(&mut next, factory, request, *rev, *dispatch_seq, *lease, now)?;
+        Command::Claim { factory, request, rev, dispatch_seq, lease, reserve_usd_micros } => {
+            check_claim(job, factory, request, *rev, *dispatch_seq, now)?;
+            claim(&mut next, factory, request, *lease, *reserve_usd_micros, now);
         }
         Command::Holder { holder, actions } => {
             // Asked first, so that a zombie is fenced even when it has nothing to write.
-            if !holds(job, holder) {
-                return if repeats_last_word(job, holder, actions) {
-                    Ok(next)
-                } else {
-                    Err(fenced(job, holder))
-                };
-            }
-            for action in actions {
-                hold(&mut next, holder, action, now)?;
+            if holds(job, holder) {
+                for action in actions {
+                    hold(&mut next, holder, action, now)?;
+                }
+            } else if let Some(spent) = last_bill(job, holder, actions) {
+                people::settle_up(&mut next, spent);
+            } else if !repeats_last_word(job, holder, actions) {
+                return Err(fenced(job, holder));
             }
         }
         Command::Expire => expire(&mut next, now),
-        Command::Preempt { cause } => {
-            if next.job.stage().is_held() {
-                next.close_run(RunOutcome::Preempted, None);
-                next.requeue(now, now, NewEvent::new(EventKind::Preempted, cause.clone()));
-            }
-        }
-        Command::Unblock => {
-            if next.job.stage() == Stage::Blocked {
-                let ready_at = job.spec.run_at.unwrap_or(now).max(now);
-                next.job.enqueued_at = ready_at;
-                next.requeue(now, ready_at, NewEvent::new(EventKind::Unblocked, "dependencies satisfied"));
-            }
-        }
+        Command::Evict { rev, evict } => eviction::ask(&mut next, *rev, *evict)?,
+        Command::Reconsider(kin) => kin::reconsider(&mut next, kin, now),
         Command::Target { rev, factory, pickup_deadline } => {
             target(&mut next, *rev, factory, *pickup_deadline, now)?;
         }
@@ -293,33 +361,38 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
             next.note(artifact::added(artifact));
         }
         Command::RemoveArtifact(artifact) => next.note(artifact::removed(artifact)),
-        Command::Review { verdict, reviewer, comment } => {
-            people::review(&mut next, *verdict, reviewer, comment.as_deref(), now)?;
+        Command::Review(judgement) => people::review(&mut next, judgement, now)?,
+        Command::RequestReview { gate, may_weaken } => {
+            people::request_review(&mut next, gate, *may_weaken)?;
         }
     }
     if !next.is_silent() {
         next.job.rev = job.rev.next();
-        next.job.updated_at = now;
+        // What is tidied up behind a job that is over does not make it end later.
+        let tidies_up = matches!(command, Command::RemoveArtifact(_) | Command::Holder { .. });
+        if !(job.stage().is_terminal() && tidies_up) {
+            next.job.updated_at = now;
+        }
     }
     Ok(next)
 }
 
-fn claim(
-    next: &mut Transition,
+/// Nothing to refuse also where this very request holds it already.
+fn check_claim(
+    job: &Job,
     factory: &FactoryId,
     request: &RequestId,
     rev: Option<Rev>,
     dispatch_seq: Option<DispatchSeq>,
-    lease: Duration,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    if next.job.lease().is_some_and(|held| held.factory == *factory && held.request == *request) {
+    if has_won(job, factory, request) {
         return Ok(());
     }
-    let State::Queued { ready_at, target, .. } = &next.job.state else {
+    let State::Queued { ready_at, target, .. } = &job.state else {
         return Err(Refusal::NotClaimable("it is not queued"));
     };
-    if rev.is_some_and(|seen| seen != next.job.rev) {
+    if rev.is_some_and(|seen| seen != job.rev) {
         return Err(Refusal::NotClaimable("it changed since it was looked at"));
     }
     if *ready_at > now {
@@ -328,8 +401,26 @@ fn claim(
     if target.as_ref().is_some_and(|t| t.factory != *factory && t.pickup_deadline > now) {
         return Err(Refusal::NotClaimable("it is offered to another factory"));
     }
-    if dispatch_seq.is_some_and(|offered| offered != next.job.dispatch_seq) {
+    if dispatch_seq.is_some_and(|offered| offered != job.dispatch_seq) {
         return Err(Refusal::NotClaimable("the offer is no longer current"));
+    }
+    Ok(())
+}
+
+fn has_won(job: &Job, factory: &FactoryId, request: &RequestId) -> bool {
+    job.lease().is_some_and(|held| held.factory == *factory && held.request == *request)
+}
+
+fn claim(
+    next: &mut Transition,
+    factory: &FactoryId,
+    request: &RequestId,
+    lease: Duration,
+    reserved_usd_micros: u64,
+    now: Timestamp,
+) {
+    if has_won(&next.job, factory, request) {
+        return;
     }
     next.job.epoch = next.job.epoch.next();
     next.job.settled = None;
@@ -339,13 +430,15 @@ fn claim(
         request: request.clone(),
         granted_at: now,
         expires_at: now.plus(lease),
+        reserved_usd_micros,
+        spent: Spend::default(),
+        evict: None,
     };
     let event = NewEvent::new(EventKind::Assigned, format!("claimed by {factory}"))
         .with("factoryId", factory.as_str())
         .with("leaseEpoch", next.job.epoch.0);
     next.enter(State::Assigned { lease }, event);
     next.run.push(RunChange::Open { factory: factory.clone() });
-    Ok(())
 }
 
 fn fenced(job: &Job, holder: &Holder) -> Refusal {
@@ -369,11 +462,27 @@ fn repeats_last_word(job: &Job, holder: &Holder, actions: &[HolderAction]) -> bo
         [.., HolderAction::Fail { .. }] => SettledHow::Failed,
         [.., HolderAction::Release { .. }] => SettledHow::Released,
         // Not a write: the holder learns that an operator cancelled the job (see `was_cancelled`).
-        [HolderAction::Renew { .. }] => SettledHow::Cancelled,
+        [HolderAction::Renew { .. }] | [HolderAction::Spend(_), HolderAction::Renew { .. }] => {
+            SettledHow::Cancelled
+        }
         _ => return false,
     };
+    was_settled(job, holder, how)
+}
+
+fn was_settled(job: &Job, holder: &Holder, how: SettledHow) -> bool {
     job.last_factory.as_ref() == Some(&holder.factory)
-        && job.settled == Some(Settled { epoch: holder.epoch, how })
+        && job.settled.is_some_and(|settled| (settled.epoch, settled.how) == (holder.epoch, how))
+}
+
+/// The one word that the holder of a cancelled run still has: it let go, and says what the run cost.
+fn last_bill(job: &Job, holder: &Holder, actions: &[HolderAction]) -> Option<Spend> {
+    match actions {
+        [HolderAction::Spend(spent), HolderAction::Release { .. }] => {
+            was_settled(job, holder, SettledHow::Cancelled).then_some(*spent)
+        }
+        _ => None,
+    }
 }
 
 fn hold(
@@ -402,6 +511,13 @@ fn hold(
                 lease.expires_at = lease.expires_at.max(now.plus(*ttl));
             }
         }
+        HolderAction::Spend(spent) => {
+            if let State::Assigned { lease } | State::Building { lease } = &mut next.job.state {
+                lease.spent = lease.spent.max(spent.bounded());
+                // An overrun is known to everybody at once, not when the job ends.
+                lease.reserved_usd_micros = lease.reserved_usd_micros.max(lease.spent.usd_micros);
+            }
+        }
         HolderAction::Checkpoint(checkpoint) => {
             if job.checkpoint.as_ref() != Some(checkpoint) {
                 next.job.checkpoint = Some(checkpoint.clone());
@@ -416,11 +532,8 @@ fn hold(
                     remedy: "start it first: PATCH with stage building",
                 });
             }
-            let state = if job.spec.review.quorum > 0 {
-                State::Review { approvals: Vec::new() }
-            } else {
-                after_review(job)
-            };
+            let state = after_work(job);
+            next.close_run(RunOutcome::Succeeded, report.clone());
             settle(next, holder, SettledHow::Reported);
             let epoch = holder.epoch;
             let handed_over = report.branch.clone().zip(report.commit.clone());
@@ -432,11 +545,10 @@ fn hold(
                 _ => "succeeded; ships by itself",
             };
             next.enter(state, NewEvent::new(kind, cause));
-            next.close_run(RunOutcome::Succeeded, Some(report.clone()));
         }
         HolderAction::Fail { failure, retryable } => {
             settle(next, holder, SettledHow::Failed);
-            next.close_run(RunOutcome::Failed { failure: failure.clone() }, None);
+            next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
             if *retryable {
                 next.use_up_attempt(failure.clone(), EventKind::Retried, now);
             } else {
@@ -451,21 +563,35 @@ fn hold(
                 next.job.checkpoint.clone_from(checkpoint);
             }
             settle(next, holder, SettledHow::Released);
-            next.close_run(RunOutcome::Released, None);
-            let event = NewEvent::new(EventKind::Released, format!("released by {}", holder.factory));
-            next.requeue(now, now, event);
+            if let Some(evict) = job_evict(next) {
+                next.close_run(RunOutcome::Preempted, RunReport::default());
+                eviction::let_go(next, evict, now);
+            } else {
+                next.close_run(RunOutcome::Released, RunReport::default());
+                let event = NewEvent::new(EventKind::Released, format!("released by {}", holder.factory));
+                next.requeue(now, now, event);
+            }
         }
     }
     Ok(())
 }
 
+fn job_evict(next: &Transition) -> Option<Evict> {
+    next.job.lease().and_then(|lease| lease.evict)
+}
+
 fn settle(next: &mut Transition, holder: &Holder, how: SettledHow) {
-    next.job.settled = Some(Settled { epoch: holder.epoch, how });
+    next.job.settled = Some(Settled { epoch: holder.epoch, how, assumed: None });
 }
 
 /// The renewal of a cancelled job's last holder changes nothing; the answer tells it to stop.
 pub fn was_cancelled(job: &Job, epoch: Epoch) -> bool {
-    job.settled == Some(Settled { epoch, how: SettledHow::Cancelled })
+    job.settled.is_some_and(|settled| (settled.epoch, settled.how) == (epoch, SettledHow::Cancelled))
+}
+
+/// Where the gates send a job whose work is done.
+fn after_work(job: &Job) -> State {
+    if job.gate().quorum > 0 { State::Review { approvals: Vec::new() } } else { after_review(job) }
 }
 
 fn after_review(job: &Job) -> State {
@@ -476,12 +602,16 @@ fn after_review(job: &Job) -> State {
 }
 
 fn expire(next: &mut Transition, now: Timestamp) {
-    let Some(lease) = next.job.lease().filter(|lease| lease.expires_at <= now) else {
+    let Some(lease) = next.job.lease().filter(|lease| lease.due() <= now) else {
         return;
     };
     let holder = lease.factory.clone();
+    if let Some(evict) = lease.evict.filter(|_| lease.expires_at > now) {
+        next.abandon_run(RunOutcome::Preempted);
+        return eviction::let_go(next, evict, now);
+    }
     let detail = format!("{holder} did not renew its lease in time");
-    next.close_run(RunOutcome::Expired, None);
+    next.abandon_run(RunOutcome::Expired);
     let first = next.events.len();
     next.use_up_attempt(
         Failure { reason: FailReason::LeaseExpired, detail: Some(detail) },

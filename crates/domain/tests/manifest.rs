@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, JobKind, RetryPolicy, ReviewGate, ShipMode};
-use giga_domain::manifest::{Dep, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest};
+use giga_domain::job::{
+    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
+};
+use giga_domain::manifest::{
+    Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
+};
 use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, limits};
 use serde_json::json;
 
@@ -29,7 +33,7 @@ script: ./fix.sh
 persona: coder@3
 capabilities: [os:linux, has:git]
 priority: high
-kind: composite
+kind: agent
 deps: [01J9ZK3V5N8Q4W2E6R7T1Y0ABC, other-job]
 depsMode: any
 budget: {usd: 2.50, tokens: 200000, wall: 20m}
@@ -58,9 +62,10 @@ fn the_full_example() {
         persona: Some(Persona { name: "coder".to_owned(), version: 3 }),
         capabilities: CapabilitySet::parse(["has:git", "os:linux"]).unwrap(),
         priority: Priority::High,
-        kind: JobKind::Composite,
+        kind: JobKind::Agent,
         deps: vec![Dep::Id(id), Dep::Name("other-job".to_owned())],
         deps_mode: DepsMode::Any,
+        on_failure: FailurePolicy::FailFast,
         budget: BudgetCaps { usd_micros: Some(2_500_000), tokens: Some(200_000), wall_ms: Some(1_200_000) },
         retry: RetryPolicy { max: 5, backoff_ms: 45_000 },
         verify: vec!["cargo test".to_owned()],
@@ -69,6 +74,7 @@ fn the_full_example() {
         concurrency: Some(Concurrency { key: "repo:hello".to_owned(), limit: 2 }),
         idempotency_key: Some("ticket-812".to_owned()),
         run_at: Some("2026-12-01T09:00:00Z".parse().unwrap()),
+        written: None,
     };
     assert_eq!(manifest, expected);
     insta::assert_json_snapshot!(manifest);
@@ -89,6 +95,7 @@ fn everything_but_the_name_has_a_default() {
         kind: JobKind::Agent,
         deps: Vec::new(),
         deps_mode: DepsMode::All,
+        on_failure: FailurePolicy::FailFast,
         budget: BudgetCaps::default(),
         retry: RetryPolicy { max: 3, backoff_ms: 30_000 },
         verify: Vec::new(),
@@ -97,6 +104,7 @@ fn everything_but_the_name_has_a_default() {
         concurrency: None,
         idempotency_key: None,
         run_at: None,
+        written: None,
     };
     assert_eq!(manifest, expected);
     insta::assert_json_snapshot!(manifest);
@@ -222,6 +230,32 @@ fn bombs_stay_small() {
     assert!(from_json(&json!({"name": "x", "verify": long})).unwrap_err().to_string().contains("1 MiB"));
 }
 
+/// The coordinator gives such a key to what it makes from an item, and has to read its own snapshot again.
+#[test]
+fn the_key_of_a_tracker_is_read_back_and_taken_from_nobody() {
+    let mut made = accepted("name: x");
+    made.idempotency_key = Some("tracker:github:acme/app#12".to_owned());
+    let snapshot = serde_json::to_value(&made).unwrap();
+    assert_eq!(from_json(&snapshot).unwrap(), made);
+    let sent = Draft::from_json(&snapshot, String::new()).unwrap().finish(None).unwrap_err();
+    let [problem] = &sent.problems[..] else { panic!("{sent}") };
+    assert_eq!(problem.field, "idempotencyKey");
+    let sent = refused("name: x\nidempotencyKey: tracker:github:acme/app#12\npriority: urgent");
+    assert_eq!(sent.problems.len(), 2, "with whatever else is wrong: {sent}");
+    assert_eq!(sent.problems[0].line, Some(3));
+    assert!(sent.to_string().contains("line 3: idempotencyKey may not begin with `tracker:`"), "{sent}");
+}
+
+/// As large as a document that holds both, and no larger.
+#[test]
+fn a_body_beside_a_manifest_has_its_bounds() {
+    let manifest = json!({"name": "x"});
+    let room = limits::MANIFEST_BYTES - manifest.to_string().len();
+    Draft::from_json(&manifest, "x".repeat(room)).unwrap();
+    let error = Draft::from_json(&manifest, "x".repeat(room + 1)).unwrap_err();
+    assert_eq!(error.problems[0].field, "bodyMd", "{error}");
+}
+
 #[test]
 fn an_error_is_one_printable_line_per_problem() {
     let error =
@@ -281,4 +315,18 @@ fn suggestions_are_near_or_absent() {
         assert_eq!(suggest(given, known), near, "{given}");
     }
     assert_eq!(suggest(&"priority".repeat(10_000), known), None);
+}
+
+#[test]
+fn a_composite_says_how_its_children_are_taken() {
+    let plain = accepted("name: x\nkind: composite");
+    assert_eq!((plain.on_failure, plain.ship), (FailurePolicy::FailFast, ShipMode::Auto));
+    let patient = accepted(
+        "name: x\nkind: composite\nonFailure: continue\ndeps: [a]\nreview: {quorum: 1}\nship: manual",
+    );
+    assert_eq!((patient.on_failure, patient.ship), (FailurePolicy::Continue, ShipMode::Manual));
+    assert_eq!(patient.deps, [Dep::Name("a".to_owned())]);
+    // What is done anyway may be said.
+    let defaults = "name: x\nkind: composite\nengine: any\npriority: normal\ndepsMode: all\nretry: {max: 3}";
+    assert_eq!(accepted(defaults), plain);
 }

@@ -1,6 +1,8 @@
 //! Whatever a manifest says, its snapshot says the same; and no input makes the parser panic.
 
-use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, JobKind, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::job::{
+    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
+};
 use giga_domain::manifest::{Dep, Manifest, Persona, from_json, parse_markdown};
 use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, limits};
 use proptest::prelude::*;
@@ -97,6 +99,9 @@ prop_compose! {
         concurrency in option::of((printable(), 1..=10_000u32)),
         run_at in option::of(-1_000_000_000_000..253_402_207_200_000i64),
     ) -> Manifest {
+        if kind == JobKind::Composite {
+            return composite(&identity, deps, review, ship, key);
+        }
         Manifest {
             priority,
             kind,
@@ -112,6 +117,27 @@ prop_compose! {
             run_at: run_at.map(Timestamp::from_millis),
             ..identity
         }
+    }
+}
+
+/// What runs is said by its children.
+fn composite(
+    identity: &Manifest,
+    deps: Vec<Dep>,
+    review: ReviewGate,
+    ship: ShipMode,
+    key: Option<String>,
+) -> Manifest {
+    let (defaults, _) = parse_markdown(b"---\nname: x\nkind: composite\n---\n").expect("a plain composite");
+    Manifest {
+        name: identity.name.clone(),
+        product: identity.product.clone(),
+        deps,
+        on_failure: if key.is_some() { FailurePolicy::Continue } else { FailurePolicy::FailFast },
+        review,
+        ship,
+        idempotency_key: key,
+        ..defaults
     }
 }
 

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 const PURE_CRATES: [&str; 2] = ["domain", "scheduler"];
 
-const PURE_DEPENDENCIES: [&str; 10] = [
+const PURE_DEPENDENCIES: [&str; 11] = [
     "giga-domain",
+    "hmac",
     "jiff",
     "serde",
     "serde-saphyr",

@@ -9,9 +9,12 @@ mod agent {
     mod crash;
     mod delivery;
     mod endings;
+    mod handoff;
     mod hostile;
     mod life;
     mod many;
     mod requests;
+    mod spend;
     mod streams;
+    mod unsaid;
 }

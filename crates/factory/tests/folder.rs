@@ -14,6 +14,7 @@ use giga_domain::{Actor, FactoryId, Holder, HolderAction, Job, JobId, OperatorAc
 use giga_factory::folder::{self, FolderConfig, FolderEvent, Place};
 use giga_server::ServerOptions;
 use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
+use giga_testkit::effects::Recorded;
 use giga_testkit::{ManualClock, SeededRandomness};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -44,6 +45,7 @@ impl World {
             random: Arc::new(SeededRandomness::new(5)),
             logs: Arc::new(FolderLogs::new(temp.path().join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(&temp.path().join("artifacts")).unwrap()),
+            effects: Arc::new(Recorded::default()),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();

@@ -28,6 +28,9 @@ pub(crate) enum CliError {
     /// The coordinator said why not; `file` is what was handed in.
     #[error("{file} was refused")]
     Manifest { file: String, problem: Box<Problem> },
+    /// The same for a profile.
+    #[error("{file} was refused")]
+    Profile { file: String, problem: Box<Problem> },
     /// The coordinator wants to know who asks, and there is no token.
     #[error("no token: looked for it in {places}")]
     NoToken { places: String },
@@ -78,7 +81,11 @@ impl CliError {
             Self::NoSuchJob(_) | Self::NoSuchTopic(_) => NOT_FOUND,
             // Whoever read our output has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
-            Self::Client(_) | Self::Manifest { .. } | Self::Failed { .. } | Self::Output(_) => FAILED,
+            Self::Client(_)
+            | Self::Manifest { .. }
+            | Self::Profile { .. }
+            | Self::Failed { .. }
+            | Self::Output(_) => FAILED,
             Self::Ended(code) => *code,
             Self::Interrupted => INTERRUPTED,
         }
@@ -89,7 +96,13 @@ impl CliError {
         match self {
             Self::Ended(_) | Self::Interrupted => Vec::new(),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Vec::new(),
-            Self::Manifest { file, problem } => manifest_lines(file, problem),
+            Self::Manifest { file, problem } => {
+                let hint = "nothing was submitted; `giga job init -` shows every key with its meaning";
+                file_lines(file, problem, hint)
+            }
+            Self::Profile { file, problem } => {
+                file_lines(file, problem, "nothing was kept; `giga profile add --help` shows a profile")
+            }
             Self::Client(ClientError::Problem(problem)) if problem.errors.len() > 1 => {
                 let fields = problem.errors.iter().map(|error| Line::Detail(error.message.clone()));
                 std::iter::once(Line::Error(problem.detail.clone())).chain(fields).collect()
@@ -140,7 +153,7 @@ fn problem_hint(problem: &Problem) -> Option<String> {
 }
 
 /// `FILE:LINE: field: message` for each problem, the form that editors understand.
-fn manifest_lines(file: &str, problem: &Problem) -> Vec<Line> {
+fn file_lines(file: &str, problem: &Problem, hint: &str) -> Vec<Line> {
     if problem.errors.is_empty() {
         return vec![Line::Error(format!("{file}: {}", problem.detail))];
     }
@@ -154,9 +167,7 @@ fn manifest_lines(file: &str, problem: &Problem) -> Vec<Line> {
         }
     });
     let mut lines: Vec<Line> = each.collect();
-    lines.push(Line::Hint(
-        "nothing was submitted; `giga job init -` shows every key with its meaning".to_owned(),
-    ));
+    lines.push(Line::Hint(hint.to_owned()));
     lines
 }
 

@@ -3,7 +3,13 @@
 //! Neither knows about leases. Whoever writes has been fenced before, and a log belongs to one epoch, so that a zombie
 //! could at worst write to its own old log.
 
+use std::ops::Range;
+use std::time::Duration;
+
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use giga_domain::{Epoch, JobId};
 use thiserror::Error;
 
@@ -15,6 +21,9 @@ pub enum BlobError {
     TooLarge { what: &'static str, limit: u64 },
     #[error("there is nothing under `{0}`")]
     NotFound(String),
+    /// Whoever sent the bytes stopped before their end.
+    #[error("the bytes broke off: {0}")]
+    BrokeOff(String),
     #[error("the blob store cannot be used: {reason}")]
     Unavailable {
         reason: String,
@@ -52,13 +61,40 @@ pub trait Logs: Send + Sync {
     async fn remove(&self, job: JobId) -> Result<(), BlobError>;
 }
 
+/// Bytes on their way, piece by piece: a file never has to stand in memory whole.
+pub type ByteStream = BoxStream<'static, Result<Bytes, BlobError>>;
+
+/// What is in memory anyway, in one piece.
+pub fn in_one_piece(bytes: impl Into<Bytes>) -> ByteStream {
+    let bytes = bytes.into();
+    futures::stream::once(async move { Ok(bytes) }).boxed()
+}
+
+/// What an object store tells whoever follows a link to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileLabels {
+    pub content_type: String,
+    pub content_disposition: String,
+}
+
 /// Files that a run leaves behind, by key.
 #[async_trait]
 pub trait Artifacts: Send + Sync {
-    async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError>;
-    async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError>;
+    /// All of the bytes or nothing: an error in the stream leaves nothing under the key. Returns how many there were.
+    async fn put(&self, key: &str, labels: &FileLabels, bytes: ByteStream) -> Result<u64, BlobError>;
+
+    /// These bytes of the file. That it is not there is said before the first one.
+    async fn get(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError>;
+
     /// Deleting what is not there is fine.
     async fn delete(&self, key: &str) -> Result<(), BlobError>;
+
     /// Deletes whatever stands below `folder/`.
     async fn delete_all(&self, folder: &str) -> Result<(), BlobError>;
+
+    /// A link to the file that needs no other permission, for that long; `None` where the place cannot make one.
+    async fn signed_url(&self, key: &str, ttl: Duration) -> Result<Option<String>, BlobError>;
+
+    /// Writes something small and deletes it again.
+    async fn check(&self) -> Result<(), BlobError>;
 }

@@ -102,6 +102,8 @@ pub enum Hint {
     Gates,
     /// The leader stepped down.
     Leaderless,
+    /// Somebody put something into the outbox of effects, apart from the feed.
+    Effects,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,13 @@
 pub mod blobs;
 pub mod broker;
 pub mod clock;
+pub mod effects;
 pub mod store;
 pub mod topics;
 
 pub use blobs::{Artifacts, BlobError, Logs};
 pub use broker::{Broker, BrokerError};
 pub use clock::{Clock, Randomness};
-pub use store::{Store, StoreError, StoreReads};
+pub use effects::{Effects, EffectsError};
+pub use store::{Governance, GovernanceReads, Store, StoreError, StoreReads};
 pub use topics::TopicStore;

@@ -122,7 +122,7 @@ pub(crate) fn job_failures(
         if product.paused {
             failures.push(Filter::Paused);
         }
-        if !affordable(job, product.budget_left_usd_micros) {
+        if !product.affords(job, product.budget_left_usd_micros) {
             failures.push(Filter::Budget);
         }
     }
@@ -157,11 +157,6 @@ pub(crate) fn is_excluded(job: &JobView, factory: &FactoryView, now: Timestamp) 
         return false;
     }
     job.excluded.iter().any(|(id, until)| *id == factory.id && *until > now)
-}
-
-/// An open budget covers the job's cap; a job without a cap needs only that something is left.
-pub(crate) fn affordable(job: &JobView, budget_left: Option<u64>) -> bool {
-    budget_left.is_none_or(|left| left > 0 && job.cost_cap_usd_micros.is_none_or(|cap| cap <= left))
 }
 
 pub(crate) fn running_with_key(job: &JobView, snapshot: &Snapshot) -> u32 {

@@ -166,19 +166,29 @@ impl ReadyQueue {
     /// Ready jobs by priority and age, of those shapes that `suits` says yes to. It is asked once per shape, so it may
     /// look at what a shape has in common: product, priority, capabilities, repo, concurrency key and cost cap.
     pub fn ready_in_order(&self, suits: impl Fn(&JobView) -> bool) -> impl Iterator<Item = &JobView> {
+        self.ready_heads(suits, usize::MAX).map(|(_, job)| job)
+    }
+
+    /// The same, at most so many of each shape, with the fit of each.
+    pub(crate) fn ready_heads(
+        &self,
+        suits: impl Fn(&JobView) -> bool,
+        of_each: usize,
+    ) -> impl Iterator<Item = (FitId, &JobView)> {
         let shapes = self.shapes.values().filter(|shape| !shape.ready.is_empty() && suits(&shape.like));
-        let mut rows: Vec<_> = shapes.map(|shape| shape.ready.iter()).collect();
+        let mut rows: Vec<_> = shapes.map(|shape| (shape.lane.0, shape.ready.iter().take(of_each))).collect();
         let key = |(age, job): (&AgeKey, &Arc<JobView>)| (job.priority.rank(), *age);
         let mut next: BinaryHeap<_> = rows
             .iter()
             .enumerate()
-            .filter_map(|(row, jobs)| Some(Reverse((key(jobs.clone().next()?), row))))
+            .filter_map(|(row, (_, jobs))| Some(Reverse((key(jobs.clone().next()?), row))))
             .collect();
         std::iter::from_fn(move || {
             let Reverse((_, row)) = next.pop()?;
-            let (_, job) = rows[row].next()?;
-            next.extend(rows[row].clone().next().map(|first| Reverse((key(first), row))));
-            Some(&**job)
+            let (fit, jobs) = &mut rows[row];
+            let (_, job) = jobs.next()?;
+            next.extend(jobs.clone().next().map(|first| Reverse((key(first), row))));
+            Some((*fit, &**job))
         })
     }
 

@@ -27,8 +27,8 @@ pub(crate) struct Planner<'a> {
     snapshot: &'a Snapshot,
     policy: &'a Policy,
     now: Timestamp,
-    /// Left out, because the caller asks about it.
-    skip: Option<JobId>,
+    /// Left out, because the caller asks about them or they had their turn before everybody.
+    skip: Vec<JobId>,
     contenders: Vec<Contender<'a>>,
     contender_of: HashMap<&'a ProductId, usize>,
     turns: BinaryHeap<Reverse<(Turn, usize)>>,
@@ -127,7 +127,7 @@ impl<'a> Planner<'a> {
             snapshot,
             policy,
             now,
-            skip,
+            skip: skip.into_iter().collect(),
             contenders: Vec::new(),
             contender_of: HashMap::new(),
             turns: BinaryHeap::new(),
@@ -149,6 +149,7 @@ impl<'a> Planner<'a> {
             let source = Source::Single(queue.shape(shape).lane, job);
             planner.expect(at, (job.enqueued_at, job.id), job.priority, source);
         }
+        planner.keep_promises();
         for at in 0..planner.contenders.len() {
             planner.line_up(at);
         }
@@ -219,12 +220,30 @@ impl<'a> Planner<'a> {
         Turn { class, share_held: share_held(contender.held, contender.policy.share), enqueued_at, job }
     }
 
+    /// Those that a seat was given up for have their turn before everybody; one that finds none waits for its own.
+    fn keep_promises(&mut self) {
+        let (queue, snapshot) = (self.queue, self.snapshot);
+        for job in snapshot.promised.iter().filter_map(|id| queue.get(*id)) {
+            let is_on_offer = feasible::live_offer(job, self.now).is_some();
+            if is_on_offer || self.skip.contains(&job.id) {
+                continue;
+            }
+            let (contender, fit) = (self.contender(&job.product), self.fits.add());
+            if let Outcome::Place(factory, terms) = self.judge(contender, fit, job) {
+                self.place(contender, job, factory, terms);
+                self.skip.push(job.id);
+            }
+        }
+    }
+
     /// Places what comes before `job`, up to `limit` placements, and then judges `job` by what is left for it.
     /// `None`: the limit was reached before its turn.
     pub(crate) fn judge_in_turn(&mut self, job: &'a JobView, limit: usize) -> Option<Outcome> {
         let contender = self.contender(&job.product);
         let class = class(job.priority, job.enqueued_at, self.now, self.policy.starvation_after);
+        let goes_first = self.snapshot.promised.contains(&job.id);
         while let Some(Reverse((next, _))) = self.turns.peek()
+            && !goes_first
             && *next < self.turn(contender, class, (job.enqueued_at, job.id))
         {
             if self.plan.placements.len() >= limit {
@@ -312,7 +331,7 @@ impl<'a> Planner<'a> {
     }
 
     fn judge_and_place(&mut self, contender: usize, fit: usize, job: &'a JobView) -> Option<Outcome> {
-        if self.skip == Some(job.id) {
+        if self.skip.contains(&job.id) {
             return None;
         }
         let outcome = self.judge(contender, fit, job);
@@ -330,7 +349,7 @@ impl<'a> Planner<'a> {
         if product.policy.paused {
             return Outcome::Not(Reach::Lane, Filter::Paused);
         }
-        if !feasible::affordable(job, product.budget_left) {
+        if !product.policy.affords(job, product.budget_left) {
             // With nothing left no cap is low enough; with a little left another shape's may be.
             let reach = if product.budget_left == Some(0) { Reach::Lane } else { Reach::Shape };
             return Outcome::Not(reach, Filter::Budget);
@@ -379,8 +398,8 @@ impl<'a> Planner<'a> {
     fn place(&mut self, contender: usize, job: &'a JobView, factory: usize, terms: Terms) {
         let product = &mut self.contenders[contender];
         product.held = product.held.saturating_add(1);
-        if let (Some(left), Some(cap)) = (&mut product.budget_left, job.cost_cap_usd_micros) {
-            *left = left.saturating_sub(cap);
+        if let Some(left) = &mut product.budget_left {
+            *left = left.saturating_sub(product.policy.set_aside_for(job));
         }
         let weights = product.policy.weights;
         let score = aged(terms, job, weights, self.now, self.policy);

@@ -8,8 +8,11 @@ use std::time::Duration;
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
-    CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp,
+    CapabilitySet, Evict, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp,
 };
+
+pub use crate::policy::ProductPolicy;
+pub use giga_domain::Weights;
 
 /// A queued job, as far as placing it goes.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,39 +66,6 @@ impl FactoryView {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weights {
-    pub capability_fit: f64,
-    pub affinity: f64,
-    pub load: f64,
-    pub cost_fit: f64,
-    pub health: f64,
-    pub starvation: f64,
-}
-
-impl Default for Weights {
-    fn default() -> Self {
-        Self { capability_fit: 1.0, affinity: 0.5, load: 1.0, cost_fit: 0.75, health: 1.0, starvation: 1.5 }
-    }
-}
-
-/// What a product may do and how much it counts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProductPolicy {
-    /// Its share against the other products'.
-    pub share: f64,
-    pub weights: Weights,
-    /// A paused or exhausted budget closes it. `None`: there is no ceiling.
-    pub budget_left_usd_micros: Option<u64>,
-    pub paused: bool,
-}
-
-impl Default for ProductPolicy {
-    fn default() -> Self {
-        Self { share: 1.0, weights: Weights::default(), budget_left_usd_micros: None, paused: false }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     pub products: BTreeMap<ProductId, ProductPolicy>,
@@ -121,6 +91,8 @@ pub struct RunningJob {
     pub started_at: Timestamp,
     /// How often it was preempted before.
     pub evictions: u32,
+    /// Its holder is asked to let go already.
+    pub evict: Option<Evict>,
 }
 
 /// Everything but the queue: the fleet, and what it is doing.
@@ -131,4 +103,6 @@ pub struct Snapshot {
     pub running_by_product: HashMap<ProductId, u32>,
     /// Held jobs per product and concurrency key.
     pub running_by_key: HashMap<(ProductId, String), u32>,
+    /// Queued jobs that somebody else gave a seat up for. They go before everybody.
+    pub promised: Vec<JobId>,
 }

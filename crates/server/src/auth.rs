@@ -9,8 +9,8 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
-use giga_domain::ProductId;
 use giga_domain::token::{Role, Secret};
+use giga_domain::{JobToken, ProductId};
 
 use crate::app::App;
 use crate::caller::{Caller, Products, Who};
@@ -32,7 +32,9 @@ pub(crate) async fn guard(
     let route = gate.route;
     if route.access != Access::Public {
         let caller = authenticate(&gate.app, request.headers()).await?;
-        admit(route.access, &caller)?;
+        if !(route.from_inside && matches!(caller.who, Who::Job(_))) {
+            admit(route.access, &caller)?;
+        }
         let caller = narrow(route.scope, caller, request.headers())?;
         request.extensions_mut().insert(caller);
     }
@@ -56,10 +58,24 @@ pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Calle
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(malformed());
     }
+    if JobToken::looks_like(text.trim()) {
+        return inside_a_job(app, text.trim()).await;
+    }
     let secret = Secret::parse(text.trim()).map_err(|error| Problem::unauthenticated(error.to_string()))?;
     match app.coordinator.authenticate(&secret).await? {
         Some(token) => Ok(Caller::new(token, secret)),
         None => Err(Problem::unauthenticated("the token is unknown, revoked or expired")),
+    }
+}
+
+/// Asked of the store each time: the token ends with the lease, and nobody says when that is.
+async fn inside_a_job(app: &App, text: &str) -> Result<Caller, Problem> {
+    let token = JobToken::parse(text).map_err(|error| Problem::unauthenticated(error.to_string()))?;
+    match app.coordinator.authenticate_job(&token).await? {
+        Some((job, holder)) => Caller::inside(&job, holder, token.secret()),
+        None => Err(Problem::unauthenticated(
+            "the job token is unknown, or the epoch that it is for no longer holds the job",
+        )),
     }
 }
 
@@ -70,7 +86,7 @@ pub(crate) fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
             return Ok(());
         }
         (Access::Role(least) | Access::RoleOrFactory(least), _) => at_least(least),
-        (Access::Factory, Who::User(_)) => "the token of the factory itself".to_owned(),
+        (Access::Factory, _) => "the token of the factory itself".to_owned(),
     };
     Err(refused(&needed, caller))
 }
@@ -80,6 +96,9 @@ pub(crate) fn refused(needed: &str, caller: &Caller) -> Problem {
     let has = match &caller.who {
         Who::User(role) => format!("this token has the role {}", role.as_str()),
         Who::Factory(factory) => format!("this is the token of factory {factory}"),
+        Who::Job(inside) => {
+            format!("this is the token of job {}, for a few calls about that job", inside.job)
+        }
     };
     Problem::forbidden(format!("this call needs {needed}; {has}"))
 }

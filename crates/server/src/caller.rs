@@ -6,7 +6,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use giga_domain::token::{Grant, Role, Secret, TokenRecord};
-use giga_domain::{Actor, FactoryId, Job, JobId, ProductId, TokenId};
+use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, TokenId};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -66,6 +66,14 @@ impl Products {
 pub(crate) enum Who {
     User(Role),
     Factory(FactoryId),
+    /// What runs inside a job, under the lease that holds it.
+    Job(Inside),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inside {
+    pub(crate) job: JobId,
+    pub(crate) holder: Holder,
 }
 
 #[derive(Debug, Clone)]
@@ -90,11 +98,25 @@ impl Caller {
         Self { token: token.id, label: token.label, who, scope: products.clone(), products, secret }
     }
 
+    /// From a job token whose epoch holds the job right now.
+    pub(crate) fn inside(job: &Job, holder: Holder, secret: Secret) -> Result<Self, Problem> {
+        let name = format!("job-{}-{}", job.id, holder.epoch);
+        let token = name.parse().map_err(|_| Problem::internal("a job token cannot be named"))?;
+        let products = Products::Only(vec![job.product.clone()]);
+        let who = Who::Job(Inside { job: job.id, holder });
+        Ok(Self { token, label: name, who, scope: products.clone(), products, secret })
+    }
+
     pub(crate) fn actor(&self) -> Actor {
         match &self.who {
-            Who::User(_) => Actor::Token(self.token.clone()),
+            Who::User(_) | Who::Job(_) => Actor::Token(self.token.clone()),
             Who::Factory(factory) => Actor::Factory(factory.clone()),
         }
+    }
+
+    /// A job token is for its own job and no other, whoever holds that.
+    pub(crate) fn is_kept_from(&self, job: JobId) -> bool {
+        matches!(&self.who, Who::Job(inside) if inside.job != job)
     }
 
     /// The one product that the call is about: the header names it, or the token leaves no choice.
@@ -121,6 +143,12 @@ impl Caller {
                     "only a factory may do this, with its own token; this token has the role {role}"
                 )))
             }
+            Who::Job(inside) => {
+                let job = inside.job;
+                Err(Problem::forbidden(format!(
+                    "only a factory may do this, with its own token; this is the token of job {job}"
+                )))
+            }
         }
     }
 
@@ -141,6 +169,7 @@ impl Caller {
             Who::User(_) => true,
             // What it holds, or held last: after a restart it asks what became of its work.
             Who::Factory(factory) => job.last_factory.as_ref() == Some(factory),
+            Who::Job(inside) => inside.job == job.id,
         };
         its_own && self.products.allows(&job.product)
     }

@@ -134,6 +134,11 @@ fn who(route: &Route) -> String {
             format!("Needs the role {} or higher, or the token of a factory.", role.as_str())
         }
     };
+    let who = if route.from_inside {
+        format!("{who} What runs inside a job may call it about that job, with its job token.")
+    } else {
+        who
+    };
     match route.scope {
         Scope::Fleet => format!("{who} The token must be for every product."),
         Scope::Job => format!("{who} A job of another product is answered like one that does not exist."),
@@ -148,6 +153,7 @@ fn tag(path: &str) -> &'static str {
         Some("factories") => "factories",
         Some("events") => "events",
         Some("topics" | "topic-gate") => "topics",
+        Some("budgets" | "products" | "profiles") => "products",
         Some("tokens" | "flags") => "administration",
         _ => "state",
     }
@@ -164,6 +170,13 @@ fn request_body(body: Body, schemas: &mut Schemas) -> Option<utoipa::openapi::re
             builder.content("application/json", json(schema, schemas)).required(Some(Required::False))
         }
         Body::Bytes => builder.content("application/octet-stream", plain()).required(Some(Required::True)),
+        Body::Profile => builder
+            .description(Some(
+                "Markdown: the front matter has the defaults, the body is the persona; or the same as JSON",
+            ))
+            .content("text/markdown", plain())
+            .content("application/json", json(schema_of::<giga_api::wire::AddProfileRequest>(), schemas))
+            .required(Some(Required::True)),
         Body::Manifest => builder
             .description(Some("Markdown with YAML front matter, or the same as JSON; at most 1 MiB"))
             .content("text/markdown", plain())

@@ -11,7 +11,7 @@ use giga_coordinator::Error;
 use giga_domain::flag::FlagError;
 use giga_domain::manifest::ManifestError;
 use giga_domain::{JobId, Refusal};
-use giga_ports::{BlobError, StoreError};
+use giga_ports::{BlobError, EffectsError, StoreError};
 
 /// Clients decide by these; each has one status and one title for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +25,16 @@ pub enum Code {
     RequestTimeout,
     Fenced,
     IllegalTransition,
+    ResultMismatch,
     NotYours,
     LogGap,
     IdempotencyConflict,
     FactoryExists,
     NoHeartbeat,
+    RepoOwned,
     RevMismatch,
     PayloadTooLarge,
+    RangeNotSatisfiable,
     UnsupportedMediaType,
     Unroutable,
     Internal,
@@ -52,6 +55,9 @@ impl Code {
             Self::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout", "Request too slow"),
             Self::Fenced => (StatusCode::CONFLICT, "fenced", "The lease is not held any more"),
             Self::IllegalTransition => (StatusCode::CONFLICT, "illegal_transition", "Not from this stage"),
+            Self::ResultMismatch => {
+                (StatusCode::CONFLICT, "result_mismatch", "Another result than was looked at")
+            }
             Self::NotYours => (StatusCode::CONFLICT, "not_yours", "Not yours to take"),
             Self::LogGap => (StatusCode::CONFLICT, "log_gap", "The log does not stand there"),
             Self::IdempotencyConflict => {
@@ -59,8 +65,12 @@ impl Code {
             }
             Self::FactoryExists => (StatusCode::CONFLICT, "factory_exists", "Factory already enrolled"),
             Self::NoHeartbeat => (StatusCode::CONFLICT, "no_heartbeat", "No heartbeat yet"),
+            Self::RepoOwned => (StatusCode::CONFLICT, "repo_owned", "Another product owns the repository"),
             Self::RevMismatch => (StatusCode::PRECONDITION_FAILED, "rev_mismatch", "Changed in the meantime"),
             Self::PayloadTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "Body too large"),
+            Self::RangeNotSatisfiable => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", "No such bytes")
+            }
             Self::UnsupportedMediaType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type")
             }
@@ -105,6 +115,30 @@ impl Problem {
         let mut problem = Self::new(Code::InvalidRequest, format!("{field}: {message}"));
         problem.body.errors.push(wire::FieldError { field, line: None, message });
         problem
+    }
+
+    /// The same about a part of what was sent: `deps[0]` of `jobs[3]` is `jobs[3].deps[0]`.
+    pub(crate) fn within(mut self, part: &str) -> Self {
+        for error in &mut self.body.errors {
+            let own = std::mem::take(&mut error.field);
+            error.field = if own.is_empty() { part.to_owned() } else { format!("{part}.{own}") };
+        }
+        self.body.detail = match self.body.errors.as_slice() {
+            [only] if self.code == Code::InvalidRequest => format!("{}: {}", only.field, only.message),
+            _ => format!("{part}: {}", self.body.detail),
+        };
+        self
+    }
+
+    /// The same, about one field of what was sent; the code stays.
+    fn at(mut self, field: String) -> Self {
+        let detail = std::mem::take(&mut self.body.detail);
+        // Where it came alone it named the field itself.
+        let own = field.rsplit('.').next().map(|own| format!("{own}: ")).unwrap_or_default();
+        let message = detail.strip_prefix(&own).unwrap_or(&detail).to_owned();
+        self.body.detail = format!("{field}: {message}");
+        self.body.errors.push(wire::FieldError { field, line: None, message });
+        self
     }
 
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
@@ -167,17 +201,33 @@ impl From<Error> for Problem {
                 FlagError::Unknown { .. } => Self::new(Code::NotFound, error.to_string()),
                 FlagError::BadValue { .. } => Self::field("value", error.to_string()),
             },
+            Error::ForeignRepo { .. } => Self::new(Code::RepoOwned, error.to_string()),
             Error::Unroutable(_) => {
                 let detail = format!("{error}; the flag `strict` refuses such jobs");
                 Self::new(Code::Unroutable, detail)
             }
+            Error::At { field, error } => Self::from(*error).at(field),
             Error::NotYours(_) => Self::new(Code::NotYours, error.to_string()),
             Error::Broker(broker) => {
                 tracing::warn!(error = %broker, "the broker could not be reached");
                 Self::new(Code::Unavailable, "the broker cannot be reached just now; try again")
             }
             Error::Blob(blob) => blob.into(),
+            Error::Effects(effects) => effects.into(),
             Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
+        }
+    }
+}
+
+impl From<EffectsError> for Problem {
+    fn from(error: EffectsError) -> Self {
+        let text = error.to_string();
+        match error {
+            EffectsError::NoSuchTracker(..) => Self::field("tracker", text),
+            EffectsError::NoSuchItem { .. } => Self::new(Code::NotFound, text),
+            EffectsError::Malformed(_) => Self::field("item", text),
+            // Its words are for the caller: they hold neither token nor address.
+            EffectsError::Unreachable(_) => Self::new(Code::Unavailable, text),
         }
     }
 }
@@ -187,6 +237,7 @@ impl From<BlobError> for Problem {
         match &error {
             BlobError::Gap { .. } => Self::new(Code::LogGap, error.to_string()),
             BlobError::TooLarge { .. } => Self::new(Code::PayloadTooLarge, error.to_string()),
+            BlobError::BrokeOff(reason) => Self::field("body", reason.clone()),
             BlobError::NotFound(_) => Self::new(Code::NotFound, error.to_string()),
             BlobError::Unavailable { .. } => {
                 tracing::error!(%error, "the blob store failed");
@@ -213,7 +264,8 @@ impl From<StoreError> for Problem {
             StoreError::NoSuchJob(_)
             | StoreError::NoSuchFactory(_)
             | StoreError::NoSuchToken(_)
-            | StoreError::NoSuchArtifact(_) => Self::new(Code::NotFound, text),
+            | StoreError::NoSuchArtifact(_)
+            | StoreError::NoSuchEffect(_) => Self::new(Code::NotFound, text),
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::RevMismatch { .. } => Self::new(Code::RevMismatch, text),
             StoreError::KeyReused { job, .. } => {
@@ -230,6 +282,12 @@ impl From<StoreError> for Problem {
                 });
                 problem
             }
+            StoreError::UnknownParent(_) | StoreError::TooDeep(_) | StoreError::Cycle(_) => {
+                Self::new(Code::InvalidManifest, text)
+            }
+            StoreError::ParentClosed(..) => Self::new(Code::IllegalTransition, text),
+            StoreError::TooManyWebhooks(_) => Self::field("productId", text),
+            StoreError::RepoOwned { .. } => Self::new(Code::RepoOwned, text),
             StoreError::FactoryExists(_) => {
                 let detail = format!("{text}; rotate its token, or deregister it first");
                 Self::new(Code::FactoryExists, detail)
@@ -260,7 +318,12 @@ impl From<Refusal> for Problem {
                 problem
             }
             Refusal::NotClaimable(_) => Self::new(Code::NotYours, text),
-            Refusal::NotAReviewer(..) => Self::new(Code::Forbidden, text),
+            Refusal::NotAReviewer(..) | Refusal::WeakerGate { .. } => Self::new(Code::Forbidden, text),
+            Refusal::OtherResult { current, .. } => {
+                let mut problem = Self::new(Code::ResultMismatch, text);
+                problem.body.lease_epoch = Some(current.0);
+                problem
+            }
         }
     }
 }

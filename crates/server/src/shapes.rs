@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use giga_api::wire;
-use giga_coordinator::{Alert, Diverged, FlagValue};
+use giga_coordinator::{Alert, BudgetView, Burndown, Diverged, FlagValue};
 use giga_domain::factory::FactoryRepo;
 use giga_domain::flag::FlagType;
 use giga_domain::token::{Grant, TokenRecord};
@@ -20,7 +20,12 @@ fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Vec<String> {
 }
 
 pub(crate) fn job_with_text(job: &giga_domain::Job, text: JobText) -> wire::Job {
-    wire::Job { manifest: Some(text.manifest), body_md: Some(text.body), ..job.into() }
+    wire::Job {
+        manifest: Some(text.manifest),
+        body_md: Some(text.body),
+        persona_md: text.persona,
+        ..wire::Job::from(job).with_reviews(job)
+    }
 }
 
 impl App {
@@ -190,5 +195,29 @@ pub(crate) fn token(token: &TokenRecord) -> wire::Token {
         created_at: token.created_at.to_string(),
         expires_at: token.expires_at.map(|at| at.to_string()),
         revoked_at: token.revoked_at.map(|at| at.to_string()),
+    }
+}
+
+pub(crate) fn budget(view: &BudgetView) -> wire::Budget {
+    wire::Budget::of(&view.budget, view.now)
+}
+
+pub(crate) fn burndown(burndown: &Burndown) -> wire::Burndown {
+    let buckets = burndown.buckets.iter().map(|bucket| wire::BurndownBucket {
+        from: bucket.from.to_string(),
+        usd: wire::signed_dollars(bucket.usd_micros),
+        tokens: bucket.tokens,
+        runs: bucket.runs,
+        cumulative_usd: wire::signed_dollars(bucket.cumulative_usd_micros),
+    });
+    wire::Burndown {
+        product_id: burndown.product.to_string(),
+        from: burndown.from.to_string(),
+        to: burndown.to.to_string(),
+        bucket_ms: u64::try_from(burndown.bucket.as_millis()).unwrap_or(u64::MAX),
+        ceiling_usd: burndown.ceiling.map(|(_, ceiling)| wire::dollars(ceiling)),
+        ceiling_of: burndown.ceiling.map(|(period, _)| period.as_str().to_owned()),
+        total_usd: wire::signed_dollars(burndown.total_usd_micros()),
+        buckets: buckets.collect(),
     }
 }

@@ -35,10 +35,22 @@ pub enum Bug {
     GateIgnored,
     /// Factories are taken for larger than they are.
     TooManySeats,
+    /// The caps of jobs are lost on the way to the store, so nothing is set aside for them.
+    ReserveForgotten,
+    /// Now and then what a run cost is charged once more.
+    ChargedTwice,
+    /// A holder that lets go because it was asked to is taken for one that failed.
+    EvictionCostsAttempt,
+    /// Nobody looks again at jobs because of those that they hang on.
+    ReconsiderLost,
+    /// What is sent again to the world outside is sent under another id.
+    EffectRenamed,
+    /// Now and then an event is passed over that somebody wants to be told of.
+    EffectLost,
 }
 
 impl Bug {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 20] = [
         Self::FenceOff,
         Self::AckBeforeDurable,
         Self::KeyForgotten,
@@ -53,6 +65,12 @@ impl Bug {
         Self::TooManyInFlight,
         Self::GateIgnored,
         Self::TooManySeats,
+        Self::ReserveForgotten,
+        Self::ChargedTwice,
+        Self::EvictionCostsAttempt,
+        Self::ReconsiderLost,
+        Self::EffectRenamed,
+        Self::EffectLost,
     ];
 }
 

@@ -8,15 +8,26 @@ use std::sync::{Mutex, PoisonError};
 
 use giga_domain::topic::TopicStage;
 use giga_domain::{
-    DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, RequestId, Term, Timestamp, WorkerId,
+    BudgetSettings, DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, ProductId,
+    RequestId, Term, Timestamp, WebhookId, WorkerId,
 };
 
 #[derive(Debug, Clone)]
 pub(crate) enum Record {
     /// A claim was granted.
     Granted { factory: FactoryId, request: RequestId, job: Seen },
-    /// A holder's write was accepted. `epoch` is the one that it named.
-    Held { factory: FactoryId, epoch: Epoch, word: Word, after: Seen },
+    /// A holder's write was accepted. `epoch` is the one that it named, `told` what it says to have spent so far.
+    Held { factory: FactoryId, epoch: Epoch, word: Word, told: u64, after: Seen },
+    /// A holder is about to tell what it has spent so far; nobody knows yet whether it gets through.
+    Telling { job: JobId, epoch: Epoch, told: u64 },
+    /// The store is asked to keep a job that may spend so much.
+    Asked { job: JobId, cap: Option<u64> },
+    /// After the commit of that time people's settings of a budget are these.
+    BudgetSet { at: Timestamp, product: ProductId, settings: BudgetSettings },
+    /// After the commit of that time a budget said that so much is set aside, and the leases something else.
+    BooksOff { at: Timestamp, product: ProductId, reserved: u64, leases: u64 },
+    /// The world outside was told of the event at that position, under that id; whether it took it.
+    Outside { id: String, webhook: WebhookId, pos: u64, taken: bool },
     /// Offers of a term were accepted.
     Offered { term: Term, offers: Vec<(JobId, DispatchSeq)> },
     /// A submitter was told that its job is kept.
@@ -55,6 +66,7 @@ pub(crate) struct Seen {
     pub seq: EventSeq,
     pub holder: Option<FactoryId>,
     pub expires_at: Option<Timestamp>,
+    pub has_checkpoint: bool,
 }
 
 impl From<&Job> for Seen {
@@ -65,6 +77,7 @@ impl From<&Job> for Seen {
             seq: job.last_event,
             holder: job.lease().map(|lease| lease.factory.clone()),
             expires_at: job.lease().map(|lease| lease.expires_at),
+            has_checkpoint: job.checkpoint.is_some(),
         }
     }
 }

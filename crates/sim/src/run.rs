@@ -5,21 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use giga_coordinator::{AddWebhook, Coordinator, Error};
+use giga_domain::budget::PerPeriod;
 use giga_domain::factory::FactoryScope;
 use giga_domain::topic::TopicStage;
-use giga_domain::{Actor, Event, EventKind, FeedPos, JobId, Stage};
-use giga_ports::store::JobFilter;
-use giga_ports::{Clock, StoreReads, TopicStore};
+use giga_domain::{
+    Actor, BudgetChange, BudgetSettings, EffectTarget, Event, EventKind, FeedPos, JobId, ProductSettings,
+    Stage,
+};
+use giga_ports::store::{EffectFilter, JobFilter};
+use giga_ports::{Clock, GovernanceReads, StoreReads, TopicStore};
 use tokio::time::Instant;
 
 use crate::actors::{Cluster, Host, Operator, Producer, Reader, Submitter, Worker};
 use crate::bug::Bug;
-use crate::check::stranded::is_moving;
-use crate::check::{Evidence, Violation, check};
+use crate::check::{Evidence, Standing, Violation, check, wants};
 use crate::gate::{Released, Verdict};
 use crate::history::Record;
 use crate::prng::Prng;
-use crate::scenario::Scenario;
+use crate::scenario::{Rules, Scenario};
 use crate::world::{Address, World};
 
 /// How long everything may take to come to rest after the last fault.
@@ -50,6 +54,12 @@ pub struct Tally {
     pub fenced: u64,
     /// Leaders that were none any more and tried to offer.
     pub stale_terms: u64,
+    pub charges: u64,
+    pub evictions: u64,
+    /// Jobs that are children of others.
+    pub children: u64,
+    /// What the world outside was told.
+    pub told: u64,
 }
 
 impl Tally {
@@ -66,6 +76,10 @@ impl Tally {
             topic_grants: self.topic_grants + other.topic_grants,
             fenced: self.fenced + other.fenced,
             stale_terms: self.stale_terms + other.stale_terms,
+            charges: self.charges + other.charges,
+            evictions: self.evictions + other.evictions,
+            children: self.children + other.children,
+            told: self.told + other.told,
         }
     }
 }
@@ -141,7 +155,7 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     for plan in world.scenario.factories.clone() {
         tokio::spawn(Host { world: world.clone(), plan, prng: prng.fork() }.run());
     }
-    let submitting = tokio::spawn(Submitter { world: world.clone(), prng: prng.fork() }.run());
+    let submitting = tokio::spawn(Submitter::new(world.clone(), prng.fork()).run());
     let producing = tokio::spawn(Producer { world: world.clone(), prng: prng.fork() }.run());
     for number in 1..=world.scenario.topic_workers {
         tokio::spawn(Worker { world: world.clone(), number, prng: prng.fork() }.run());
@@ -240,6 +254,7 @@ async fn set_up(world: &World) {
         ("topic_lease_ms", scenario.topic_lease),
         ("pickup_ms", scenario.pickup),
         ("heartbeat_interval_ms", scenario.heartbeat),
+        ("eviction_grace_ms", scenario.rules.eviction_grace),
     ];
     let people = Actor::system("people");
     for (name, value) in flags {
@@ -255,20 +270,71 @@ async fn set_up(world: &World) {
         let set = one.set_flag(&flag, plan.delivery.as_str().into(), people.clone()).await;
         set.expect("the factory is known and nothing fails yet");
     }
+    set_rules(&one, &scenario.rules, &people).await.expect("all of this is allowed and nothing fails yet");
+}
+
+async fn set_rules(one: &Coordinator, rules: &Rules, people: &Actor) -> Result<(), Error> {
+    one.set_flag("preemption", rules.preemption.into(), people.clone()).await?;
+    one.set_flag("max_evictions", rules.max_evictions.into(), people.clone()).await?;
+    for (product, share) in rules.products.iter().zip([1.0, 3.0]) {
+        if rules.products.len() > 1 {
+            let settings = ProductSettings { share, ..ProductSettings::default() };
+            one.set_product(product.clone(), settings, None, people.clone()).await?;
+        }
+        if let Some(money) = rules.money {
+            let ceilings = PerPeriod { day: money.day, total: money.total, ..PerPeriod::default() };
+            let settings = BudgetSettings { ceilings, job_usd_micros: money.job };
+            one.change_budget(product.clone(), BudgetChange::Set(settings), None, people.clone()).await?;
+        }
+    }
+    for number in 0..rules.webhooks {
+        // The first wants everything of everybody, the second what becomes of one product's jobs.
+        let kinds = match number {
+            0 => Vec::new(),
+            _ => vec![EventKind::Submitted, EventKind::Shipped, EventKind::Failed, EventKind::Cancelled],
+        };
+        let add = AddWebhook {
+            product: (number > 0).then(|| rules.products[0].clone()),
+            url: format!("https://example.org/{number}"),
+            kinds,
+            actor: people.clone(),
+        };
+        one.add_webhook(add).await?;
+    }
+    Ok(())
 }
 
 async fn is_at_rest(world: &World) -> bool {
     let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
-    let stages: BTreeMap<JobId, Stage> = jobs.iter().map(|job| (job.id, job.stage())).collect();
-    let moving = jobs.iter().any(|job| {
-        matches!(job.stage(), Stage::Testing | Stage::Review)
-            || is_moving(job, &world.scenario, |dep| stages.get(&dep).copied())
-    });
+    let budgets = world.database.budgets().await.unwrap_or_default();
+    let standing = Standing::of(&jobs, &budgets, &world.scenario, world.clock.now());
+    let moving = jobs
+        .iter()
+        .any(|job| matches!(job.stage(), Stage::Testing | Stage::Review) || standing.is_moving(job));
     let head = world.database.feed_head().await.unwrap_or_default();
     let topics = world.topics.topics().await.unwrap_or_default();
     let open = |stage: TopicStage| topics.iter().any(|topic| topic.count(stage) > 0);
     let topics_move = open(TopicStage::Scheduled) || open(TopicStage::Ready) || open(TopicStage::Running);
-    !moving && !topics_move && world.history.read_until() == head
+    !moving && !topics_move && world.history.read_until() == head && is_all_told(world).await
+}
+
+/// Everything that somebody wants to be told is in the outbox, and nothing is left to be sent.
+async fn is_all_told(world: &World) -> bool {
+    if world.scenario.rules.webhooks == 0 {
+        return true;
+    }
+    let counts = world.database.effect_counts().await.unwrap_or_default();
+    if counts.pending > 0 {
+        return false;
+    }
+    let events = world.database.feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
+    let webhooks = world.database.webhooks().await.unwrap_or_default();
+    let outbox = world.database.effects(&EffectFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    webhooks.iter().all(|webhook| {
+        let target = EffectTarget::Webhook(webhook.id);
+        let told = outbox.iter().filter(|effect| effect.target == target).count();
+        events.iter().filter(|event| wants(webhook, event)).count() <= told
+    })
 }
 
 async fn explain_all(world: &World) -> BTreeMap<JobId, String> {
@@ -302,10 +368,12 @@ async fn gather(
     }
     let events: Vec<Event> = world.database.feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
     let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
-    let mut runs = Vec::new();
+    let (mut runs, mut charges) = (Vec::new(), Vec::new());
     for job in &jobs {
         runs.extend(world.database.runs(job.id).await.unwrap_or_default());
+        charges.extend(world.database.charges(job.id).await.unwrap_or_default());
     }
+    let effects = world.database.effects(&EffectFilter::default(), None, usize::MAX).await;
     Evidence {
         scenario: world.scenario.clone(),
         records,
@@ -317,7 +385,12 @@ async fn gather(
         runs,
         queues: world.database.queue_states().await.unwrap_or_default(),
         topic_counts,
+        budgets: world.database.budgets().await.unwrap_or_default(),
+        charges,
+        webhooks: world.database.webhooks().await.unwrap_or_default(),
+        effects: effects.unwrap_or_default(),
         calm_since,
+        ended_at: world.clock.now(),
     }
 }
 
@@ -335,5 +408,9 @@ fn tally(evidence: &Evidence, steps: &Steps, (fenced, stale_terms): (u64, u64)) 
         topic_grants: topic_grants as u64,
         fenced,
         stale_terms,
+        charges: evidence.charges.len() as u64,
+        evictions: kinds(EventKind::Preempted),
+        children: evidence.jobs.iter().filter(|job| job.spec.parent.is_some()).count() as u64,
+        told: evidence.effects.len() as u64,
     }
 }

@@ -1,5 +1,9 @@
 //! What a seed decides before anything happens: who takes part, how large, and how bad the weather gets.
 
+mod rules;
+
+pub(crate) use rules::{Rules, USD};
+
 use std::time::Duration;
 
 use giga_domain::{Delivery, FactoryId};
@@ -36,6 +40,7 @@ pub(crate) struct Scenario {
     pub sweep: Duration,
     pub storm: Duration,
     pub rates: Rates,
+    pub rules: Rules,
 }
 
 #[derive(Debug, Clone)]
@@ -70,6 +75,9 @@ pub(crate) struct Rates {
     pub switched: u64,
     /// A holder that sleeps past its lease and then goes on as if nothing had happened.
     pub zombie: u64,
+    /// The world outside does not take what it is told, or takes it and does not say so.
+    pub outside_fails: u64,
+    pub outside_hangs: u64,
 }
 
 impl Rates {
@@ -117,6 +125,8 @@ impl Rates {
             stream_cut: rate(200),
             switched: rate(150),
             zombie: rate(150),
+            outside_fails: rate(200),
+            outside_hangs: rate(60),
         }
     }
 }
@@ -125,7 +135,7 @@ impl Scenario {
     pub(crate) fn of(prng: &mut Prng) -> Self {
         let coordinators = prng.between(1, 3) as usize;
         let one_mode = prng.chance(500).then(|| *prng.pick(&Delivery::ALL));
-        let factories = (1..=prng.between(2, 5))
+        let mut factories: Vec<FactoryPlan> = (1..=prng.between(2, 5))
             .map(|number| {
                 let mut capabilities: Vec<&str> = CAPABILITIES.to_vec();
                 // The first one can do everything, so that every job but the impossible ones has a place.
@@ -143,6 +153,14 @@ impl Scenario {
         let has_jobs = prng.chance(850);
         let has_topics = !has_jobs || prng.chance(350);
         let skewed = prng.chance(400);
+        let rules = Rules::drawn(has_jobs, prng);
+        if rules.preemption && prng.chance(700) {
+            // Seats are what jobs have to give each other.
+            factories.truncate(2);
+            for factory in &mut factories {
+                factory.seats = 1;
+            }
+        }
         Self {
             coordinators,
             factories,
@@ -162,6 +180,7 @@ impl Scenario {
             sweep: Duration::from_millis(prng.between(150, 600)),
             storm: Duration::from_millis(prng.between(3_000, 9_000)),
             rates: Rates::drawn(prng),
+            rules,
         }
     }
 

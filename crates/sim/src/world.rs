@@ -14,7 +14,7 @@ use crate::bug::Bug;
 use crate::clock::SimClock;
 use crate::gate::Gate;
 use crate::history::History;
-use crate::ports::SeenJobs;
+use crate::ports::{Books, SeenJobs};
 use crate::prng::Prng;
 use crate::scenario::{Rates, Scenario};
 use crate::trace::Trace;
@@ -32,6 +32,7 @@ pub(crate) struct World {
     pub trace: Trace,
     stormy: AtomicBool,
     seen_by_broker: SeenJobs,
+    pub books: Books,
     /// Where each coordinator can be reached, while it lives.
     addresses: Mutex<Vec<Option<Address>>>,
 }
@@ -76,7 +77,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl World {
     pub(crate) fn new(scenario: Scenario, bug: Option<Bug>, keep_trace: bool) -> Self {
-        let clock = SimClock::start();
+        let mut clock = SimClock::start();
+        if scenario.rules.money.is_some_and(|money| money.midnight) {
+            clock = clock.midnight_after(scenario.storm / 2);
+        }
         Self {
             addresses: Mutex::new(vec![None; scenario.coordinators]),
             scenario,
@@ -90,6 +94,7 @@ impl World {
             trace: Trace::new(clock, keep_trace),
             stormy: AtomicBool::new(false),
             seen_by_broker: SeenJobs::default(),
+            books: Books::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Each planted bug is found, and by the checker whose promise it breaks.
 
-use giga_sim::{Bug, Promise, run_many};
+use giga_sim::{Bug, Outcome, Promise, run_many};
 
 const SEEDS: u64 = 2_000;
 
@@ -9,6 +9,16 @@ fn is_found(bug: Bug, promise: Promise) {
     let found: Vec<String> = failed.iter().flat_map(|o| &o.violations).map(ToString::to_string).collect();
     let named = failed.iter().flat_map(|outcome| &outcome.violations).any(|v| v.promise == promise);
     assert!(named, "{bug} should break {promise:?}, but what was found in {SEEDS} seeds is {found:?}");
+}
+
+/// Breaks other promises more often, and this one too.
+fn is_found_among_others(bug: Bug, promise: Promise) {
+    let step = 50;
+    let mut chunks = (0..SEEDS).step_by(step).map(|first| run_many(first, step as u64, Some(bug), step).1);
+    let breaks = |failed: Vec<Outcome>| {
+        failed.iter().flat_map(|outcome| &outcome.violations).any(|found| found.promise == promise)
+    };
+    assert!(chunks.any(breaks), "{bug} should break {promise:?} in one of {SEEDS} seeds");
 }
 
 #[test]
@@ -79,4 +89,34 @@ fn a_gate_that_does_not_close_is_noticed() {
 #[test]
 fn a_factory_with_more_jobs_than_seats_is_noticed() {
     is_found(Bug::TooManySeats, Promise::LimitsKept);
+}
+
+#[test]
+fn a_budget_that_sets_nothing_aside_is_noticed() {
+    is_found_among_others(Bug::ReserveForgotten, Promise::BudgetKept);
+}
+
+#[test]
+fn a_run_that_is_charged_twice_is_noticed() {
+    is_found(Bug::ChargedTwice, Promise::ChargedOnce);
+}
+
+#[test]
+fn an_eviction_that_costs_an_attempt_is_noticed() {
+    is_found(Bug::EvictionCostsAttempt, Promise::EvictionsFree);
+}
+
+#[test]
+fn a_job_that_nobody_looks_at_again_is_noticed() {
+    is_found(Bug::ReconsiderLost, Promise::GraphKept);
+}
+
+#[test]
+fn an_effect_that_changes_its_name_is_noticed() {
+    is_found(Bug::EffectRenamed, Promise::ToldOnce);
+}
+
+#[test]
+fn an_event_that_nobody_is_told_of_is_noticed() {
+    is_found(Bug::EffectLost, Promise::ToldOnce);
 }

@@ -152,6 +152,8 @@ impl Bench {
             fingerprint: parsed.fingerprint(&body),
             manifest,
             body,
+            persona: None,
+            under: None,
         }
     }
 

@@ -2,21 +2,25 @@
 //!
 //! Every query is the plainest possible scan; what the SQL stores answer by index is checked against it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod governance;
+mod graph;
+mod registry;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use giga_domain::job::DepsMode;
 use giga_domain::token::{Grant, TokenHash, TokenRecord};
 use giga_domain::{
-    Artifact, ArtifactId, ArtifactKey, DispatchSeq, Event, EventSeq, Factory, FactoryId, FeedPos, Job, JobId,
-    Leadership, ProductId, RequestId, Run, Stage, Timestamp, TokenId,
+    Artifact, ArtifactId, ArtifactKey, Charge, DispatchSeq, Event, EventSeq, Factory, FactoryId, FeedPos,
+    Job, JobId, Leadership, ProductId, RequestId, Run, Stage, Timestamp, TokenId,
 };
 use giga_ports::store::{JobFilter, JobText, QueueState, Waiting};
 use giga_ports::{Clock, StoreError, StoreReads};
 use serde_json::Value;
 
-use crate::engine::{Backend, Batch, Committed, Loaded, Needs, RunWrite, Writes};
+use self::registry::{EffectTables, RegistryTables};
+use crate::engine::{Backend, Batch, BudgetRow, ChargeRow, Committed, Loaded, Needs, RunWrite, Writes};
 
 pub struct MemoryBackend {
     clock: Arc<dyn Clock>,
@@ -35,6 +39,9 @@ struct Tables {
     texts: HashMap<JobId, JobText>,
     keys: HashMap<(ProductId, String), (JobId, String)>,
     runs: BTreeMap<(JobId, giga_domain::Epoch), Run>,
+    budgets: BTreeMap<ProductId, BudgetRow>,
+    charges: Vec<Charge>,
+    corrected: HashSet<(ProductId, RequestId)>,
     artifacts: BTreeMap<ArtifactKey, Artifact>,
     events: Vec<Event>,
     last_pos: FeedPos,
@@ -44,6 +51,11 @@ struct Tables {
     flags: BTreeMap<String, Value>,
     leader: Option<Leadership>,
     outbox: BTreeMap<(JobId, DispatchSeq), Waiting>,
+    /// By the order in which they came.
+    reconsider: BTreeMap<u64, (JobId, bool)>,
+    last_reconsider: u64,
+    registry: RegistryTables,
+    effects: EffectTables,
 }
 
 impl MemoryBackend {
@@ -66,6 +78,10 @@ impl Backend for MemoryBackend {
         let head = tables.persist(writes);
         (batch, Ok(Committed { head }))
     }
+
+    async fn any_to_reconsider(&self) -> Result<bool, StoreError> {
+        Ok(!self.tables().reconsider.is_empty())
+    }
 }
 
 impl Tables {
@@ -77,16 +93,13 @@ impl Tables {
         let mut loaded = Loaded { now, ..Loaded::default() };
         let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
 
-        let mut leases: Vec<_> =
-            self.held().filter_map(|job| Some((job.lease()?.expires_at, job.id))).collect();
+        let mut leases: Vec<_> = self.held().filter_map(|job| Some((job.lease()?.due(), job.id))).collect();
         leases.sort_unstable();
         let expired = leases.iter().take_while(|(ends, _)| *ends <= now).take(needs.expired).count();
         loaded.expired = leases[..expired].iter().map(|(_, id)| *id).collect();
         loaded.next_expiry = leases.get(expired).map(|(ends, _)| *ends);
 
-        let free = |job: &&Job| job.stage() == Stage::Blocked && self.deps_satisfied(job);
-        loaded.unblockable =
-            self.jobs.values().filter(free).take(needs.unblockable).map(|job| job.id).collect();
+        loaded.graph = self.load_graph(&needs.graph);
 
         let due = |job: &Job| Some((job.merge.as_ref()?.due()?, job.id));
         let mut orders: Vec<_> = self.jobs.values().filter_map(due).collect();
@@ -112,8 +125,8 @@ impl Tables {
                 loaded.grants.insert((factory.clone(), request.clone()), job.id);
             }
         }
-        let swept = loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.mergeable);
-        wanted.extend(swept.chain(&loaded.retirable));
+        let swept = loaded.expired.iter().chain(&loaded.mergeable).chain(&loaded.retirable);
+        wanted.extend(swept.chain(loaded.graph.taken.iter().map(|taken| &taken.job)));
         loaded.jobs = wanted.iter().filter_map(|id| Some((*id, self.jobs.get(id)?.clone()))).collect();
 
         for job in needs.claims.iter().filter_map(|id| self.jobs.get(id)) {
@@ -126,6 +139,16 @@ impl Tables {
                 loaded.key_in_use.insert((job.product.clone(), concurrency.key.clone()), used);
             }
         }
+        let taken = loaded.graph.taken.iter().map(|taken| &taken.job);
+        let spenders = needs.claims.iter().chain(&needs.money).chain(&loaded.expired).chain(taken);
+        let products = spenders.filter_map(|id| Some(&self.jobs.get(id)?.product));
+        for product in products.chain(&needs.budgets) {
+            let known = self.budgets.get(product).cloned();
+            let row = known.unwrap_or_else(|| BudgetRow::new(product.clone()));
+            loaded.budgets.insert(product.clone(), row);
+        }
+        let corrected = |wanted: &&(ProductId, RequestId)| self.corrected.contains(*wanted);
+        loaded.corrected = needs.corrections.iter().filter(corrected).cloned().collect();
         for id in &needs.seats {
             let used =
                 self.held().filter(|job| job.lease().is_some_and(|lease| lease.factory == *id)).count();
@@ -153,25 +176,9 @@ impl Tables {
         loaded.tokens = self.tokens.values().filter(wanted).map(|t| (t.id.clone(), t.clone())).collect();
         loaded.flags = self.flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         loaded.leader.clone_from(&self.leader);
+        loaded.registry = self.registry.load(&needs.registry);
+        loaded.effects = self.effects.load(&needs.effects, self.last_pos, now);
         loaded
-    }
-
-    fn retirable(&self, before: Timestamp, limit: usize) -> Vec<JobId> {
-        let blocked = self.jobs.values().filter(|job| job.stage() == Stage::Blocked);
-        let needed: BTreeSet<JobId> = blocked.flat_map(|job| job.spec.deps.iter().copied()).collect();
-        let old =
-            |job: &&Job| job.stage().is_terminal() && job.updated_at < before && !needed.contains(&job.id);
-        let mut old: Vec<_> = self.jobs.values().filter(old).map(|job| (job.updated_at, job.id)).collect();
-        old.sort_unstable();
-        old.into_iter().take(limit).map(|(_, id)| id).collect()
-    }
-
-    fn deps_satisfied(&self, job: &Job) -> bool {
-        let shipped = |dep: &JobId| self.jobs.get(dep).is_some_and(|job| job.stage() == Stage::Shipped);
-        match job.spec.deps_mode {
-            DepsMode::All => job.spec.deps.iter().all(shipped),
-            DepsMode::Any => job.spec.deps.iter().any(shipped),
-        }
     }
 
     fn grant(&self, factory: &FactoryId, request: &RequestId) -> Option<&Job> {
@@ -190,7 +197,8 @@ impl Tables {
             if let Some(key) = &job.spec.idempotency_key {
                 self.keys.insert((job.product.clone(), key.clone()), (job.id, insert.fingerprint));
             }
-            self.texts.insert(job.id, JobText { manifest: insert.manifest, body: insert.body });
+            let text = JobText { manifest: insert.manifest, body: insert.body, persona: insert.persona };
+            self.texts.insert(job.id, text);
             self.jobs.insert(job.id, job);
         }
         for job in writes.update_jobs {
@@ -207,6 +215,13 @@ impl Tables {
         }
         for run in writes.runs {
             self.change_run(run);
+        }
+        for row in writes.put_budgets {
+            self.budgets.insert(row.budget.product.clone(), row);
+        }
+        for ChargeRow { charge, request } in writes.insert_charges {
+            self.corrected.extend(request.map(|request| (charge.product.clone(), request)));
+            self.charges.push(charge);
         }
         self.artifacts.retain(|_, artifact| !writes.delete_artifacts.contains(&artifact.id));
         for artifact in writes.insert_artifacts {
@@ -238,6 +253,9 @@ impl Tables {
         for waiting in writes.put_offers {
             self.outbox.insert((waiting.offer.job_id, waiting.offer.dispatch_seq), waiting);
         }
+        self.registry.persist(writes.registry);
+        self.effects.persist(writes.effects);
+        self.persist_graph(&writes.graph);
         for (product, delta) in writes.queue {
             let state = self.queue.entry(product).or_default();
             state.version += delta.changes;
@@ -278,7 +296,7 @@ impl Tables {
                 if let Some(run) = self.runs.get_mut(&(job, epoch)) {
                     run.ended_at = Some(at);
                     run.outcome = outcome;
-                    run.report = report.unwrap_or_default();
+                    run.report = report;
                 }
             }
         }
@@ -321,6 +339,12 @@ impl StoreReads for MemoryBackend {
         Ok(self.tables().texts.get(&id).cloned())
     }
 
+    async fn job_by_key(&self, product: &ProductId, key: &str) -> Result<Option<Job>, StoreError> {
+        let tables = self.tables();
+        let made = tables.keys.get(&(product.clone(), key.to_owned()));
+        Ok(made.and_then(|(id, _)| tables.jobs.get(id).cloned()))
+    }
+
     async fn list_jobs(
         &self,
         filter: &JobFilter,
@@ -330,6 +354,10 @@ impl StoreReads for MemoryBackend {
         let tables = self.tables();
         let older = tables.jobs.values().rev().filter(|job| before.is_none_or(|end| job.id < end));
         Ok(older.filter(|job| filter.matches(job)).take(limit).cloned().collect())
+    }
+
+    async fn subtree(&self, root: JobId, limit: usize) -> Result<Vec<Job>, StoreError> {
+        Ok(self.tables().subtree(root, limit))
     }
 
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
@@ -353,6 +381,16 @@ impl StoreReads for MemoryBackend {
 
     async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>, StoreError> {
         Ok(self.tables().artifacts.values().find(|artifact| artifact.id == id).cloned())
+    }
+
+    async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>, StoreError> {
+        let tables = self.tables();
+        let over = |job: &Job| job.stage().is_terminal() && job.updated_at < before;
+        let of_over = |artifact: &&Artifact| tables.jobs.get(&artifact.job).is_some_and(over);
+        let mut old: Vec<Artifact> = tables.artifacts.values().filter(of_over).cloned().collect();
+        old.sort_by_key(|artifact| artifact.id);
+        old.truncate(limit);
+        Ok(old)
     }
 
     async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>, StoreError> {

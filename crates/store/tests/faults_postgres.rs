@@ -38,6 +38,8 @@ fn new_job(number: u64) -> NewJob {
         spec: serde_json::from_value(json!({ "name": format!("job {number}") })).unwrap(),
         manifest: json!({}),
         body: "body".to_owned(),
+        persona: None,
+        under: None,
         fingerprint: "fingerprint".to_owned(),
     }
 }

@@ -33,6 +33,8 @@ async fn idle_work_waits_for_nobody() {
         spec: serde_json::from_value(json!({ "name": "offered" })).unwrap(),
         manifest: json!({}),
         body: "body".to_owned(),
+        persona: None,
+        under: None,
         fingerprint: "fingerprint".to_owned(),
     };
     let job = store.submit(vec![new], Actor::system("test")).await.unwrap().remove(0).job().clone();

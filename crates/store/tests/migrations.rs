@@ -3,9 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use giga_domain::{Actor, JobId};
-use giga_ports::store::NewJob;
+use giga_domain::factory::{Advertised, FactoryScope};
+use giga_domain::job::ShipMode;
+use giga_domain::token::{Grant, Secret, TokenRecord};
+use giga_domain::{Actor, FactoryId, Holder, HolderAction, JobId, JobKind, RunReport, Stage};
+use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob};
 use giga_ports::{Clock, Store, StoreError};
 use giga_store::{BatchStore, PostgresBackend, SqliteBackend, StoreClock, Tuning};
 use giga_testkit::ManualClock;
@@ -66,7 +70,9 @@ fn new_job(number: u128) -> NewJob {
         spec: serde_json::from_value(json!({ "name": format!("job {number}") })).unwrap(),
         manifest: json!({}),
         body: "body".to_owned(),
+        persona: None,
         fingerprint: "fingerprint".to_owned(),
+        under: None,
     }
 }
 
@@ -120,6 +126,131 @@ async fn a_newer_schema_is_refused(place: Place) {
     // Nothing was touched: without the newer entry it opens as before.
     place.run("DELETE FROM schema_migrations WHERE version = 9999").await;
     assert!(place.open().await.unwrap().read().job(new_job(1).id).await.unwrap().is_some());
+}
+
+/// What the migrations after the third have made, taken back.
+const BEFORE_BUDGETS: &str = "\
+    DROP INDEX leases_by_due; CREATE INDEX leases_by_expiry ON leases (expires_at); \
+    ALTER TABLE leases DROP COLUMN reserved_usd; ALTER TABLE leases DROP COLUMN spent_usd; \
+    ALTER TABLE leases DROP COLUMN spent_tokens; ALTER TABLE leases DROP COLUMN evict; \
+    ALTER TABLE leases DROP COLUMN due_at; \
+    ALTER TABLE jobs RENAME COLUMN last_word TO settled; ALTER TABLE jobs DROP COLUMN kind; ALTER TABLE jobs DROP COLUMN evictions; ALTER TABLE jobs DROP COLUMN gate; \
+    ALTER TABLE jobs DROP COLUMN reviews; ALTER TABLE job_texts DROP COLUMN persona; \
+    DROP TABLE budgets; DROP TABLE charges; DROP TABLE reconsider; DROP TABLE products; DROP TABLE profiles; \
+    DROP TABLE webhooks; DROP TABLE effects; DROP TABLE fan_out; DROP TABLE secrets; \
+    DELETE FROM schema_migrations WHERE version > 3";
+
+/// A fleet in the middle of its work: one job is held, and one waits for another that has shipped meanwhile.
+async fn work_goes_on_after_an_upgrade(place: Place) {
+    let store = place.open().await.unwrap();
+    let actor = || Actor::system("test");
+    let mac: FactoryId = "mac-1".parse().unwrap();
+    let grant = Grant::Factory { factory: mac.clone(), scope: FactoryScope::default() };
+    let token = TokenRecord {
+        id: "token-1".parse().unwrap(),
+        hash: Secret::from_random("factory", [7; 32]).hash(),
+        grant,
+        label: "mac-1".to_owned(),
+        created_at: ManualClock::default().now(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    let new = NewFactory { id: mac.clone(), scope: FactoryScope::default(), token };
+    store.enroll(new, actor()).await.unwrap();
+    let seats = Advertised { seat_limit: 9, ..Advertised::default() };
+    store.advertise(mac.clone(), seats).await.unwrap();
+    let mut dep = new_job(1);
+    dep.spec.ship = ShipMode::Auto;
+    let mut child = new_job(2);
+    child.spec.deps = vec![dep.id];
+    let jobs = vec![dep.clone(), child.clone(), new_job(3)];
+    store.submit(jobs, actor()).await.unwrap();
+    let mut held = Vec::new();
+    for (job, request) in [(dep.id, "r1"), (new_job(3).id, "r2")] {
+        let (factory, request) = (mac.clone(), request.parse().unwrap());
+        let lease = Duration::from_mins(1);
+        let claim = Claim { job, rev: None, dispatch_seq: None, factory, request, lease };
+        let Claimed::Granted(job) = store.claim(claim).await.unwrap() else { panic!("not granted") };
+        held.push(job);
+    }
+    let holder = Holder { factory: mac, epoch: held[0].epoch };
+    let actions = vec![HolderAction::Start, HolderAction::Report(RunReport::default())];
+    store.hold(HolderWrite { job: dep.id, holder, actions }).await.unwrap();
+    drop(store);
+    place.run(BEFORE_BUDGETS).await;
+
+    let store = place.open().await.unwrap();
+    assert_eq!(store.read().job(held[1].id).await.unwrap().as_ref(), Some(&held[1]));
+    let ends = held[1].lease().unwrap().expires_at;
+    assert_eq!(store.expire_leases(10).await.unwrap().next_expiry, Some(ends), "the reaper knows of it");
+    assert_eq!(store.reconsider(10).await.unwrap().moved, [child.id], "what it waited for has shipped");
+    assert_eq!(store.read().job_text(child.id).await.unwrap().unwrap().persona, None);
+}
+
+/// Before there were graphs a composite was a job like any other. Those that are there must not wait for children that
+/// nobody will ever give them.
+async fn a_composite_of_before_is_still_claimed(place: Place) {
+    let store = place.open().await.unwrap();
+    let mut jobs = vec![new_job(1), new_job(2)];
+    // A name may say what it likes.
+    r#"{"kind":"composite"}"#.clone_into(&mut jobs[1].spec.name);
+    store.submit(jobs.clone(), Actor::system("test")).await.unwrap();
+    drop(store);
+    place.run(BEFORE_BUDGETS).await;
+    place.run(r#"UPDATE jobs SET spec = replace(spec, '"kind":"agent"', '"kind":"composite"')"#).await;
+    let store = place.open().await.unwrap();
+    for job in jobs {
+        let found = store.read().job(job.id).await.unwrap().unwrap();
+        assert_eq!(
+            (found.spec.kind, found.stage(), &found.spec.name),
+            (JobKind::Agent, Stage::Queued, &job.spec.name)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_claims_a_composite_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    a_composite_of_before_is_still_claimed(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_claims_a_composite_of_before() {
+    a_composite_of_before_is_still_claimed(postgres().await).await;
+}
+
+/// One of the version before that still runs knows nothing of budgets, nor of those who wait for a job.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_of_before_cannot_move_a_job_any_more() {
+    let place = postgres().await;
+    let Place::Postgres(url) = &place else { unreachable!("it was asked for") };
+    submit(&*place.open().await.unwrap(), 1).await;
+    place.run(BEFORE_BUDGETS).await;
+    let (old, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    // As it stood in that version: prepared before the upgrade.
+    let load =
+        old.prepare("SELECT id, checkpoint, settled FROM jobs WHERE id = ANY($1) FOR UPDATE").await.unwrap();
+    let write = old.prepare("UPDATE jobs SET stage = $1, settled = NULL").await.unwrap();
+    let ids = vec![new_job(1).id.to_string()];
+    assert_eq!(old.query(&load, &[&ids]).await.unwrap().len(), 1);
+    place.open().await.unwrap();
+    let refused = old.query(&load, &[&ids]).await.unwrap_err();
+    assert!(refused.as_db_error().is_some_and(|error| error.message().contains("settled")), "{refused}");
+    assert!(old.execute(&write, &[&"shipped"]).await.is_err());
+    drop(old);
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_goes_on_after_an_upgrade() {
+    let folder = tempfile::tempdir().unwrap();
+    work_goes_on_after_an_upgrade(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_goes_on_after_an_upgrade() {
+    work_goes_on_after_an_upgrade(postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,10 +4,13 @@
 //! Nothing here knows an implementation: a store crate hands its stores in as a [`store_suite::StoreFixture`].
 #![expect(clippy::unwrap_used, reason = "a library of test code: a panic is how it reports")]
 
+pub mod azurite;
+pub mod blob_suite;
 pub mod broker_suite;
 #[cfg(test)]
 mod case_list;
 pub mod clock;
+pub mod effects;
 pub mod model;
 pub mod nats;
 pub mod postgres;

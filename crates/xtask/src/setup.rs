@@ -13,7 +13,23 @@ const NATS_NEEDED: (u32, u32) = (2, 10);
 
 pub(crate) fn run() -> Result<()> {
     postgres()?;
+    node()?;
     nats()
+}
+
+/// For what comes from npm; which version is new enough is for those packages to say.
+fn node() -> Result<()> {
+    let has_npm =
+        || Command::new("npm").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !has_npm() && has_apt() {
+        eprintln!("installing Node.js with npm for the tests");
+        apt(&["update", "-q"])?;
+        apt(&["install", "-q", "-y", "--no-install-recommends", "nodejs", "npm"])?;
+    }
+    if !has_npm() {
+        bail!("the tests need Node.js with npm, for the packages that they bring from there");
+    }
+    Ok(())
 }
 
 fn run_as_root(program: &str) -> Command {

@@ -11,6 +11,7 @@ use crate::wire::{
     AcceptRequest, AppendLogAnswer, Candidate, CandidateList, ClaimAnswer, ClaimManyAnswer,
     ClaimMergeRequest, ClaimRequest, FailRequest, HeartbeatAnswer, HeartbeatRequest, Job, MergeOrder,
     PatchRequest, QueueState, ReleaseRequest, RenewAnswer, RenewRequest, ReportRequest, SettleMergeRequest,
+    Spend,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -60,8 +61,9 @@ impl Client {
         self.ask(Call::patch(&["jobs", id]).json(request).repeatable(true)).await
     }
 
-    pub async fn renew(&self, id: &str, lease_epoch: u64) -> Result<RenewAnswer> {
-        let call = Call::post(&["jobs", id, "lease", "renew"]).json(&RenewRequest { lease_epoch });
+    /// With what the run has used up so far, where that is known.
+    pub async fn renew(&self, id: &str, lease_epoch: u64, spend: Option<Spend>) -> Result<RenewAnswer> {
+        let call = Call::post(&["jobs", id, "lease", "renew"]).json(&RenewRequest { lease_epoch, spend });
         self.ask(call.repeatable(true)).await
     }
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    ActionRequest, EventPage, Explanation, Job, JobPage, LogPiece, PlanAnswer, ReviewRequest, RunList,
-    SubmitAnswer,
+    ActionRequest, EventPage, Explanation, Job, JobPage, LogPiece, PlanAnswer, RequestReviewRequest,
+    ReviewRequest, RunList, SubmitAnswer,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -105,6 +105,11 @@ impl Client {
 
     pub async fn review(&self, id: &str, request: &ReviewRequest) -> Result<Job> {
         self.ask(Call::post(&["jobs", id, "review"]).json(request)).await
+    }
+
+    /// Asks for a review before the job goes on.
+    pub async fn request_review(&self, id: &str, request: &RequestReviewRequest) -> Result<Job> {
+        self.ask(Call::post(&["jobs", id, "review", "request"]).json(request).repeatable(true)).await
     }
 
     /// The JSON of a call that answers nothing is `null`.

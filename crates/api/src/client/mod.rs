@@ -4,12 +4,17 @@
 //! answer decides. It repeats a call by itself only where a repetition cannot do anything twice.
 
 mod artifacts;
+mod budgets;
+mod dag;
+mod effects;
 mod error;
 mod factories;
 mod fleet;
 mod follow;
 mod holder;
 mod jobs;
+mod products;
+mod profiles;
 mod sse;
 mod topics;
 mod transport;
@@ -17,6 +22,7 @@ mod transport;
 use std::ops::Deref;
 use std::time::Duration;
 
+pub use effects::EffectQuery;
 pub use error::ClientError;
 pub use follow::{Follow, Signal};
 pub use jobs::{Idempotency, JobQuery};

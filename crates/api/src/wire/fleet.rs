@@ -25,11 +25,29 @@ pub struct FleetMetrics {
     pub store: StoreMetrics,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProductMetrics {
     pub product_id: String,
     pub by_stage: BTreeMap<String, u64>,
+    /// Of a product that something was ever claimed or set for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<ProductSpending>,
+}
+
+/// In dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProductSpending {
+    /// Ever.
+    pub spent_usd: f64,
+    /// Set aside for what is held.
+    pub reserved_usd: f64,
+    /// What is left of the tightest ceiling; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_usd: Option<f64>,
+    /// Nothing of it is started.
+    pub paused: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -57,7 +75,8 @@ pub struct StoreMetrics {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Alert {
-    /// `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `merge_conflict`, `dead_letters`.
+    /// `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `merge_conflict`, `dead_letters`,
+    /// `budget_exhausted`, `budget_paused`, `budget_near`, `effects_given_up`, `effects_waiting`.
     pub code: String,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

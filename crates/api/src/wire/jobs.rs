@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::{ReviewGate, ReviewNote, Spend, dollars};
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
@@ -32,6 +34,9 @@ pub struct Job {
     pub topic: Option<String>,
     /// Attempts used up.
     pub attempts: u32,
+    /// How often it gave its seat up for a more urgent job.
+    #[serde(default)]
+    pub evictions: u32,
     pub dispatch_seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_factory_id: Option<String>,
@@ -44,6 +49,12 @@ pub struct Job {
     /// Who approved it so far, while it is in review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<String>,
+    /// What its review takes: the manifest's word, or what was asked for since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<ReviewGate>,
+    /// What reviewers said, oldest first; the newest 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<ReviewNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +78,10 @@ pub struct Job {
     /// The body, byte for byte. Only where one job is asked for, and in answers to claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_md: Option<String>,
+    /// What the profile that the manifest names tells the engine before the body, as it was at submit. Only where one
+    /// job is asked for, and in answers to claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona_md: Option<String>,
 }
 
 /// A commit on a branch that carries the epoch of its run.
@@ -109,10 +124,18 @@ pub struct Lease {
     pub factory_id: String,
     pub granted_at: String,
     pub expires_at: String,
+    /// What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
+    #[serde(default)]
+    pub reserved_usd: f64,
+    /// What the holder told of its run so far.
+    #[serde(default)]
+    pub spent_usd: f64,
+    #[serde(default)]
+    pub spent_tokens: u64,
 }
 
 /// Where interrupted work can be resumed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Checkpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,6 +144,9 @@ pub struct Checkpoint {
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// What the session has used up since it began: some engines count from there, also in a later run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_spend: Option<Spend>,
     /// The host that has the ref when it was not pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factory_id: Option<String>,
@@ -142,6 +168,9 @@ impl From<&domain::Checkpoint> for Checkpoint {
             wip_ref: checkpoint.wip_ref.clone(),
             commit: checkpoint.commit.clone(),
             session_id: checkpoint.session_id.clone(),
+            session_spend: checkpoint
+                .session_spend
+                .map(|spend| Spend { usd: dollars(spend.usd_micros), tokens: spend.tokens }),
             factory_id: checkpoint.factory.as_ref().map(ToString::to_string),
             note: checkpoint.note.clone(),
         }
@@ -184,16 +213,22 @@ impl From<&domain::Job> for Job {
             parent_id: spec.parent.map(|id| id.to_string()),
             topic: spec.topic.clone(),
             attempts: job.attempts,
+            evictions: job.evictions,
             dispatch_seq: job.dispatch_seq.0,
             target_factory_id: job.target().map(|t| t.factory.to_string()),
             lease: job.lease().map(|lease| Lease {
                 factory_id: lease.factory.to_string(),
                 granted_at: lease.granted_at.to_string(),
                 expires_at: lease.expires_at.to_string(),
+                reserved_usd: dollars(lease.reserved_usd_micros),
+                spent_usd: dollars(lease.spent.usd_micros),
+                spent_tokens: lease.spent.tokens,
             }),
             checkpoint: job.checkpoint.as_ref().map(Into::into),
             failure: job.failure().map(Into::into),
             approvals,
+            gate: Some(job.gate()).filter(|gate| gate.quorum > 0).map(Into::into),
+            reviews: Vec::new(),
             idempotency_key: spec.idempotency_key.clone(),
             last_factory_id: job.last_factory.as_ref().map(ToString::to_string),
             result: job.result.as_ref().map(|result| JobResult {
@@ -208,6 +243,7 @@ impl From<&domain::Job> for Job {
             ready_at,
             manifest: None,
             body_md: None,
+            persona_md: None,
         }
     }
 }
@@ -314,6 +350,9 @@ pub struct ClaimAnswer {
     pub job: Job,
     pub lease_epoch: u64,
     pub expires_at: String,
+    /// For what runs inside the job: good for this job alone, and as long as this epoch holds it.
+    #[serde(default)]
+    pub job_token: String,
 }
 
 /// A holder's write: `stage` is `building` to start, or `review`, `testing` or `shipped` to report success (the gates
@@ -361,12 +400,31 @@ pub struct RunReport {
     pub lines_added: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<u32>,
+    /// What the manifest's `verify` commands said, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+}
+
+/// One `verify` command and what it said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Check {
+    pub command: String,
+    pub passed: bool,
+    #[serde(default)]
+    pub wall_ms: u64,
+    /// The end of its output, 4 KiB at most.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenewRequest {
     pub lease_epoch: u64,
+    /// What the run has used up so far, all told; only ever grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -383,6 +441,9 @@ pub struct ReleaseRequest {
     pub lease_epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
+    /// What the run has used up, all told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -397,6 +458,9 @@ pub struct FailRequest {
     pub detail: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
+    /// What the run has used up, all told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
 }
 
 /// The body of an action; an empty body is fine.
@@ -405,18 +469,6 @@ pub struct FailRequest {
 pub struct ActionRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ReviewRequest {
-    /// `approve`, `request_changes`, `reject`.
-    pub verdict: String,
-    /// Who says so; the token's label when left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reviewer: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comment: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -444,8 +496,6 @@ pub struct RunList {
     pub runs: Vec<Run>,
 }
 
-const MICROS: f64 = 1_000_000.0;
-
 impl From<&domain::RunReport> for RunReport {
     fn from(report: &domain::RunReport) -> Self {
         Self {
@@ -454,10 +504,22 @@ impl From<&domain::RunReport> for RunReport {
             commit: report.commit.clone(),
             pull_request: report.pull_request.clone(),
             tokens: report.tokens,
-            cost_usd: report.cost_usd_micros.map(|micros| micros as f64 / MICROS),
+            cost_usd: report.cost_usd_micros.map(dollars),
             files_changed: report.files_changed,
             lines_added: report.lines_added,
             lines_removed: report.lines_removed,
+            checks: report.checks.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<&domain::Check> for Check {
+    fn from(check: &domain::Check) -> Self {
+        Self {
+            command: check.command.clone(),
+            passed: check.passed,
+            wall_ms: check.wall_ms,
+            output: check.output.clone(),
         }
     }
 }

@@ -62,6 +62,14 @@ pub struct ArtifactList {
     pub artifacts: Vec<Artifact>,
 }
 
+/// Whoever has the link has the file, until it ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactLink {
+    pub url: String,
+    pub expires_at: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClaimMergeRequest {

@@ -3,14 +3,14 @@
 //! It goes by what is queued and ready, never by whether a target is set, and keeps nothing from one round to the next.
 //! Woken when the view has moved; a timer runs only while jobs are queued or offers may wait in the outbox.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_domain::{JobId, Offer, Term};
+use giga_domain::{JobId, Offer, ProductId, Term};
 use giga_ports::StoreError;
 use giga_ports::store::NewOffer;
-use giga_scheduler::{Policy, plan_offers};
+use giga_scheduler::plan_offers;
 
 use crate::view::Whom;
 use crate::{Coordinator, Error};
@@ -38,6 +38,7 @@ struct Chosen {
     waited: Duration,
     /// It was offered before, and nobody picked it up.
     again: bool,
+    product: ProductId,
 }
 
 impl Coordinator {
@@ -107,10 +108,14 @@ impl Coordinator {
     async fn dispatch(&self) -> Result<Dispatched, Error> {
         let mut done = Dispatched::default();
         let mut offered: HashSet<JobId> = HashSet::new();
+        let mut budgets_asked_for = BTreeSet::new();
         for _ in 0..ROUNDS {
             let Some(term) = self.leading() else { return Ok(done) };
             self.listen_for_the_silent().await?;
-            let chosen = self.choose();
+            let mut chosen = self.choose();
+            if self.ask_for_budgets_again(&chosen, &mut budgets_asked_for).await? {
+                chosen = self.choose();
+            }
             // Its deadline cannot be over yet: whatever the reason, this would go on for ever.
             if let Some(again) = chosen.iter().find(|chosen| offered.contains(&chosen.offer.job)) {
                 tracing::warn!(job = %again.offer.job, "it would be offered again at once; do the clocks differ?");
@@ -121,6 +126,9 @@ impl Coordinator {
             }
             offered.extend(done.offered[offered.len()..].iter().map(|offer| offer.job_id));
             self.refresh().await?;
+        }
+        if let Some(term) = self.leading() {
+            self.preempt(term).await?;
         }
         self.shadow_once().await?;
         self.mirror_dead_letters().await;
@@ -134,8 +142,7 @@ impl Coordinator {
             Ok(made) => made,
             Err(error @ StoreError::StaleTerm { .. }) => {
                 tracing::warn!(%error, "nothing was offered");
-                self.lose_the_lead();
-                self.leader_left();
+                self.somebody_else_leads();
                 return Ok(false);
             }
             Err(error) => {
@@ -181,7 +188,8 @@ impl Coordinator {
         if snapshot.factories.is_empty() {
             return Vec::new();
         }
-        let plan = plan_offers(&state.queue, &snapshot, now, &Policy::default(), TOGETHER);
+        let policy = state.policy(now, Whom::Targeted);
+        let plan = plan_offers(&state.queue, &snapshot, now, &policy, TOGETHER);
         let chosen = |placement: giga_scheduler::Placement| {
             let job = state.queue.get(placement.job)?;
             let missed = job.offered_to.as_ref().map(|(_, deadline)| *deadline);
@@ -189,9 +197,33 @@ impl Coordinator {
                 offer: NewOffer { job: placement.job, rev: placement.rev, factory: placement.factory },
                 waited: now.since(missed.unwrap_or(job.enqueued_at).max(job.ready_at)),
                 again: missed.is_some(),
+                product: job.product.clone(),
             })
         };
         plan.placements.into_iter().filter_map(chosen).collect()
+    }
+
+    /// A job that nobody picked up may have been refused because of its budget, whose row can change without an event:
+    /// a run that overruns sets more aside. Asked once per dispatch and product; says whether anything was asked.
+    async fn ask_for_budgets_again(
+        &self,
+        chosen: &[Chosen],
+        asked_for: &mut BTreeSet<ProductId>,
+    ) -> Result<bool, StoreError> {
+        let doubtful: BTreeSet<ProductId> = {
+            let mut state = self.view.lock();
+            let again = chosen.iter().filter(|chosen| chosen.again).map(|chosen| &chosen.product);
+            let doubtful = again.filter(|id| state.tenants.is_limited(id) && !asked_for.contains(*id));
+            let doubtful: BTreeSet<ProductId> = doubtful.cloned().collect();
+            doubtful.iter().cloned().for_each(|product| state.tenants.doubt(product));
+            doubtful
+        };
+        if doubtful.is_empty() {
+            return Ok(false);
+        }
+        asked_for.extend(doubtful);
+        self.refresh().await?;
+        Ok(true)
     }
 
     /// Before a factory is passed over as silent: its heartbeats may go to another coordinator.

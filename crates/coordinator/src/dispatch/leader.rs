@@ -75,6 +75,10 @@ impl Coordinator {
             self.outbox_may_wait();
             self.dispatch.shadow.start_over();
             self.dispatch.moved.notify_one();
+            self.effects_start_over();
+        } else if before.is_some_and(|held| held.until <= asked_at) {
+            // The lead had lapsed, and whoever looked meanwhile saw nobody lead.
+            self.effects_start_over();
         }
         Ok((Some(leader.term), lease / 2))
     }
@@ -86,6 +90,12 @@ impl Coordinator {
             self.metrics.dispatch.leader.set(0);
             self.metrics.dispatch.outbox_age_ms.set(0);
         }
+    }
+
+    /// The store refused this node's term.
+    pub(crate) fn somebody_else_leads(&self) {
+        self.lose_the_lead();
+        self.leader_left();
     }
 
     /// Gives the lead up, where this node has it, so that nobody has to wait for its end.

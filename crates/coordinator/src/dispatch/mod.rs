@@ -61,11 +61,21 @@ impl Coordinator {
         self.dispatch.lead.left();
     }
 
+    /// Something changed that is no event.
+    pub(crate) fn dispatch_may_find_more(&self) {
+        self.dispatch.moved.notify_one();
+    }
+
     /// What the feed has shown, once the view has it too.
     pub(crate) fn dispatch_sees(&self, events: &[Event]) {
         let leads = self.leading().is_some();
         for event in events {
+            self.metrics.sees(event);
             match event.kind {
+                EventKind::BudgetResumed | EventKind::BudgetChanged => {
+                    self.budgets_moved(event.product.as_ref());
+                }
+                EventKind::EvictionAsked => self.pass_on_eviction(event),
                 EventKind::Targeted => self.dispatch.streams.expect_offer(event),
                 EventKind::Assigned => self.dispatch.shadow.claimed(event),
                 EventKind::Diverged => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use giga_domain::{DispatchSeq, Event, FactoryId, JobId, Offer, ProductId, Timestamp};
 use giga_ports::store::Divergence;
-use giga_scheduler::{JobView, Policy, plan_offers};
+use giga_scheduler::{JobView, plan_offers};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -188,7 +188,8 @@ impl Coordinator {
         if snapshot.factories.is_empty() {
             return Vec::new();
         }
-        let plan = plan_offers(&state.queue, &snapshot, now, &Policy::default(), TOGETHER);
+        let policy = state.policy(now, Whom::Shadowed);
+        let plan = plan_offers(&state.queue, &snapshot, now, &policy, TOGETHER);
         let mut shadow = self.dispatch.shadow.lock();
         let mut messages = Vec::new();
         for placement in plan.placements {

@@ -37,7 +37,7 @@ const LASTED: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub enum StreamEvent {
     Grant(Box<Grant>),
-    /// Orders to merge may wait, or jobs should reach it another way.
+    /// Orders to merge may wait, jobs should reach it another way, or there is a word about a job that it holds.
     News,
 }
 
@@ -195,7 +195,7 @@ impl Coordinator {
                 Ok((job.stage() == Stage::Assigned).then_some(job))
             }
             Ok(Claimed::Lost(lost)) => {
-                self.metrics.claim_conflicts.inc();
+                self.claim_lost(job, &lost);
                 tracing::debug!(%factory, %job, ?lost, "an offer no longer stands");
                 Ok(None)
             }
@@ -244,6 +244,20 @@ impl Coordinator {
                 Some(bell) => bell.news.notify_one(),
                 None => streams.values().take(OTHERS_TOLD).for_each(|bell| bell.news.notify_one()),
             }
+        }
+    }
+
+    /// There is something to be heard for this factory, if its stream is here: about its leases, too.
+    pub(crate) fn news_for(&self, factory: &FactoryId) {
+        if let Some(bell) = self.dispatch.streams.lock().get(factory) {
+            bell.news.notify_one();
+        }
+    }
+
+    /// What is on offer and was refused for want of money may be had now.
+    pub(crate) fn look_at_offers_again(&self) {
+        for bell in self.dispatch.streams.lock().values() {
+            bell.expects.notify_one();
         }
     }
 

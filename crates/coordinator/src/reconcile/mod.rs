@@ -5,8 +5,9 @@
 mod follower;
 mod presence;
 mod reaper;
+mod reconsider;
+mod reopening;
 mod retention;
-mod unblocker;
 
 use std::sync::Arc;
 
@@ -20,10 +21,12 @@ impl Coordinator {
         self.tasks.spawn(self.clone().hear_hints());
         self.tasks.spawn(self.clone().follow());
         self.tasks.spawn(self.clone().reap());
-        self.tasks.spawn(self.clone().unblock());
+        self.tasks.spawn(self.clone().reconsider());
         self.tasks.spawn(self.clone().keep_presence());
+        self.tasks.spawn(self.clone().watch_periods());
         self.tasks.spawn(self.clone().retain());
         self.spawn_topics();
         self.spawn_dispatch();
+        self.spawn_effects();
     }
 }

@@ -38,9 +38,12 @@ impl Coordinator {
     /// One sweep. Returns how long nothing can expire; `None` when nothing is held.
     pub async fn reap_once(&self) -> Result<Option<Duration>, giga_ports::StoreError> {
         loop {
+            let asked = self.asked_to_let_go();
             let reaped = self.store.expire_leases(self.options.sweep_limit).await?;
             if !reaped.jobs.is_empty() {
                 self.metrics.lease_expiries.inc_by(reaped.jobs.len() as u64);
+                let forced = reaped.jobs.iter().filter(|job| asked.contains(job)).count();
+                self.metrics.evictions_forced.inc_by(forced as u64);
                 tracing::warn!(jobs = ?reaped.jobs, "leases ended without a word; the jobs are queued again");
             }
             if reaped.jobs.len() < self.options.sweep_limit {

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use giga_domain::Actor;
+
 use crate::{Coordinator, Error};
 
 const BATCH: usize = 500;
@@ -17,11 +19,56 @@ impl Coordinator {
                 () = self.stop.cancelled() => return,
                 () = tokio::time::sleep(self.options.retention_every) => {}
             }
+            match self.remove_expired_artifacts().await {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "artifacts of ended jobs removed"),
+                Err(error) => tracing::warn!(%error, "artifacts of ended jobs could not be removed"),
+            }
             match self.retire_old().await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "old jobs removed"),
                 Err(error) => tracing::warn!(%error, "old jobs could not be removed"),
             }
+            if let Err(error) = self.retire_old_effects().await {
+                tracing::warn!(%error, "what was told outside long ago could not be removed");
+            }
+        }
+    }
+
+    /// Removes what was told outside, or given up, and is past its time; returns how much that was.
+    pub async fn retire_old_effects(&self) -> Result<usize, Error> {
+        let hours = self.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);
+        let before = self.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
+        let mut count = 0;
+        loop {
+            let gone = self.store.retire_effects(before, BATCH).await?;
+            count += gone;
+            if gone < BATCH || self.stop.is_cancelled() {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Removes files of jobs that ended long enough ago; the jobs stay. Returns how many.
+    pub async fn remove_expired_artifacts(&self) -> Result<usize, Error> {
+        let hours = self.flag("artifact_retention_hours").as_u64().unwrap_or(0);
+        if hours == 0 {
+            return Ok(0);
+        }
+        let before = self.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
+        let mut count = 0;
+        loop {
+            let old = self.store.read().expired_artifacts(before, BATCH).await?;
+            let found = old.len();
+            // The row first, as whenever a file is deleted: bytes that nothing points to go with the job.
+            for artifact in old {
+                self.delete_artifact(artifact, Actor::system("retention")).await?;
+            }
+            count += found;
+            if found < BATCH || self.stop.is_cancelled() {
+                return Ok(count);
+            }
+            tokio::task::yield_now().await;
         }
     }
 

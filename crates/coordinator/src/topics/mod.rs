@@ -138,7 +138,7 @@ impl Coordinator {
                 self.topics.chore(|chores| chores.gates_are_old = true);
                 self.topics.learn_due(Timestamp::ZERO);
             }
-            Hint::Feed { .. } | Hint::Leaderless => {}
+            Hint::Feed { .. } | Hint::Leaderless | Hint::Effects => {}
         }
     }
 

@@ -1,5 +1,8 @@
 //! A store that counts what it is asked, by name.
 
+#[path = "counted/governance.rs"]
+mod governance;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +16,7 @@ use giga_domain::{
 };
 use giga_ports::store::{
     ArtifactPut, Claim, Claimed, Divergence, HolderWrite, JobFilter, JobText, NewFactory, NewJob, NewOffer,
-    PutArtifact, QueueState, Reaped, SettleMerge, SteerWrite, StoreStats, Submitted, Waiting,
+    PutArtifact, QueueState, Reaped, Reconsidered, SettleMerge, SteerWrite, StoreStats, Submitted, Waiting,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
@@ -24,15 +27,34 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub(crate) struct Counted {
     inner: Arc<dyn Store>,
     asked: Mutex<BTreeMap<&'static str, u32>>,
+    to_fail: Mutex<Vec<&'static str>>,
 }
 
 impl Counted {
     pub(crate) fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, asked: Mutex::default() }
+        Self { inner, asked: Mutex::default(), to_fail: Mutex::default() }
     }
 
     fn note(&self, name: &'static str) {
         *self.asked.lock().unwrap().entry(name).or_default() += 1;
+    }
+
+    /// The next call of that name that looks here is answered as if the database were away.
+    #[allow(dead_code, reason = "not every test binary breaks things")]
+    pub(crate) fn fail_next(&self, name: &'static str) {
+        self.to_fail.lock().unwrap().push(name);
+    }
+
+    #[allow(dead_code, reason = "not every test binary breaks things")]
+    pub(crate) fn is_to_fail(&self, name: &str) -> bool {
+        self.to_fail.lock().unwrap().contains(&name)
+    }
+
+    fn check(&self, name: &str) -> Result<()> {
+        let mut to_fail = self.to_fail.lock().unwrap();
+        let Some(place) = to_fail.iter().position(|known| *known == name) else { return Ok(()) };
+        to_fail.remove(place);
+        Err(StoreError::Unavailable { reason: "a test said so".to_owned(), source: None })
     }
 
     /// Since the last time.
@@ -63,9 +85,17 @@ impl StoreReads for Counted {
         self.note("job_text");
         self.inner.read().job_text(id).await
     }
+    async fn job_by_key(&self, product: &ProductId, key: &str) -> Result<Option<Job>> {
+        self.note("job_by_key");
+        self.inner.read().job_by_key(product, key).await
+    }
     async fn list_jobs(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         self.note("list_jobs");
         self.inner.read().list_jobs(filter, before, limit).await
+    }
+    async fn subtree(&self, root: JobId, limit: usize) -> Result<Vec<Job>> {
+        self.note("subtree");
+        self.inner.read().subtree(root, limit).await
     }
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         self.note("live_jobs");
@@ -86,6 +116,10 @@ impl StoreReads for Counted {
     async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>> {
         self.note("artifact");
         self.inner.read().artifact(id).await
+    }
+    async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>> {
+        self.note("expired_artifacts");
+        self.inner.read().expired_artifacts(before, limit).await
     }
     async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>> {
         self.note("retirable");
@@ -180,9 +214,9 @@ impl Store for Counted {
         self.note("expire_leases");
         self.inner.expire_leases(limit).await
     }
-    async fn unblock(&self, limit: usize) -> Result<Vec<JobId>> {
-        self.note("unblock");
-        self.inner.unblock(limit).await
+    async fn reconsider(&self, limit: usize) -> Result<Reconsidered> {
+        self.note("reconsider");
+        self.inner.reconsider(limit).await
     }
     async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut> {
         self.note("put_artifact");

@@ -46,7 +46,10 @@ pub fn request(id: impl AsRef<str>) -> RequestId {
 
 impl Fleet {
     pub async fn start() -> Self {
-        let clock = Arc::new(ManualClock::default());
+        Self::start_with(Arc::new(ManualClock::default())).await
+    }
+
+    pub async fn start_with(clock: Arc<ManualClock>) -> Self {
         let (store, broker, ports, folder) = world(&clock, &clock).await;
         let coordinator = Coordinator::start(ports.clone(), Options::default()).await.unwrap();
         Self { store_clock: clock.clone(), clock, store, broker, coordinator, ports, _folder: folder }
@@ -106,9 +109,17 @@ impl Fleet {
     }
 
     pub async fn try_submit(&self, front_matter: &str) -> Result<SubmitAnswer, giga_coordinator::Error> {
+        self.try_submit_for("demo", front_matter).await
+    }
+
+    pub async fn try_submit_for(
+        &self,
+        product: &str,
+        front_matter: &str,
+    ) -> Result<SubmitAnswer, giga_coordinator::Error> {
         let text = format!("---\n{front_matter}\n---\nDo it.\n");
         let (manifest, body) = parse_markdown(text.as_bytes()).unwrap();
-        let product = "demo".parse().unwrap();
+        let product = product.parse().unwrap();
         self.coordinator.submit(SubmitRequest { product, manifest, body, actor: operator() }).await
     }
 
@@ -175,6 +186,7 @@ async fn world(
         random: Arc::new(SeededRandomness::new(7)),
         logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
         artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
+        effects: Arc::new(giga_testkit::effects::Recorded::default()),
     };
     (store, broker, ports, folder)
 }

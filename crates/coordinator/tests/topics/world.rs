@@ -171,6 +171,7 @@ impl World {
             random: Arc::new(SeededRandomness::new(3)),
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(folder.path()).unwrap()),
+            effects: Arc::new(giga_testkit::effects::Recorded::default()),
         };
         let started = if by_itself {
             Coordinator::start(ports.clone(), Options::default()).await

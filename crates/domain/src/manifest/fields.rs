@@ -8,10 +8,15 @@ use super::error::{ManifestError, Problem, Problems, quoted};
 use super::reader::{Field, Section};
 use super::tree::Node;
 use super::{Dep, Manifest, grammar};
-use crate::job::{BudgetCaps, Concurrency, DepsMode, JobKind, RetryPolicy, ReviewGate, ShipMode};
+use crate::job::{
+    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
+};
 use crate::{Capability, CapabilitySet, JobId, Priority, limits};
 
-const KEYS: &[&str] = &[
+/// Idempotency keys that begin so are made from the items of trackers, and by nobody else.
+pub const TRACKER_KEY: &str = "tracker:";
+
+pub(super) const KEYS: &[&str] = &[
     "name",
     "product",
     "repo",
@@ -23,6 +28,7 @@ const KEYS: &[&str] = &[
     "kind",
     "deps",
     "depsMode",
+    "onFailure",
     "budget",
     "retry",
     "verify",
@@ -41,6 +47,8 @@ const PRIORITIES: &[(&str, Priority)] = &[
 ];
 const KINDS: &[(&str, JobKind)] = &[("agent", JobKind::Agent), ("composite", JobKind::Composite)];
 const DEPS_MODES: &[(&str, DepsMode)] = &[("all", DepsMode::All), ("any", DepsMode::Any)];
+const FAILURE_POLICIES: &[(&str, FailurePolicy)] =
+    &[("fail_fast", FailurePolicy::FailFast), ("continue", FailurePolicy::Continue)];
 const SHIP_MODES: &[(&str, ShipMode)] = &[("manual", ShipMode::Manual), ("auto", ShipMode::Auto)];
 
 const MOST_TOKENS: u64 = 1_000_000_000_000;
@@ -52,9 +60,12 @@ const HOUR_MS: u64 = 3_600_000;
 const MOST_WALL_MS: u64 = 30 * 24 * HOUR_MS;
 
 /// Reads the whole tree; `before` is what was already found wrong with the document.
-pub(super) fn read(root: &Node, before: Option<Problem>) -> Result<Manifest, ManifestError> {
+pub(super) fn read(
+    root: &Node,
+    before: impl IntoIterator<Item = Problem>,
+) -> Result<Manifest, ManifestError> {
     let mut problems = Problems::default();
-    if let Some(problem) = before {
+    for problem in before {
         problems.add(&problem.field, problem.line, problem.message);
     }
     let manifest = manifest(root, &mut problems);
@@ -91,16 +102,19 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let kind = top.get("kind").and_then(|f| f.word(KINDS, p)).unwrap_or_default();
     let deps = top.get("deps").map(|f| deps(&f, name.as_deref(), p)).unwrap_or_default();
     let deps_mode = top.get("depsMode").and_then(|f| f.word(DEPS_MODES, p)).unwrap_or_default();
+    let on_failure = top.get("onFailure").and_then(|f| on_failure(&f, kind, p)).unwrap_or_default();
     let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
     let retry = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
     let verify = top.get("verify").map(|f| verify(&f, p)).unwrap_or_default();
     let review = top.get("review").and_then(|f| review(&f, p)).unwrap_or_default();
-    let ship = top.get("ship").and_then(|f| f.word(SHIP_MODES, p)).unwrap_or_default();
+    // A composite has nothing of its own to ship: its children have been shipped, each by its own gate.
+    let ship_unsaid = if kind == JobKind::Composite { ShipMode::Auto } else { ShipMode::default() };
+    let ship = top.get("ship").and_then(|f| f.word(SHIP_MODES, p)).unwrap_or(ship_unsaid);
     let concurrency = top.get("concurrency").and_then(|f| concurrency(&f, p));
     let idempotency_key =
         top.get("idempotencyKey").and_then(|f| f.printable(limits::IDEMPOTENCY_KEY_CHARS, p));
     let run_at = top.get("runAt").and_then(|f| parsed(&f, "a time", p));
-    Some(Manifest {
+    let manifest = Manifest {
         name: name?,
         product,
         repo,
@@ -112,6 +126,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         kind,
         deps,
         deps_mode,
+        on_failure,
         budget,
         retry,
         verify,
@@ -120,7 +135,40 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         concurrency,
         idempotency_key,
         run_at,
-    })
+        written: None,
+    };
+    if kind == JobKind::Composite {
+        refuse_what_runs(&manifest, &top, p);
+    }
+    Some(manifest)
+}
+
+/// A composite stands for its children. What would be read and then mean nothing is refused; its default, written out,
+/// is what is done anyway.
+fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
+    let said = [
+        ("repo", manifest.repo.is_some(), "it has no result of its own to merge"),
+        ("engine", manifest.engine.is_some(), "it runs nothing itself"),
+        ("script", manifest.script.is_some(), "it runs nothing itself"),
+        ("persona", manifest.persona.is_some(), "it runs nothing itself"),
+        ("capabilities", !manifest.capabilities.is_empty(), "it is never placed on a factory"),
+        ("priority", manifest.priority != Priority::default(), "it waits for no place on a factory"),
+        ("budget", manifest.budget != BudgetCaps::default(), "it spends nothing itself"),
+        ("retry", manifest.retry != RetryPolicy::default(), "it has no attempts of its own"),
+        ("verify", !manifest.verify.is_empty(), "it has no result of its own to check"),
+        ("concurrency", manifest.concurrency.is_some(), "it is never held"),
+        ("runAt", manifest.run_at.is_some(), "it begins when its first child does"),
+    ];
+    for (key, _, why) in said.into_iter().filter(|(_, said, _)| *said) {
+        if let Some(field) = top.get(key) {
+            field.refuse(format!("belongs to its children, not to `kind: composite`: {why}"), p);
+        }
+    }
+    if let Some(field) = top.get("depsMode").filter(|_| manifest.deps_mode == DepsMode::Any) {
+        let message = "must be all for `kind: composite`, whose children wait for all of its deps; \
+                       put depsMode: any on the children that need it";
+        field.refuse(message, p);
+    }
 }
 
 fn word(field: &Field<'_>, p: &mut Problems) -> Option<String> {
@@ -176,6 +224,16 @@ fn deps(field: &Field<'_>, own_name: Option<&str>, p: &mut Problems) -> Vec<Dep>
         deps.push(text.parse::<JobId>().map_or(Dep::Name(text), Dep::Id));
     }
     deps
+}
+
+fn on_failure(field: &Field<'_>, kind: JobKind, p: &mut Problems) -> Option<FailurePolicy> {
+    if kind != JobKind::Composite {
+        field.refuse(
+            "belongs to `kind: composite`: it says what becomes of the others when one child fails",
+            p,
+        );
+    }
+    field.word(FAILURE_POLICIES, p)
 }
 
 fn budget(field: &Field<'_>, p: &mut Problems) -> Option<BudgetCaps> {

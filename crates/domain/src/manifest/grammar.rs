@@ -3,7 +3,7 @@
 //! Never lets through what another program could take for an option, a path outside its folder or a command:
 //! these names become refs, folders, and arguments of git.
 
-use super::Persona;
+use super::{Persona, ProfileRef};
 
 const WORD_CHARS: usize = 64;
 const REPO_CHARS: usize = 400;
@@ -11,7 +11,7 @@ const REPO_CHARS: usize = 400;
 pub(super) const WORD_RULE: &str =
     "a word of 1 to 64 letters, digits, `.`, `_` and `-` that starts with a letter or digit";
 pub(super) const PERSONA_RULE: &str = "a profile and its version, such as coder@3";
-pub(super) const REPO_RULE: &str = "a repository name such as hello or org/app, or a git URL that starts with https://, ssh://, git@host: or file:///";
+pub(super) const REPO_RULE: &str = "a repository name such as hello or org/app, or a git URL that starts with https://, ssh://, git@host: or file:///, without `%`, `?`, `#` and empty or dotted parts";
 
 /// Letters, digits, `.`, `_` and `-`, starting with a letter or digit, without `..`.
 pub(super) fn is_word(text: &str) -> bool {
@@ -34,7 +34,7 @@ pub(super) fn is_repo(text: &str) -> bool {
 }
 
 fn is_url(text: &str) -> bool {
-    // Printable ASCII without a blank is all that a URL is made of; the rest is to be percent-encoded.
+    // Printable ASCII without a blank is all that a URL is made of.
     if !text.chars().all(|c| c.is_ascii_graphic()) || text.contains('\\') {
         return false;
     }
@@ -48,7 +48,7 @@ fn is_url(text: &str) -> bool {
     }
     text.strip_prefix("git@")
         .and_then(|rest| rest.split_once(':'))
-        .is_some_and(|(host, path)| is_host(host) && is_path(path))
+        .is_some_and(|(host, path)| is_host(host) && is_path(path.strip_prefix('/').unwrap_or(path)))
 }
 
 /// A name or address, perhaps with a port.
@@ -57,8 +57,12 @@ fn is_host(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']'))
 }
 
+/// One repository has one spelling, give or take a slash or `.git` at its end: its owner is found by it.
 fn is_path(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && text.split('/').all(|segment| segment != "..")
+    let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
+    !text.starts_with('-')
+        && !text.contains(['%', '?', '#'])
+        && text.strip_suffix('/').unwrap_or(text).split('/').all(is_segment)
 }
 
 pub(super) fn parse_persona(text: &str) -> Option<Persona> {
@@ -66,6 +70,14 @@ pub(super) fn parse_persona(text: &str) -> Option<Persona> {
     let plain = version.starts_with(|c: char| matches!(c, '1'..='9'));
     let version = version.parse().ok().filter(|_| plain)?;
     is_word(name).then(|| Persona { name: name.to_owned(), version })
+}
+
+/// A profile alone, or one version of it.
+pub(super) fn parse_profile_ref(text: &str) -> Option<ProfileRef> {
+    if is_word(text) {
+        return Some(ProfileRef { name: text.to_owned(), version: None });
+    }
+    parse_persona(text).map(|persona| ProfileRef { name: persona.name, version: Some(persona.version) })
 }
 
 #[cfg(test)]
@@ -84,6 +96,9 @@ mod tests {
             "ssh://git@host:22/org/app.git",
             "git@github.com:org/app.git",
             "file:///srv/git/app.git",
+            "git@host:/srv/git/app.git",
+            "https://github.com/org/app/",
+            "ssh://git@host/~team/app",
         ] {
             assert!(is_repo(good), "{good}");
         }
@@ -126,6 +141,18 @@ mod tests {
             "file:///",
             "file:///a/../../etc",
             "HTTPS://host/x",
+            "https://host/org/%61pp",
+            "https://host/org/app?x",
+            "https://host/org/app#x",
+            "https://host/org/app/.",
+            "https://host/./app",
+            "https://host/org//app",
+            "https://host/org/app//",
+            "https://host//",
+            "git@host:org/%61pp",
+            "git@host://org/app",
+            "git@host:/-x",
+            "file:////srv/app",
         ] {
             assert!(!is_repo(bad), "{bad:?}");
         }

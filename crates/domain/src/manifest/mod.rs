@@ -5,9 +5,11 @@
 //! dependencies are only checked for their form.
 
 mod document;
+mod draft;
 mod error;
 mod fields;
 mod grammar;
+mod profile;
 mod quantity;
 mod reader;
 mod snapshot;
@@ -15,11 +17,16 @@ mod tree;
 
 use std::fmt;
 
+pub use draft::{Draft, ProfileRef};
 pub use error::{ManifestError, Problem};
+pub use fields::TRACKER_KEY;
+pub use profile::{PROFILE_NAME_RULE, is_profile_name};
 pub use quantity::{dollars_to_micros, parse_duration};
 
-use crate::job::{BudgetCaps, Concurrency, DepsMode, JobKind, JobSpec, RetryPolicy, ReviewGate, ShipMode};
-use crate::{Capability, CapabilitySet, JobId, Priority, ProductId, Timestamp, limits};
+use crate::job::{
+    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, JobSpec, RetryPolicy, ReviewGate, ShipMode,
+};
+use crate::{Capability, CapabilitySet, JobId, Priority, ProductId, Timestamp};
 
 /// Everything a manifest says, defaults filled in. Its JSON is the snapshot kept with the job, and is read back
 /// by [`from_json`] to an equal value.
@@ -40,6 +47,8 @@ pub struct Manifest {
     pub kind: JobKind,
     pub deps: Vec<Dep>,
     pub deps_mode: DepsMode,
+    /// Of a composite.
+    pub on_failure: FailurePolicy,
     pub budget: BudgetCaps,
     pub retry: RetryPolicy,
     pub verify: Vec<String>,
@@ -48,6 +57,8 @@ pub struct Manifest {
     pub concurrency: Option<Concurrency>,
     pub idempotency_key: Option<String>,
     pub run_at: Option<Timestamp>,
+    /// Where a profile filled it in: what it said by itself. Never part of the snapshot; only for the fingerprint.
+    pub written: Option<String>,
 }
 
 /// A profile and its version, written `coder@3`.
@@ -64,32 +75,15 @@ pub enum Dep {
     Name(String),
 }
 
-/// The manifest and its body, the latter byte for byte.
+/// The manifest and its body, the latter byte for byte. For one that no profile fills in; see [`Draft`].
 pub fn parse_markdown(text: &[u8]) -> Result<(Manifest, String), ManifestError> {
-    let document = document::split(text)?;
-    let (root, repeated_key) = tree::Node::from_yaml(document.front)?;
-    let manifest = fields::read(&root, repeated_key)?;
-    Ok((manifest, document.body.to_owned()))
+    Draft::from_markdown(text)?.finish(None)
 }
 
-/// The same fields as a JSON object, by the same rules.
+/// The same fields as a JSON object, by the same rules: the snapshot that is kept with a job. What comes from outside
+/// goes through [`Draft`], which also refuses keys that are not the sender's to use.
 pub fn from_json(manifest: &serde_json::Value) -> Result<Manifest, ManifestError> {
-    let root = tree::Node::from_json(manifest)?;
-    if !manifest.is_object() {
-        let message = format!(
-            "the manifest must be a JSON object such as {{\"name\": \"fix-greeting\"}}; it is {}",
-            root.described()
-        );
-        return Err(ManifestError::whole(None, message));
-    }
-    // Measured as it would be sent; the body has its own place beside it.
-    let bytes = manifest.to_string().len();
-    if bytes > limits::MANIFEST_BYTES {
-        let message =
-            format!("the manifest has {bytes} bytes; it may have at most {} (1 MiB)", limits::MANIFEST_BYTES);
-        return Err(ManifestError::whole(None, message));
-    }
-    fields::read(&root, None)
+    Draft::from_json(manifest, String::new())?.into_snapshot()
 }
 
 impl Manifest {
@@ -112,6 +106,7 @@ impl Manifest {
             deps,
             deps_mode: self.deps_mode,
             parent,
+            on_failure: self.on_failure,
             budget: self.budget,
             retry: self.retry,
             review: self.review.clone(),

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::quantity::{format_duration, micros_to_dollars};
 use super::{Dep, Manifest, from_json};
-use crate::job::{Concurrency, DepsMode, JobKind, ReviewGate, ShipMode};
+use crate::job::{Concurrency, DepsMode, FailurePolicy, JobKind, ReviewGate, ShipMode};
 use crate::token::hex;
 use crate::{CapabilitySet, Priority, ProductId, Timestamp};
 
@@ -29,6 +29,8 @@ struct Snapshot<'a> {
     kind: JobKind,
     deps: &'a [Dep],
     deps_mode: DepsMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_failure: Option<FailurePolicy>,
     budget: Budget,
     retry: Retry,
     verify: &'a [String],
@@ -72,6 +74,7 @@ impl Serialize for Manifest {
             kind: self.kind,
             deps: &self.deps,
             deps_mode: self.deps_mode,
+            on_failure: (self.kind == JobKind::Composite).then_some(self.on_failure),
             budget: Budget {
                 usd: self.budget.usd_micros.map(micros_to_dollars),
                 tokens: self.budget.tokens,
@@ -103,11 +106,16 @@ impl Serialize for Dep {
 }
 
 pub(super) fn fingerprint(manifest: &Manifest, body: &str) -> String {
-    let snapshot = serde_json::to_vec(manifest).expect("a manifest has only string keys and finite numbers");
+    let said = match &manifest.written {
+        None => serde_json::to_vec(manifest),
+        // What the profile fills in may change between two sendings of the same text; the text is what counts.
+        Some(written) => serde_json::to_vec(&(written, &manifest.product, &manifest.idempotency_key)),
+    };
+    let said = said.expect("a manifest has only string keys and finite numbers");
     let mut hasher = Sha256::new();
     // The length keeps the border between the two from moving.
-    hasher.update((snapshot.len() as u64).to_be_bytes());
-    hasher.update(&snapshot);
+    hasher.update((said.len() as u64).to_be_bytes());
+    hasher.update(&said);
     hasher.update(body.as_bytes());
     hex(&hasher.finalize())
 }

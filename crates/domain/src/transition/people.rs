@@ -3,9 +3,11 @@
 //! A word that was said before is answered again and changes nothing; one that does not fit the stage is refused with
 //! what would fit.
 
-use super::{OperatorAction, Refusal, Transition, Verdict, after_review};
+use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, after_review};
+use crate::job::ReviewGate;
 use crate::{
-    EventKind, FailReason, Failure, NewEvent, RunOutcome, Settled, SettledHow, Stage, State, Timestamp,
+    Assumed, ChargeHow, Checkpoint, Epoch, EventKind, FailReason, Failure, Job, JobKind, NewEvent,
+    ReviewNote, RunOutcome, Settled, SettledHow, Spend, Stage, State, Timestamp, limits,
 };
 
 pub(super) fn operate(
@@ -26,11 +28,21 @@ pub(super) fn operate(
         (OperatorAction::Ship, Stage::Testing) => {
             next.enter(State::Shipped, NewEvent::new(EventKind::Shipped, cause("shipped by an operator")));
         }
+        // What it waits for is looked at again; see `kin`.
+        (OperatorAction::Requeue, Stage::Failed | Stage::Review)
+            if next.job.spec.kind == JobKind::Composite =>
+        {
+            let event = NewEvent::new(EventKind::Requeued, cause("requeued by an operator"));
+            next.enter(State::Blocked, event);
+        }
+        (OperatorAction::Requeue, Stage::Blocked) if next.job.spec.kind == JobKind::Composite => {}
         (OperatorAction::Requeue, Stage::Failed | Stage::Review) => {
             // The operator gives the job its attempts back.
             next.job.attempts = 0;
-            next.job.enqueued_at = now;
-            next.requeue(now, now, NewEvent::new(EventKind::Requeued, cause("requeued by an operator")));
+            // One whose deps were lost may not have come to its time yet.
+            let ready_at = next.job.spec.run_at.unwrap_or(now).max(now);
+            next.job.enqueued_at = ready_at;
+            next.requeue(now, ready_at, NewEvent::new(EventKind::Requeued, cause("requeued by an operator")));
         }
         (OperatorAction::Reject, Stage::Review) => {
             let failure = Failure { reason: FailReason::Rejected, detail: reason.map(str::to_owned) };
@@ -40,16 +52,44 @@ pub(super) fn operate(
             );
         }
         (OperatorAction::Cancel, _) if !from.is_terminal() => {
-            if from.is_held() {
-                next.job.settled = Some(Settled { epoch: next.job.epoch, how: SettledHow::Cancelled });
-                next.close_run(RunOutcome::Cancelled, None);
-            }
-            let state = State::Cancelled { reason: reason.map(str::to_owned) };
-            next.enter(state, NewEvent::new(EventKind::Cancelled, cause("cancelled by an operator")));
+            cancel(next, reason, &cause("cancelled by an operator"), now);
         }
         (action, from) => return Err(illegal(from, action)),
     }
     Ok(())
+}
+
+/// The holder, where there is one, learns of it at its next renewal. It may be dead as well, so all that it was allowed
+/// to spend counts as spent until it says otherwise; see `settle_up`.
+pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, cause: &str, now: Timestamp) {
+    if let Some(lease) = next.job.lease() {
+        let told = lease.spent;
+        next.abandon_run(RunOutcome::Cancelled);
+        let assumed = next.charge.filter(|charge| charge.how == ChargeHow::Assumed);
+        let assumed = assumed.map(|charge| Assumed {
+            charged_usd_micros: charge.spend.usd_micros,
+            charged_at: now,
+            told,
+        });
+        next.job.settled = Some(Settled { epoch: next.job.epoch, how: SettledHow::Cancelled, assumed });
+    }
+    let state = State::Cancelled { reason: reason.map(str::to_owned) };
+    next.enter(state, NewEvent::new(EventKind::Cancelled, cause));
+}
+
+/// The holder of a cancelled run says what it really cost. Only what was assumed is given back: what it had told stays
+/// charged, and nothing is charged anew to a job that is over.
+pub(super) fn settle_up(next: &mut Transition, spent: Spend) {
+    let Some(settled) = &mut next.job.settled else { return };
+    let Some(assumed) = settled.assumed.take() else { return };
+    let real = assumed.told.max(spent.bounded());
+    next.refund = Some(Refund {
+        usd_micros: assumed.charged_usd_micros.saturating_sub(real.usd_micros),
+        tokens: real.tokens - assumed.told.tokens,
+        charged_at: assumed.charged_at,
+    });
+    let event = NewEvent::new(EventKind::SettledUp, "its holder told what the cancelled run really cost");
+    next.note(event.with("usdMicros", real.usd_micros));
 }
 
 fn illegal(from: Stage, action: OperatorAction) -> Refusal {
@@ -69,37 +109,63 @@ fn illegal(from: Stage, action: OperatorAction) -> Refusal {
     Refusal::Illegal { from, action: action.as_str(), remedy }
 }
 
-pub(super) fn review(
-    next: &mut Transition,
-    verdict: Verdict,
-    reviewer: &str,
-    comment: Option<&str>,
-    now: Timestamp,
-) -> Result<(), Refusal> {
+pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestamp) -> Result<(), Refusal> {
+    let Judgement { verdict, reviewer, comment, epoch } = judgement;
+    let (verdict, comment) = (*verdict, comment.as_deref());
+    let judged = judged_run(&next.job);
     let State::Review { approvals } = &next.job.state else {
+        if said_before(&next.job, judgement) {
+            return Ok(());
+        }
         return Err(Refusal::Illegal {
             from: next.job.stage(),
             action: "be reviewed",
             remedy: "only a job in review takes a verdict",
         });
     };
-    let named = &next.job.spec.review.reviewers;
-    if !named.is_empty() && !named.iter().any(|name| name == reviewer) {
+    let approvals = approvals.clone();
+    let ReviewGate { quorum, reviewers: named } = next.job.gate();
+    let quorum = u64::from(*quorum);
+    if !named.is_empty() && !named.contains(reviewer) {
         return Err(Refusal::NotAReviewer(reviewer.to_owned(), named.join(", ")));
     }
-    let cause = |what: &str| match comment {
-        Some(comment) => format!("{reviewer} {what}: {comment}"),
-        None => format!("{reviewer} {what}"),
+    if let Some(given) = epoch.filter(|given| *given != judged) {
+        return Err(Refusal::OtherResult { given, current: judged });
+    }
+    if verdict == Verdict::RequestChanges && next.job.spec.kind == JobKind::Composite {
+        return Err(Refusal::Illegal {
+            from: Stage::Review,
+            action: "be changed: it is a composite",
+            remedy: "ask for changes of its children, or reject it",
+        });
+    }
+    // Where a gate was lowered since, there may be enough of them: then whoever approves, anew or again, lets it go on.
+    let again = approvals.contains(reviewer);
+    if verdict == Verdict::Approve && again && (approvals.len() as u64) < quorum {
+        return Ok(());
+    }
+    next.job.reviews.push(ReviewNote {
+        reviewer: reviewer.to_owned(),
+        verdict,
+        comment: comment.map(str::to_owned),
+        at: now,
+        epoch: judged,
+    });
+    let old = next.job.reviews.len().saturating_sub(limits::REVIEW_NOTES);
+    next.job.reviews.drain(..old);
+    let told = |kind: EventKind, what: &str| {
+        let cause = match comment {
+            Some(comment) => format!("{reviewer} {what}: {comment}"),
+            None => format!("{reviewer} {what}"),
+        };
+        NewEvent::new(kind, cause).with("reviewer", reviewer.as_str())
     };
     match verdict {
         Verdict::Approve => {
-            let mut approvals = approvals.clone();
-            if approvals.iter().any(|name| name == reviewer) {
-                return Ok(());
-            }
-            approvals.push(reviewer.to_owned());
-            let event = NewEvent::new(EventKind::Approved, cause("approved")).with("reviewer", reviewer);
-            if approvals.len() as u64 >= u64::from(next.job.spec.review.quorum) {
+            let anew = (!again).then(|| reviewer.to_owned());
+            let approvals: Vec<String> = approvals.into_iter().chain(anew).collect();
+            let event = told(EventKind::Approved, "approved");
+            if approvals.len() as u64 >= quorum {
                 let state = after_review(&next.job);
                 next.enter(state, event);
             } else {
@@ -108,16 +174,79 @@ pub(super) fn review(
             }
         }
         Verdict::RequestChanges => {
+            // The run succeeded; what failed before it is over.
+            next.job.attempts = 0;
             next.job.enqueued_at = now;
-            let event = NewEvent::new(EventKind::ChangesRequested, cause("asked for changes"))
-                .with("reviewer", reviewer);
-            next.requeue(now, now, event);
+            resume_from_result(&mut next.job);
+            next.requeue(now, now, told(EventKind::ChangesRequested, "asked for changes"));
         }
         Verdict::Reject => {
             let failure = Failure { reason: FailReason::Rejected, detail: comment.map(str::to_owned) };
-            let event = NewEvent::new(EventKind::Rejected, cause("rejected it")).with("reviewer", reviewer);
-            next.enter(State::Failed { failure }, event);
+            next.enter(State::Failed { failure }, told(EventKind::Rejected, "rejected it"));
         }
     }
+    Ok(())
+}
+
+/// The run whose work is up for review.
+fn judged_run(job: &Job) -> Epoch {
+    job.result.as_ref().map_or(job.epoch, |result| result.epoch)
+}
+
+/// Whether the job is where it is because of this very word, as far as the reviewer goes: its answer was lost.
+fn said_before(job: &Job, said: &Judgement) -> bool {
+    let own = job.reviews.iter().rev().find(|note| note.reviewer == said.reviewer);
+    own.is_some_and(|note| {
+        (note.verdict, &note.comment, note.epoch) == (said.verdict, &said.comment, judged_run(job))
+            && said.epoch.is_none_or(|epoch| epoch == note.epoch)
+    })
+}
+
+/// The next run goes on from the commit that was judged, and from the engine's session where there was one.
+fn resume_from_result(job: &mut Job) {
+    let Some(result) = &job.result else { return };
+    let earlier = job.checkpoint.take().unwrap_or_default();
+    job.checkpoint = Some(Checkpoint {
+        wip_ref: Some(result.branch.clone()),
+        commit: Some(result.commit.clone()),
+        // Results are pushed.
+        factory: None,
+        note: None,
+        ..earlier
+    });
+}
+
+/// Before it has passed the gate. A job in review stays there, however little is asked from now on: only a verdict lets
+/// it go on.
+pub(super) fn request_review(
+    next: &mut Transition,
+    gate: &ReviewGate,
+    may_weaken: bool,
+) -> Result<(), Refusal> {
+    let from = next.job.stage();
+    if from.is_terminal() || from == Stage::Testing {
+        return Err(Refusal::Illegal {
+            from,
+            action: "be put up for review",
+            remedy: "a review comes before testing; requeue or reject it instead",
+        });
+    }
+    let holds = next.job.gate();
+    if holds == gate {
+        return Ok(());
+    }
+    if !may_weaken && gate.is_weaker_than(holds) {
+        return Err(Refusal::WeakerGate { quorum: holds.quorum, reviewers: holds.who() });
+    }
+    next.job.gate = Some(gate.clone());
+    let cause = format!("{} approval(s) needed from {}", gate.quorum, gate.who());
+    let event = NewEvent::new(EventKind::ReviewRequested, cause)
+        .with("quorum", gate.quorum)
+        .with("reviewers", gate.reviewers.clone());
+    if let State::Review { approvals } = &mut next.job.state {
+        // Those that count under the new gate stay.
+        approvals.retain(|name| gate.reviewers.is_empty() || gate.reviewers.contains(name));
+    }
+    next.note(event);
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use giga_domain::job::{BudgetCaps, DepsMode, JobKind, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::job::{BudgetCaps, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::{
-    CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, EventSeq, FactoryId, FailReason, Failure, Holder,
-    HolderAction, Job, JobId, JobSpec, Lease, OperatorAction, Priority, RequestId, Rev, RunReport, Stage,
-    State, Timestamp, Verdict,
+    CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, EventSeq, Evict, FactoryId, FailReason, Failure,
+    Holder, HolderAction, Job, JobId, JobSpec, Judgement, Lease, OperatorAction, Priority, RequestId, Rev,
+    RunReport, Spend, Stage, State, Timestamp, Verdict, transition,
 };
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -32,6 +32,7 @@ pub(crate) fn spec() -> JobSpec {
         deps: Vec::new(),
         deps_mode: DepsMode::All,
         parent: None,
+        on_failure: FailurePolicy::FailFast,
         budget: BudgetCaps::default(),
         retry: RetryPolicy { max: 3, backoff_ms: 1_000 },
         review: ReviewGate { quorum: 1, reviewers: Vec::new() },
@@ -53,6 +54,9 @@ pub(crate) fn job_in(stage: Stage) -> Job {
         request: request("first"),
         granted_at: NOW,
         expires_at: NOW.plus(LEASE),
+        reserved_usd_micros: 0,
+        spent: Spend::default(),
+        evict: None,
     };
     let failure = failure(FailReason::VerifyFailed);
     let state = match stage {
@@ -76,6 +80,7 @@ pub(crate) fn job_in(stage: Stage) -> Job {
         epoch: Epoch(7),
         last_event: EventSeq(20),
         attempts: 0,
+        evictions: 0,
         dispatch_seq: DispatchSeq(2),
         checkpoint: None,
         settled: None,
@@ -86,6 +91,8 @@ pub(crate) fn job_in(stage: Stage) -> Job {
         last_steer: None,
         result: None,
         merge: None,
+        gate: None,
+        reviews: Vec::new(),
     }
 }
 
@@ -96,6 +103,7 @@ pub(crate) fn claim(who: &str, asked: &str) -> Command {
         rev: None,
         dispatch_seq: None,
         lease: LEASE,
+        reserve_usd_micros: 0,
     }
 }
 
@@ -108,11 +116,28 @@ pub(crate) fn operator(action: OperatorAction) -> Command {
 }
 
 pub(crate) fn review(verdict: Verdict, reviewer: &str) -> Command {
-    Command::Review { verdict, reviewer: reviewer.to_owned(), comment: None }
+    Command::Review(Judgement { verdict, reviewer: reviewer.to_owned(), comment: None, epoch: None })
 }
 
-pub(crate) fn preempt() -> Command {
-    Command::Preempt { cause: "a critical job needs the seat".to_owned() }
+/// Another job needs the seat; there is time until half of the lease.
+pub(crate) fn evict(rev: Rev) -> Command {
+    Command::Evict { rev, evict: Evict::new(Some(JobId::MAX), NOW.plus(LEASE / 2)) }
+}
+
+/// The job after its holder was asked to let go.
+pub(crate) fn asked_to_let_go(job: &Job) -> Job {
+    transition(job, &evict(job.rev), NOW).expect("it is held").job
+}
+
+/// The job after its holder was asked to let go and did.
+pub(crate) fn preempted(job: &Job) -> Job {
+    let release = holder("a", job.epoch.0, vec![HolderAction::Release { checkpoint: None }]);
+    transition(&asked_to_let_go(job), &release, NOW).expect("it is held").job
+}
+
+/// So much money, and a token for each cent.
+pub(crate) fn spend(usd_micros: u64) -> HolderAction {
+    HolderAction::Spend(Spend { usd_micros, tokens: usd_micros / 10_000 })
 }
 
 pub(crate) fn checkpoint() -> Checkpoint {
@@ -133,6 +158,7 @@ pub(crate) fn holder_actions() -> Vec<HolderAction> {
     vec![
         HolderAction::Start,
         HolderAction::Renew { lease: LEASE },
+        spend(5),
         HolderAction::Checkpoint(checkpoint()),
         report(),
         fail(false),

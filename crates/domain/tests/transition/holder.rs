@@ -96,7 +96,7 @@ fn a_repeated_claim_is_the_same_grant() {
 fn whoever_lost_the_lease_is_fenced() {
     let report = holder("a", 7, vec![report()]);
     let expired = transition(&job_in(Stage::Building), &Command::Expire, NOW.plus(LEASE)).unwrap().job;
-    let preempted = after(&job_in(Stage::Building), &preempt());
+    let preempted = preempted(&job_in(Stage::Building));
     let cancelled = after(&job_in(Stage::Building), &operator(OperatorAction::Cancel));
     for job in [&expired, &preempted, &cancelled] {
         assert!(is_fenced(job, &report), "{}", job.stage());
@@ -113,6 +113,9 @@ fn the_holder_of_a_cancelled_job_learns_of_it_by_renewing() {
     let renew = HolderAction::Renew { lease: LEASE };
     let answer = transition(&cancelled, &holder("a", 7, vec![renew.clone()]), NOW).unwrap();
     assert!(answer.is_silent() && answer.job == cancelled);
+    let with_spend = vec![spend(9), renew.clone()];
+    let answer = transition(&cancelled, &holder("a", 7, with_spend), NOW).unwrap();
+    assert!(answer.is_silent() && answer.job == cancelled, "what it spent comes with every renewal");
     assert!(was_cancelled(&cancelled, Epoch(7)) && !was_cancelled(&cancelled, Epoch(6)));
     let with_a_write = vec![HolderAction::Checkpoint(checkpoint()), renew.clone()];
     assert!(is_fenced(&cancelled, &holder("a", 7, with_a_write)), "but it cannot write");
@@ -137,7 +140,7 @@ fn releases_and_preemptions_are_free_and_expiry_and_retries_are_not() {
     let expired = transition(&job, &Command::Expire, NOW.plus(LEASE)).unwrap().job;
     for (after, attempts) in [
         (after(&job, &release), 0),
-        (after(&job, &preempt()), 0),
+        (preempted(&job), 0),
         (expired, 1),
         (after(&job, &holder("a", 7, vec![fail(true)])), 1),
         (after(&job, &holder("a", 7, vec![fail(false)])), 1),
@@ -152,12 +155,11 @@ fn interrupted_work_keeps_its_checkpoint_and_its_turn() {
     let mut job = job_in(Stage::Building);
     job.checkpoint = Some(checkpoint());
     job.enqueued_at = NOW.minus(LEASE);
-    for command in [
-        preempt(),
-        holder("a", 7, vec![fail(true)]),
-        holder("a", 7, vec![HolderAction::Release { checkpoint: None }]),
+    for after in [
+        preempted(&job),
+        after(&job, &holder("a", 7, vec![fail(true)])),
+        after(&job, &holder("a", 7, vec![HolderAction::Release { checkpoint: None }])),
     ] {
-        let after = after(&job, &command);
         assert_eq!((after.checkpoint, after.enqueued_at), (Some(checkpoint()), job.enqueued_at));
     }
 }

@@ -3,6 +3,9 @@
 
 mod fixture;
 mod holder;
+mod kin;
 mod merge;
+mod money;
 mod properties;
+mod reviews;
 mod table;

@@ -5,10 +5,10 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use giga_domain::job::{RetryPolicy, ReviewGate, ShipMode};
-use giga_domain::transition::RunChange;
+use giga_domain::transition::{Deps, Kin, ParentEnd, RunChange};
 use giga_domain::{
-    Checkpoint, Command, Epoch, Holder, HolderAction, Job, OperatorAction, Refusal, Rev, Stage, State,
-    Timestamp, Transition, Verdict, transition,
+    ChargeHow, Checkpoint, Command, Epoch, Evict, Holder, HolderAction, Job, JobId, OperatorAction, Refusal,
+    Rev, Stage, State, Timestamp, Transition, Verdict, transition,
 };
 use proptest::prelude::*;
 use proptest::{collection, sample};
@@ -21,6 +21,7 @@ enum Intent {
     Claim { who: &'static str, request: u8, rev_off: u64, seq_off: Option<u64> },
     Hold { who: &'static str, epoch_off: i64, actions: Vec<HolderAction> },
     Target { who: &'static str, rev_off: u64 },
+    Evict { rev_off: u64, for_job: bool, after_ms: u64 },
     Plain(Command),
 }
 
@@ -33,6 +34,7 @@ impl Intent {
                 rev: Some(Rev(job.rev.0 + rev_off)),
                 dispatch_seq: seq_off.map(|off| giga_domain::DispatchSeq(job.dispatch_seq.0 + off)),
                 lease: LEASE,
+                reserve_usd_micros: 1_000,
             },
             Self::Hold { who, epoch_off, actions } => Command::Holder {
                 holder: Holder {
@@ -45,6 +47,10 @@ impl Intent {
                 rev: Rev(job.rev.0 + rev_off),
                 factory: factory(who),
                 pickup_deadline: now.plus(LEASE),
+            },
+            Self::Evict { rev_off, for_job, after_ms } => Command::Evict {
+                rev: Rev(job.rev.0 + rev_off),
+                evict: Evict::new(for_job.then_some(JobId::MAX), now.plus(Duration::from_millis(*after_ms))),
             },
             Self::Plain(command) => command.clone(),
         }
@@ -60,6 +66,7 @@ fn action() -> impl Strategy<Value = HolderAction> {
     prop_oneof![
         4 => Just(HolderAction::Start),
         1 => (0u64..60).prop_map(|secs| HolderAction::Renew { lease: Duration::from_secs(secs) }),
+        2 => (0..3_000u64).prop_map(spend),
         1 => "[ab]".prop_map(|at| HolderAction::Checkpoint(Checkpoint { commit: Some(at), ..Checkpoint::default() })),
         3 => Just(report()),
         1 => any::<bool>().prop_map(fail),
@@ -76,6 +83,17 @@ fn actions() -> impl Strategy<Value = Vec<HolderAction>> {
     })
 }
 
+fn kin() -> impl Strategy<Value = Kin> {
+    let count = || prop_oneof![3 => Just(0u32), 1 => 1..3u32];
+    let parent =
+        prop::option::weighted(0.05, Just(ParentEnd { parent: JobId::MIN, stage: Stage::Cancelled }));
+    (count(), count(), count(), parent).prop_map(|(shipped, lost, open, parent)| Kin {
+        deps: Deps { shipped, lost, open },
+        parent,
+        ..Kin::default()
+    })
+}
+
 fn intent() -> impl Strategy<Value = Intent> {
     let off = prop_oneof![8 => Just(0u64), 1 => Just(1u64)];
     let epoch_off = prop_oneof![8 => Just(0i64), 2 => Just(-1), 1 => Just(1)];
@@ -86,10 +104,15 @@ fn intent() -> impl Strategy<Value = Intent> {
         6 => claim.prop_map(|(who, request, rev_off, seq_off)| Intent::Claim { who, request, rev_off, seq_off }),
         12 => (who(), epoch_off, actions())
             .prop_map(|(who, epoch_off, actions)| Intent::Hold { who, epoch_off, actions }),
-        1 => (who(), off).prop_map(|(who, rev_off)| Intent::Target { who, rev_off }),
+        1 => (who(), off.clone()).prop_map(|(who, rev_off)| Intent::Target { who, rev_off }),
+        3 => (off, any::<bool>(), 0..30_000u64)
+            .prop_map(|(rev_off, for_job, after_ms)| Intent::Evict { rev_off, for_job, after_ms }),
         2 => Just(Intent::Plain(Command::Expire)),
-        1 => Just(Intent::Plain(preempt())),
-        3 => Just(Intent::Plain(Command::Unblock)),
+        3 => kin().prop_map(|kin| Intent::Plain(Command::Reconsider(kin))),
+        1 => (0..3u32, any::<bool>()).prop_map(|(quorum, may_weaken)| {
+            let gate = ReviewGate { quorum, reviewers: Vec::new() };
+            Intent::Plain(Command::RequestReview { gate, may_weaken })
+        }),
         3 => sample::select(&[OperatorAction::Ship, OperatorAction::Requeue, OperatorAction::Requeue, OperatorAction::Reject])
             .prop_map(|action| Intent::Plain(operator(action))),
         // Rare, because it is the end.
@@ -152,7 +175,7 @@ fn check_step(
     prop_assert_eq!(job.last_event.0, before.last_event.0 + after.events.len() as u64);
     prop_assert_eq!(job.rev.0, before.rev.0 + u64::from(!after.is_silent()));
     prop_assert_eq!(job.lease().is_some(), job.stage().is_held(), "a lease exactly while held");
-    if before.stage().is_terminal() {
+    if before.stage().is_terminal() && after.refund.is_none() {
         prop_assert_eq!(job, before, "a terminal stage absorbs everything");
     }
     if after.is_silent() {
@@ -161,10 +184,14 @@ fn check_step(
             (&mut unrenewed.state, before.lease())
         {
             lease.expires_at = old.expires_at;
+            lease.spent = old.spent;
+            lease.reserved_usd_micros = old.reserved_usd_micros;
+            lease.evict = old.evict;
         }
-        prop_assert_eq!(&unrenewed, before, "silence changes nothing but the end of the lease");
+        prop_assert_eq!(&unrenewed, before, "silence changes nothing but the lease");
     } else {
-        prop_assert_eq!(job.updated_at, now);
+        let ended = before.stage().is_terminal();
+        prop_assert_eq!(job.updated_at, if ended { before.updated_at } else { now });
     }
 
     let closed = after.run.iter().filter(|change| matches!(change, RunChange::Close { .. })).count();
@@ -176,26 +203,77 @@ fn check_step(
         "a run ends with its lease"
     );
 
-    check_attempts(before, command, job)
+    check_charge(before, command, now, after)?;
+    check_attempts(before, command, now, job)
 }
 
-fn check_attempts(before: &Job, command: &Command, job: &Job) -> Result<(), TestCaseError> {
+fn check_attempts(before: &Job, command: &Command, now: Timestamp, job: &Job) -> Result<(), TestCaseError> {
     let left_the_holder = before.stage().is_held() && !job.stage().is_held();
     let used_up = left_the_holder
         && match command {
-            Command::Expire => true,
+            Command::Expire => before.lease().is_some_and(|lease| lease.expires_at <= now),
             Command::Holder { actions, .. } => {
                 actions.iter().any(|action| matches!(action, HolderAction::Fail { .. }))
             }
             _ => false,
         };
-    let given_back =
-        matches!(command, Command::Operator { action: OperatorAction::Requeue, .. }) && job.rev > before.rev;
+    let gives_back = match command {
+        Command::Operator { action, .. } => *action == OperatorAction::Requeue,
+        Command::Review(said) => said.verdict == Verdict::RequestChanges,
+        _ => false,
+    };
+    let given_back = gives_back && job.rev > before.rev;
     let expected = if given_back { 0 } else { before.attempts + u32::from(used_up) };
     prop_assert_eq!(job.attempts, expected);
     if job.stage() == Stage::DeadLetter && before.stage() != Stage::DeadLetter {
         prop_assert!(job.attempts > job.spec.retry.max, "given up too early");
     }
+    Ok(())
+}
+
+/// Every lease that ends is charged once, for no less than its holder told; and for all that was set aside where its
+/// holder went silent at work or was cancelled. Given back is only what was assumed, and once.
+fn check_charge(
+    before: &Job,
+    command: &Command,
+    now: Timestamp,
+    after: &Transition,
+) -> Result<(), TestCaseError> {
+    let job = &after.job;
+    let Some(lease) = before.lease() else {
+        prop_assert_eq!(after.charge, None);
+        let assumed = |job: &Job| job.settled.and_then(|settled| settled.assumed);
+        if let Some(refund) = after.refund {
+            let assumed = assumed(before).expect("nothing was assumed");
+            let by_holder = matches!(command, Command::Holder { .. });
+            prop_assert!(by_holder && job.stage() == Stage::Cancelled, "nobody else can");
+            prop_assert!(refund.usd_micros <= assumed.charged_usd_micros - assumed.told.usd_micros);
+        }
+        prop_assert!(after.refund.is_none() || assumed(job).is_none());
+        return Ok(());
+    };
+    prop_assert_eq!(after.refund, None);
+    if let Some(held) = job.lease() {
+        prop_assert_eq!(after.charge, None, "charged while it is held");
+        prop_assert!(held.spent.usd_micros >= lease.spent.usd_micros, "what was spent was taken back");
+        prop_assert!(held.reserved_usd_micros >= held.spent.usd_micros.max(lease.reserved_usd_micros));
+        return Ok(());
+    }
+    let charge = after.charge.expect("a lease that ends is charged");
+    let told = lease.spent.usd_micros;
+    match command {
+        Command::Expire if before.stage() == Stage::Building => {
+            prop_assert!(lease.due() <= now, "taken away before its time");
+            prop_assert_eq!(charge.spend.usd_micros, lease.reserved_usd_micros.max(told));
+        }
+        Command::Holder { .. } => prop_assert!(charge.spend.usd_micros >= told),
+        _ if job.stage() == Stage::Cancelled && before.stage() == Stage::Building => {
+            prop_assert_eq!(charge.spend.usd_micros, lease.reserved_usd_micros.max(told));
+        }
+        _ => prop_assert_eq!(charge.spend.usd_micros, told),
+    }
+    let assumed = charge.spend.usd_micros > told && !matches!(command, Command::Holder { .. });
+    prop_assert_eq!(charge.how == ChargeHow::Assumed, assumed);
     Ok(())
 }
 
@@ -208,8 +286,7 @@ fn check_repetition(command: &Command, now: Timestamp, job: &Job) -> Result<(), 
         }
         Err(refusal) => {
             let lawful = match command {
-                Command::Target { .. } => matches!(refusal, Refusal::NotClaimable(_)),
-                Command::Review { .. } => matches!(refusal, Refusal::Illegal { .. }),
+                Command::Target { .. } | Command::Evict { .. } => matches!(refusal, Refusal::NotClaimable(_)),
                 _ => false,
             };
             prop_assert!(lawful, "{command:?} was taken once and then refused: {refusal}");
@@ -227,6 +304,8 @@ fn check_fence(
     let holds =
         before.lease().is_some_and(|lease| lease.factory == holder.factory) && before.epoch == holder.epoch;
     match result {
+        // What a cancelled run really cost is told by its holder alone.
+        Ok(Transition { refund: Some(_), .. }) => prop_assert_eq!(before.epoch, holder.epoch),
         Ok(after) => prop_assert!(holds || after.is_silent(), "a zombie wrote"),
         Err(Refusal::Fenced { given, current, .. }) => {
             prop_assert_eq!((*given, *current >= before.epoch), (holder.epoch, true));

@@ -1,10 +1,10 @@
 //! Every stage under every command, as a table to be read beside the specification; and the gates.
 
-use giga_domain::job::ShipMode;
-use giga_domain::transition::RunChange;
+use giga_domain::job::{ReviewGate, ShipMode};
+use giga_domain::transition::{Deps, Kin, ParentEnd, RunChange};
 use giga_domain::{
-    Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, Stage,
-    State, Target, Timestamp, Verdict, transition,
+    Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, RunReport,
+    Stage, State, Target, Timestamp, Verdict, transition,
 };
 
 use crate::fixture::*;
@@ -24,8 +24,11 @@ release           fenced    fenced    queued    queued    fenced    fenced    fe
 nothing           fenced    fenced    .         .         fenced    fenced    fenced    fenced    fenced      fenced
 expire            .         .         queued    queued    .         .         .         .         .           .
 expire_too_early  .         .         .         .         .         .         .         .         .           .
-preempt           .         .         queued    queued    .         .         .         .         .           .
-unblock           .         queued    .         .         .         .         .         .         .           .
+spend             fenced    fenced    .         .         fenced    fenced    fenced    fenced    fenced      fenced
+evict             taken     taken     +         +         taken     taken     taken     taken     taken       taken
+deps_shipped      .         queued    .         .         .         .         .         .         .           .
+deps_lost         .         failed    .         .         .         .         .         .         .           .
+parent_ended      cancelled cancelled cancelled cancelled cancelled cancelled .         cancelled .           .
 target            +         taken     taken     taken     taken     taken     taken     taken     taken       taken
 ship              illegal   illegal   illegal   illegal   illegal   shipped   .         illegal   illegal     illegal
 requeue           .         illegal   illegal   illegal   queued    illegal   illegal   queued    illegal     illegal
@@ -34,7 +37,12 @@ cancel            cancelled cancelled cancelled cancelled cancelled cancelled il
 approve           illegal   illegal   illegal   illegal   testing   illegal   illegal   illegal   illegal     illegal
 request_changes   illegal   illegal   illegal   illegal   queued    illegal   illegal   illegal   illegal     illegal
 reject_in_review  illegal   illegal   illegal   illegal   failed    illegal   illegal   illegal   illegal     illegal
+request_review    +         +         +         +         +         illegal   illegal   +         illegal     illegal
 ";
+
+fn shipped(shipped: u32) -> Deps {
+    Deps { shipped, ..Deps::default() }
+}
 
 /// The command of a row, and when it is given.
 fn row(name: &str) -> (Command, Timestamp) {
@@ -51,8 +59,18 @@ fn row(name: &str) -> (Command, Timestamp) {
         "nothing" => holder("a", 7, Vec::new()),
         "expire" => return (Command::Expire, NOW.plus(LEASE)),
         "expire_too_early" => return (Command::Expire, NOW),
-        "preempt" => preempt(),
-        "unblock" => Command::Unblock,
+        "spend" => by_holder(spend(5)),
+        "evict" => evict(Rev(11)),
+        "deps_shipped" => Command::Reconsider(Kin { deps: shipped(1), ..Kin::default() }),
+        "deps_lost" => Command::Reconsider(Kin { deps: Deps { lost: 1, ..shipped(1) }, ..Kin::default() }),
+        "parent_ended" => {
+            let end = ParentEnd { parent: giga_domain::JobId::MIN, stage: Stage::Cancelled };
+            Command::Reconsider(Kin { parent: Some(end), ..Kin::default() })
+        }
+        "request_review" => {
+            let gate = ReviewGate { quorum: 2, reviewers: Vec::new() };
+            Command::RequestReview { gate, may_weaken: false }
+        }
         "target" => Command::Target { rev: Rev(11), factory: factory("b"), pickup_deadline: NOW.plus(LEASE) },
         "ship" => operator(OperatorAction::Ship),
         "requeue" => operator(OperatorAction::Requeue),
@@ -77,7 +95,9 @@ fn outcome(before: &Job, command: &Command, now: Timestamp) -> String {
             "illegal".to_owned()
         }
         Err(Refusal::NotClaimable(_)) => "taken".to_owned(),
-        Err(refusal @ Refusal::NotAReviewer(..)) => panic!("{refusal}"),
+        Err(
+            refusal @ (Refusal::NotAReviewer(..) | Refusal::WeakerGate { .. } | Refusal::OtherResult { .. }),
+        ) => panic!("{refusal}"),
         Ok(after) if after.is_silent() => {
             assert_eq!((after.job.stage(), after.job.rev), (before.stage(), before.rev));
             ".".to_owned()
@@ -108,7 +128,7 @@ fn every_stage_under_every_command() {
         }
         rows += 1;
     }
-    assert_eq!(rows, 21, "a command without a row");
+    assert_eq!(rows, 25, "a command without a row");
 }
 
 /// Each step that the table of the specification allows is taken by some command, and no other.
@@ -129,6 +149,12 @@ fn the_table_reaches_all_that_may_become() {
         (Stage::Building, Stage::Shipped),
         (Stage::Review, Stage::Shipped),
         (Stage::Failed, Stage::DeadLetter),
+        // A composite goes these ways; see `kin`.
+        (Stage::Blocked, Stage::Review),
+        (Stage::Blocked, Stage::Testing),
+        (Stage::Blocked, Stage::Shipped),
+        (Stage::Review, Stage::Blocked),
+        (Stage::Failed, Stage::Blocked),
     ]);
     for from in Stage::ALL {
         for to in Stage::ALL {
@@ -210,7 +236,10 @@ fn an_operator_gives_a_failed_job_its_attempts_back() {
 fn cancelling_a_held_job_ends_its_run() {
     for stage in [Stage::Assigned, Stage::Building] {
         let after = transition(&job_in(stage), &operator(OperatorAction::Cancel), NOW).unwrap();
-        assert_eq!(after.run, [RunChange::Close { outcome: RunOutcome::Cancelled, report: None }]);
+        assert_eq!(
+            after.run,
+            [RunChange::Close { outcome: RunOutcome::Cancelled, report: RunReport::default() }]
+        );
     }
     for stage in [Stage::Queued, Stage::Blocked, Stage::Review, Stage::Testing, Stage::Failed] {
         let after = transition(&job_in(stage), &operator(OperatorAction::Cancel), NOW).unwrap();
@@ -222,7 +251,8 @@ fn cancelling_a_held_job_ends_its_run() {
 fn a_claim_is_a_compare_and_set() {
     let ask = |rev, dispatch_seq, at| {
         let (factory, request) = (factory("b"), request("r"));
-        let command = Command::Claim { factory, request, rev, dispatch_seq, lease: LEASE };
+        let command =
+            Command::Claim { factory, request, rev, dispatch_seq, lease: LEASE, reserve_usd_micros: 0 };
         move |job: &Job| transition(job, &command, at)
     };
     let job = job_in(Stage::Queued);
@@ -311,7 +341,8 @@ fn an_ended_lease_names_the_factory_that_let_it_end() {
 #[test]
 fn an_unblocked_job_still_waits_for_its_time() {
     let mut job = job_in(Stage::Blocked);
-    let ready = |job: &Job| match transition(job, &Command::Unblock, NOW).unwrap().job.state {
+    let free = Command::Reconsider(Kin { deps: shipped(2), ..Kin::default() });
+    let ready = |job: &Job| match transition(job, &free, NOW).unwrap().job.state {
         State::Queued { ready_at, .. } => ready_at,
         other => panic!("{other:?}"),
     };

@@ -39,7 +39,9 @@ const fn may_help(reason: FailReason) -> bool {
         FailReason::VerifyFailed
         | FailReason::BudgetExceeded
         | FailReason::Timeout
-        | FailReason::Rejected => false,
+        | FailReason::Rejected
+        | FailReason::DependencyFailed
+        | FailReason::ChildFailed => false,
     }
 }
 

@@ -4,31 +4,35 @@
 //! gone afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use giga_api::wire::{
-    Checkpoint, ClaimAnswer, FailRequest, PatchRequest, ReleaseRequest, ReportRequest, RunReport,
-};
+use giga_api::wire::{Check, Checkpoint, ClaimAnswer, PatchRequest, RunReport};
 use giga_domain::FailReason;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use super::checks::Tail;
 use super::ending::{Ending, RunFailure};
+use super::last_word::{self, Heard, Parting, plain};
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
-use super::{Shared, plan::Work, requests};
-use crate::engines::{EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Usage};
+use super::meter::Meter;
+use super::{Shared, lease, plan::Work, requests, save};
+use crate::engines::{
+    Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
+};
 use crate::workspace::{Start, Worktree};
 
-/// How long a leaving agent tries to hand a job back to a coordinator that does not answer.
-const LEAVING: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long the rest of a log may take.
+const LAST_LINES: Duration = Duration::from_secs(10);
 
 /// The artifact that holds a run's changes, and how much of them it holds.
 const DIFF_NAME: &str = "changes.diff";
 const DIFF_BYTES: usize = 2 * 1024 * 1024;
 
 /// Where the engine works: a repository, or an empty folder for a job without one.
-enum Place {
+pub(super) enum Place {
     Repo(Box<Worktree>),
     Scratch(PathBuf),
 }
@@ -43,17 +47,22 @@ impl Place {
 }
 
 /// Runs the job to its end. Never fails: what goes wrong is the job's ending.
-pub(super) async fn run(shared: Arc<Shared>, grant: ClaimAnswer, seat: Option<OwnedSemaphorePermit>) {
-    let held = Held::of(&grant);
-    let done = CancellationToken::new();
-    let keeper = LeaseKeeper::start(shared.client.clone(), held.clone(), &shared.drain, done.clone());
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    grant: ClaimAnswer,
+    held: Held,
+    seat: Option<OwnedSemaphorePermit>,
+) {
+    let (done, meter) = (CancellationToken::new(), Meter::default());
+    let keeper =
+        LeaseKeeper::start(shared.client.clone(), held.clone(), meter.clone(), &shared.drain, done.clone());
     // Until everything of this job is cleared away.
     let _seat = match seat {
         Some(seat) => seat,
         None => match seat_for(&shared, &keeper).await {
             Ok(seat) => seat,
             Err(ending) => {
-                last_word(&shared, &held, ending, None).await;
+                last_word::say(&shared, &held, &ending, &Parting::default()).await;
                 done.cancel();
                 return;
             }
@@ -64,7 +73,7 @@ pub(super) async fn run(shared: Arc<Shared>, grant: ClaimAnswer, seat: Option<Ow
         Err(error) => {
             let failure =
                 RunFailure::new(FailReason::Infrastructure, format!("the log cannot be written: {error}"));
-            last_word(&shared, &held, Ending::Failed(failure), None).await;
+            last_word::say(&shared, &held, &Ending::Failed(failure), &Parting::default()).await;
             done.cancel();
             return;
         }
@@ -74,7 +83,16 @@ pub(super) async fn run(shared: Arc<Shared>, grant: ClaimAnswer, seat: Option<Ow
     tracing::info!(job = held.job, epoch = held.epoch, name = grant.job.name, "running");
     log.say(&format!("{} on {}, epoch {}", grant.job.name, shared.id, held.epoch));
 
-    let run = JobRun { shared: &shared, grant: &grant, held: &held, keeper: &keeper, log: &log };
+    let known = Mutex::new(grant.job.checkpoint.clone());
+    let run = JobRun {
+        shared: &shared,
+        grant: &grant,
+        held: &held,
+        keeper: &keeper,
+        log: &log,
+        meter: &meter,
+        known: &known,
+    };
     let (ending, place) = run.work().await;
     run.finish(ending, place, ship_done, shipping).await;
     done.cancel();
@@ -89,12 +107,15 @@ async fn seat_for(shared: &Shared, keeper: &LeaseKeeper) -> Result<OwnedSemaphor
     }
 }
 
-struct JobRun<'a> {
-    shared: &'a Shared,
+pub(super) struct JobRun<'a> {
+    pub(super) shared: &'a Shared,
     grant: &'a ClaimAnswer,
-    held: &'a Held,
-    keeper: &'a LeaseKeeper,
-    log: &'a RunLog,
+    pub(super) held: &'a Held,
+    pub(super) keeper: &'a LeaseKeeper,
+    pub(super) log: &'a RunLog,
+    pub(super) meter: &'a Meter,
+    /// The job's checkpoint as the coordinator has it.
+    pub(super) known: &'a Mutex<Option<Checkpoint>>,
 }
 
 impl JobRun<'_> {
@@ -148,7 +169,7 @@ impl JobRun<'_> {
             PatchRequest { lease_epoch: self.held.epoch, stage: Some("building".into()), checkpoint: None };
         match self.shared.client.patch_job(&self.held.job, &patch).await {
             Ok(_) => Ok(()),
-            Err(error) if super::lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
+            Err(error) if lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
             Err(error) => Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, error.to_string()))),
         }
     }
@@ -160,7 +181,7 @@ impl JobRun<'_> {
             saving.cancel();
             report
         };
-        // A checkpoint under way is finished: a git that is cut off leaves its locks in the mirror.
+        // A checkpoint under way is finished where it can be: a git that is cut off leaves its locks in the mirror.
         let (report, ()) = tokio::join!(engine, self.save_now_and_then(place, saving.clone()));
         match report.outcome {
             EngineOutcome::Stopped => return self.keeper.stopped(),
@@ -170,44 +191,61 @@ impl JobRun<'_> {
             }
             EngineOutcome::Succeeded => {}
         }
+        let mut checks = Vec::new();
         for command in &work.verify {
-            if let Some(ending) = self.verify(work, place, command).await {
-                return ending;
+            match self.verify(work, place, command).await {
+                Ok(check) => checks.push(check),
+                Err(ending) => return ending,
             }
         }
-        self.result(work, place, &report).await
+        self.result(work, place, &report, checks).await
     }
 
     async fn engine(&self, work: &Work, place: &Place) -> EngineReport {
         let mut request = EngineRequest::new(place.path(), work.prompt.clone());
+        request.persona.clone_from(&work.persona);
+        request.review.clone_from(&work.review);
         request.script.clone_from(&work.script);
         request.resume.clone_from(&work.session);
+        request.usage_before = work.session_usage;
         request.budget = work.budget;
-        self.run_engine(&*work.engine, request).await
+        self.note_spend(place);
+        let report = self.run_engine(&*work.engine, request, None).await;
+        self.meter.ended(&report, work.set_aside_usd_micros);
+        self.note_spend(place);
+        if !report.metered && work.set_aside_usd_micros > 0 {
+            self.log.say("the engine did not say what it used: all that was set aside for it counts as used");
+        }
+        report
     }
 
-    /// Runs an engine and puts what it says into the log.
+    /// Runs an engine and puts what it says into the log; what a check says, also into its tail.
     async fn run_engine(
         &self,
-        engine: &dyn crate::engines::Engine,
+        engine: &dyn Engine,
         mut request: EngineRequest,
+        mut tail: Option<&mut Tail>,
     ) -> EngineReport {
         request.watchdog = self.shared.watchdog;
-        request.env = vec![
-            (RUN_MARKER.to_owned(), run_marker(&self.held.job, self.held.epoch)),
-            ("GIGA_JOB_ID".to_owned(), self.held.job.clone()),
-            ("GIGA_LEASE_EPOCH".to_owned(), self.held.epoch.to_string()),
-        ];
-        request.redact.clone_from(&self.shared.secrets);
+        request.env = self.environment();
+        request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         let (sender, mut events) = tokio::sync::mpsc::channel(256);
         let run = engine.run(request, sender, self.keeper.stop.clone());
         let listen = async {
             while let Some(event) = events.recv().await {
                 match event {
-                    EngineEvent::Output { line, .. } => self.log.line(&line),
+                    EngineEvent::Output { line, .. } => {
+                        self.log.line(&line);
+                        if let Some(tail) = &mut tail {
+                            tail.line(&line);
+                        }
+                    }
                     EngineEvent::Note(note) => self.log.say(&note),
-                    EngineEvent::Session(id) => tracing::debug!(job = self.held.job, session = id, "session"),
-                    EngineEvent::Usage(_) => {}
+                    EngineEvent::Session { id, used_before } => {
+                        tracing::debug!(job = self.held.job, session = id, "session");
+                        self.meter.session(id, used_before);
+                    }
+                    EngineEvent::Usage(usage) => self.meter.used(usage),
                 }
             }
         };
@@ -215,30 +253,56 @@ impl JobRun<'_> {
         report
     }
 
-    /// `None`: it passed.
-    async fn verify(&self, work: &Work, place: &Place, command: &str) -> Option<Ending> {
+    /// Of what runs inside the job. The job's own token is the only one in it.
+    fn environment(&self) -> Vec<(String, String)> {
+        let mut environment = vec![
+            (RUN_MARKER.to_owned(), run_marker(&self.held.job, self.held.epoch)),
+            ("GIGA_JOB_ID".to_owned(), self.held.job.clone()),
+            ("GIGA_LEASE_EPOCH".to_owned(), self.held.epoch.to_string()),
+        ];
+        if let Some(token) = self.job_token() {
+            environment.push(("GIGA_URL".to_owned(), self.shared.streams.url.clone()));
+            environment.push(("GIGA_TOKEN".to_owned(), token.expose().to_owned()));
+        }
+        environment
+    }
+
+    /// A coordinator of an older version hands out none.
+    fn job_token(&self) -> Option<Secret> {
+        Some(&self.grant.job_token).filter(|token| !token.is_empty()).map(Secret::new)
+    }
+
+    async fn verify(&self, work: &Work, place: &Place, command: &str) -> Result<Check, Ending> {
         self.log.say(&format!("verify: {command}"));
         let mut request = EngineRequest::new(place.path(), work.prompt.clone());
         // The command is what the manifest's author wrote for a shell; no field of the job is put into it.
         request.script = Some(command.to_owned());
-        let report = self.run_engine(&*work.shell, request).await;
+        let (began, mut tail) = (Instant::now(), Tail::default());
+        let report = self.run_engine(&*work.shell, request, Some(&mut tail)).await;
         match report.outcome {
-            EngineOutcome::Succeeded => None,
-            EngineOutcome::Stopped => Some(self.keeper.stopped()),
+            EngineOutcome::Succeeded => Ok(Check {
+                command: command.to_owned(),
+                passed: true,
+                wall_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                output: tail.take(),
+            }),
+            EngineOutcome::Stopped => Err(self.keeper.stopped()),
+            // What it said is in the log.
             EngineOutcome::Failed(failure) => {
                 let detail = format!("`{command}`: {}", failure.detail);
                 self.log.say(&format!("verify failed: {detail}"));
-                Some(Ending::Failed(RunFailure::new(FailReason::VerifyFailed, detail)))
+                Err(Ending::Failed(RunFailure::new(FailReason::VerifyFailed, detail)))
             }
         }
     }
 
-    async fn result(&self, work: &Work, place: &Place, engine: &EngineReport) -> Ending {
-        let Usage { tokens, cost_usd_micros } = engine.usage;
+    async fn result(&self, work: &Work, place: &Place, engine: &EngineReport, checks: Vec<Check>) -> Ending {
+        let Usage { tokens, cost_usd_micros } = self.meter.usage();
         let mut report = RunReport {
             summary: engine.summary.as_deref().map(plain),
             tokens: (tokens > 0).then_some(tokens),
             cost_usd: cost_usd_micros.map(|micros| micros as f64 / 1_000_000.0),
+            checks,
             ..RunReport::default()
         };
         let Place::Repo(tree) = place else { return Ending::Succeeded(report) };
@@ -287,14 +351,18 @@ impl JobRun<'_> {
         }
     }
 
-    /// Asks before anything leaves this machine: an agent that was frozen finds its engine done and its lease gone.
+    /// Asks before anything leaves this machine: an agent that was frozen finds its engine done and its lease gone, and
+    /// of a job that was cancelled meanwhile nothing is wanted any more.
     async fn confirm_hold(&self) -> Result<(), Ending> {
         if self.keeper.stop.is_cancelled() {
             return Err(self.keeper.stopped());
         }
-        match self.shared.client.renew(&self.held.job, self.held.epoch).await {
-            Ok(_) => Ok(()),
-            Err(error) if super::lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
+        match self.shared.client.renew(&self.held.job, self.held.epoch, self.meter.spend()).await {
+            Ok(answer) => match lease::asked_to_stop(&answer) {
+                Some(cause) => Err(Ending::Stopped(cause)),
+                None => Ok(()),
+            },
+            Err(error) if lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),
             Err(error) => Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, error.to_string()))),
         }
     }
@@ -316,42 +384,6 @@ impl JobRun<'_> {
         }
     }
 
-    /// Saves the work while the engine runs, so that a dead machine loses little.
-    async fn save_now_and_then(&self, place: &Place, until: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = until.cancelled() => return,
-                () = tokio::time::sleep(self.shared.checkpoint_every) => {}
-            }
-            let Some(checkpoint) = self.save(place, "while running").await else { continue };
-            let patch =
-                PatchRequest { lease_epoch: self.held.epoch, stage: None, checkpoint: Some(checkpoint) };
-            if let Err(error) = self.shared.client.patch_job(&self.held.job, &patch).await {
-                tracing::warn!(job = self.held.job, %error, "the checkpoint could not be told");
-            }
-        }
-    }
-
-    /// A checkpoint of everything so far; `None` when there is nothing new, or it could not be taken.
-    async fn save(&self, place: &Place, note: &str) -> Option<Checkpoint> {
-        let Place::Repo(tree) = place else { return None };
-        match tree.checkpoint(note, true).await {
-            Ok(saved) => {
-                let saved = saved?;
-                if let Some(why) = &saved.not_pushed {
-                    self.log.say(&format!("the checkpoint stays on this machine: {why}"));
-                }
-                let mut checkpoint = Checkpoint::from(&saved.checkpoint);
-                checkpoint.factory_id = saved.not_pushed.is_some().then(|| self.shared.id.to_string());
-                Some(checkpoint)
-            }
-            Err(error) => {
-                self.log.say(&format!("the checkpoint failed: {error}"));
-                None
-            }
-        }
-    }
-
     /// Saves or quarantines, says the last word, ships the rest of the log, and cleans up.
     async fn finish(
         &self,
@@ -360,16 +392,19 @@ impl JobRun<'_> {
         ship_done: CancellationToken,
         shipping: tokio::task::JoinHandle<()>,
     ) {
-        let checkpoint = match (&ending, &place) {
-            (Ending::Succeeded(report), _) => handed_over(report),
-            (Ending::Stopped(StopCause::LeaseLost), _) | (_, None) => None,
-            (_, Some(place)) => self.save(place, "at the end of a run").await,
+        let saved = match (&ending, &place) {
+            (Ending::Succeeded(report), _) => save::handed_over(report),
+            (Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled), _) | (_, None) => None,
+            (Ending::Stopped(_), Some(place)) => self.save_in_time(place, "at the end of a run").await,
+            (Ending::Failed(_), Some(place)) => self.save(place, "at the end of a run").await,
         };
+        let parting =
+            Parting { checkpoint: self.checkpoint_after(&ending, saved), spend: self.meter.spend() };
         self.log.say(&describe(&ending));
         ship_done.cancel();
         // A log that cannot be shipped must not hold the job up.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), shipping).await;
-        let heard = last_word(self.shared, self.held, ending, checkpoint).await;
+        let _ = tokio::time::timeout(LAST_LINES, shipping).await;
+        let heard = last_word::say(self.shared, self.held, &ending, &parting).await;
         match place {
             Some(Place::Repo(tree)) => self.leave(*tree, heard).await,
             Some(scratch @ Place::Scratch(_)) => self.clear(scratch).await,
@@ -411,80 +446,10 @@ pub(super) fn run_marker(job: &str, epoch: u64) -> String {
     format!("{job}.{epoch}")
 }
 
-/// Where the next run goes on when a reviewer asks for changes.
-fn handed_over(report: &RunReport) -> Option<Checkpoint> {
-    let (branch, commit) = (report.branch.clone()?, report.commit.clone()?);
-    Some(Checkpoint { wip_ref: Some(branch), commit: Some(commit), ..Checkpoint::default() })
-}
-
-/// As the coordinator takes it: bounded, and without the control characters that an engine's output may carry.
-fn plain(text: &str) -> String {
-    let kept = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
-    kept.take(giga_domain::limits::REASON_CHARS).collect()
-}
-
 fn describe(ending: &Ending) -> String {
     match ending {
         Ending::Succeeded(_) => "succeeded".to_owned(),
         Ending::Failed(failure) => format!("failed: {}: {}", failure.reason.as_str(), failure.detail),
         Ending::Stopped(cause) => format!("stopped: {cause:?}"),
-    }
-}
-
-/// What became of the last word.
-enum Heard {
-    Taken,
-    /// The job is somebody else's by now.
-    Fenced,
-    /// Nobody answered.
-    Nothing,
-}
-
-/// Tells the coordinator how it ended, again and again until it answers or the lease must be over.
-async fn last_word(shared: &Shared, held: &Held, ending: Ending, checkpoint: Option<Checkpoint>) -> Heard {
-    let lease_epoch = held.epoch;
-    // Whoever is leaving does not wait for long: the folder is kept, and the next start settles it.
-    let patience = match ending {
-        Ending::Stopped(StopCause::Draining) => held.lease.min(LEAVING),
-        _ => held.lease,
-    };
-    let give_up = tokio::time::Instant::now() + patience;
-    loop {
-        let checkpoint = checkpoint.clone();
-        let said = match &ending {
-            Ending::Succeeded(report) => {
-                let request = ReportRequest { lease_epoch, report: Some(report.clone()), checkpoint };
-                shared.client.report(&held.job, &request).await.map(|_| ())
-            }
-            Ending::Failed(failure) => {
-                let request = FailRequest {
-                    job_id: held.job.clone(),
-                    lease_epoch,
-                    reason: failure.reason.as_str().to_owned(),
-                    retryable: failure.retryable,
-                    detail: Some(plain(&failure.detail)),
-                    checkpoint,
-                };
-                shared.client.fail(&request).await.map(|_| ())
-            }
-            Ending::Stopped(StopCause::Preempted | StopCause::Draining) => {
-                let request = ReleaseRequest { lease_epoch, checkpoint };
-                shared.client.release(&held.job, &request).await.map(|_| ())
-            }
-            Ending::Stopped(StopCause::Cancelled) => return Heard::Taken,
-            Ending::Stopped(StopCause::LeaseLost) => return Heard::Fenced,
-        };
-        match said {
-            Ok(()) => return Heard::Taken,
-            Err(error) if !error.is_passing() => {
-                tracing::warn!(job = held.job, %error, "the last word was refused");
-                return Heard::Fenced;
-            }
-            Err(error) if tokio::time::Instant::now() >= give_up => {
-                tracing::warn!(job = held.job, %error, "the coordinator could not be told; the lease ends by itself");
-                return Heard::Nothing;
-            }
-            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(500)).await,
-        }
     }
 }

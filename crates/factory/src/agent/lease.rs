@@ -7,12 +7,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError};
-use giga_api::wire::ClaimAnswer;
+use giga_api::wire::{ClaimAnswer, RenewAnswer};
 use giga_domain::Timestamp;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ending::Ending;
+use super::meter::Meter;
 
 /// Why work was stopped before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(super) struct Held {
     pub(super) job: String,
     pub(super) epoch: u64,
     pub(super) lease: Duration,
+    /// There may be a word about it: the next renewal is not to wait for its time.
+    pub(super) look: Arc<Notify>,
 }
 
 impl Held {
@@ -45,6 +49,7 @@ impl Held {
             job: grant.job.id.clone(),
             epoch: grant.lease_epoch,
             lease: lease.filter(|lease| !lease.is_zero()).unwrap_or(Duration::from_secs(30)),
+            look: Arc::new(Notify::new()),
         }
     }
 }
@@ -57,32 +62,33 @@ pub(super) struct LeaseKeeper {
 }
 
 impl LeaseKeeper {
-    /// Renews until `done`. A drain of the agent stops the work too.
+    /// Renews until `done`, also when the work was stopped: the checkpoint and the release still need the lease. A drain
+    /// of the agent stops the work too.
     pub(super) fn start(
         client: Client,
         held: Held,
+        meter: Meter,
         drain: &CancellationToken,
         done: CancellationToken,
     ) -> Self {
         let keeper = Self { stop: CancellationToken::new(), cause: Arc::new(OnceLock::new()) };
         let (task, drain) = (keeper.clone(), drain.clone());
         tokio::spawn(async move {
+            let draining = async {
+                drain.cancelled().await;
+                task.stop_because(StopCause::Draining);
+                std::future::pending::<()>().await;
+            };
             tokio::select! {
                 () = done.cancelled() => {}
-                cause = renew_until_lost(&client, &held) => task.stop_because(cause),
-                () = drain.cancelled() => {
-                    task.stop_because(StopCause::Draining);
-                    // The checkpoint and the release still need the lease.
-                    tokio::select! {
-                        () = done.cancelled() => {}
-                        _ = renew_until_lost(&client, &held) => {}
-                    }
-                }
+                cause = task.renew_until_lost(&client, &held, &meter) => task.stop_because(cause),
+                () = draining => {}
             }
         });
         keeper
     }
 
+    /// The first cause stands.
     pub(super) fn stop_because(&self, cause: StopCause) {
         let _ = self.cause.set(cause);
         self.stop.cancel();
@@ -92,33 +98,48 @@ impl LeaseKeeper {
     pub(super) fn stopped(&self) -> Ending {
         Ending::Stopped(self.cause.get().copied().unwrap_or(StopCause::LeaseLost))
     }
+
+    async fn renew_until_lost(&self, client: &Client, held: &Held, meter: &Meter) -> StopCause {
+        let mut good_until = Instant::now() + held.lease;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(held.lease / 3) => {}
+                () = held.look.notified() => {}
+            }
+            let asked = Instant::now();
+            let renewal = client.renew(&held.job, held.epoch, meter.spend());
+            match tokio::time::timeout_at(good_until, renewal).await {
+                Ok(Ok(answer)) => {
+                    good_until = asked + held.lease;
+                    match asked_to_stop(&answer) {
+                        Some(StopCause::Cancelled) => return StopCause::Cancelled,
+                        // The lease is needed for what is still to be saved and said.
+                        Some(cause) => self.stop_because(cause),
+                        None => {}
+                    }
+                }
+                Ok(Err(error)) if is_final(&error) => return StopCause::LeaseLost,
+                Ok(Err(error)) => {
+                    tracing::warn!(job = held.job, %error, "the lease could not be renewed; trying again");
+                    if Instant::now() >= good_until {
+                        return StopCause::LeaseLost;
+                    }
+                }
+                Err(_) => return StopCause::LeaseLost,
+            }
+        }
+    }
 }
 
-async fn renew_until_lost(client: &Client, held: &Held) -> StopCause {
-    let mut good_until = Instant::now() + held.lease;
-    loop {
-        tokio::time::sleep(held.lease / 3).await;
-        let asked = Instant::now();
-        match tokio::time::timeout_at(good_until, client.renew(&held.job, held.epoch)).await {
-            Ok(Ok(answer)) => {
-                good_until = asked + held.lease;
-                let told = |word: &str| answer.directives.iter().any(|d| d == word);
-                if told("cancel") {
-                    return StopCause::Cancelled;
-                }
-                if told("preempt") {
-                    return StopCause::Preempted;
-                }
-            }
-            Ok(Err(error)) if is_final(&error) => return StopCause::LeaseLost,
-            Ok(Err(error)) => {
-                tracing::warn!(job = held.job, %error, "the lease could not be renewed; trying again");
-                if Instant::now() >= good_until {
-                    return StopCause::LeaseLost;
-                }
-            }
-            Err(_) => return StopCause::LeaseLost,
-        }
+/// What the answer to a renewal asks of the holder.
+pub(super) fn asked_to_stop(answer: &RenewAnswer) -> Option<StopCause> {
+    let told = |word: &str| answer.directives.iter().any(|directive| directive == word);
+    if told("cancel") {
+        Some(StopCause::Cancelled)
+    } else if told("preempt") {
+        Some(StopCause::Preempted)
+    } else {
+        None
     }
 }
 

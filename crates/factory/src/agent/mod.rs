@@ -8,6 +8,8 @@
 //! SIGTERM ▶ nothing new ▶ each job: stop, checkpoint, release ▶ gone
 //! ```
 
+mod checks;
+mod comments;
 mod config;
 mod detect;
 mod ending;
@@ -17,12 +19,15 @@ mod folder;
 mod heartbeat;
 mod intake;
 mod job;
+mod last_word;
 mod lease;
 mod log;
 mod merges;
+mod meter;
 mod plan;
 mod recover;
 mod requests;
+mod save;
 mod sweep;
 
 pub use config::AgentConfig;

@@ -5,22 +5,30 @@ use std::sync::Arc;
 use giga_api::wire::Job;
 use giga_domain::job::BudgetCaps;
 use giga_domain::manifest::{self, Manifest};
-use giga_domain::{Checkpoint, Epoch, FailReason, JobId};
+use giga_domain::{Checkpoint, Epoch, FailReason, JobId, Spend};
 
+use super::comments;
 use super::ending::RunFailure;
-use crate::engines::Engine;
+use crate::engines::{Engine, Usage};
 
 pub(super) struct Work {
     pub(super) job: JobId,
     pub(super) epoch: Epoch,
     pub(super) title: String,
     pub(super) prompt: String,
+    pub(super) persona: Option<String>,
+    /// What reviewers said since the last run.
+    pub(super) review: Option<String>,
     pub(super) repo: Option<String>,
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
     pub(super) budget: BudgetCaps,
+    /// What the claim set aside for this run.
+    pub(super) set_aside_usd_micros: u64,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) session: Option<String>,
+    /// What the session has used up since it began.
+    pub(super) session_usage: Usage,
     pub(super) engine: Arc<dyn Engine>,
     /// Runs the verify commands.
     pub(super) shell: Arc<dyn Engine>,
@@ -42,6 +50,9 @@ impl Work {
             wip_ref: c.wip_ref.clone(),
             commit: c.commit.clone(),
             session_id: c.session_id.clone(),
+            session_spend: c
+                .session_spend
+                .map(|spend| Spend { usd_micros: micros(spend.usd), tokens: spend.tokens }),
             factory: c.factory_id.as_ref().and_then(|id| id.parse().ok()),
             note: c.note.clone(),
         });
@@ -50,10 +61,17 @@ impl Work {
             epoch: Epoch(job.lease_epoch),
             title: job.name.clone(),
             prompt: job.body_md.clone().unwrap_or_default(),
+            persona: job.persona_md.clone(),
+            review: comments::since_the_last_run(job),
             repo: manifest.repo.clone(),
             script: manifest.script.clone(),
             verify: manifest.verify.clone(),
-            budget: manifest.budget,
+            budget: caps(manifest.budget, job),
+            set_aside_usd_micros: set_aside(job),
+            session_usage: checkpoint
+                .as_ref()
+                .and_then(|c| c.session_spend)
+                .map_or_else(Usage::default, usage),
             session: checkpoint.as_ref().and_then(|c| c.session_id.clone()),
             checkpoint,
             engine,
@@ -62,8 +80,35 @@ impl Work {
     }
 }
 
+/// A job that names no cap of its own gets what its product sets aside for it.
+fn caps(own: BudgetCaps, job: &Job) -> BudgetCaps {
+    let set_aside = Some(set_aside(job)).filter(|share| *share > 0);
+    BudgetCaps { usd_micros: own.usd_micros.or(set_aside), ..own }
+}
+
+fn set_aside(job: &Job) -> u64 {
+    job.lease.as_ref().map_or(0, |lease| micros(lease.reserved_usd))
+}
+
+fn micros(usd: f64) -> u64 {
+    (usd * 1_000_000.0).round() as u64
+}
+
+const fn usage(spend: Spend) -> Usage {
+    Usage { tokens: spend.tokens, cost_usd_micros: Some(spend.usd_micros) }
+}
+
 fn named(engines: &[Arc<dyn Engine>], name: &str) -> Option<Arc<dyn Engine>> {
     engines.iter().find(|engine| engine.name() == name).cloned()
+}
+
+/// Whether the job is one for the shell, as `choose` decides it.
+pub(super) fn is_script(job: &Job) -> bool {
+    let script = job.manifest.as_ref().and_then(|manifest| manifest.get("script"));
+    match &job.engine {
+        Some(engine) => engine == "shell",
+        None => script.is_some_and(|script| !script.is_null()),
+    }
 }
 
 /// The engine that was asked for; for `any`, the shell where there is a script, otherwise the first that is ready and

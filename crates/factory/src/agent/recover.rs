@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use giga_api::wire::{Checkpoint, ReleaseRequest};
+use giga_api::wire::{Checkpoint, Job, ReleaseRequest, Spend};
 
-use super::{Shared, job::run_marker};
+use super::{Shared, job::run_marker, plan};
 use crate::engines::kill_run;
-use crate::workspace::{Leftover, Worktree};
+use crate::workspace::{Leftover, SpendNote, Worktree};
 
 const LOOKS: u32 = 200;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -40,8 +40,10 @@ async fn settle(shared: &Shared, leftover: &Leftover, tree: Worktree) {
         job.lease_epoch == leftover.epoch.0
             && job.lease.as_ref().is_some_and(|lease| lease.factory_id == shared.id.as_str())
     });
-    let said =
-        if still_ours { hand_back(shared, &id, leftover, &tree).await } else { quarantine(&id, &tree).await };
+    let said = match job.filter(|_| still_ours) {
+        Some(job) => hand_back(shared, &job, leftover, &tree).await,
+        None => quarantine(&id, &tree).await,
+    };
     if said && let Err(error) = tree.remove().await {
         tracing::warn!(job = id, %error, "a leftover could not be removed");
     }
@@ -74,7 +76,8 @@ async fn clear_scratch(shared: &Shared) {
 
 /// The lease is still this factory's: the work is saved and the job goes back to the queue, to be resumed from there
 /// without having used up an attempt.
-async fn hand_back(shared: &Shared, id: &str, leftover: &Leftover, tree: &Worktree) -> bool {
+async fn hand_back(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Worktree) -> bool {
+    let id = job.id.as_str();
     let saved = match tree.checkpoint("after a crash of the agent", true).await {
         Ok(saved) => saved,
         Err(error) => {
@@ -87,7 +90,8 @@ async fn hand_back(shared: &Shared, id: &str, leftover: &Leftover, tree: &Worktr
         checkpoint.factory_id = saved.not_pushed.is_some().then(|| shared.id.to_string());
         checkpoint
     });
-    let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint };
+    let spend = used_up(job, tree.noted_spend());
+    let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend };
     match shared.client.release(id, &request).await {
         Ok(_) => {
             tracing::info!(job = id, "interrupted work was saved and handed back");
@@ -96,6 +100,21 @@ async fn hand_back(shared: &Shared, id: &str, leftover: &Leftover, tree: &Worktr
         Err(error) if error.is_passing() => false,
         Err(_) => quarantine(id, tree).await,
     }
+}
+
+/// What is noted, where the engine had ended before the agent did. Otherwise nobody has heard what it used up after the
+/// last renewal: all that it was allowed to, or more where more is noted. A script has no account.
+fn used_up(job: &Job, noted: Option<SpendNote>) -> Option<Spend> {
+    let lease = job.lease.as_ref()?;
+    if job.stage != "building" || plan::is_script(job) {
+        return None;
+    }
+    let noted = noted.unwrap_or_default();
+    let told = Spend { usd: noted.usd_micros as f64 / 1_000_000.0, tokens: noted.tokens };
+    if noted.whole {
+        return Some(told);
+    }
+    Some(Spend { usd: told.usd.max(lease.reserved_usd), tokens: told.tokens.max(lease.spent_tokens) })
 }
 
 async fn quarantine(id: &str, tree: &Worktree) -> bool {
@@ -108,5 +127,59 @@ async fn quarantine(id: &str, tree: &Worktree) -> bool {
             tracing::warn!(job = id, %error, "a leftover could not be quarantined");
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn job(stage: &str, engine: &str) -> Job {
+        let at = "2026-11-15T16:00:00Z";
+        let lease = json!({"factoryId": "a", "grantedAt": at, "expiresAt": at, "reservedUsd": 2.5, "spentUsd": 0.5,
+            "spentTokens": 7});
+        let job = json!({"id": "j", "productId": "demo", "name": "n", "kind": "agent", "stage": stage,
+            "priority": "normal", "rev": 1, "leaseEpoch": 1, "engine": engine, "capabilities": [], "deps": [],
+            "depsMode": "all", "attempts": 0, "dispatchSeq": 0, "lease": lease, "createdAt": at, "updatedAt": at,
+            "enqueuedAt": at});
+        serde_json::from_value(job).unwrap()
+    }
+
+    fn note(usd_micros: u64, tokens: u64, whole: bool) -> SpendNote {
+        SpendNote { usd_micros, tokens, whole }
+    }
+
+    #[test]
+    fn a_run_that_nobody_watched_used_all_that_it_was_allowed_to() {
+        let all = Some(Spend { usd: 2.5, tokens: 7 });
+        assert_eq!(used_up(&job("building", "claude"), None), all);
+        assert_eq!(
+            used_up(&job("building", "claude"), Some(note(1_000_000, 5, false))),
+            all,
+            "it may have gone on"
+        );
+        let more = Some(Spend { usd: 3.0, tokens: 9 });
+        assert_eq!(used_up(&job("building", "claude"), Some(note(3_000_000, 9, false))), more);
+        assert_eq!(used_up(&job("assigned", "claude"), None), None, "its engine had not begun");
+        assert_eq!(used_up(&job("building", "shell"), None), None);
+    }
+
+    #[test]
+    fn a_run_whose_engine_had_ended_used_what_is_noted() {
+        let noted = Some(note(1_000_000, 9, true));
+        assert_eq!(used_up(&job("building", "claude"), noted), Some(Spend { usd: 1.0, tokens: 9 }));
+        assert_eq!(used_up(&job("building", "claude"), Some(note(0, 0, true))), Some(Spend::default()));
+    }
+
+    #[test]
+    fn a_script_for_any_engine_is_the_shells() {
+        let mut any = job("building", "any");
+        any.engine = None;
+        any.manifest = Some(json!({"script": "true"}));
+        assert_eq!(used_up(&any, None), None);
+        any.manifest = Some(json!({"verify": ["true"]}));
+        assert_eq!(used_up(&any, None), Some(Spend { usd: 2.5, tokens: 7 }));
     }
 }

@@ -35,6 +35,11 @@ pub struct EngineRequest {
     /// The work tree: where the engine starts and what it may change.
     pub dir: PathBuf,
     pub prompt: String,
+    /// Who the engine is to be, for those that read prompts.
+    pub persona: Option<String>,
+    /// What reviewers said of the work so far. It stands behind the prompt, and in a file of its own that
+    /// `GIGA_REVIEW_COMMENTS` names.
+    pub review: Option<String>,
     /// What the shell engine runs; the others ignore it.
     pub script: Option<String>,
     /// The session of an earlier run, to be gone on with.
@@ -58,6 +63,8 @@ impl EngineRequest {
         Self {
             dir: dir.into(),
             prompt: prompt.into(),
+            persona: None,
+            review: None,
             script: None,
             resume: None,
             usage_before: Usage::default(),
@@ -87,6 +94,14 @@ impl Default for Watchdog {
             wall: Duration::from_hours(4),
             kill_grace: Duration::from_secs(10),
         }
+    }
+}
+
+impl EngineRequest {
+    /// Everything that is to be read, as one text: who to be, what to do, what reviewers said of it.
+    pub(super) fn whole_prompt(&self) -> String {
+        let said = [self.persona.as_deref(), Some(&self.prompt), self.review.as_deref()];
+        said.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
 }
 
@@ -120,8 +135,8 @@ pub enum Stream {
 pub enum EngineEvent {
     /// One line without its line end: redacted, cut to a bound, valid UTF-8.
     Output { stream: Stream, line: String },
-    /// What a later run can resume.
-    Session(String),
+    /// What a later run can resume, and what it had used up before this run.
+    Session { id: String, used_before: Usage },
     /// Of this run so far.
     Usage(Usage),
     /// Something that whoever reads the log should know and the engine did not say.
@@ -141,6 +156,9 @@ pub struct EngineReport {
     pub outcome: EngineOutcome,
     pub session_id: Option<String>,
     pub usage: Usage,
+    /// Whether `usage` covers the run. It does not where an engine with an account was begun and ended before it said
+    /// what it used.
+    pub metered: bool,
     /// The engine's own last word, redacted.
     pub summary: Option<String>,
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError, Idempotency};
-use giga_domain::manifest::parse_markdown;
+use giga_domain::manifest::Draft;
 use giga_domain::{JobId, Stage, limits};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -158,7 +158,7 @@ impl Folder {
             Ok(content) => content,
             Err(error) => return tracing::warn!(%error, name, "a file cannot be read"),
         };
-        let has_key = parse_markdown(&content).is_ok_and(|(manifest, _)| manifest.idempotency_key.is_some());
+        let has_key = Draft::from_markdown(&content).is_ok_and(|draft| draft.has_idempotency_key());
         let idempotency =
             if has_key { Idempotency::InManifest } else { Idempotency::Key(key_of(name, &content)) };
         match self.client.submit(content, &idempotency).await {

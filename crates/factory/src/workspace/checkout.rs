@@ -14,11 +14,14 @@ use super::lock::FileLock;
 use super::mirror::{LockedMirror, Mirror, OriginHead};
 use super::policy::RepoSource;
 use super::record::{Record, Slot, Start};
-use super::refs::{CommitId, OurBranch, fetched_wip_ref, head_ref, job_branch, wip_branch};
-use super::worktree::Worktree;
+use super::refs::{CommitId, OurBranch, fetched_wip_ref, head_ref, is_checkpoint, job_branch, wip_branch};
+use super::worktree::{LastSaved, Worktree};
 
 /// Where a push of an engine's ends. Its result is pushed by the factory, to the branch of its epoch.
 const NO_PUSH: &str = "file:///dev/null/the-factory-pushes-the-result";
+
+/// Checkpoints lie on top of each other where runs were cut off before their engines committed anything.
+const LAYERS: usize = 100;
 
 /// A work folder that nobody holds: its agent ended without cleaning up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Workspace {
                 let rule = format!("this epoch already works on {}", record.url);
                 return Err(WorkspaceError::refused("repository", repo.url.as_str(), rule));
             }
-            return Worktree::new(slot, mirror, &record, None, lock);
+            return Worktree::new(slot, mirror, &record, LastSaved::default(), lock);
         }
         // Half made, so without work in it.
         slot.clear().await?;
@@ -69,7 +72,16 @@ impl Workspace {
             return Err(error);
         }
         slot.write(&record)?;
-        Worktree::new(slot, mirror, &record, origin.wip, lock)
+        let saved = match origin.unfinished {
+            Some(commit) => LastSaved {
+                head: origin.from,
+                tree: Some(mirror.tree_of(Some(&commit)).await?),
+                commit: Some(commit),
+                on_origin: origin.wip,
+            },
+            None => LastSaved { on_origin: origin.wip, ..LastSaved::default() },
+        };
+        Worktree::new(slot, mirror, &record, saved, lock)
     }
 
     /// Folders of jobs that were under way when their agent died; those in use are not among them.
@@ -110,7 +122,7 @@ impl Workspace {
             )
         })?;
         let mirror = self.mirror(&record.source()?);
-        Worktree::new(slot, mirror, &record, None, lock)
+        Worktree::new(slot, mirror, &record, LastSaved::default(), lock)
     }
 
     pub(crate) fn slots(&self) -> Vec<Slot> {
@@ -153,15 +165,25 @@ impl Workspace {
             call.args(["symbolic-ref", "refs/remotes/origin/HEAD", &target]).run().await?;
         }
         if let Some(from) = &origin.from {
+            let files = origin.unfinished.as_ref().unwrap_or(from);
             self.git()
                 .at(&git_dir, "checking out")
                 .arg("--work-tree")
                 .arg(&tree)
-                .args(["checkout", "--quiet", "--no-guess", "-B", &branch, from.as_str(), "--"])
+                .args(["checkout", "--quiet", "--no-guess", "-B", &branch, files.as_str(), "--"])
                 // Large files may come from the origin while they are checked out.
                 .over(mirror.url().protocol())
                 .run()
                 .await?;
+            if origin.unfinished.is_some() {
+                self.git()
+                    .at(&git_dir, "opening the checkpoint")
+                    .arg("--work-tree")
+                    .arg(&tree)
+                    .args(["reset", "--quiet", "--mixed", from.as_str(), "--"])
+                    .run()
+                    .await?;
+            }
         }
         Ok(())
     }
@@ -202,7 +224,11 @@ fn borrow_objects(git_dir: &std::path::Path, mirror: &Mirror) -> Result<(), Work
 struct Origin {
     head: OriginHead,
     wip: Option<CommitId>,
+    /// The commit that the engine's own go on top of.
     from: Option<CommitId>,
+    /// A checkpoint on top of `from` that only we have made: its files come back as they were, not committed, so that no
+    /// commit of ours stays in the history.
+    unfinished: Option<CommitId>,
     base: Option<CommitId>,
     start: Start,
 }
@@ -224,13 +250,38 @@ impl Origin {
             }
             _ => Start::Fresh,
         };
-        let base = match (&checkpoint, head.commit()) {
+        let below = match &checkpoint {
+            Some(commit) => below_checkpoints(&locked, job, commit).await?,
+            None => None,
+        };
+        let (resumed, unfinished) = if below.is_some() { (below, checkpoint) } else { (checkpoint, None) };
+        let base = match (&resumed, head.commit()) {
             (Some(from), Some(head)) => locked.merge_base(from, head).await?,
             (_, head) => head.cloned(),
         };
-        let from = checkpoint.or_else(|| head.commit().cloned());
-        Ok(Self { head, wip, from, base, start })
+        let from = resumed.or_else(|| head.commit().cloned());
+        Ok(Self { head, wip, from, unfinished, base, start })
     }
+}
+
+/// The newest commit that is not a checkpoint of ours; `None` when that is the commit itself, or there is none.
+async fn below_checkpoints(
+    locked: &LockedMirror<'_>,
+    job: JobId,
+    commit: &CommitId,
+) -> Result<Option<CommitId>, WorkspaceError> {
+    let mut below = None;
+    for _ in 0..LAYERS {
+        let newest = below.as_ref().unwrap_or(commit);
+        if !is_checkpoint(job, &locked.message_of(newest).await?) {
+            break;
+        }
+        match locked.commit_at(&format!("{newest}^1")).await? {
+            Some(parent) => below = Some(parent),
+            None => break,
+        }
+    }
+    Ok(below)
 }
 
 /// The commit that the coordinator recorded, wherever it is; without one, the newest on the branch.

@@ -2,7 +2,10 @@
 //!
 //! Never clones anything, and never takes a name for a path.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use giga_domain::Timestamp;
 
@@ -90,6 +93,10 @@ impl Workspace {
             return Ok(None);
         };
         let folder = folder.canonicalize().map_err(WorkspaceError::io(folder))?;
+        let stamp = Stamp::of(&git_dir.join("config"));
+        if let Some(url) = self.inner.origins.known(&folder, stamp) {
+            return Ok(Some(RepoSource::new(name, url)));
+        }
         let call = self.git().at(&git_dir, format!("reading the origin of {name}"));
         let origin = call.args(["config", "--get", "remote.origin.url"]).run_any().await?;
         let url = match origin.status.code() {
@@ -97,6 +104,7 @@ impl Workspace {
             Some(1) => GitUrl::of_folder(&folder)?,
             _ => return Err(origin.error()),
         };
+        self.inner.origins.remember(folder, stamp, &url);
         Ok(Some(RepoSource::new(name, url)))
     }
 
@@ -114,6 +122,41 @@ impl Workspace {
         let modified = std::fs::metadata(note).ok()?.modified().ok()?;
         let millis = modified.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis();
         i64::try_from(millis).ok().map(Timestamp::from_millis)
+    }
+}
+
+/// Origins as they were last read: a heartbeat looks at every folder, and git is asked again only about one whose
+/// configuration has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Origins(Mutex<HashMap<PathBuf, (Stamp, GitUrl)>>);
+
+/// When a file was written and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: SystemTime,
+    bytes: u64,
+}
+
+impl Stamp {
+    /// `None` for what cannot be remembered, such as a work tree whose repository is elsewhere.
+    fn of(file: &Path) -> Option<Self> {
+        let found = std::fs::metadata(file).ok()?;
+        Some(Self { modified: found.modified().ok()?, bytes: found.len() })
+    }
+}
+
+impl Origins {
+    fn known(&self, folder: &Path, stamp: Option<Stamp>) -> Option<GitUrl> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(folder).filter(|(seen, _)| Some(*seen) == stamp).map(|(_, url)| url.clone())
+    }
+
+    fn remember(&self, folder: PathBuf, stamp: Option<Stamp>, url: &GitUrl) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match stamp {
+            Some(stamp) => all.insert(folder, (stamp, url.clone())),
+            None => all.remove(&folder),
+        };
     }
 }
 

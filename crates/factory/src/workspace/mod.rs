@@ -31,7 +31,7 @@ pub use error::WorkspaceError;
 pub use gc::{GcOptions, GcReport, JobStates};
 pub use merge::{MergeOrder, MergeOutcome};
 pub use policy::{GitPolicy, GitUrl, Identity, Protocol, RepoSource};
-pub use record::Start;
+pub use record::{SpendNote, Start};
 pub use refs::{CommitId, job_branch, quarantine_branch, wip_branch};
 pub use result::{ResultCommit, Saved};
 pub use worktree::{Diff, Worktree};
@@ -51,6 +51,7 @@ struct Inner {
     base: PathBuf,
     policy: GitPolicy,
     git: Git,
+    origins: discover::Origins,
 }
 
 impl Workspace {
@@ -66,7 +67,7 @@ impl Workspace {
             return Err(WorkspaceError::refused("folder", &base.to_string_lossy(), "without a line break"));
         }
         let git = Git::probe(&policy)?;
-        Ok(Self { inner: Arc::new(Inner { base, policy, git }) })
+        Ok(Self { inner: Arc::new(Inner { base, policy, git, origins: discover::Origins::default() }) })
     }
 
     /// The branch that the origin's HEAD is on, where it is on one.

@@ -40,6 +40,16 @@ pub(crate) struct Record {
     pub(crate) quarantined: bool,
 }
 
+/// What the run in the folder has used up, as far as its agent knew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpendNote {
+    pub usd_micros: u64,
+    pub tokens: u64,
+    /// The engine had ended: nothing came after it.
+    pub whole: bool,
+}
+
 impl Record {
     pub(crate) fn source(&self) -> Result<RepoSource, WorkspaceError> {
         Ok(RepoSource::new(&self.repo, GitUrl::parse(&self.url)?))
@@ -89,12 +99,25 @@ impl Slot {
         (record.job == self.job && record.epoch == self.epoch).then_some(record)
     }
 
-    /// Whole or not at all.
     pub(crate) fn write(&self, record: &Record) -> Result<(), WorkspaceError> {
-        let path = self.folder.join("job.json");
+        self.put("job.json", record)
+    }
+
+    /// `None` also for one that cannot be read.
+    pub(crate) fn read_spend(&self) -> Option<SpendNote> {
+        serde_json::from_slice(&std::fs::read(self.folder.join("spend.json")).ok()?).ok()
+    }
+
+    pub(crate) fn write_spend(&self, note: &SpendNote) -> Result<(), WorkspaceError> {
+        self.put("spend.json", note)
+    }
+
+    /// Whole or not at all.
+    fn put(&self, name: &str, content: &impl Serialize) -> Result<(), WorkspaceError> {
+        let path = self.folder.join(name);
         let attempt = || {
-            let text = serde_json::to_vec_pretty(record)?;
-            let fresh = self.folder.join("job.json.new");
+            let text = serde_json::to_vec_pretty(content)?;
+            let fresh = self.folder.join(format!("{name}.new"));
             std::fs::write(&fresh, text)?;
             std::fs::rename(&fresh, &path)
         };

@@ -105,6 +105,19 @@ pub(crate) fn parse_trailer(message: &str) -> Option<(JobId, Epoch)> {
     Some((job.parse().ok()?, parse_epoch(epoch)?))
 }
 
+/// The same for a commit that only saves what was not committed yet.
+pub(crate) fn checkpoint_trailer(job: JobId, epoch: Epoch) -> String {
+    format!("{CHECKPOINT}{job}\n{}", trailer(job, epoch))
+}
+
+const CHECKPOINT: &str = "Gigafactory-Checkpoint: ";
+
+/// Told by the line above the trailer, which is empty where a title and a body from outside stand before it.
+pub(crate) fn is_checkpoint(job: JobId, message: &str) -> bool {
+    let mark = message.trim_end().lines().nth_back(1).and_then(|line| line.strip_prefix(CHECKPOINT));
+    mark.is_some_and(|of| of == job.to_string()) && parse_trailer(message).is_some_and(|(of, _)| of == job)
+}
+
 /// One of ours, by its branch name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OurBranch {
@@ -206,6 +219,20 @@ mod tests {
         let message = format!("wip\n\nGigafactory-Job: {JOB}/9\n\n{}\n", trailer(job, Epoch(2)));
         assert_eq!(parse_trailer(&message), Some((job, Epoch(2))));
         assert_eq!(parse_trailer(&format!("{}\nmore", trailer(job, Epoch(2)))), None);
+    }
+
+    #[test]
+    fn a_checkpoint_is_told_by_its_message() {
+        let job: JobId = JOB.parse().unwrap();
+        let other = "01J9ZK3V5N8Q4W2E6R7T1Y0ABD".parse().unwrap();
+        let ours = format!("wip: while running\n\n{}\n", checkpoint_trailer(job, Epoch(2)));
+        assert!(is_checkpoint(job, &ours) && !is_checkpoint(other, &ours));
+        assert_eq!(parse_trailer(&ours), Some((job, Epoch(2))));
+        assert!(!is_checkpoint(job, "wip: an engine's own"));
+        for of_a_job in ["fix", "wip: fix", &format!("fix\n\n{CHECKPOINT}{job}")] {
+            let result = format!("{of_a_job}\n\n{}\n", trailer(job, Epoch(2)));
+            assert!(!is_checkpoint(job, &result), "a result: {result}");
+        }
     }
 
     #[test]

@@ -7,7 +7,9 @@ use giga_domain::Checkpoint;
 
 use super::error::WorkspaceError;
 use super::push::{PushReply, PushTarget};
-use super::refs::{CommitId, head_ref, job_branch, quarantine_branch, trailer, wip_branch};
+use super::refs::{
+    CommitId, checkpoint_trailer, head_ref, job_branch, quarantine_branch, trailer, wip_branch,
+};
 use super::snapshot::{Missing, Snapshot};
 use super::worktree::Worktree;
 
@@ -91,9 +93,23 @@ impl Worktree {
         Ok(Some(Saved { checkpoint, not_pushed, left_out: snapshot.left_out }))
     }
 
+    /// The last checkpoint that was taken, whoever has heard of it.
+    pub async fn last_checkpoint(&self) -> Option<Saved> {
+        let saved = self.saved.lock().await;
+        let commit = saved.commit.clone()?;
+        let not_pushed = (saved.on_origin.as_ref() != Some(&commit)).then(|| "it was not pushed".to_owned());
+        let checkpoint = Checkpoint {
+            wip_ref: Some(wip_branch(self.job())),
+            commit: Some(commit.to_string()),
+            ..Checkpoint::default()
+        };
+        Some(Saved { checkpoint, not_pushed, left_out: Vec::new() })
+    }
+
     async fn save_wip(&self, snapshot: &Snapshot, note: &str) -> Result<CommitId, WorkspaceError> {
         let name = head_ref(&wip_branch(self.job()));
-        let commit = self.commit(snapshot, &format!("wip: {}", one_line(note))).await?;
+        let trailer = checkpoint_trailer(self.job(), self.epoch());
+        let commit = self.commit_with(snapshot, &format!("wip: {}", one_line(note)), &trailer).await?;
         let locked = self.mirror.lock().await?;
         if let Some(found) = locked.commit_at(&name).await? {
             locked.check_epoch((self.job(), self.epoch()), &found).await?;
@@ -180,7 +196,16 @@ impl Worktree {
         snapshot: &Snapshot,
         message: &str,
     ) -> Result<CommitId, WorkspaceError> {
-        let message = format!("{}\n\n{}\n", message.trim_end(), trailer(self.job(), self.epoch()));
+        self.commit_with(snapshot, message, &trailer(self.job(), self.epoch())).await
+    }
+
+    async fn commit_with(
+        &self,
+        snapshot: &Snapshot,
+        message: &str,
+        trailer: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        let message = format!("{}\n\n{trailer}\n", message.trim_end());
         let parents: Vec<&CommitId> = snapshot.head.iter().collect();
         self.mirror.commit_tree(&snapshot.tree, &parents, &message).await
     }

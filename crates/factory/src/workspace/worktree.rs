@@ -12,7 +12,7 @@ use super::error::WorkspaceError;
 use super::lock::FileLock;
 use super::mirror::Mirror;
 use super::policy::RepoSource;
-use super::record::{Record, Slot, Start};
+use super::record::{Record, Slot, SpendNote, Start};
 use super::refs::{CommitId, engine_ref};
 use super::snapshot::{Missing, Snapshot, Snapshotter};
 
@@ -52,7 +52,7 @@ impl Worktree {
         slot: Slot,
         mirror: Mirror,
         record: &Record,
-        on_origin: Option<CommitId>,
+        saved: LastSaved,
         lock: FileLock,
     ) -> Result<Self, WorkspaceError> {
         Ok(Self {
@@ -63,7 +63,7 @@ impl Worktree {
             started_from: Record::commit(record.started_from.as_ref())?,
             start: record.start,
             quarantined: AtomicBool::new(record.quarantined),
-            saved: tokio::sync::Mutex::new(LastSaved { on_origin, ..LastSaved::default() }),
+            saved: tokio::sync::Mutex::new(saved),
             lock,
         })
     }
@@ -90,7 +90,8 @@ impl Worktree {
         self.base.as_ref()
     }
 
-    /// What was checked out: the base, or the checkpoint of a resumed job.
+    /// Where HEAD was at the start: at the base, or where the engine of a resumed job had left it. What that had not
+    /// committed yet is there too, and is not committed.
     pub const fn started_from(&self) -> Option<&CommitId> {
         self.started_from.as_ref()
     }
@@ -125,6 +126,16 @@ impl Worktree {
         self.mirror.lock().await?.drop_ref(&engine_ref(self.job(), self.epoch())).await?;
         self.lock.remove();
         Ok(())
+    }
+
+    /// On disk beside the work, for a restart.
+    pub fn note_spend(&self, note: &SpendNote) -> Result<(), WorkspaceError> {
+        self.slot.write_spend(note)
+    }
+
+    /// `None` where no run has begun here.
+    pub fn noted_spend(&self) -> Option<SpendNote> {
+        self.slot.read_spend()
     }
 
     pub(crate) async fn snapshot(&self, missing: Missing) -> Result<Snapshot, WorkspaceError> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use giga_api::client::{Client, ClientOptions};
+
 use super::child::ChildFactory;
 use super::world::{World, processes_of, work_folders};
 
@@ -13,7 +15,7 @@ async fn a_job_is_done_verified_and_merged() {
     let gate = world.gate("gate");
     let script =
         format!("echo working; read _ < {}; echo hello > greeting.txt; echo new > new.txt", gate.display());
-    let more = "repo: hello\nship: auto\nverify: [grep -q hello greeting.txt, test -f new.txt]";
+    let more = "repo: hello\nship: auto\nverify: [grep hello greeting.txt, test -f new.txt]";
     let job = world.submit("fix-greeting", more, &script).await;
 
     world.until_logged(&job, "working\n").await;
@@ -32,6 +34,9 @@ async fn a_job_is_done_verified_and_merged() {
     let report = &run.report;
     assert_eq!((report.files_changed, report.lines_added, report.lines_removed), (Some(2), Some(2), Some(1)));
     assert_eq!(report.branch, Some(format!("aq/job/{job}/1")));
+    let checks: Vec<_> = report.checks.iter().map(|c| (c.command.as_str(), c.passed, &*c.output)).collect();
+    let expected = [("grep hello greeting.txt", true, "hello\n"), ("test -f new.txt", true, "")];
+    assert_eq!(checks, expected);
     let piece = world.client.log(&job, None, 0, Duration::ZERO).await.unwrap();
     assert!(piece.complete && piece.text.contains("verify: test -f new.txt"), "{}", piece.text);
 
@@ -59,16 +64,10 @@ async fn changes_that_a_reviewer_asks_for_go_on_where_the_work_was() {
     let factory = world.factory("a");
     let script = "if [ -f first.txt ]; then echo 2 > second.txt; else echo 1 > first.txt; fi";
     let job = world.submit("two-rounds", "repo: hello\nreview: {quorum: 1}\nship: auto", script).await;
-    let review = |verdict: &str| giga_api::wire::ReviewRequest {
-        verdict: verdict.to_owned(),
-        reviewer: Some("ana".to_owned()),
-        comment: None,
-    };
-
     world.until_stage(&job, "review").await;
-    world.client.review(&job, &review("request_changes")).await.unwrap();
+    world.review(&job, "request_changes", None).await;
     world.until(&job, |job| job.stage == "review" && job.lease_epoch == 2).await;
-    world.client.review(&job, &review("approve")).await.unwrap();
+    world.review(&job, "approve", None).await;
     world.until_merged(&job).await;
 
     assert_eq!(origin.file("main", "first.txt"), "1");
@@ -133,23 +132,51 @@ async fn an_agent_told_to_take_one_job_takes_one_and_leaves() {
     assert_eq!(world.job(&second).await.stage, "queued");
 }
 
-/// The token stands in the agent's own environment and in its folder; what it starts sees neither.
+/// The token stands in the agent's own environment and in its folder; what it starts sees neither, only one of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_sees_no_token() {
+async fn an_engine_sees_no_token_but_its_jobs_own() {
     let world = World::start().await;
     world.origin("hello");
     let factory = ChildFactory::start(&world, "a");
-    let script =
-        "env; tr '\\0' '\\n' < /proc/self/environ; echo printed: $(cat ../../../factory.token || true)";
-    let job = world.submit("spy", "repo: hello", script).await;
-    world.until_stage(&job, "testing").await;
-    let log = world.log(&job, None).await;
+    let (gate, kept) = (world.gate("gate"), world.path().join("kept"));
+    let script = format!(
+        "env; tr '\\0' '\\n' < /proc/self/environ; echo printed: $(cat ../../../factory.token || true)\n\
+         printf %s \"$GIGA_TOKEN\" > {}; echo waiting; read _ < {}",
+        kept.display(),
+        gate.display()
+    );
+    let job = world.submit("spy", "repo: hello", &script).await;
+    world.until_logged(&job, "waiting\n").await;
+    let own = std::fs::read_to_string(kept).unwrap();
     let token = std::fs::read_to_string(world.base("a").join("factory.token")).unwrap();
+    assert!(own != world.admin && own != token.trim() && own.len() > 20);
+    let options = ClientOptions {
+        url: world.url.clone(),
+        token: Some(own.clone()),
+        product: None,
+        agent: "inside".to_owned(),
+    };
+    let inside = Client::new(options).unwrap();
+    assert_eq!(inside.job(&job).await.unwrap().value.name, "spy");
+    assert!(inside.act(&job, "cancel", None, None).await.is_err(), "it may not steer");
+    std::fs::write(gate, "go\n").unwrap();
+    world.until_stage(&job, "testing").await;
+    assert!(inside.job(&job).await.is_err(), "its epoch is over");
+
+    let log = world.log(&job, None).await;
     assert!(log.contains("GIGA_JOB_ID="), "it is the environment: {log}");
     assert!(log.contains("printed:") && !log.contains("No such file"), "it found the token's file: {log}");
-    for secret in [world.admin.as_str(), token.trim()] {
+    for secret in [world.admin.as_str(), token.trim(), &own] {
         assert!(!log.contains(secret), "{log}");
     }
-    assert!(!log.contains("GIGA_TOKEN") && !log.contains("GIGA_URL"), "{log}");
+    assert!(log.contains("GIGA_TOKEN=[redacted]"), "{log}");
+    assert!(log.contains(&format!("GIGA_URL={}\n", world.url)), "{log}");
+    let names = log.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+    let mut ours: Vec<&str> = names.filter(|name| name.starts_with("GIGA_")).collect();
+    ours.sort_unstable();
+    ours.dedup();
+    let known =
+        ["GIGA_JOB_ID", "GIGA_LEASE_EPOCH", "GIGA_PROMPT_FILE", "GIGA_RUN_ID", "GIGA_TOKEN", "GIGA_URL"];
+    assert_eq!(ours, known);
     drop(factory);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientOptions, Idempotency, Signal};
-use giga_api::wire::{Job, Run};
+use giga_api::wire::{Job, ReviewRequest, Run};
 use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
@@ -16,10 +16,12 @@ use giga_domain::{Actor, Delivery, Timestamp};
 use giga_factory::agent::{self, AgentConfig, AgentError};
 use giga_factory::engines::{EnginesConfig, Watchdog};
 use giga_factory::workspace::{GitPolicy, Workspace};
-use giga_ports::{Broker, Clock};
+use giga_ports::store::NewEviction;
+use giga_ports::{Broker, Clock, Store};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
 use giga_testkit::SeededRandomness;
+use giga_testkit::effects::Recorded;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -48,6 +50,7 @@ pub(crate) struct World {
     pub(crate) admin: String,
     pub(crate) url: String,
     pub(crate) coordinator: Arc<Coordinator>,
+    pub(crate) store: Arc<dyn Store>,
     shutdown: CancellationToken,
 }
 
@@ -61,6 +64,7 @@ impl World {
         let clock = Arc::new(RealClock);
         let url = format!("sqlite:{}", folder.path().join("giga.db").display());
         let stores = giga_store::open(&url, clock.clone(), Tuning::default()).await.unwrap();
+        let store = stores.jobs.clone();
         let ports = Ports {
             store: stores.jobs,
             topics: stores.topics,
@@ -69,6 +73,7 @@ impl World {
             random: Arc::new(SeededRandomness::new(3)),
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(&folder.path().join("artifacts")).unwrap()),
+            effects: Arc::new(Recorded::default()),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let actor = Actor::system("test");
@@ -88,7 +93,7 @@ impl World {
         };
         let client = Client::new(options).unwrap();
         std::fs::create_dir(folder.path().join("repos")).unwrap();
-        Self { folder, client, admin, url, coordinator, shutdown }
+        Self { folder, client, admin, url, coordinator, store, shutdown }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -154,6 +159,33 @@ impl World {
             format!("---\nname: {name}\nengine: shell\n{more}\nscript: |\n  {script}\n---\nDo it.\n");
         let answer = self.client.submit(manifest.into_bytes(), &Idempotency::Nothing).await.unwrap();
         answer.value.job.id
+    }
+
+    /// A job for an engine that reads prompts.
+    pub(crate) async fn ask(&self, name: &str, more: &str) -> String {
+        let manifest = format!("---\nname: {name}\n{more}\n---\nDo it.\n");
+        let answer = self.client.submit(manifest.into_bytes(), &Idempotency::Nothing).await.unwrap();
+        answer.value.job.id
+    }
+
+    pub(crate) async fn review(&self, id: &str, verdict: &str, comment: Option<&str>) {
+        let review = ReviewRequest {
+            verdict: verdict.to_owned(),
+            reviewer: Some("ana".to_owned()),
+            comment: comment.map(str::to_owned),
+            lease_epoch: None,
+        };
+        self.client.review(id, &review).await.unwrap();
+    }
+
+    /// As the dispatcher does for a more urgent job.
+    pub(crate) async fn evict(&self, id: &str, for_job: &str) {
+        let job = id.parse().unwrap();
+        let rev = self.store.read().job(job).await.unwrap().unwrap().rev;
+        let asked = NewEviction { job, rev, for_job: Some(for_job.parse().unwrap()) };
+        let grace = Duration::from_secs(30);
+        let answers = self.store.evict(None, vec![asked], grace, Actor::system("test")).await.unwrap();
+        assert_eq!(answers, [true]);
     }
 
     pub(crate) async fn job(&self, id: &str) -> Job {

@@ -183,7 +183,12 @@ async fn stopping_terminates_the_session() {
     let (server, url) = serve(vec![status("working", &["up"], 0.0)], &[]).await;
     let ran = bench(&url).stop_at("devin_message: up").await;
     assert_eq!(ran.report.outcome, EngineOutcome::Stopped);
+    assert!(!ran.report.metered, "it was at work and not counted yet");
     assert_eq!(server.heard().last().unwrap(), "terminate");
+    let (_, url) = serve(vec![status("working", &["up"], 1.0)], &[]).await;
+    assert!(bench(&url).stop_at("devin_message: up").await.report.metered);
+    let (_, url) = serve(vec![status("finished", &[], 0.0)], &[]).await;
+    assert!(bench(&url).run().await.report.metered);
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn claude_succeeds() {
     // While it ran: each message counted once, at the listed price; at the end, its own word.
     let tokens: Vec<u64> = ran.usages().iter().map(|usage| usage.tokens).collect();
     assert_eq!(tokens, [13_044, 13_059, 26_085, 26_085]);
-    let sessions = ran.events.iter().filter(|event| matches!(event, EngineEvent::Session(_))).count();
+    let sessions = ran.events.iter().filter(|event| matches!(event, EngineEvent::Session { .. })).count();
     assert_eq!(sessions, 1, "told once");
     assert_eq!(ran.lines().len(), 9, "every raw line is kept");
     assert_eq!(ran.notes(), Vec::<&str>::new());
@@ -42,8 +42,13 @@ async fn a_resumed_sum_is_not_counted_twice() {
             request.usage_before = before;
         })
     };
-    let ran = resume(bench("claude", "claude-success", "")).run().await;
+    let message = r#"print {"type":"assistant","message":{"id":"m","usage":{"input_tokens":6000}}}"#;
+    let sum = r#"print {"type":"result","subtype":"success","total_cost_usd":0.0312,"usage":{"input_tokens":26085}}"#;
+    let ran = resume(Bench::new("claude", &[message, sum])).run().await;
     assert_eq!(ran.report.usage, usage(6_085, 1_200));
+    // One that names no more than this run's own messages has begun to count anew.
+    let ran = resume(bench("claude", "claude-success", "")).run().await;
+    assert_eq!(ran.report.usage, usage(26_085, 31_200));
     let ran = resume(bench("codex", "codex-success", "")).run().await;
     assert_eq!(ran.report.usage.tokens, 24_885 - 20_000);
     // opencode counts steps, so there is nothing to take off.
@@ -234,4 +239,43 @@ async fn a_finished_run_over_its_budget_is_kept_and_noted() {
     // Its only count comes with its last event.
     ran.succeeded();
     assert!(ran.notes().iter().any(|note| note.contains("24885 tokens are used")), "{:?}", ran.notes());
+}
+
+/// What an engine that was cut off has used is known only where it counts as it goes.
+#[tokio::test]
+async fn a_run_is_metered_where_its_figure_covers_it() {
+    const CODEX: &str = r#"print {"type":"turn.started"}"#;
+    const SUM: &str = r#"print {"type":"turn.completed","usage":{"input_tokens":1}}"#;
+    const ITEM: &str = r#"print {"type":"item.completed","item":{"type":"command_execution"}}"#;
+    const SIGNED_OUT: &str = r#"print {"type":"turn.failed","error":{"message":"401 Unauthorized"}}"#;
+    const BUSY: &str = r#"print {"type":"turn.failed","error":{"message":"429 Too Many Requests"}}"#;
+    const LOST: &str = r#"print {"type":"turn.failed","error":{"message":"stream disconnected"}}"#;
+    const GEMINI: &str = r#"print {"type":"init","session_id":"s","model":"m"}"#;
+    const INIT: &str = r#"print {"type":"system","subtype":"init","session_id":"s"}"#;
+    const MESSAGE: &str = r#"print {"type":"assistant","message":{"id":"m","usage":{"input_tokens":1}}}"#;
+    const STEP: &str = r#"print {"type":"step_finish","part":{"reason":"tool-calls","cost":0.1}}"#;
+    let cases: &[(&str, &[&str], bool)] = &[
+        ("codex", &[CODEX], false),
+        ("codex", &[CODEX, ITEM, SUM], true),
+        ("codex", &[CODEX, SUM, CODEX], false),
+        ("codex", &[CODEX, SIGNED_OUT, "exit 1"], true),
+        ("codex", &[CODEX, ITEM, SIGNED_OUT, "exit 1"], false),
+        ("codex", &[CODEX, BUSY, "exit 1"], true),
+        ("codex", &[CODEX, LOST, "exit 1"], false),
+        ("gemini", &[GEMINI], false),
+        ("gemini", &["exit 41"], true),
+        ("claude", &[INIT], false),
+        ("claude", &[INIT, MESSAGE], true),
+        ("opencode", &[STEP], true),
+        ("plain", &["exit 3"], false),
+        ("plain", &["exit 0"], false),
+    ];
+    for (engine, steps, metered) in cases {
+        let ran = Bench::new(engine, steps).run().await;
+        assert_eq!(ran.report.metered, *metered, "{engine} {steps:?}: {:?}", ran.report);
+    }
+    let ran = Bench::new("shell", &[]).with(|request| request.script = Some("exit 3".to_owned())).run().await;
+    assert!(ran.report.metered, "a script has no account");
+    let ran = Bench::new("codex", &[CODEX, "print up", "hang"]).stop_at("up").await;
+    assert!(!ran.report.metered, "{:?}", ran.report);
 }

@@ -84,6 +84,23 @@ async fn the_prompt_file_is_private_and_goes_with_the_run() {
     assert_eq!(std::fs::read_dir(ran.dir.path()).unwrap().count(), 0, "nothing of ours is in the work tree");
 }
 
+#[tokio::test]
+async fn a_script_finds_reviewers_words_in_a_file_and_the_job_alone_in_its_prompt() {
+    let script = "cat \"$GIGA_PROMPT_FILE\"; echo; cat \"$GIGA_REVIEW_COMMENTS\"; echo; echo \"$GIGA_REVIEW_COMMENTS\"";
+    let bench = Bench::new("shell", &[]).with(|request| {
+        request.script = Some(script.into());
+        request.persona = Some("You are careful.".into());
+        request.review = Some("> $(touch canary)".into());
+    });
+    let ran = bench.run().await;
+    let lines = ran.lines();
+    assert_eq!(lines[..2], ["Fix the greeting.", "> $(touch canary)"]);
+    let file = std::path::Path::new(lines[2]);
+    assert!(!file.starts_with(ran.dir.path()) && !file.exists());
+    let ran = Bench::new("shell", &[]).with(|request| request.script = Some("env".into())).run().await;
+    assert!(!ran.lines().join("\n").contains("GIGA_REVIEW_COMMENTS"), "only where there was a review");
+}
+
 /// Fields of a job that would do something if a shell or an option parser ever saw them.
 #[tokio::test]
 async fn hostile_fields_stay_text() {

@@ -41,6 +41,27 @@ async fn folders_and_mirrors_are_discovered() {
     assert_eq!(host.resolve(&fixture.url()).await.unwrap(), source, "a known repository by its URL");
 }
 
+/// A heartbeat looks at every folder; git is asked again only where something was written.
+#[tokio::test]
+async fn an_origin_is_read_again_when_its_configuration_was_written() {
+    let fixture = Fixture::new();
+    let host = with_repos(&fixture);
+    let repo = fixture.path().join("repos/hello");
+    git(&fixture.path().join("repos"), &["clone", "--quiet", &fixture.url(), "hello"]);
+    let origin = async || host.discover().await[0].url.to_string();
+    let was = origin().await;
+
+    let config = repo.join(".git/config");
+    let text = std::fs::read_to_string(&config).unwrap().replace("origin.git", "origim.git");
+    let written_at = std::fs::metadata(&config).unwrap().modified().unwrap();
+    std::fs::write(&config, text).unwrap();
+    let file = std::fs::File::options().write(true).open(&config).unwrap();
+    file.set_modified(written_at).unwrap();
+    assert_eq!(origin().await, was, "nothing tells that it was written");
+    file.set_modified(written_at + std::time::Duration::from_secs(1)).unwrap();
+    assert_eq!(origin().await, was.replace("origin.git", "origim.git"));
+}
+
 #[tokio::test]
 async fn a_mirror_is_known_by_its_name_afterwards() {
     let fixture = Fixture::new();

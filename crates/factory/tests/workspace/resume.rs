@@ -21,16 +21,41 @@ async fn another_host_resumes_from_the_pushed_checkpoint() {
     let repo = fixture.repo(&two).await;
     let second = two.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
     assert_eq!(second.start(), Start::Resumed);
-    assert_eq!(second.started_from().unwrap().as_str(), saved.checkpoint.commit.unwrap());
     assert_eq!(std::fs::read_to_string(second.path().join("open.txt")).unwrap(), "not committed\n");
-    assert_eq!(git(second.path(), &["status", "--porcelain"]), "");
+    assert_eq!(git(second.path(), &["log", "-1", "--format=%s"]), "before the kill");
+    assert_eq!(git(second.path(), &["status", "--porcelain"]), "?? open.txt", "as it was left");
+    assert!(second.checkpoint("nothing new", true).await.unwrap().is_none());
 
     let result = finish(&second, "rest.txt", "rest\n").await;
     assert_eq!(result.files_changed, 3, "counted from where the job began, not from the checkpoint");
     two.merge(&order(&second, &result)).await.unwrap();
     let log = git(&fixture.origin(), &["log", "--format=%s", "main"]);
-    assert!(log.contains("before the kill") && log.contains("wip: every minute"), "{log}");
+    assert!(log.contains("before the kill") && !log.contains("wip:"), "{log}");
     assert_eq!(fixture.show("main:open.txt"), "not committed");
+}
+
+#[tokio::test]
+async fn work_that_is_interrupted_again_and_again_is_one_commit_in_the_end() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let first = fixture.checkout(&one, job(1), 1).await;
+    std::fs::remove_file(first.path().join("README.md")).unwrap();
+    write(first.path(), "a.txt", "1\n");
+    let saved = first.checkpoint("first", true).await.unwrap().unwrap().checkpoint;
+    let repo = fixture.repo(&two).await;
+    let second = two.checkout(job(1), Epoch(2), &repo, Some(&saved)).await.unwrap();
+    assert!(!second.path().join("README.md").exists(), "what was deleted stays deleted");
+    write(second.path(), "b.txt", "2\n");
+    let saved = second.checkpoint("second", true).await.unwrap().unwrap().checkpoint;
+    drop(first);
+    let repo = fixture.repo(&one).await;
+    let third = one.checkout(job(1), Epoch(3), &repo, Some(&saved)).await.unwrap();
+    let result = finish(&third, "c.txt", "3\n").await;
+    assert_eq!(result.files_changed, 4);
+    let log = git(&fixture.origin(), &["log", "--format=%s", &format!("main..{}", result.branch)]);
+    assert_eq!(log.lines().count(), 1, "{log}");
+    let files = git(&fixture.origin(), &["ls-tree", "--name-only", &result.branch]);
+    assert!(files.contains("a.txt\nb.txt\nc.txt") && !files.contains("README.md"), "{files}");
 }
 
 #[tokio::test]
@@ -80,6 +105,22 @@ async fn changes_asked_for_at_review_continue_on_the_result() {
     let result = finish(&second, "b.txt", "b\n").await;
     assert_eq!(result.files_changed, 2);
     assert!(git(&fixture.origin(), &["log", "--format=%s", &result.branch]).lines().count() == 3);
+}
+
+/// Whoever names a job gives its result's commit the title.
+#[tokio::test]
+async fn a_result_that_is_called_like_a_checkpoint_stays_a_commit() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let first = fixture.checkout(&one, job(1), 1).await;
+    write(first.path(), "a.txt", "a\n");
+    let result = first.commit_result("wip: the first half", "").await.unwrap().unwrap();
+    first.push_result(&result).await.unwrap();
+    let repo = fixture.repo(&two).await;
+    let second = two.checkout(job(1), Epoch(2), &repo, Some(&result.checkpoint())).await.unwrap();
+    assert_eq!(second.started_from(), Some(&result.commit));
+    assert_eq!(git(second.path(), &["log", "-1", "--format=%s"]), "wip: the first half");
+    assert_eq!(git(second.path(), &["status", "--porcelain"]), "");
 }
 
 #[tokio::test]

@@ -11,15 +11,20 @@ use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Hand in a job
+    /// Hand in a job, or several at once
     #[command(after_help = "\
 Examples:
   giga job submit fix-greeting.md
   giga job submit fix-greeting.md --product demo --wait
+  giga job submit build.md test.md publish.md
+  giga job submit *.md --parent release-7
   sed s/NAME/hello/ template.md | giga job submit -
 
 Handing in the same file twice makes two jobs, unless its manifest has an idempotencyKey. A submit
-whose answer is lost on the way is repeated safely: one invocation never makes two jobs.")]
+whose answer is lost on the way is repeated safely: one invocation never makes two jobs.
+
+Several files are one submit, all or none: their `deps` may name each other. With --parent they
+become children of that job: a composite ships when its children have.")]
     Submit(SubmitArgs),
     /// Say what a submit would do, without doing it
     #[command(after_help = "\
@@ -75,7 +80,7 @@ Exit codes: 0 shipped or reached · 1 failed, dead-lettered or cancelled · 6 re
     Requeue(ActArgs),
     /// Reject a job in review
     Reject(ActArgs),
-    /// Cancel a job, whatever it is doing
+    /// Cancel a job, whatever it is doing, and everything below it
     Cancel(ActArgs),
     /// Write a manifest to start from
     #[command(after_help = "\
@@ -94,9 +99,12 @@ pub(crate) struct JobArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct SubmitArgs {
-    /// A manifest, or - for stdin
-    #[arg(value_name = "FILE")]
-    pub(crate) file: String,
+    /// Manifests, or - for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<String>,
+    /// Make them children of this job: its id, the end of its id, or its name
+    #[arg(long, value_name = "JOB")]
+    pub(crate) parent: Option<String>,
     /// Wait until it has shipped, or can no longer ship by itself
     #[arg(short, long)]
     pub(crate) wait: bool,

@@ -2,17 +2,28 @@
 //!
 //! Settings that also come from the environment or a file are plain options without a default; `config` decides.
 
+mod artifact;
 mod demo;
+mod effects;
 mod fleet;
 mod job;
+mod product;
 mod topic;
 
 use std::path::PathBuf;
 
+pub(crate) use artifact::{ArtifactCommand, GetArtifactArgs};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
+pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
 pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, RunArgs, TokenCommand, WorkArgs};
-pub(crate) use job::{ActArgs, EventsArgs, InitArgs, JobCommand, ListArgs, LogsArgs, SubmitArgs, WaitArgs};
+pub(crate) use job::{
+    ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, SubmitArgs, WaitArgs,
+};
+pub(crate) use product::{
+    Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, ProductCommand, ProfileCommand,
+    SetBudgetArgs, SetProductArgs,
+};
 pub(crate) use topic::{EnqueueArgs, GateArgs, TopicArg, TopicCommand, TopicJobsArgs};
 
 const EXIT_CODES: &str = "\
@@ -101,19 +112,49 @@ The first start writes an admin token to DIR/admin.token. When it is ready, it s
     /// Submit, watch and steer jobs
     #[command(subcommand)]
     Job(JobCommand),
+    /// Draw a job and all below it: who waits for whom, and how far they are
+    #[command(after_help = "\
+Examples:
+  giga dag release-7
+  giga dag release-7 -o json | jq .progress.percent")]
+    Dag(JobArg),
     /// Look at a job in review, or say what you think of it
     #[command(after_help = "\
 Examples:
   giga review fix-greeting
   giga review fix-greeting --approve -m 'reads well'
-  giga review fix-greeting --request-changes -m 'the test is missing'")]
+  giga review fix-greeting --request-changes -m 'the test is missing'
+  giga review fix-greeting --request --quorum 2 --reviewers ana,bo,cy
+
+Who reviews is the label of the token; only an admin may speak for somebody else, with --as.")]
     Review(ReviewArgs),
     /// Run, enrol, watch and retire the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
+    /// Files that the runs of jobs left: list, fetch, link, remove
+    #[command(subcommand)]
+    Artifact(ArtifactCommand),
     /// Plain jobs for handlers in other processes: watch, steer and feed their topics
     #[command(subcommand)]
     Topic(TopicCommand),
+    /// What products may spend: ceilings, what was spent, and the switch that stops it
+    #[command(subcommand)]
+    Budget(BudgetCommand),
+    /// How much products count, and which repositories they own
+    #[command(subcommand)]
+    Product(ProductCommand),
+    /// Personas that manifests can name, with what goes with them
+    #[command(subcommand)]
+    Profile(ProfileCommand),
+    /// Tell addresses of yours what happens, as it happens
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
+    /// What webhooks and trackers are told, and how that goes
+    #[command(subcommand)]
+    Effects(EffectsCommand),
+    /// Make jobs of items in a tracker, and tell those where their jobs stand
+    #[command(subcommand)]
+    Tracker(TrackerCommand),
     /// Make and revoke the tokens of people and programs
     #[command(subcommand)]
     Token(TokenCommand),
@@ -179,8 +220,14 @@ pub(crate) struct UpArgs {
     /// How many local factories; 0 for a coordinator alone [env: GIGA_FACTORIES] [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub(crate) factories: Option<String>,
+    /// Where artifacts and logs go: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
+    /// [env: GIGA_ARTIFACTS] [default: DIR]
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) artifacts: Option<String>,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) outside: OutsideArgs,
 }
 
 #[derive(Debug, Args)]
@@ -209,9 +256,15 @@ pub(crate) struct ServeArgs {
     /// PostgreSQL, else embedded:]
     #[arg(long, value_name = "URL")]
     pub(crate) broker: Option<String>,
+    /// Where artifacts and logs go: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
+    /// [env: GIGA_ARTIFACTS] [default: DIR]
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) artifacts: Option<String>,
     /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) outside: OutsideArgs,
 }
 
 #[derive(Debug, Args)]
@@ -223,9 +276,15 @@ pub(crate) struct ReviewArgs {
     /// A comment for whoever reads it next
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// In whose name, where it is not the token's
+    /// In whose name, where it is not the token's; admins only
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) reviewer: Option<String>,
+    /// With --request: how many have to approve [default: 1]
+    #[arg(long, value_name = "COUNT", requires = "request")]
+    pub(crate) quorum: Option<u32>,
+    /// With --request: who may [default: anyone]
+    #[arg(long, value_delimiter = ',', value_name = "NAME", requires = "request")]
+    pub(crate) reviewers: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -240,6 +299,9 @@ pub(crate) struct VerdictArgs {
     /// Not to be had in this form
     #[arg(long)]
     pub(crate) reject: bool,
+    /// Ask for a review before the job goes on
+    #[arg(long)]
+    pub(crate) request: bool,
 }
 
 #[derive(Debug, Args)]

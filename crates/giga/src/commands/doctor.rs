@@ -1,6 +1,7 @@
 //! `giga doctor`: what this machine has, what is missing, and what to do about it.
 //!
-//! Only looks: nothing is enrolled, signed in, written or spent.
+//! Only looks: nothing is enrolled, signed in, written or spent. Where a place for artifacts is set, something small is
+//! written there and deleted again, because nothing else tells whether a bucket can be used.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use super::Done;
 use super::context::Context;
+use crate::config::{Key, Settings, mask_url};
 use crate::exit::{self, CliError};
 use crate::output::{Columns, printable};
 
@@ -64,6 +66,7 @@ pub(crate) async fn doctor(context: &Context) -> Done {
     findings.push(coordinator(context).await);
     findings.push(data_folder(context));
     findings.push(repos(context));
+    findings.extend(artifacts(context).await);
     let usable = findings.iter().all(|finding| finding.state != State::Broken);
     let list: Vec<_> = findings
         .iter()
@@ -90,6 +93,22 @@ fn table(findings: &[Finding]) -> String {
         ]);
     }
     table.render()
+}
+
+/// Nothing where artifacts go to the data folder, which is looked at anyway.
+async fn artifacts(context: &Context) -> Option<Finding> {
+    let place = context.settings.get(Key::Artifacts)?.value;
+    let (state, detail, remedy) = match giga_blobs::open(&place, &Settings::cloud_variables()) {
+        Err(error) => (State::Broken, error.to_string(), Some(error.remedy.to_owned())),
+        Ok(places) => match places.check().await {
+            Ok(()) => (State::Ready, "can be written to".to_owned(), None),
+            Err(error) => {
+                let remedy = "does it exist, and may these credentials write to it?";
+                (State::Broken, error.to_string(), Some(remedy.to_owned()))
+            }
+        },
+    };
+    Some(Finding { kind: "artifacts", name: mask_url(&place), state, detail, remedy })
 }
 
 async fn git() -> Finding {

@@ -1,15 +1,22 @@
 //! What each command does. They talk to the API, look at this machine where that is the question, and print; none of
 //! them knows a store.
 
+mod artifact;
+mod ask;
+mod budget;
 mod context;
+mod dag;
 pub(crate) mod demo;
 mod doctor;
+mod effects;
 mod factory;
 mod flags;
 mod fleet;
 mod gc;
 mod inbox;
 mod job;
+mod product;
+mod profile;
 mod review;
 mod settings;
 mod token;
@@ -28,9 +35,17 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
     let context = Context::new(settings)?;
     match command {
         Command::Job(command) => job::run(command, &context).await,
+        Command::Dag(args) => dag::dag(&args.job, &context).await,
         Command::Review(args) => review::review(args, &context).await,
         Command::Factory(command) => factory::run(command, &context).await,
+        Command::Artifact(command) => artifact::run(command, &context).await,
         Command::Topic(command) => topic::run(command, &context).await,
+        Command::Budget(command) => budget::run(command, &context).await,
+        Command::Product(command) => product::run(command, &context).await,
+        Command::Profile(command) => profile::run(command, &context).await,
+        Command::Webhook(command) => effects::webhook(command, &context).await,
+        Command::Effects(command) => effects::effects(command, &context).await,
+        Command::Tracker(command) => effects::tracker(command, &context).await,
         Command::Token(command) => token::run(command, &context).await,
         Command::Flags(command) => flags::run(command, &context).await,
         Command::Events(args) => fleet::events(args, &context).await,

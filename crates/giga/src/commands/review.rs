@@ -3,21 +3,21 @@
 use std::fmt::Write;
 
 use giga_api::client::Client;
-use giga_api::wire::{Artifact, Job, ReviewRequest};
-use serde_json::Value;
+use giga_api::wire::{Artifact, Job, RequestReviewRequest, ReviewRequest, Run};
 
 use super::Done;
 use super::context::Context;
 use super::job::job_text;
 use crate::args::{ReviewArgs, VerdictArgs};
 use crate::exit::CliError;
-use crate::output::printable;
+use crate::output::{Output, ago, millis, printable, usd};
 
 pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
     let verdict = match args.verdict {
         VerdictArgs { approve: true, .. } => "approve",
         VerdictArgs { request_changes: true, .. } => "request_changes",
         VerdictArgs { reject: true, .. } => "reject",
+        VerdictArgs { request: true, .. } => return request(args, context).await,
         _ if args.message.is_some() || args.reviewer.is_some() => {
             return Err(CliError::Usage(
                 "a comment needs a verdict: --approve, --request-changes or --reject".to_owned(),
@@ -27,8 +27,14 @@ pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
     };
     let client = context.client()?;
     let id = context.job_id(&client, &args.job).await?;
-    let request =
-        ReviewRequest { verdict: verdict.to_owned(), reviewer: args.reviewer, comment: args.message };
+    // About the result that stands there now: one that comes in between has to be looked at first.
+    let lease_epoch = client.job(&id).await?.result.as_ref().map(|result| result.lease_epoch);
+    let request = ReviewRequest {
+        verdict: verdict.to_owned(),
+        reviewer: args.reviewer,
+        comment: args.message,
+        lease_epoch,
+    };
     let job = client.review(&id, &request).await?;
     context.output.one(&job.json, "/id", || {
         let mut line = format!("{}  {}  {}", job.id, printable(&job.stage), printable(&job.name));
@@ -36,6 +42,20 @@ pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
             let _ = write!(line, "  ({})", needed(&job));
         }
         line
+    })
+}
+
+/// Asks for a review before the job goes on.
+async fn request(args: ReviewArgs, context: &Context) -> Done {
+    if args.message.is_some() || args.reviewer.is_some() {
+        return Err(CliError::Usage("--request asks others; it has no comment and no --as".to_owned()));
+    }
+    let client = context.client()?;
+    let id = context.job_id(&client, &args.job).await?;
+    let request = RequestReviewRequest { quorum: args.quorum, reviewers: args.reviewers };
+    let job = client.request_review(&id, &request).await?;
+    context.output.one(&job.json, "/id", || {
+        format!("{}  {}  {}  ({})", job.id, printable(&job.stage), printable(&job.name), needed(&job))
     })
 }
 
@@ -47,6 +67,11 @@ async fn look(meant: &str, context: &Context) -> Done {
     let diff = changes(&client, &job).await?;
     context.output.one(&job.json, "/id", || {
         let mut text = job_text(&job, &runs.runs, &context.output);
+        let _ = write!(text, "\nCost\n{}", cost(&job, &runs.runs));
+        if let Some(run) = judged(&job, &runs.runs) {
+            text.push_str(&checks(run));
+        }
+        text.push_str(&earlier(&job, &context.output));
         if let Some(diff) = &diff {
             let _ = write!(text, "\nChanges\n{}", shown_diff(diff));
         }
@@ -62,11 +87,81 @@ async fn look(meant: &str, context: &Context) -> Done {
     })
 }
 
+/// The run that is up for review: the one that handed its result over.
+fn judged<'a>(job: &Job, runs: &'a [Run]) -> Option<&'a Run> {
+    let epoch = job.result.as_ref().map(|result| result.lease_epoch);
+    match epoch {
+        Some(epoch) => runs.iter().find(|run| run.lease_epoch == epoch),
+        None => runs.last(),
+    }
+}
+
+/// Of the run that is judged, and of all of them.
+fn cost(job: &Job, runs: &[Run]) -> String {
+    let all = (
+        runs.iter().filter_map(|run| run.report.cost_usd).sum::<f64>(),
+        runs.iter().filter_map(|run| run.report.tokens).sum::<u64>(),
+    );
+    let told = |(dollars, tokens): (f64, u64)| format!("{}, {tokens} tokens", usd(dollars));
+    let this = judged(job, runs).map(|run| match (run.report.cost_usd, run.report.tokens) {
+        (None, None) => "not told".to_owned(),
+        (dollars, tokens) => told((dollars.unwrap_or(0.0), tokens.unwrap_or(0))),
+    });
+    let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    format!(
+        "  this run   {}\n  whole job  {} in {count}\n",
+        this.unwrap_or_else(|| "-".to_owned()),
+        told(all)
+    )
+}
+
+/// What the manifest's verify commands said.
+fn checks(run: &Run) -> String {
+    if run.report.checks.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nVerified\n".to_owned();
+    for check in &run.report.checks {
+        let (colour, word) = if check.passed { ("\x1b[32m", "passed") } else { ("\x1b[31m", "failed") };
+        let (command, took) = (printable(&check.command), millis(check.wall_ms));
+        let _ = writeln!(text, "  {colour}{word}\x1b[0m  {command}  ({took})");
+        for line in printable(&check.output).trim_end().lines() {
+            let _ = writeln!(text, "    \x1b[2m│\x1b[0m {line}");
+        }
+    }
+    text
+}
+
+/// Who said what so far.
+fn earlier(job: &Job, output: &Output) -> String {
+    if job.reviews.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nReviews\n".to_owned();
+    for note in &job.reviews {
+        let verdict = match note.verdict.as_str() {
+            "approve" => "approved",
+            "request_changes" => "asked for changes",
+            "reject" => "rejected it",
+            other => other,
+        };
+        let when = ago(&note.at, output.now);
+        let said =
+            note.comment.as_ref().map_or_else(String::new, |comment| format!(": {}", comment.trim_end()));
+        let line = format!("{} {verdict} (run {}, {when}){said}", note.reviewer, note.lease_epoch);
+        for (index, line) in printable(&line).lines().enumerate() {
+            let _ = writeln!(text, "  {}{line}", if index == 0 { "" } else { "  " });
+        }
+    }
+    text
+}
+
 /// The diff that the run which is up for review left behind.
 async fn changes(client: &Client, job: &Job) -> Result<Option<String>, CliError> {
     let Some(result) = &job.result else { return Ok(None) };
     let kept = client.artifacts(&job.id).await?;
-    let of_run = |a: &&Artifact| a.lease_epoch == result.lease_epoch && a.name == "changes.diff";
+    let of_run =
+        |a: &&Artifact| a.lease_epoch == result.lease_epoch && a.name == giga_domain::ArtifactName::CHANGES;
     let Some(artifact) = kept.artifacts.iter().find(of_run) else { return Ok(None) };
     let bytes = client.artifact_bytes(&artifact.id).await?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
@@ -90,10 +185,8 @@ fn shown_diff(diff: &str) -> String {
 
 /// `1 of 2 approvals, from ana or bo`.
 fn needed(job: &Job) -> String {
-    let gate = job.manifest.as_ref().and_then(|manifest| manifest.get("review"));
-    let quorum = gate.and_then(|gate| gate.get("quorum")).and_then(Value::as_u64).unwrap_or(1).max(1);
-    let reviewers = gate.and_then(|gate| gate.get("reviewers")).and_then(Value::as_array);
-    let reviewers: Vec<&str> = reviewers.into_iter().flatten().filter_map(Value::as_str).collect();
+    let quorum = job.gate.as_ref().map_or(1, |gate| gate.quorum).max(1);
+    let reviewers = job.gate.as_ref().map(|gate| gate.reviewers.as_slice()).unwrap_or_default();
     let who = if reviewers.is_empty() { "anyone".to_owned() } else { reviewers.join(" or ") };
     let approvals = if quorum == 1 { "approval" } else { "approvals" };
     printable(&format!("{} of {quorum} {approvals}, from {who}", job.approvals.len()))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Done;
 use super::context::Context;
 use crate::config::{Key, Origin, Setting, Settings, mask_url};
+use crate::exit::CliError;
 use crate::output::{Columns, printable, span};
 
 pub(crate) fn show(context: &Context) -> Done {
@@ -35,6 +36,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Listen.name(), plain(settings.listen())),
         (Key::Store.name(), plain(settings.store())),
         (Key::Broker.name(), plain(settings.broker())),
+        (Key::Artifacts.name(), plain(settings.artifacts())),
         (Key::Log.name(), plain(settings.log("warn"))),
         (Key::LogFormat.name(), plain(settings.log_format())),
         (Key::Factories.name(), number(settings.factories()?)),
@@ -47,6 +49,11 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::CheckpointEvery.name(), time(settings.checkpoint_every()?)),
         (Key::EngineIdle.name(), time(settings.engine_idle()?)),
         (Key::EngineWall.name(), time(settings.engine_wall()?)),
+        (Key::EffectsAllow.name(), or_none(Key::EffectsAllow)),
+        (Key::GitHubApi.name(), plain(settings.github_api())),
+        ("github-token", github_token(settings)),
+        (Key::GitHubRepos.name(), or_none(Key::GitHubRepos)),
+        (Key::TrackerCloseOnShip.name(), closes_on_ship(settings)?),
         (Key::ENGINES, engines(settings)),
     ];
     let list: Vec<Value> = rows
@@ -60,6 +67,20 @@ pub(crate) fn show(context: &Context) -> Done {
         }
         table.render()
     })
+}
+
+/// Whether there is one, and nothing of it.
+fn github_token(settings: &Settings) -> (String, String) {
+    match settings.github_token() {
+        Ok(Some(token)) => ("***".to_owned(), token.origin.to_string()),
+        Ok(None) => ("-".to_owned(), "none found".to_owned()),
+        Err(error) => ("-".to_owned(), error.to_string()),
+    }
+}
+
+fn closes_on_ship(settings: &Settings) -> Result<(String, String), CliError> {
+    let Setting { value, origin } = settings.close_on_ship()?;
+    Ok((value.to_string(), origin.to_string()))
 }
 
 /// Which engines a factory here would ask for; what the file says of each is the file's to show.

@@ -38,8 +38,10 @@ impl ConfigFile {
                 return Err(wrong(unknown(&name)));
             };
             let value = plain(key, value).map_err(wrong)?;
+            // A place for artifacts is a folder or a URL.
+            let is_path = key.is_path() || (key == Key::Artifacts && !value.contains(':'));
             let value =
-                if key.is_path() { path.with_file_name("").join(value).display().to_string() } else { value };
+                if is_path { path.with_file_name("").join(value).display().to_string() } else { value };
             values.push((key, value));
         }
         Ok(Self { path, of_project, values, engines })
@@ -66,11 +68,18 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         (_, toml::Value::String(text)) => Ok(text),
         (Key::Seats | Key::Factories, toml::Value::Integer(number)) => Ok(number.to_string()),
         (Key::Seats | Key::Factories, _) => Err(format!("`{name}` must be a number, such as {name} = 2")),
-        (Key::GitAllow, toml::Value::Array(list)) if list.iter().all(toml::Value::is_str) => {
+        (Key::TrackerCloseOnShip, toml::Value::Boolean(wanted)) => Ok(wanted.to_string()),
+        (Key::TrackerCloseOnShip, _) => Err(format!("`{name}` must be true or false")),
+        (Key::GitAllow | Key::EffectsAllow, toml::Value::Array(list))
+            if list.iter().all(toml::Value::is_str) =>
+        {
             Ok(list.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(","))
         }
         (Key::GitAllow, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"https://…\"]"))
+        }
+        (Key::EffectsAllow, _) => {
+            Err(format!("`{name}` must be a list of text, such as {name} = [\"10.0.0.0/8\"]"))
         }
         _ => Err(format!("`{name}` must be text, such as {name} = \"…\"")),
     }

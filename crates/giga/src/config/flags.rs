@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Key;
-use crate::args::{Cli, Command, FactoryCommand, WorkArgs};
+use crate::args::{Cli, Command, FactoryCommand, OutsideArgs, WorkArgs};
 
 type Given = Vec<(Key, Option<String>)>;
 
@@ -22,11 +22,15 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
         Command::Up(args) => {
             given.push((Key::Listen, args.listen.clone()));
             given.push((Key::Factories, args.factories.clone()));
+            given.push((Key::Artifacts, args.artifacts.clone()));
             given.extend(work(&args.work));
+            given.extend(outside(&args.outside));
         }
         Command::Serve(args) => {
+            given.extend(outside(&args.outside));
             given.push((Key::Listen, args.listen.clone()));
             given.push((Key::Store, args.store.clone()));
+            given.push((Key::Artifacts, args.artifacts.clone()));
             given.push((Key::Broker, args.broker.clone()));
         }
         Command::Factory(FactoryCommand::Run(args)) => {
@@ -49,6 +53,16 @@ fn work(args: &WorkArgs) -> Given {
         (Key::CheckpointEvery, args.checkpoint_every.clone()),
         (Key::EngineIdle, args.engine_idle.clone()),
         (Key::EngineWall, args.engine_wall.clone()),
+    ]
+}
+
+fn outside(args: &OutsideArgs) -> Given {
+    vec![
+        (Key::EffectsAllow, (!args.effects_allow.is_empty()).then(|| args.effects_allow.join(","))),
+        (Key::GitHubApi, args.github_api.clone()),
+        (Key::GitHubTokenFile, path(args.github_token_file.as_ref())),
+        (Key::GitHubRepos, (!args.github_repos.is_empty()).then(|| args.github_repos.join(","))),
+        (Key::TrackerCloseOnShip, args.tracker_close_on_ship.then(|| "true".to_owned())),
     ]
 }
 

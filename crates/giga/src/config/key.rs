@@ -10,6 +10,7 @@ pub(crate) enum Key {
     Listen,
     Store,
     Broker,
+    Artifacts,
     Log,
     LogFormat,
     Factories,
@@ -22,10 +23,15 @@ pub(crate) enum Key {
     CheckpointEvery,
     EngineIdle,
     EngineWall,
+    EffectsAllow,
+    GitHubApi,
+    GitHubTokenFile,
+    GitHubRepos,
+    TrackerCloseOnShip,
 }
 
 impl Key {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -34,6 +40,7 @@ impl Key {
         Self::Listen,
         Self::Store,
         Self::Broker,
+        Self::Artifacts,
         Self::Log,
         Self::LogFormat,
         Self::Factories,
@@ -46,12 +53,19 @@ impl Key {
         Self::CheckpointEvery,
         Self::EngineIdle,
         Self::EngineWall,
+        Self::EffectsAllow,
+        Self::GitHubApi,
+        Self::GitHubTokenFile,
+        Self::GitHubRepos,
+        Self::TrackerCloseOnShip,
     ];
 
     pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
     /// The token itself comes only from here: a flag would show it to everyone who lists processes, and a file in
     /// a project would be committed.
     pub(crate) const TOKEN_VARIABLE: &str = "GIGA_TOKEN";
+    /// The token of the tracker bridge, likewise; `github-token-file` names a file with it.
+    pub(crate) const GITHUB_TOKEN_VARIABLE: &str = "GIGA_GITHUB_TOKEN";
     /// A table of giga.toml, and not a setting of one value: what the engines of a factory are.
     pub(crate) const ENGINES: &str = "engines";
 
@@ -77,6 +91,7 @@ impl Key {
             Self::Listen => ("listen", "--listen", "GIGA_LISTEN"),
             Self::Store => ("store", "--store", "GIGA_STORE"),
             Self::Broker => ("broker", "--broker", "GIGA_BROKER"),
+            Self::Artifacts => ("artifacts", "--artifacts", "GIGA_ARTIFACTS"),
             Self::Log => ("log", "--log", "GIGA_LOG"),
             Self::LogFormat => ("log-format", "--log-format", "GIGA_LOG_FORMAT"),
             Self::Factories => ("factories", "--factories", "GIGA_FACTORIES"),
@@ -89,11 +104,18 @@ impl Key {
             Self::CheckpointEvery => ("checkpoint-every", "--checkpoint-every", "GIGA_CHECKPOINT_EVERY"),
             Self::EngineIdle => ("engine-idle", "--engine-idle", "GIGA_ENGINE_IDLE"),
             Self::EngineWall => ("engine-wall", "--engine-wall", "GIGA_ENGINE_WALL"),
+            Self::EffectsAllow => ("effects-allow", "--effects-allow", "GIGA_EFFECTS_ALLOW"),
+            Self::GitHubApi => ("github-api", "--github-api", "GIGA_GITHUB_API"),
+            Self::GitHubTokenFile => ("github-token-file", "--github-token-file", "GIGA_GITHUB_TOKEN_FILE"),
+            Self::GitHubRepos => ("github-repos", "--github-repos", "GIGA_GITHUB_REPOS"),
+            Self::TrackerCloseOnShip => {
+                ("tracker-close-on-ship", "--tracker-close-on-ship", "GIGA_TRACKER_CLOSE_ON_SHIP")
+            }
         }
     }
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::Data | Self::Base | Self::Repos)
+        matches!(self, Self::TokenFile | Self::Data | Self::Base | Self::Repos | Self::GitHubTokenFile)
     }
 }

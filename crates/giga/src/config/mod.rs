@@ -8,8 +8,10 @@ mod file;
 mod flags;
 mod key;
 mod mask;
+mod outside;
 mod token;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -175,6 +177,25 @@ impl Settings {
         let store = self.store().value;
         let shared = store.starts_with("postgres://") || store.starts_with("postgresql://");
         self.get_or(Key::Broker, if shared { &store } else { Self::EMBEDDED_BROKER })
+    }
+
+    /// Where artifacts and logs go: the data folder, unless something else is said.
+    pub(crate) fn artifacts(&self) -> Setting<String> {
+        self.get_or(Key::Artifacts, &self.data().value.display().to_string())
+    }
+
+    /// The same for a coordinator whose data folder is known by its whole path.
+    pub(crate) fn artifacts_in(&self, data: &Path) -> String {
+        let Setting { value, origin } = self.artifacts();
+        if origin == Origin::Default { data.display().to_string() } else { value }
+    }
+
+    /// What the tools of the clouds would read, for a bucket.
+    pub(crate) fn cloud_variables() -> Vec<(String, String)> {
+        let of_a_cloud = |name: &str| ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|c| name.starts_with(c));
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        std::env::vars_os().filter_map(text).filter(|(name, _)| of_a_cloud(name)).collect()
     }
 
     pub(crate) const EMBEDDED_BROKER: &str = "embedded:";

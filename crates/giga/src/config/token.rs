@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use giga_api::client::is_loopback;
+use giga_domain::JobToken;
 use giga_domain::token::Secret;
 
 use super::{Key, Origin, Setting, Settings};
@@ -73,5 +74,12 @@ impl Settings {
 }
 
 fn parse(text: &str, place: String) -> Result<Secret, CliError> {
-    Secret::parse(text.trim()).map_err(|error| CliError::Config(format!("{place}: {error}")))
+    let text = text.trim();
+    // What runs inside a job has a token of its own kind.
+    let parsed = if JobToken::looks_like(text) {
+        JobToken::parse(text).map(|token| token.secret())
+    } else {
+        Secret::parse(text)
+    };
+    parsed.map_err(|error| CliError::Config(format!("{place}: {error}")))
 }

@@ -3,6 +3,7 @@
 //! Nothing that came from outside reaches a terminal with its control characters. `json` is what the API said,
 //! not what this program made of it.
 
+mod chart;
 mod table;
 mod words;
 
@@ -11,8 +12,9 @@ use std::io::{self, IsTerminal, Write};
 use giga_domain::Timestamp;
 use serde_json::Value;
 
+pub(crate) use chart::{bar, columns};
 pub(crate) use table::{Columns, stage_cell};
-pub(crate) use words::{ago, dash, joined, millis, printable, span};
+pub(crate) use words::{ago, dash, joined, millis, printable, span, usd};
 
 use crate::exit::CliError;
 
@@ -84,6 +86,15 @@ impl Output {
     pub(crate) fn raw(&self, text: &str) -> Written {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// As it is, whatever it is.
+    #[expect(clippy::unused_self, reason = "only who has an output may write to it")]
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Written {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
         stdout.flush()?;
         Ok(())
     }

@@ -43,6 +43,13 @@ pub(crate) fn ago(time: &str, now: Timestamp) -> String {
     }
 }
 
+/// `$2.50`; a fraction of a cent only where there is one.
+pub(crate) fn usd(dollars: f64) -> String {
+    let micros = (dollars.abs() * 1e6).round();
+    let sign = if dollars < 0.0 && micros > 0.0 { "-" } else { "" };
+    format!("{sign}{}", giga_domain::budget::usd(micros as u64))
+}
+
 pub(crate) fn millis(millis: u64) -> String {
     span(Duration::from_millis(millis))
 }
@@ -86,6 +93,12 @@ mod tests {
         assert_eq!(ago("2026-12-01T09:00:30Z", now), "in 30s");
         assert_eq!(ago("2026-12-01T09:00:00.500Z", now), "now", "clocks differ a little");
         assert_eq!(ago("soon", now), "soon");
+    }
+
+    #[test]
+    fn money_is_told_to_the_cent_or_finer() {
+        assert_eq!([usd(0.0), usd(2.5), usd(0.42), usd(0.0042)], ["$0.00", "$2.50", "$0.42", "$0.0042"]);
+        assert_eq!([usd(-1.5), usd(-0.0), usd(f64::NAN)], ["-$1.50", "$0.00", "$0.00"]);
     }
 
     #[test]

@@ -7,13 +7,12 @@ mod data;
 mod local;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
-use giga_blobs::{FolderLogs, ObjectArtifacts};
+use giga_blobs::Places;
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
-use giga_ports::StoreError;
+use giga_ports::{Randomness as _, StoreError};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
 use tokio::net::TcpListener;
@@ -62,8 +61,9 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
     allow_many_connections();
     let folder = DataFolder::lock(settings.data().value)?;
     let (listener, address) = listen(settings.listen()).await?;
+    let place = settings.artifacts_in(folder.path());
     let coordinator = tokio::select! {
-        started = start(store, broker, folder.path()) => started?,
+        started = start(store, broker, &place, settings.outside()?) => started?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let token = folder.keep_admin_token(&coordinator).await?;
@@ -148,8 +148,29 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// A coordinator on this store and broker, with logs and artifacts in the folder.
-pub(crate) async fn start(store: &str, broker: &str, data: &Path) -> Result<Arc<Coordinator>, CliError> {
+/// Opened and tried, so that what is wrong with it shows now and not with the first job.
+async fn places(place: &str) -> Result<Places, CliError> {
+    let shown = mask_url(place);
+    let opened = giga_blobs::open(place, &Settings::cloud_variables());
+    let places = opened.map_err(|error| {
+        CliError::failed_but(format!("cannot keep artifacts in {shown}: {error}"), error.remedy)
+    })?;
+    places.check().await.map_err(|error| {
+        CliError::failed_but(
+            format!("cannot keep artifacts in {shown}: {error}"),
+            "does it exist, and may these credentials write to it? `giga doctor` tries it again",
+        )
+    })?;
+    Ok(places)
+}
+
+/// A coordinator on this store and broker, with logs and artifacts in this place.
+pub(crate) async fn start(
+    store: &str,
+    broker: &str,
+    place: &str,
+    outside: giga_effects::Config,
+) -> Result<Arc<Coordinator>, CliError> {
     let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
     let broker = if broker == Settings::EMBEDDED_BROKER {
         Arc::new(Embedded::with_clock(clock.clone()))
@@ -162,18 +183,22 @@ pub(crate) async fn start(store: &str, broker: &str, data: &Path) -> Result<Arc<
             )
         })?
     };
+    let effects = giga_effects::WorldOutside::new(outside, clock.clone())
+        .map_err(|error| CliError::Config(error.to_string()))?;
+    let places = places(place).await?;
     let started = async {
         let stores = giga_store::open(store, clock.clone(), Tuning::default()).await?;
-        let logs = Arc::new(FolderLogs::new(data.join("logs")));
-        let artifacts = ObjectArtifacts::folder(&data.join("artifacts")).map_err(StoreError::broken)?;
+        // Every coordinator of the store knows what any of them has written into a tracker.
+        let marker_key = stores.jobs.secret("tracker-markers", random.bytes()).await?;
         let ports = Ports {
             store: stores.jobs,
             topics: stores.topics,
             broker,
             clock,
             random,
-            logs,
-            artifacts: Arc::new(artifacts),
+            logs: places.logs,
+            artifacts: places.artifacts,
+            effects: Arc::new(effects.with_marker_key(marker_key)),
         };
         Coordinator::start(ports, Options::default()).await
     };

@@ -1,11 +1,15 @@
 //! The real binary against a real coordinator, as people and scripts use it.
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod artifacts;
 mod bench;
+mod budget;
 mod cluster;
 mod config;
 mod crash;
+mod dag;
 mod demo;
+mod effects;
 mod exit_codes;
 mod explain;
 mod factories;
@@ -15,6 +19,7 @@ mod inbox;
 mod life;
 mod manifests;
 mod mask;
+mod profile;
 mod python;
 mod start_stop;
 mod streams;

@@ -19,8 +19,12 @@ pub struct NewJob {
     /// The manifest with its defaults filled in: what is shown, never what is decided by.
     pub manifest: Value,
     pub body: String,
+    /// What the profile that the manifest names tells the engine.
+    pub persona: Option<String>,
     /// Tells a repetition from another job under the same idempotency key.
     pub fingerprint: String,
+    /// What runs inside its parent makes it: only while that lease holds the parent.
+    pub under: Option<Holder>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +68,8 @@ pub enum Lost {
     Gone(&'static str),
     NoSeat,
     KeyBusy,
+    /// The product's budget is closed, or has too little left for this job.
+    Budget(giga_domain::budget::Closed),
     /// Deregistered, draining, or its token does not cover the job.
     NotAllowed(&'static str),
 }
@@ -80,7 +86,7 @@ pub struct SteerWrite {
     pub job: JobId,
     /// Names this very call: repeating it after a lost reply finds what it did.
     pub request: RequestId,
-    /// `Command::Operator`, `Command::Review` or `Command::Preempt`.
+    /// `Command::Operator`, `Command::Review` or `Command::RequestReview`.
     pub command: Command,
     /// From `If-Match`: another revision is refused with [`super::StoreError::RevMismatch`].
     pub if_rev: Option<Rev>,
@@ -101,6 +107,8 @@ pub struct PutArtifact {
     pub id: ArtifactId,
     pub job: JobId,
     pub holder: Holder,
+    /// Who wrote it: the holder itself, or what runs inside the job.
+    pub actor: Actor,
     pub name: ArtifactName,
     pub media_type: String,
     pub size: u64,
@@ -118,6 +126,16 @@ pub struct Reaped {
     pub jobs: Vec<JobId>,
     /// When the next lease ends, where one is held: nothing has to be looked at before.
     pub next_expiry: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reconsidered {
+    /// Those that moved.
+    pub moved: Vec<JobId>,
+    /// How many reasons to look were seen to, those of jobs that did not move included.
+    pub looked_at: usize,
+    /// There may be more to look at: at once, or, where nothing was looked at, somebody else has it and may yet fail.
+    pub more: bool,
 }
 
 #[derive(Debug, Clone)]

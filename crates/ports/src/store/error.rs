@@ -1,6 +1,6 @@
 //! Errors in the store's own words. Which HTTP status each gets is decided elsewhere, last.
 
-use giga_domain::{ArtifactId, FactoryId, JobId, Refusal, Rev, Term, TokenId};
+use giga_domain::{ArtifactId, EffectId, FactoryId, JobId, ProductId, Refusal, Rev, Term, TokenId};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -15,12 +15,27 @@ pub enum StoreError {
     NoSuchArtifact(ArtifactId),
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("the job is at revision {current}, not {given}")]
+    #[error("it is at revision {current} by now, not {given}")]
     RevMismatch { given: Rev, current: Rev },
     #[error("idempotency key `{key}` already made job {job} from another manifest or body")]
     KeyReused { key: String, job: JobId },
     #[error("deps: there is no job {0} in this product")]
     UnknownDep(JobId),
+    #[error("parent: there is no job {0} in this product")]
+    UnknownParent(JobId),
+    #[error("parent: job {0} {1}")]
+    ParentClosed(JobId, &'static str),
+    /// From the job that would wait to itself again.
+    #[error("deps: {} would wait for itself", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → "))]
+    Cycle(Vec<JobId>),
+    #[error("parent: children of children go {0} deep at most")]
+    TooDeep(usize),
+    #[error("repos: `{repo}` belongs to product {owner}")]
+    RepoOwned { repo: String, owner: ProductId },
+    #[error("there are {0} webhooks for it already; remove one first")]
+    TooManyWebhooks(usize),
+    #[error("there is no effect {0}")]
+    NoSuchEffect(EffectId),
     #[error("factory {0} is already enrolled")]
     FactoryExists(FactoryId),
     /// Somebody else leads by now.

@@ -6,10 +6,12 @@
 
 mod commands;
 mod error;
+mod governance;
 mod reads;
 
 pub use commands::*;
 pub use error::StoreError;
+pub use governance::*;
 pub use reads::*;
 
 use std::time::Duration;
@@ -27,7 +29,7 @@ use tokio::sync::watch;
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: Governance {
     /// Everything that only looks.
     fn read(&self) -> &dyn StoreReads;
 
@@ -37,7 +39,8 @@ pub trait Store: Send + Sync {
 
     fn stats(&self) -> StoreStats;
 
-    /// All or none of the jobs. A job whose product and idempotency key are known is not made again.
+    /// All or none of the jobs. A job whose product and idempotency key are known is not made again. A parent must not
+    /// be over, and nothing may come to wait for itself, through deps or through children.
     async fn submit(&self, jobs: Vec<NewJob>, actor: Actor) -> Result<Vec<Submitted>>;
 
     /// One compare-and-set: lease, epoch and run in the same transaction. Losing is not an error.
@@ -55,11 +58,11 @@ pub trait Store: Send + Sync {
     /// What came of it. An order that is no longer the factory's is refused as `NotClaimable`.
     async fn settle_merge(&self, settled: SettleMerge) -> Result<Job>;
 
-    /// Requeues jobs whose lease has ended, longest expired first.
+    /// Requeues jobs whose lease has ended, or whose holder was asked to let go in vain, longest due first.
     async fn expire_leases(&self, limit: usize) -> Result<Reaped>;
 
-    /// Queues blocked jobs whose deps are satisfied by now. Says which, and whether there may be more.
-    async fn unblock(&self, limit: usize) -> Result<Vec<JobId>>;
+    /// Looks again at jobs because something that they hang on has moved: deps, children, a parent. At most so many.
+    async fn reconsider(&self, limit: usize) -> Result<Reconsidered>;
 
     /// Points to a file of the holder's run: fenced by its epoch. A name that the run has used before gets the new
     /// file.

@@ -8,12 +8,12 @@ use giga_domain::{
 };
 use serde_json::Value;
 
-use super::StoreError;
+use super::{GovernanceReads, StoreError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[async_trait]
-pub trait StoreReads: Send + Sync {
+pub trait StoreReads: GovernanceReads {
     /// The clock that deadlines are set and judged by.
     async fn now(&self) -> Result<Timestamp>;
 
@@ -27,8 +27,14 @@ pub trait StoreReads: Send + Sync {
 
     async fn job_text(&self, id: JobId) -> Result<Option<JobText>>;
 
+    /// The job that the product made under this idempotency key, as long as it is kept.
+    async fn job_by_key(&self, product: &ProductId, key: &str) -> Result<Option<Job>>;
+
     /// Newest first.
     async fn list_jobs(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> Result<Vec<Job>>;
+
+    /// The job and all below it, parents before their children, at most so many.
+    async fn subtree(&self, root: JobId, limit: usize) -> Result<Vec<Job>>;
 
     /// Every job that is queued, assigned or building, by id: what a scheduler's view is filled from.
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>>;
@@ -42,6 +48,9 @@ pub trait StoreReads: Send + Sync {
     async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>>;
 
     async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>>;
+
+    /// Files of jobs that ended before `before`, oldest first.
+    async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>>;
 
     /// Terminal jobs that ended before `before` and that no blocked job waits for: what [`super::Store::retire`]
     /// would remove. None of them ever changes again in a way that matters, so what belongs to them elsewhere can go
@@ -94,6 +103,8 @@ pub struct Waiting {
 pub struct JobText {
     pub manifest: Value,
     pub body: String,
+    /// What the profile that the manifest names tells the engine, as it was at submit.
+    pub persona: Option<String>,
 }
 
 /// Everything that is set must hold. Empty lists allow everything.

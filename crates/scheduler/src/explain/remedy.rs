@@ -3,21 +3,23 @@
 //! Advice is never given for what is not in the way, and a command is never shown that does only half of what the
 //! sentence says.
 
-use giga_domain::Capability;
+use giga_domain::budget::PauseCause;
+use giga_domain::job::Concurrency;
+use giga_domain::{Capability, Timestamp};
 
 use super::Remedy;
 use super::cause::{Case, Prospect};
-use super::words::{dollars, excluded_until, moment, names};
+use super::words::{dollars, excluded_until, moment, names, plain_dollars, too_low};
 use crate::feasible::{self, Filter};
 use crate::routable::quoted;
-use crate::{FactoryView, MissingCapability, Unroutable};
+use crate::{Ceiling, FactoryView, MissingCapability, Unroutable};
 
 pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     if let Some(unroutable) = &case.unroutable {
         remedies.extend(routes(unroutable, case));
     }
-    remedies.extend(case.gates.iter().filter_map(|gate| open_gate(*gate, case)));
+    remedies.extend(case.gates.iter().flat_map(|gate| open_gate(*gate, case)));
     if let Some((to, deadline)) = case.offer {
         let message =
             format!("wait until {}: {to} takes it, or it is planned anew", moment(*deadline, case.now));
@@ -88,33 +90,71 @@ fn did_you_mean(missing: &MissingCapability, case: &Case<'_>) -> Option<Remedy> 
     Some(just(format!("did you mean `{near}`? {} {verb} it", names(&having, "and"))))
 }
 
-fn open_gate(gate: Filter, case: &Case<'_>) -> Option<Remedy> {
+fn open_gate(gate: Filter, case: &Case<'_>) -> Vec<Remedy> {
     let product = &case.job.product;
-    Some(match gate {
-        Filter::NotReady => just(format!("wait until {}", moment(case.job.ready_at, case.now))),
-        Filter::Paused => {
-            run(&format!("resume the product `{product}`"), &format!("giga budget resume {product}"))
-        }
-        Filter::Budget => {
-            let left = case.product.budget_left_usd_micros.unwrap_or(0);
-            match case.job.cost_cap_usd_micros {
-                Some(cap) if cap > left => just(format!(
-                    "raise the budget of `{product}` by {}, or wait for a reservation to be settled",
-                    dollars(cap - left)
-                )),
-                _ => just(format!("raise the budget of `{product}` above what it has spent and reserved")),
+    match gate {
+        Filter::NotReady => vec![just(format!("wait until {}", moment(case.job.ready_at, case.now)))],
+        Filter::Paused => match case.product.pause {
+            Some(PauseCause::Ceiling { .. }) => more_budget(case),
+            _ => {
+                vec![run(
+                    &format!("resume the product `{product}`"),
+                    &format!("giga budget resume {product}"),
+                )]
             }
-        }
+        },
+        // One that is paused by its ceiling was answered above.
+        Filter::Budget if matches!(case.product.pause, Some(PauseCause::Ceiling { .. })) => Vec::new(),
+        Filter::Budget => more_budget(case),
         Filter::Concurrency => {
-            let concurrency = case.job.concurrency.as_ref()?;
             let held = feasible::running_with_key(case.job, case.snapshot);
-            just(format!(
-                "wait for a job with the key `{}` to end, or submit it with a limit above {held}",
-                concurrency.key
-            ))
+            let wait = |concurrency: &Concurrency| {
+                just(format!(
+                    "wait for a job with the key `{}` to end, or submit it with a limit above {held}",
+                    concurrency.key
+                ))
+            };
+            case.job.concurrency.iter().map(wait).collect()
         }
-        _ => return None,
-    })
+        _ => Vec::new(),
+    }
+}
+
+/// Ceilings high enough for the job beside all that is spent and set aside; or patience, where that helps.
+fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
+    let product = &case.job.product;
+    let needed = case.product.set_aside_for(case.job).max(1);
+    let short: Vec<&Ceiling> = case.product.short_for(case.job).collect();
+    let missing =
+        |ceiling: &&Ceiling| (ceiling.used().saturating_add(needed)).saturating_sub(ceiling.usd_micros);
+    let Some(most) = short.iter().map(missing).max() else {
+        let left = case.product.budget_left_usd_micros.unwrap_or(0);
+        return vec![just(format!("+{} of budget for `{product}`", dollars(needed.saturating_sub(left))))];
+    };
+    let options: Vec<String> = short
+        .iter()
+        .map(|c| format!("--{} {}", c.period.as_str(), plain_dollars(c.used().saturating_add(needed))))
+        .collect();
+    let mut remedies = vec![run(
+        &format!("+{} of budget for `{product}`", dollars(most)),
+        &format!("giga budget set {product} {}", options.join(" ")),
+    )];
+    if too_low(case).is_some() {
+        remedies.push(just("or submit it with a lower cap (`budget.usd`)".to_owned()));
+        return remedies;
+    }
+    let fits_then = |c: &&Ceiling| c.reserved_usd_micros.saturating_add(needed) <= c.usd_micros;
+    let ends: Option<Vec<Timestamp>> = short.iter().map(|c| c.ends_at).collect();
+    if let Some(reopens) = ends.and_then(|ends| ends.into_iter().max())
+        && short.iter().all(fits_then)
+    {
+        remedies.push(just(format!("or wait until {}, when it opens again", moment(reopens, case.now))));
+    }
+    if short.iter().any(|c| c.reserved_usd_micros > 0) && case.product.pause.is_none() {
+        remedies
+            .push(just("or wait for jobs under way to end for less than is set aside for them".to_owned()));
+    }
+    remedies
 }
 
 /// Each obstacle that is the only one somewhere is one remedy; else all those of the closest factory are needed.

@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
-use giga_domain::{CapabilitySet, Timestamp};
+use giga_domain::budget::PauseCause;
+use giga_domain::{CapabilitySet, Period, Timestamp};
 
 use super::Blocker;
 use super::cause::{Case, Count, Prospect};
 use crate::feasible::{self, Filter};
 use crate::routable::{listed, quoted};
-use crate::{FactoryView, Unroutable};
+use crate::{Ceiling, FactoryView, Unroutable};
 
 const NAMES_SHOWN: usize = 3;
 const CAPABILITIES_SHOWN: usize = 8;
@@ -177,20 +178,10 @@ fn gate_clause(gate: Filter, case: &Case<'_>) -> String {
 }
 
 fn gate_message(gate: Filter, case: &Case<'_>) -> String {
-    let product = &case.job.product;
     match gate {
         Filter::NotReady => format!("the job is not ready until {}", moment(case.job.ready_at, case.now)),
-        Filter::Paused => format!("the product `{product}` is paused"),
-        Filter::Budget => {
-            let left = dollars(case.product.budget_left_usd_micros.unwrap_or(0));
-            match case.job.cost_cap_usd_micros {
-                Some(cap) if case.product.budget_left_usd_micros > Some(0) => format!(
-                    "the budget of `{product}` has {left} left and the job may cost up to {}",
-                    dollars(cap)
-                ),
-                _ => format!("the budget of `{product}` is used up"),
-            }
-        }
+        Filter::Paused => paused(case),
+        Filter::Budget => short_of_budget(case),
         Filter::Concurrency => match &case.job.concurrency {
             Some(concurrency) => format!(
                 "the concurrency key `{}` is at its limit: {} held, {} allowed",
@@ -201,6 +192,86 @@ fn gate_message(gate: Filter, case: &Case<'_>) -> String {
             None => String::new(),
         },
         other => other.code().to_owned(),
+    }
+}
+
+fn paused(case: &Case<'_>) -> String {
+    let product = &case.job.product;
+    match &case.product.pause {
+        Some(PauseCause::Ceiling { .. }) => {
+            let reached = case.product.ceilings.iter().filter(|c| c.spent_usd_micros >= c.usd_micros);
+            let reached: Vec<String> = reached
+                .map(|c| {
+                    format!(
+                        "{} {}: {} spent",
+                        dollars(c.usd_micros),
+                        per(c.period),
+                        dollars(c.spent_usd_micros)
+                    )
+                })
+                .collect();
+            format!("the budget of `{product}` has reached its ceiling ({})", reached.join("; "))
+        }
+        Some(PauseCause::Operator { reason: Some(reason), .. }) => {
+            format!("the product `{product}` is paused: {reason}")
+        }
+        Some(PauseCause::Operator { .. }) | None => format!("the product `{product}` is paused"),
+    }
+}
+
+fn short_of_budget(case: &Case<'_>) -> String {
+    let product = &case.job.product;
+    let needed = case.product.set_aside_for(case.job);
+    if let Some(ceiling) = too_low(case) {
+        return format!(
+            "the job may cost up to {} and the ceiling of `{product}` is {} {}: it never fits",
+            dollars(needed),
+            dollars(ceiling.usd_micros),
+            per(ceiling.period)
+        );
+    }
+    let tightest = case.product.short_for(case.job).min_by_key(|c| c.usd_micros.saturating_sub(c.used()));
+    let period = tightest.map(|c| format!(" {}", for_the(c.period))).unwrap_or_default();
+    match case.product.budget_left_usd_micros {
+        Some(left) if left > 0 => format!(
+            "the budget of `{product}` has {} left{period} and the job may cost up to {}",
+            dollars(left),
+            dollars(needed)
+        ),
+        _ => match tightest.filter(|c| c.reserved_usd_micros > 0) {
+            Some(ceiling) => format!(
+                "the budget of `{product}` is used up{period}: {} of {} spent, {} set aside for jobs under way",
+                dollars(ceiling.spent_usd_micros),
+                dollars(ceiling.usd_micros),
+                dollars(ceiling.reserved_usd_micros)
+            ),
+            None => format!("the budget of `{product}` is used up{period}"),
+        },
+    }
+}
+
+/// A ceiling that the job would not fit under even if nothing were spent.
+pub(super) fn too_low<'a>(case: &'a Case<'_>) -> Option<&'a Ceiling> {
+    let needed = case.product.set_aside_for(case.job);
+    let too_low = case.product.ceilings.iter().filter(|ceiling| ceiling.usd_micros < needed);
+    too_low.min_by_key(|ceiling| ceiling.usd_micros)
+}
+
+fn per(period: Period) -> &'static str {
+    match period {
+        Period::Day => "a day",
+        Period::Week => "a week",
+        Period::Month => "a month",
+        Period::Total => "in total",
+    }
+}
+
+fn for_the(period: Period) -> &'static str {
+    match period {
+        Period::Day => "for the day",
+        Period::Week => "for the week",
+        Period::Month => "for the month",
+        Period::Total => "in total",
     }
 }
 
@@ -282,6 +353,11 @@ fn span(duration: Duration) -> String {
 
 /// Rounded up to the cent, so that what is advised is enough.
 pub(super) fn dollars(usd_micros: u64) -> String {
+    format!("${}", plain_dollars(usd_micros))
+}
+
+/// As a command takes it.
+pub(super) fn plain_dollars(usd_micros: u64) -> String {
     let cents = usd_micros.div_ceil(10_000);
-    format!("${}.{:02}", cents / 100, cents % 100)
+    format!("{}.{:02}", cents / 100, cents % 100)
 }

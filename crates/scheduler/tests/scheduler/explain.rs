@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use giga_domain::budget::PerPeriod;
 use giga_domain::job::Concurrency;
-use giga_domain::{FactoryState, Health, Priority};
+use giga_domain::{Actor, Budget, BudgetChange, BudgetSettings, FactoryState, Health, Priority};
 use giga_scheduler::{Explanation, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot};
 
 use crate::world::{
@@ -126,14 +127,69 @@ golden!(paused, {
     Situation { policy, ..situation(job(1), [factory("mac-1")]) }
 });
 
-golden!(three_dollars_short, {
-    let job = JobView { cost_cap_usd_micros: Some(4_500_000), ..job(1) };
-    let policy = policy_of(
-        "demo",
-        ProductPolicy { budget_left_usd_micros: Some(1_500_000), ..ProductPolicy::default() },
-    );
+/// With these ceilings (in dollars, of a day and in total), of which so much is spent and set aside.
+fn budget(day: Option<u64>, total: Option<u64>, spent: u64, reserved: u64) -> Budget {
+    let micros = |usd: u64| usd * 1_000_000;
+    let ceilings = PerPeriod { day: day.map(micros), total: total.map(micros), ..PerPeriod::default() };
+    let mut budget = Budget::new(product("demo"));
+    budget.settings = BudgetSettings { ceilings, job_usd_micros: None };
+    budget.reserved_usd_micros = micros(reserved);
+    budget.charge(i64::try_from(micros(spent)).unwrap(), 0, NOW);
+    budget
+}
+
+fn with_budget(cap_usd: Option<u64>, budget: &Budget) -> Situation {
+    let job = JobView { cost_cap_usd_micros: cap_usd.map(|usd| usd * 1_000_000), ..job(1) };
+    let policy = policy_of("demo", ProductPolicy::new(None, Some(budget), NOW));
     Situation { policy, ..situation(job, [factory("mac-1")]) }
+}
+
+golden!(three_dollars_short, with_budget(Some(5), &budget(Some(20), None, 15, 3)));
+
+golden!(three_dollars_short_and_no_period_ends, with_budget(Some(5), &budget(None, Some(20), 18, 0)));
+
+golden!(two_ceilings_are_too_low, with_budget(Some(5), &budget(Some(20), Some(21), 18, 0)));
+
+golden!(the_day_is_over_budget, with_budget(None, &budget(Some(20), None, 21, 0)));
+
+golden!(all_is_set_aside, with_budget(None, &budget(Some(20), None, 5, 15)));
+
+golden!(no_ceiling_is_high_enough_for_the_job, with_budget(Some(50), &budget(Some(20), None, 0, 0)));
+
+golden!(paused_by_somebody_with_a_reason, {
+    let mut budget = budget(Some(20), None, 0, 0);
+    let pause = BudgetChange::Pause { reason: Some("the engine loops".to_owned()) };
+    budget.change(&pause, &Actor::system("test"), NOW);
+    with_budget(None, &budget)
 });
+
+#[test]
+fn the_advised_ceilings_place_the_job() {
+    for (day, total, spent, reserved, cap) in [
+        (Some(20), None, 15, 3, Some(5)),
+        (Some(20), Some(21), 18, 0, Some(5)),
+        (Some(20), None, 21, 0, None),
+        (Some(20), None, 5, 15, None),
+        (Some(20), Some(10), 0, 0, Some(50)),
+    ] {
+        let mut budget = budget(day, total, spent, reserved);
+        let remedies = with_budget(cap, &budget).explained().remedies;
+        let command = remedies[0].command.clone().unwrap();
+        let mut words = command.strip_prefix("giga budget set demo ").unwrap().split(' ');
+        let mut settings = budget.settings;
+        while let (Some(period), Some(usd)) = (words.next(), words.next()) {
+            let cents: u64 = usd.replace('.', "").parse().unwrap();
+            let ceiling = match period {
+                "--day" => &mut settings.ceilings.day,
+                "--total" => &mut settings.ceilings.total,
+                other => panic!("{other}"),
+            };
+            *ceiling = Some(cents * 10_000);
+        }
+        budget.change(&BudgetChange::Set(settings), &Actor::system("test"), NOW);
+        assert_eq!(with_budget(cap, &budget).explained().blockers, [], "{command}");
+    }
+}
 
 golden!(budget_used_up, {
     let policy =

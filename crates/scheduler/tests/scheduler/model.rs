@@ -85,6 +85,10 @@ impl<'a> Model<'a> {
         self.policy.products.get(&job.product).cloned().unwrap_or_default()
     }
 
+    fn cost(&self, job: &JobView) -> u64 {
+        job.cost_cap_usd_micros.or(self.product(job).job_usd_micros).unwrap_or(0)
+    }
+
     fn best(&self, job: &JobView) -> Option<FactoryId> {
         let mut best: Option<(f64, &FactoryId)> = None;
         for factory in self.snapshot.factories.iter().filter(|f| self.feasible(job, f)) {
@@ -115,7 +119,7 @@ impl<'a> Model<'a> {
             && self.seats_used[&factory.id] < factory.seat_limit
             && job.ready_at <= self.now
             && !product.paused
-            && left.is_none_or(|left| left > 0 && job.cost_cap_usd_micros.unwrap_or(0) <= left)
+            && left.is_none_or(|left| left > 0 && self.cost(job) <= left)
             && job.concurrency.as_ref().is_none_or(|c| {
                 self.by_key.get(&(job.product.clone(), c.key.clone())).copied().unwrap_or(0) < c.limit
             })
@@ -128,7 +132,8 @@ impl<'a> Model<'a> {
     pub(crate) fn take(&mut self, job: &JobView, factory: &FactoryId) {
         *self.seats_used.get_mut(factory).unwrap() += 1;
         *self.held.entry(job.product.clone()).or_default() += 1;
-        *self.spent.entry(job.product.clone()).or_default() += job.cost_cap_usd_micros.unwrap_or(0);
+        let cost = self.cost(job);
+        *self.spent.entry(job.product.clone()).or_default() += cost;
         if let Some(concurrency) = &job.concurrency {
             *self.by_key.entry((job.product.clone(), concurrency.key.clone())).or_default() += 1;
         }

@@ -141,7 +141,12 @@ fn worlds_with(factories: std::ops::Range<usize>) -> impl Strategy<Value = World
     (jobs, factories, running, keys, products).prop_map(|(jobs, factories, by_product, by_key, products)| {
         World {
             jobs,
-            snapshot: Snapshot { factories, running_by_product: by_product, running_by_key: by_key },
+            snapshot: Snapshot {
+                factories,
+                running_by_product: by_product,
+                running_by_key: by_key,
+                promised: Vec::new(),
+            },
             policy: Policy { products, ..Policy::default() },
         }
     })
@@ -242,17 +247,22 @@ fn any_product_policy() -> impl Strategy<Value = ProductPolicy> {
         health: w.4,
         ..Weights::default()
     });
-    let budget = option::of(select(&[0_u64, 500_000, 4_000_000, 100_000_000]));
+    let budget = (
+        option::of(select(&[0_u64, 500_000, 4_000_000, 100_000_000])),
+        option::weighted(0.3, select(&[0_u64, 500_000, 2_000_000])),
+    );
     (
         select(&[0.0, 1.0, 1.0, 2.5]),
         prop_oneof![Just(Weights::default()), weights],
         budget,
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(share, weights, budget_left_usd_micros, paused)| ProductPolicy {
+        .prop_map(|(share, weights, (budget_left_usd_micros, job_usd_micros), paused)| ProductPolicy {
             share,
             weights,
             budget_left_usd_micros,
+            job_usd_micros,
             paused,
+            ..ProductPolicy::default()
         })
 }

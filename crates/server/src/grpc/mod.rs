@@ -70,12 +70,13 @@ impl From<Problem> for Status {
             Code::NotFound => Grpc::NotFound,
             Code::MethodNotAllowed => Grpc::Unimplemented,
             Code::RequestTimeout => Grpc::DeadlineExceeded,
-            Code::Fenced | Code::NotYours | Code::RevMismatch => Grpc::Aborted,
-            Code::IdempotencyConflict | Code::FactoryExists => Grpc::AlreadyExists,
+            Code::Fenced | Code::NotYours | Code::RevMismatch | Code::ResultMismatch => Grpc::Aborted,
+            Code::IdempotencyConflict | Code::FactoryExists | Code::RepoOwned => Grpc::AlreadyExists,
             Code::IllegalTransition | Code::LogGap | Code::NoHeartbeat | Code::Unroutable => {
                 Grpc::FailedPrecondition
             }
             Code::PayloadTooLarge => Grpc::ResourceExhausted,
+            Code::RangeNotSatisfiable => Grpc::OutOfRange,
             Code::Internal => Grpc::Internal,
             Code::Unavailable => Grpc::Unavailable,
         };

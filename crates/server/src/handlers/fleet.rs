@@ -6,9 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use giga_api::wire;
-use giga_coordinator::{AlertKind, Diverged};
-use giga_domain::Stage;
+use giga_api::wire::{self, dollars};
+use giga_coordinator::{BudgetView, Diverged};
+use giga_domain::{Period, Stage};
 use giga_ports::store::QueueState;
 use tokio::time::Instant;
 
@@ -46,6 +46,7 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Answer<Js
             .map(|depth| wire::ProductMetrics {
                 product_id: depth.product.to_string(),
                 by_stage: Stage::ALL.map(|s| (s.as_str().to_owned(), depth.state.count(s))).into(),
+                budget: fleet.budgets.iter().find(|view| view.budget.product == depth.product).map(spending),
             })
             .collect(),
         factories,
@@ -77,6 +78,15 @@ pub(crate) async fn shadow(State(app): State<App>, caller: Caller) -> Answer<Jso
     }))
 }
 
+fn spending(view: &BudgetView) -> wire::ProductSpending {
+    wire::ProductSpending {
+        spent_usd: dollars(view.budget.spent_in(Period::Total, view.now).usd_micros),
+        reserved_usd: dollars(view.budget.reserved_usd_micros),
+        left_usd: view.budget.left(view.now).map(|(left, _)| dollars(left)),
+        paused: view.budget.pause_now(view.now).is_some(),
+    }
+}
+
 pub(crate) async fn alerts(State(app): State<App>, caller: Caller) -> Answer<Json<wire::AlertList>> {
     let alerts = app.coordinator.alerts().await?;
     let sees = app.sight(&caller).await?;
@@ -84,7 +94,7 @@ pub(crate) async fn alerts(State(app): State<App>, caller: Caller) -> Answer<Jso
         (Some(product), _) => caller.products.allows(product),
         (None, Some(factory)) => sees.knows(factory),
         // Counted over all products.
-        (None, None) => alert.kind != AlertKind::DeadLetters || caller.products == Products::All,
+        (None, None) => caller.products == Products::All,
     });
     Ok(Json(wire::AlertList { alerts: visible.map(shapes::alert).collect() }))
 }
@@ -97,6 +107,7 @@ pub(crate) async fn queue_state(
 ) -> Answer<Response> {
     let wait = wait(&app, &query)?;
     let mut listener = app.pulse.listen();
+    let mut budgets = app.coordinator.budgets_changed();
     let mut state = summed(&app, &caller.products).await?;
     if !header::none_match(&headers, &tag(&state))? {
         return Ok(found(&state));
@@ -106,6 +117,8 @@ pub(crate) async fn queue_state(
         tokio::select! {
             () = tokio::time::sleep_until(ends) => return Ok(unchanged(&state)),
             () = app.stop.cancelled() => return Ok(unchanged(&state)),
+            // The queue is the same, but more of it may be had.
+            Ok(()) = budgets.changed() => return Ok(unchanged(&state)),
             grown = listener.grown() => {
                 let states = app.pulse.queue_states(grown?).await?;
                 let visible = states.iter().filter(|(product, _)| caller.products.allows(product));

@@ -3,16 +3,19 @@
 //! Nobody authenticates here, so nothing is said that would help a stranger: what is wrong with the store in its own
 //! words goes to the log only.
 
+use std::cmp::Reverse;
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicU64;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use giga_api::wire;
-use giga_domain::Stage;
+use giga_api::wire::{self, dollars};
+use giga_coordinator::BudgetView;
 use giga_domain::topic::TopicStage;
+use giga_domain::{Period, Stage};
 use giga_ports::StoreError;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -24,6 +27,20 @@ use prometheus_client::registry::Registry;
 use super::Answer;
 use crate::app::App;
 use crate::problem::Problem;
+
+/// How many products have figures of their own about money.
+const PRODUCTS_MEASURED: usize = 500;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProductLabels {
+    product: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CeilingLabels {
+    product: String,
+    period: &'static str,
+}
 
 pub(crate) async fn document() -> Response {
     static DOCUMENT: LazyLock<String> =
@@ -91,6 +108,38 @@ async fn topic_depths(app: &App) -> Result<Family<TopicLabels, Gauge>, giga_coor
     Ok(depths)
 }
 
+/// What products have spent and may spend, of the largest spenders: a fleet may have any number of products.
+fn budget_gauges(budgets: &[BudgetView], registry: &mut Registry) {
+    // A gauge: a correction takes something back.
+    let spent = Family::<ProductLabels, Gauge<f64, AtomicU64>>::default();
+    let reserved = Family::<ProductLabels, Gauge<f64, AtomicU64>>::default();
+    let left = Family::<ProductLabels, Gauge<f64, AtomicU64>>::default();
+    let paused = Family::<ProductLabels, Gauge>::default();
+    let ceilings = Family::<CeilingLabels, Gauge<f64, AtomicU64>>::default();
+    let mut largest: Vec<&BudgetView> = budgets.iter().collect();
+    largest.sort_by_key(|view| Reverse(view.budget.spent_in(Period::Total, view.now).usd_micros));
+    for BudgetView { budget, now } in largest.into_iter().take(PRODUCTS_MEASURED) {
+        let product = || ProductLabels { product: budget.product.to_string() };
+        spent.get_or_create(&product()).set(dollars(budget.spent_in(Period::Total, *now).usd_micros));
+        reserved.get_or_create(&product()).set(dollars(budget.reserved_usd_micros));
+        paused.get_or_create(&product()).set(i64::from(budget.pause_now(*now).is_some()));
+        if let Some((usd_micros, _)) = budget.left(*now) {
+            left.get_or_create(&product()).set(dollars(usd_micros));
+        }
+        for period in Period::ALL {
+            if let Some(ceiling) = budget.settings.ceilings.of(period) {
+                let labels = CeilingLabels { product: budget.product.to_string(), period: period.as_str() };
+                ceilings.get_or_create(&labels).set(dollars(*ceiling));
+            }
+        }
+    }
+    registry.register("spend_usd", "What the ledger says was spent, corrections included", spent);
+    registry.register("budget_reserved_usd", "Set aside for what is held", reserved);
+    registry.register("budget_left_usd", "What is left of the tightest ceiling", left);
+    registry.register("budget_paused", "Whether nothing of the product is started", paused);
+    registry.register("budget_ceiling_usd", "Ceilings by period", ceilings);
+}
+
 /// Counters are kept where things happen; gauges are read from the fleet at each scrape.
 pub(crate) async fn prometheus(State(app): State<App>) -> Answer<Response> {
     let mut registry = Registry::with_prefix("giga");
@@ -142,7 +191,16 @@ async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coo
         factories.get_or_create(&FactoryLabels { state }).set(count as i64);
     }
     registry.register("factories", "Factories; a draining one is also live or stale", factories);
+    budget_gauges(&fleet.budgets, registry);
     registry.register("topic_depth", "Topic jobs by state", topic_depths(app).await?);
+    let (effects, oldest) = app.coordinator.effect_counts().await?;
+    for (name, help, value) in [
+        ("effects_pending", "What webhooks and trackers are still to be told", effects.pending),
+        ("effects_dead", "What they could not be told", effects.dead),
+        ("effects_oldest_pending_seconds", "How long the longest waiting of it has waited", oldest.as_secs()),
+    ] {
+        registry.register(name, help, ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)));
+    }
     let head = i64::try_from(fleet.feed_head.0).unwrap_or(i64::MAX);
     for (name, help, value) in [
         ("seats", "Seats of live factories", i64::from(fleet.seats)),

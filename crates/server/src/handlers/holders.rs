@@ -10,14 +10,14 @@ use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_coordinator::{Accept, Candidate, Error};
 use giga_domain::{
-    Checkpoint, DispatchSeq, Epoch, FailReason, Failure, Holder, HolderAction, Job, JobId, Refusal,
-    RequestId, RunReport, Stage, limits,
+    Check, Checkpoint, DispatchSeq, Epoch, FailReason, Failure, Holder, HolderAction, Job, JobId, Refusal,
+    RequestId, RunReport, Spend, Stage, limits,
 };
 use giga_ports::StoreError;
 
 use super::{Answer, tagged};
 use crate::app::App;
-use crate::caller::{Caller, Products};
+use crate::caller::{Caller, Products, Who};
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathText, Query, check, did_you_mean, shown};
 use crate::shapes;
@@ -124,6 +124,7 @@ pub(crate) async fn claim_answer(app: &App, job: &Job) -> Answer<wire::ClaimAnsw
         job: shapes::job_with_text(job, text),
         lease_epoch: job.epoch.0,
         expires_at: lease.expires_at.to_string(),
+        job_token: app.coordinator.job_token(job.id, job.epoch).await?.reveal().to_owned(),
     })
 }
 
@@ -188,18 +189,23 @@ pub(crate) async fn fail(
     JsonBody(request): JsonBody<wire::FailRequest>,
 ) -> Answer<Response> {
     let id = check::id("jobId", &request.job_id)?;
-    // The other two reasons are the coordinator's own words.
-    let reasons =
-        FailReason::ALL.into_iter().filter(|r| !matches!(r, FailReason::LeaseExpired | FailReason::Rejected));
-    let reasons: Vec<_> = reasons.map(|reason| (reason.as_str(), reason)).collect();
+    let reasons: Vec<_> =
+        FailReason::ALL.into_iter().filter(|r| may_be_told(*r)).map(|r| (r.as_str(), r)).collect();
     let reason = check::word("reason", &request.reason, &reasons)?;
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
     let failure = Failure { reason, detail: request.detail };
     let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
+    let spent = spend("spend", request.spend)?.map(HolderAction::Spend);
     let failed = HolderAction::Fail { failure, retryable: request.retryable };
-    let actions = checkpoint.into_iter().chain([failed]).collect();
+    let actions = spent.into_iter().chain(checkpoint).chain([failed]).collect();
     let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
     Ok(tagged(&job))
+}
+
+/// The other reasons are the coordinator's own words.
+fn may_be_told(reason: FailReason) -> bool {
+    use FailReason::{ChildFailed, DependencyFailed, LeaseExpired, Rejected};
+    !matches!(reason, LeaseExpired | Rejected | DependencyFailed | ChildFailed)
 }
 
 pub(crate) async fn renew(
@@ -210,7 +216,8 @@ pub(crate) async fn renew(
 ) -> Answer<Json<wire::RenewAnswer>> {
     let id = path.id()?;
     let holder = holder(&caller, request.lease_epoch)?;
-    let renewal = match app.coordinator.renew(id, holder).await {
+    let spent = spend("spend", request.spend)?;
+    let renewal = match app.coordinator.renew(id, holder, spent).await {
         Ok(renewal) => renewal,
         Err(error) => return Err(app.refused(&caller, id, error).await),
     };
@@ -228,13 +235,18 @@ pub(crate) async fn release(
 ) -> Answer<Response> {
     let id = path.id()?;
     let checkpoint = checkpoint(request.checkpoint)?;
-    let actions = vec![HolderAction::Release { checkpoint }];
+    let spent = spend("spend", request.spend)?.map(HolderAction::Spend);
+    let actions = spent.into_iter().chain([HolderAction::Release { checkpoint }]).collect();
     let job = app.hold(&caller, id, request.lease_epoch, actions).await?;
     Ok(tagged(&job))
 }
 
 pub(crate) fn holder(caller: &Caller, epoch: u64) -> Answer<Holder> {
-    Ok(Holder { factory: caller.factory()?.clone(), epoch: Epoch(epoch) })
+    let factory = match &caller.who {
+        Who::Job(inside) => &inside.holder.factory,
+        _ => caller.factory()?,
+    };
+    Ok(Holder { factory: factory.clone(), epoch: Epoch(epoch) })
 }
 
 impl App {
@@ -290,10 +302,12 @@ fn checkpoint(given: Option<wire::Checkpoint>) -> Answer<Option<Checkpoint>> {
         check::optional_text(field, text.as_ref(), limits::CHECKPOINT_BYTES)?;
     }
     let factory = given.factory_id.as_deref().map(|id| check::id("checkpoint.factoryId", id)).transpose()?;
+    let session_spend = spend("checkpoint.sessionSpend", given.session_spend)?;
     Ok(Some(Checkpoint {
         wip_ref: given.wip_ref,
         commit: given.commit,
         session_id: given.session_id,
+        session_spend,
         factory,
         note: given.note,
     }))
@@ -318,5 +332,34 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
         files_changed: given.files_changed,
         lines_added: given.lines_added,
         lines_removed: given.lines_removed,
+        checks: checks(given.checks)?,
     })
+}
+
+/// What the verify commands said. Of a command that says more than is kept, the end counts; the agent cuts it, and
+/// whoever does not is cut here, because a report must not fail for it. Nor for how a manifest spells its commands.
+fn checks(given: Vec<wire::Check>) -> Answer<Vec<Check>> {
+    check::at_most("report.checks", given.len(), limits::VERIFY_COMMANDS)?;
+    let kept = |(index, given): (usize, wire::Check)| {
+        let field = format!("report.checks[{index}]");
+        check::in_range(&format!("{field}.wallMs"), given.wall_ms, 0, i64::MAX.cast_unsigned())?;
+        let output = given.output.replace('\0', "\u{fffd}");
+        let from = output.ceil_char_boundary(output.len().saturating_sub(limits::CHECK_OUTPUT_BYTES));
+        Ok(Check {
+            command: check::cleaned(&given.command, limits::REASON_CHARS),
+            passed: given.passed,
+            wall_ms: given.wall_ms,
+            output: output[from..].to_owned(),
+        })
+    };
+    given.into_iter().enumerate().map(kept).collect()
+}
+
+/// What a run has used up so far.
+fn spend(field: &str, given: Option<wire::Spend>) -> Answer<Option<Spend>> {
+    let Some(given) = given else { return Ok(None) };
+    // Databases count in signed numbers.
+    check::in_range(&format!("{field}.tokens"), given.tokens, 0, i64::MAX.cast_unsigned())?;
+    let usd_micros = check::dollars(&format!("{field}.usd"), given.usd)?;
+    Ok(Some(Spend { usd_micros, tokens: given.tokens }))
 }

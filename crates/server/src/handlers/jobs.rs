@@ -5,14 +5,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
-use giga_domain::{Job, JobId, OperatorAction, Priority, Stage, Verdict, limits};
+use giga_domain::job::ReviewGate;
+use giga_domain::token::Role;
+use giga_domain::{Epoch, Job, JobId, Judgement, OperatorAction, Priority, Stage, Verdict, limits};
 use giga_ports::store::JobFilter;
 
-use super::{Answer, tagged};
+use super::{Answer, tagged, tagged_with_reviews};
 use crate::app::App;
-use crate::caller::Caller;
+use crate::caller::{Caller, Who};
 use crate::problem::Problem;
-use crate::request::{JsonBody, OptionalJson, PathText, Query, check, header};
+use crate::request::{JsonBody, OptionalJson, PathText, Query, check, header, shown};
 use crate::shapes;
 
 pub(crate) async fn list(
@@ -95,18 +97,64 @@ pub(crate) async fn review(
         ("reject", Verdict::Reject),
     ];
     let verdict = check::word("verdict", &request.verdict, &verdicts)?;
-    let reviewer = match request.reviewer {
-        Some(reviewer) => reviewer,
-        None if caller.label.is_empty() => caller.token.to_string(),
-        None => caller.label.clone(),
-    };
-    check::name("reviewer", &reviewer, limits::NAME_CHARS)?;
+    if let Some(reviewer) = &request.reviewer {
+        check::name("reviewer", reviewer, limits::NAME_CHARS)?;
+    }
+    let reviewer = reviewer(&caller, request.reviewer)?;
     check::optional_text("comment", request.comment.as_ref(), limits::REASON_CHARS)?;
     let if_rev = header::if_match(&headers)?;
     let job = app.visible_job(&caller, path.id()?).await?;
-    let actor = caller.actor();
-    let job = app.coordinator.review(job.id, verdict, reviewer, request.comment, if_rev, actor).await?;
-    Ok(tagged(&job))
+    let epoch = request.lease_epoch.map(Epoch);
+    let judgement = Judgement { verdict, reviewer, comment: request.comment, epoch };
+    let job = app.coordinator.review(job.id, judgement, if_rev, caller.actor()).await?;
+    Ok(tagged_with_reviews(&job))
+}
+
+/// Whoever reviews goes by the label of the token, so that a quorum is as many people as it says. The event keeps both:
+/// the token that spoke, and the name that it spoke for.
+fn reviewer(caller: &Caller, named: Option<String>) -> Answer<String> {
+    let own = if caller.label.is_empty() { caller.token.to_string() } else { caller.label.clone() };
+    match named {
+        Some(named) if named != own && caller.who != Who::User(Role::Admin) => {
+            Err(Problem::forbidden(format!(
+                "reviewer: this token reviews as `{}`; only an admin may speak for somebody else, leave it out or use a token with that label",
+                shown(&own)
+            )))
+        }
+        Some(named) => Ok(named),
+        None => Ok(own),
+    }
+}
+
+pub(crate) async fn request_review(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    headers: HeaderMap,
+    OptionalJson(request): OptionalJson<wire::RequestReviewRequest>,
+) -> Answer<Response> {
+    let gate = gate(request)?;
+    let if_rev = header::if_match(&headers)?;
+    let job = app.visible_job(&caller, path.id()?).await?;
+    let may_weaken = caller.who == Who::User(Role::Admin);
+    let job = app.coordinator.request_review(job.id, gate, may_weaken, if_rev, caller.actor()).await?;
+    Ok(tagged_with_reviews(&job))
+}
+
+fn gate(request: wire::RequestReviewRequest) -> Answer<ReviewGate> {
+    let wire::RequestReviewRequest { quorum, reviewers } = request;
+    check::at_most("reviewers", reviewers.len(), limits::REVIEWERS)?;
+    for (index, name) in reviewers.iter().enumerate() {
+        let field = format!("reviewers[{index}]");
+        check::name(&field, name, limits::NAME_CHARS)?;
+        if reviewers[..index].contains(name) {
+            return Err(Problem::field(field, format!("it repeats `{}`; name each once", shown(name))));
+        }
+    }
+    let quorum = quorum.unwrap_or(1);
+    let most = if reviewers.is_empty() { limits::REVIEWERS } else { reviewers.len() };
+    check::in_range("quorum", quorum, 1, most as u32)?;
+    Ok(ReviewGate { quorum, reviewers })
 }
 
 pub(crate) async fn runs(

@@ -6,8 +6,8 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
-use giga_coordinator::SubmitRequest;
-use giga_domain::manifest::{self, Manifest};
+use giga_coordinator::{KnownProfiles, SubmitRequest};
+use giga_domain::manifest::{Draft, Manifest, TRACKER_KEY};
 use giga_domain::{ProductId, limits};
 
 use super::Answer;
@@ -18,16 +18,15 @@ use crate::request::body::ManifestBody;
 use crate::request::{check, header};
 use crate::shapes;
 
+const KEY_HEADER: &str = "idempotency-key";
+
 pub(crate) async fn submit(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     body: ManifestBody,
 ) -> Answer<Response> {
-    let (mut manifest, body) = read(body)?;
-    let product = choose_product(&caller, &headers, manifest.product.as_ref())?;
-    // Written out, so that naming the product here or there makes the same job.
-    manifest.product = Some(product.clone());
+    let (product, mut manifest, body) = read(&app, &caller, &headers, body).await?;
     manifest.idempotency_key = choose_key(&headers, manifest.idempotency_key.take())?;
     let request = SubmitRequest { product, manifest, body, actor: caller.actor() };
     let submitted = app.coordinator.submit(request).await?;
@@ -35,7 +34,13 @@ pub(crate) async fn submit(
     let answer = wire::SubmitAnswer {
         job: job.into(),
         routable: submitted.routable.is_ok(),
-        warnings: submitted.routable.err().map(|why| why.to_string()).into_iter().collect(),
+        warnings: submitted
+            .routable
+            .err()
+            .map(|why| why.to_string())
+            .into_iter()
+            .chain(submitted.foreign_repo)
+            .collect(),
     };
     let status = if submitted.created { StatusCode::CREATED } else { StatusCode::OK };
     let location = [(LOCATION, format!("/api/fleet/jobs/{}", job.id))];
@@ -48,23 +53,61 @@ pub(crate) async fn plan(
     headers: HeaderMap,
     body: ManifestBody,
 ) -> Answer<Json<wire::PlanAnswer>> {
-    let (manifest, _) = read(body)?;
-    let product = choose_product(&caller, &headers, manifest.product.as_ref())?;
+    let (product, manifest, _) = read(&app, &caller, &headers, body).await?;
     let dry_run = app.coordinator.dry_run(product, &manifest).await?;
     let sees = app.sight(&caller).await?;
     Ok(Json(wire::PlanAnswer {
         routable: dry_run.routable.is_ok(),
-        warnings: dry_run.routable.err().map(|why| why.to_string()).into_iter().collect(),
+        warnings: dry_run
+            .routable
+            .err()
+            .map(|why| why.to_string())
+            .into_iter()
+            .chain(dry_run.foreign_repo)
+            .collect(),
         worst_case_usd: dry_run.worst_case_usd_micros.map(|micros| micros as f64 / 1_000_000.0),
         explanation: shapes::explanation(dry_run.explanation, |v| sees.knows(&v.factory_id)),
     }))
 }
 
-fn read(body: ManifestBody) -> Answer<(Manifest, String)> {
-    match body {
-        ManifestBody::Markdown(bytes) => Ok(manifest::parse_markdown(&bytes)?),
-        ManifestBody::Json(request) => Ok((manifest::from_json(&request.manifest)?, request.body_md)),
-    }
+/// What was sent, with what its profile fills in, for the product that it is for.
+async fn read(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    body: ManifestBody,
+) -> Answer<(ProductId, Manifest, String)> {
+    let draft = match body {
+        ManifestBody::Markdown(bytes) => Draft::from_markdown(&bytes)?,
+        ManifestBody::Json(request) => Draft::from_json(&request.manifest, request.body_md)?,
+    };
+    resolved(app, caller, headers, draft, header::single(headers, KEY_HEADER)?).await
+}
+
+pub(super) async fn resolved(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    draft: Draft,
+    key: Option<&str>,
+) -> Answer<(ProductId, Manifest, String)> {
+    resolved_among(&mut KnownProfiles::default(), app, caller, headers, draft, key).await
+}
+
+/// The same for one of many.
+pub(super) async fn resolved_among(
+    known: &mut KnownProfiles,
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    draft: Draft,
+    key: Option<&str>,
+) -> Answer<(ProductId, Manifest, String)> {
+    let product = choose_product(caller, headers, draft.product()?.as_ref())?;
+    let (mut manifest, body) = app.coordinator.resolve_among(known, &product, draft, key).await?;
+    // Written out, so that naming the product here or there makes the same job.
+    manifest.product = Some(product.clone());
+    Ok((product, manifest, body))
 }
 
 /// The manifest or the header says which; where neither does, the token may leave no choice.
@@ -93,9 +136,13 @@ fn choose_product(caller: &Caller, headers: &HeaderMap, named: Option<&ProductId
 }
 
 fn choose_key(headers: &HeaderMap, in_manifest: Option<String>) -> Answer<Option<String>> {
-    let name = "idempotency-key";
+    let name = KEY_HEADER;
     let Some(in_header) = header::single(headers, name)? else { return Ok(in_manifest) };
     check::name(name, in_header, limits::IDEMPOTENCY_KEY_CHARS)?;
+    if in_header.starts_with(TRACKER_KEY) {
+        let message = format!("it may not begin with `{TRACKER_KEY}`, which stands for items of trackers");
+        return Err(Problem::field(name, message));
+    }
     match in_manifest {
         Some(key) if key != in_header => {
             Err(Problem::field(name, "the manifest has another idempotencyKey; leave one of them out"))

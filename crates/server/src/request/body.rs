@@ -3,15 +3,21 @@
 //! A body is never buffered past its limit. What a client sends beyond it is read and thrown away for a while, because
 //! an answer that comes while the client still writes would be lost with the connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use futures::{StreamExt, stream};
 use giga_domain::limits;
+use giga_ports::BlobError;
+use giga_ports::blobs::ByteStream;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::{json, shown};
 use crate::app::App;
@@ -80,6 +86,63 @@ impl<const LIMIT: usize> FromRequest<App> for BytesBody<LIMIT> {
     }
 }
 
+/// A body that goes on to somewhere else while it arrives.
+pub(crate) struct Upload {
+    body: Arc<Mutex<Body>>,
+    patience: Duration,
+}
+
+impl FromRequest<App> for Upload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let body = Arc::new(Mutex::new(request.into_body()));
+        Ok(Self { body, patience: app.options.body_timeout })
+    }
+}
+
+impl Upload {
+    /// The bytes as they come, as long as they do.
+    pub(crate) fn stream(&self, most: u64) -> ByteStream {
+        let extra = Duration::from_secs(most.saturating_sub(LARGE as u64) / SLOWEST as u64);
+        let until = Instant::now() + self.patience + extra;
+        let body = self.body.clone();
+        stream::unfold(Some(body), move |body| async move {
+            let body = body?;
+            let frame = tokio::time::timeout_at(until, body.lock().await.frame()).await;
+            match frame {
+                Ok(None) => None,
+                Ok(Some(Ok(frame))) => Some((Ok(frame.into_data().unwrap_or_default()), Some(body))),
+                Ok(Some(Err(error))) => {
+                    tracing::debug!(%error, "a body broke off");
+                    let reason = "it broke off before its end; send it again".to_owned();
+                    Some((Err(BlobError::BrokeOff(reason)), None))
+                }
+                Err(_) => {
+                    let reason = "it did not arrive in time; send it again, faster".to_owned();
+                    Some((Err(BlobError::BrokeOff(reason)), None))
+                }
+            }
+        })
+        .boxed()
+    }
+
+    /// What a refused client still sends, up to a point, so that it gets to read the answer.
+    pub(crate) async fn throw_away(&self) {
+        let mut thrown = 0;
+        let rest = async {
+            let mut body = self.body.lock().await;
+            while let Some(Ok(frame)) = body.frame().await {
+                thrown += frame.into_data().map_or(0, |data| data.len());
+                if thrown > THROWN_AWAY {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(self.patience, rest).await;
+    }
+}
+
 /// A job as it can be sent.
 #[derive(Debug)]
 pub(crate) enum ManifestBody {
@@ -94,6 +157,28 @@ impl FromRequest<App> for ManifestBody {
         let (parts, body) = request.into_parts();
         let bytes = read(body, app.options.manifest_bytes, app).await?;
         let wanted = "send the manifest as text/markdown, or {manifest, bodyMd} as application/json";
+        match media_type(&parts.headers, wanted)?.as_str() {
+            "text/markdown" | "text/x-markdown" => Ok(Self::Markdown(bytes)),
+            "application/json" => json::parse(&bytes).map(Self::Json),
+            other => Err(unsupported(other, wanted)),
+        }
+    }
+}
+
+/// A profile as it can be sent.
+#[derive(Debug)]
+pub(crate) enum ProfileBody {
+    Markdown(Bytes),
+    Json(giga_api::wire::AddProfileRequest),
+}
+
+impl FromRequest<App> for ProfileBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(body, app.options.request_bytes, app).await?;
+        let wanted = "send the profile as text/markdown, or {personaMd, defaults} as application/json";
         match media_type(&parts.headers, wanted)?.as_str() {
             "text/markdown" | "text/x-markdown" => Ok(Self::Markdown(bytes)),
             "application/json" => json::parse(&bytes).map(Self::Json),

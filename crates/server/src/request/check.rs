@@ -38,6 +38,12 @@ pub(crate) fn text(field: &str, text: &str, most: usize) -> Result<(), Problem> 
     }
 }
 
+/// The same where nothing may be refused for it: cut, and without what would not be let through.
+pub(crate) fn cleaned(text: &str, most: usize) -> String {
+    let kept = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t'));
+    kept.take(most).collect()
+}
+
 pub(crate) fn optional_text(field: &str, given: Option<&String>, most: usize) -> Result<(), Problem> {
     given.map_or(Ok(()), |given| text(field, given, most))
 }
@@ -76,6 +82,19 @@ pub(crate) fn in_range<T: PartialOrd + Display>(
 pub(crate) fn dollars(field: &str, dollars: f64) -> Result<u64, Problem> {
     manifest::dollars_to_micros(dollars)
         .ok_or_else(|| Problem::field(field, "it must be dollars from 0 to 1000000, such as 0.42"))
+}
+
+/// Dollars as millionths, and nothing finer: what cannot be kept as it was said is refused, not rounded.
+pub(crate) fn exact_dollars(field: &str, dollars: f64) -> Result<u64, Problem> {
+    const MOST: f64 = 1e9;
+    let micros = (dollars * 1e6).round();
+    // Up to there every millionth has a double of its own.
+    if (0.0..=MOST).contains(&dollars) && (micros / 1e6).to_bits() == dollars.to_bits() {
+        Ok(micros as u64)
+    } else {
+        let message = "it must be dollars from 0 to 1000000000 with at most six decimals, such as 0.42";
+        Err(Problem::field(field, message))
+    }
 }
 
 pub(crate) fn duration(field: &str, text: &str) -> Result<Duration, Problem> {

@@ -7,8 +7,9 @@ pub(crate) mod header;
 mod json;
 pub(crate) mod path;
 pub(crate) mod query;
+pub(crate) mod ranges;
 
-pub(crate) use body::{BytesBody, JsonBody, LargeJson, OptionalJson};
+pub(crate) use body::{BytesBody, JsonBody, LargeJson, OptionalJson, Upload};
 pub(crate) use path::PathText;
 pub(crate) use query::Query;
 

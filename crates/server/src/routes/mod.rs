@@ -79,6 +79,8 @@ pub enum Body {
     None,
     /// A Markdown manifest, or the same as JSON.
     Manifest,
+    /// The same for a profile.
+    Profile,
     Json(SchemaOf),
     /// An empty body means the defaults.
     OptionalJson(SchemaOf),
@@ -127,6 +129,8 @@ pub struct Route {
     /// The operation's name in the document.
     pub operation: &'static str,
     pub access: Access,
+    /// What runs inside a job may call it too, with its token and about that job alone.
+    pub from_inside: bool,
     pub scope: Scope,
     pub about: &'static str,
     pub body: Body,
@@ -151,6 +155,7 @@ impl Route {
             path,
             operation,
             access,
+            from_inside: false,
             scope,
             about: "",
             body: Body::None,
@@ -163,6 +168,11 @@ impl Route {
 
     fn about(mut self, about: &'static str) -> Self {
         self.about = about;
+        self
+    }
+
+    fn also_from_inside(mut self) -> Self {
+        self.from_inside = true;
         self
     }
 
@@ -183,6 +193,11 @@ impl Route {
 
     fn takes_manifest(mut self) -> Self {
         self.body = Body::Manifest;
+        self
+    }
+
+    fn takes_profile(mut self) -> Self {
+        self.body = Body::Profile;
         self
     }
 
@@ -238,7 +253,7 @@ impl Route {
             Body::Json(_) | Body::OptionalJson(_) => {
                 codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType, Code::RequestTimeout]);
             }
-            Body::Manifest => {
+            Body::Manifest | Body::Profile => {
                 codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType, Code::RequestTimeout]);
                 codes.push(Code::InvalidManifest);
             }

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use giga_api::client::{Client, ClientError, ClientOptions};
 use giga_domain::token::Role;
-use giga_domain::{Job, limits};
+use giga_domain::{Job, JobId, limits};
 use serde_json::json;
 
 use crate::client::Call;
@@ -96,8 +96,6 @@ async fn what_makes_no_sense_stores_nothing() {
         let call = world.post(&format!("{path}{query}")).token(&token);
         call.refused(400, "invalid_request", field).await;
     }
-    let large = put(&world, &job, &token, "a").body("text/plain", vec![0; limits::ARTIFACT_BYTES + 1]);
-    large.refused(413, "payload_too_large", "").await;
     assert_eq!(world.feed().await.len(), before);
     let malformed = world.get("/api/fleet/artifacts/nonsense").token(&world.admin);
     malformed.refused(400, "invalid_request", "id: artifact id").await;
@@ -124,4 +122,88 @@ async fn the_typed_client_stores_lists_fetches_and_deletes() {
     assert!(matches!(stale, ClientError::Problem(problem) if problem.code == "fenced"));
     admin.delete_artifact(&stored.id).await.unwrap();
     assert!(admin.artifacts(&id).await.unwrap().artifacts.is_empty());
+}
+
+#[tokio::test]
+async fn the_flag_says_how_large_a_file_may_be() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    let job = world.building("demo", "f-1", "a").await;
+    let mib = 1024 * 1024;
+    let flag = |value: u64| {
+        let call = world.call(Method::PUT, "/api/fleet/flags/artifact_mib").token(&world.admin);
+        call.json(json!({ "value": value })).gives(200)
+    };
+    flag(1).await;
+    let send = |size: usize| put(&world, &job, &token, "a").body("text/plain", vec![7; size]);
+    send(mib).gives(201).await;
+    let before = (world.feed().await.len(), bytes_kept(&world, job.id));
+    for size in [mib + 1, 12 * mib] {
+        send(size).refused(413, "payload_too_large", "the artifact would be larger than 1048576 bytes").await;
+    }
+    assert_eq!((world.feed().await.len(), bytes_kept(&world, job.id)), before, "nothing stays of them");
+    flag(32).await;
+    let stored = send(20 * mib).gives(201).await.json();
+    assert_eq!(stored["size"], 20 * mib);
+}
+
+/// Files in the folder of the job, which holds them by run.
+fn bytes_kept(world: &World, job: JobId) -> usize {
+    let runs = std::fs::read_dir(world.folder.path().join("artifacts").join(job.to_string())).unwrap();
+    runs.flatten().map(|run| std::fs::read_dir(run.path()).unwrap().count()).sum()
+}
+
+#[tokio::test]
+async fn a_job_has_so_many_files_and_no_more() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    let job = world.building("demo", "f-1", "a").await;
+    for number in 0..limits::JOB_ARTIFACTS {
+        put(&world, &job, &token, &format!("{number}")).body("text/plain", "x").gives(201).await;
+    }
+    let more = put(&world, &job, &token, "more").body("text/plain", "x");
+    more.refused(400, "invalid_request", "the job has 1000 artifacts already").await;
+    put(&world, &job, &token, "7").body("text/plain", "y").gives(201).await;
+}
+
+#[tokio::test]
+async fn any_stretch_of_a_file_can_be_fetched() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    let job = world.building("demo", "f-1", "a").await;
+    let stored = put(&world, &job, &token, "a").body("text/plain", "0123456789").gives(201).await.json();
+    let path = format!("/api/fleet/artifacts/{}", stored["id"].as_str().unwrap());
+    let get = |range: &str| world.get(&path).token(&world.admin).header("range", range);
+    let whole = world.get(&path).token(&world.admin).gives(200).await;
+    assert_eq!((whole.header("accept-ranges"), whole.header("content-length")), ("bytes", "10"));
+    let part = get("bytes=2-4").gives(206).await;
+    assert_eq!((part.text.as_str(), part.header("content-range")), ("234", "bytes 2-4/10"));
+    assert_eq!(part.header("content-length"), "3");
+    assert!(part.header("content-disposition").starts_with("attachment"), "also in parts");
+    assert_eq!(get("bytes=-3").gives(206).await.text, "789");
+    assert_eq!(get("bytes=0-1,3-4").gives(200).await.text, "0123456789");
+    let none = get("bytes=10-").refused(416, "range_not_satisfiable", "10 bytes").await;
+    assert_eq!(none.header("content-range"), "bytes */10");
+    let tag = whole.header("etag").to_owned();
+    assert_eq!(get("bytes=8-").header("if-range", &tag).gives(206).await.text, "89");
+    assert_eq!(get("bytes=8-").header("if-range", "\"other\"").gives(200).await.text, "0123456789");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_leaves_nothing() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    let job = world.building("demo", "f-1", "a").await;
+    put(&world, &job, &token, "a").body("text/plain", "kept").gives(201).await;
+    let before = (world.feed().await.len(), bytes_kept(&world, job.id));
+    let pieces = [Ok(vec![1_u8; 1024]), Err(std::io::Error::other("the cable"))];
+    let body = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
+    let path = format!("{}/api/fleet/jobs/{}/artifacts?leaseEpoch=1&name=b", world.url, job.id);
+    let sent = world.http.post(path).bearer_auth(&token).body(body).send().await;
+    assert!(sent.is_err(), "the client itself gave up");
+    // The next call is answered after the server has dealt with the broken one, or the file would be there for ever.
+    put(&world, &job, &token, "a").body("text/plain", "kept").gives(201).await;
+    let files = world.coordinator.reads().artifacts(job.id).await.unwrap();
+    assert_eq!(files.len(), 1);
+    assert_eq!((world.feed().await.len(), bytes_kept(&world, job.id)), (before.0 + 1, before.1));
 }

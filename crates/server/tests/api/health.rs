@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::http::Method;
 use giga_server::ServerOptions;
 use serde_json::json;
 
@@ -60,6 +61,50 @@ async fn prometheus_gets_counters_and_gauges() {
     ] {
         assert!(text.contains(name), "no {name}");
     }
+}
+
+#[tokio::test]
+async fn prometheus_gets_the_budgets() {
+    let world = World::start().await;
+    let put = |product: &str, body| {
+        world.call(Method::PUT, &format!("/api/fleet/budgets/{product}")).token(&world.admin).json(body)
+    };
+    let post = |path: &str, body| {
+        world.post(&format!("/api/fleet/budgets/{path}")).token(&world.admin).json(body).gives(200)
+    };
+    put("demo", json!({"ceilings": {"day": 10, "total": 100}, "jobUsd": 2})).gives(200).await;
+    world.factory("f-1", &[]).await;
+    world.building("demo", "f-1", "b").await;
+    post("demo/correct", json!({"usd": 3, "reason": "by hand"})).await;
+    post("open/correct", json!({"usd": 0.25, "reason": "by hand"})).await;
+    let metrics = || async { world.get("/metrics").gives(200).await.text };
+    let has = |text: &str, lines: &[&str]| {
+        for line in lines {
+            assert!(text.lines().any(|l| l == *line), "no `{line}` in\n{text}");
+        }
+    };
+    let text = metrics().await;
+    has(
+        &text,
+        &[
+            "# TYPE giga_spend_usd gauge",
+            "giga_spend_usd{product=\"demo\"} 3.0",
+            "giga_spend_usd{product=\"open\"} 0.25",
+            "giga_budget_reserved_usd{product=\"demo\"} 2.0",
+            "giga_budget_left_usd{product=\"demo\"} 5.0",
+            "giga_budget_paused{product=\"demo\"} 0",
+            "giga_budget_ceiling_usd{product=\"demo\",period=\"day\"} 10.0",
+            "giga_budget_ceiling_usd{product=\"demo\",period=\"total\"} 100.0",
+        ],
+    );
+    assert!(!text.contains("giga_budget_left_usd{product=\"open\"}"), "nothing limits it");
+    // A correction may take something back.
+    post("demo/correct", json!({"usd": -1, "reason": "refunded"})).await;
+    post("demo/pause", json!({})).await;
+    has(
+        &metrics().await,
+        &["giga_spend_usd{product=\"demo\"} 2.0", "giga_budget_paused{product=\"demo\"} 1"],
+    );
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ async fn tags_guard_reads_and_actions() {
 
     let cancel =
         |tag: &str| world.post(&format!("{path}/actions/cancel")).token(&world.admin).header("if-match", tag);
-    cancel("\"rev-9\"").refused(412, "rev_mismatch", "revision 1, not 9").await;
+    cancel("\"rev-9\"").refused(412, "rev_mismatch", "revision 1 by now, not 9").await;
     for bad in ["rev-1", "\"1\"", "W/\"rev-1\"", "\"rev-1\",\"rev-2\""] {
         cancel(bad).refused(400, "invalid_request", "if-match").await;
     }

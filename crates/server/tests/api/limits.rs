@@ -86,6 +86,8 @@ async fn fields_past_their_limits_are_named() {
     let release = |note: String| {
         (format!("{job_path}/lease/release"), json!({"leaseEpoch": epoch, "checkpoint": {"note": note}}))
     };
+    let spend =
+        |spend: Value| (format!("{job_path}/lease/renew"), json!({"leaseEpoch": epoch, "spend": spend}));
     let before = (world.job(job.id).await, world.feed().await.len());
     for ((path, body), field) in [
         (beat(json!({"seatLimit": 0})), "seatLimit"),
@@ -103,6 +105,15 @@ async fn fields_past_their_limits_are_named() {
         (report(json!({"costUsd": -0.5})), "report.costUsd"),
         (report(json!({"tokens": u64::MAX})), "report.tokens"),
         (release(long(limits::CHECKPOINT_BYTES + 1)), "checkpoint"),
+        (
+            report(
+                json!({"checks": vec![json!({"command": "x", "passed": true}); limits::VERIFY_COMMANDS + 1]}),
+            ),
+            "report.checks",
+        ),
+        (spend(json!({"usd": -0.5})), "spend.usd"),
+        (spend(json!({"tokens": u64::MAX})), "spend.tokens"),
+        (spend(json!({"cents": 1})), "spend.cents"),
     ] {
         let reply = world.post(&path).token(&token).json(body).refused(400, "invalid_request", field).await;
         assert_eq!(reply.json()["errors"][0]["field"], field);

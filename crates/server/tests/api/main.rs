@@ -2,22 +2,29 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod artifacts;
+mod budgets;
 mod client;
+mod dag;
 mod delivery;
 mod document;
+mod effects;
 mod errors;
 mod fence;
 mod fleet_grpc;
 mod grpc;
 mod health;
+mod inside;
 mod jobs;
 mod limits;
+mod links;
 mod logs;
 mod malformed;
 mod merges;
 mod poll;
 mod probe;
 mod products;
+mod profiles;
+mod reviews;
 mod streams;
 mod submit;
 mod tokens;

@@ -58,6 +58,26 @@ async fn a_long_poll_wakes_when_something_happens_to_it() {
     assert_ne!(woken.header("etag"), tag);
 }
 
+/// The queue is the same, but more of it may be had: whoever waits to ask for work should ask.
+#[tokio::test]
+async fn a_long_poll_ends_early_when_a_budget_opens() {
+    let world = World::start().await;
+    let budget = |what: &str| {
+        world.post(&format!("/api/fleet/budgets/demo/{what}")).token(&world.admin).json(json!({}))
+    };
+    budget("pause").gives(200).await;
+    world.submit("demo", "name: a").await;
+    let tag = world.get(PATH).token(&world.admin).gives(200).await.header("etag").to_owned();
+    let mut reads = world.store.queue_reads.subscribe();
+    reads.mark_unchanged();
+    let poll = world.get(&format!("{PATH}?wait=60s")).token(&world.admin).header("if-none-match", &tag);
+    let poll = tokio::spawn(poll.send());
+    reads.changed().await.unwrap();
+    budget("resume").gives(200).await;
+    let woken = tokio::time::timeout(Duration::from_secs(20), poll).await.expect("it waited on").unwrap();
+    assert_eq!((woken.status, woken.header("etag")), (304, tag.as_str()));
+}
+
 #[tokio::test]
 async fn a_long_poll_ends_unchanged() {
     let world = World::start().await;

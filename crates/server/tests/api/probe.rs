@@ -1,5 +1,7 @@
 //! A store that can be told to fail, hang or panic, and that tells when it is asked.
 
+mod governance;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use giga_domain::{
 };
 use giga_ports::store::{
     ArtifactPut, Claim, Claimed, Divergence, HolderWrite, JobFilter, JobText, NewFactory, NewJob, NewOffer,
-    PutArtifact, QueueState, Reaped, SettleMerge, SteerWrite, StoreStats, Submitted, Waiting,
+    PutArtifact, QueueState, Reaped, Reconsidered, SettleMerge, SteerWrite, StoreStats, Submitted, Waiting,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
@@ -92,9 +94,15 @@ impl StoreReads for Probe {
     async fn job_text(&self, id: JobId) -> Result<Option<JobText>> {
         self.inner.read().job_text(id).await
     }
+    async fn job_by_key(&self, product: &ProductId, key: &str) -> Result<Option<Job>> {
+        self.inner.read().job_by_key(product, key).await
+    }
     async fn list_jobs(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         self.feel().await?;
         self.inner.read().list_jobs(filter, before, limit).await
+    }
+    async fn subtree(&self, root: JobId, limit: usize) -> Result<Vec<Job>> {
+        self.inner.read().subtree(root, limit).await
     }
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         self.inner.read().live_jobs(after, limit).await
@@ -110,6 +118,9 @@ impl StoreReads for Probe {
     }
     async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>> {
         self.inner.read().artifact(id).await
+    }
+    async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>> {
+        self.inner.read().expired_artifacts(before, limit).await
     }
     async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>> {
         self.inner.read().retirable(before, limit).await
@@ -190,8 +201,8 @@ impl Store for Probe {
     async fn expire_leases(&self, limit: usize) -> Result<Reaped> {
         self.inner.expire_leases(limit).await
     }
-    async fn unblock(&self, limit: usize) -> Result<Vec<JobId>> {
-        self.inner.unblock(limit).await
+    async fn reconsider(&self, limit: usize) -> Result<Reconsidered> {
+        self.inner.reconsider(limit).await
     }
     async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut> {
         self.inner.put_artifact(put).await

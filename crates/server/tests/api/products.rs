@@ -26,6 +26,7 @@ async fn another_products_job_is_answered_like_one_that_does_not_exist() {
         (Method::GET, "/api/fleet/jobs/{id}/artifacts", None),
         (Method::POST, "/api/fleet/jobs/{id}/actions/cancel", None),
         (Method::POST, "/api/fleet/jobs/{id}/review", Some(json!({"verdict": "approve"}))),
+        (Method::POST, "/api/fleet/jobs/{id}/review/request", Some(json!({"quorum": 1}))),
     ];
     let epoch = Some(json!({"leaseEpoch": 1}));
     let factory_calls = [

@@ -1,8 +1,12 @@
 //! Every route × every kind of caller × own and other product: what comes back follows from the route table alone.
 
+use std::time::Duration;
+
 use axum::http::Method;
-use giga_domain::Holder;
+use giga_coordinator::{LinkTo, NewArtifact};
 use giga_domain::token::Role;
+use giga_domain::{Actor, Holder};
+use giga_ports::blobs::in_one_piece;
 use giga_server::routes::{self, Access, Route, Scope};
 use serde_json::{Value, json};
 
@@ -20,9 +24,11 @@ enum Who {
     Root,
     /// Limited to the product `alpha`.
     Factory,
+    /// What runs inside the job that `alpha`'s factory holds.
+    Inside,
 }
 
-const CALLERS: [Who; 10] = [
+const CALLERS: [Who; 11] = [
     Who::Nobody,
     Who::Garbage,
     Who::Revoked,
@@ -33,6 +39,7 @@ const CALLERS: [Who; 10] = [
     Who::User(Role::Admin),
     Who::Root,
     Who::Factory,
+    Who::Inside,
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +59,18 @@ struct Things {
     /// Shipped, and its factory has taken the order to merge it.
     merging: String,
     artifact: String,
+    /// The token of what runs inside the held job.
+    inside: String,
+    /// What a link to the artifact has behind its path.
+    link: String,
     other_token_id: String,
     /// Dead, in the topic `mail`.
     topic_job: String,
+    webhook: String,
+    /// Told to it.
+    effect: String,
+    /// Made from the item of a tracker.
+    tracked: String,
 }
 
 impl Things {
@@ -67,13 +83,29 @@ impl Things {
         let held = world.building(product, factory, "held").await;
         let holder = Holder { factory: factory.parse().unwrap(), epoch: held.epoch };
         let name = "report.txt".parse().unwrap();
-        let put = world.coordinator.put_artifact(held.id, holder, name, "text/plain".to_owned(), vec![1]);
+        let (actor, media_type) = (Actor::Factory(holder.factory.clone()), "text/plain".to_owned());
+        let new = NewArtifact { job: held.id, holder, actor, name, media_type };
+        let put = world.coordinator.put_artifact(new, in_one_piece("x"));
         let artifact = put.await.unwrap();
+        let inside = world.coordinator.job_token(held.id, held.epoch).await.unwrap().reveal().to_owned();
+        let link = world.coordinator.artifact_link(&artifact, Duration::from_mins(1)).await.unwrap();
+        let LinkTo::Coordinator { signature } = link.to else { panic!("a folder signs nothing") };
+        let link = format!("?expires={}&sig={signature}", link.expires_at.as_millis());
         let products = vec![product.parse().unwrap()];
         let issued =
             world.coordinator.issue_token(Role::Viewer, products, String::new(), crate::world::actor());
         let topic_job = world.dead_topic_job(product, "mail").await.to_string();
+        world.profile(product, "coder", "engine: shell\n").await;
+        let (webhook, effect) = world.webhook(product).await;
+        let tracked = world.tracked(product, 1).await.id;
+        // So that nobody claims it.
+        let cancel = giga_domain::OperatorAction::Cancel;
+        world.coordinator.operate(tracked, cancel, None, None, crate::world::actor()).await.unwrap();
+        world.item(product, 2);
         Self {
+            webhook,
+            effect,
+            tracked: tracked.to_string(),
             product,
             factory,
             token,
@@ -83,6 +115,8 @@ impl Things {
             review: review.id.to_string(),
             merging: merging.id.to_string(),
             artifact: artifact.id.to_string(),
+            inside,
+            link,
             other_token_id: issued.await.unwrap().0.id.to_string(),
         }
     }
@@ -108,15 +142,18 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "appendLog" => format!("?leaseEpoch={held_epoch}&offset=0"),
         "putArtifact" => format!("?leaseEpoch={held_epoch}&name=new.txt"),
         "listCandidates" => format!("?factoryId={factory}"),
+        "followArtifactLink" => things.link.clone(),
         _ => String::new(),
     };
     let (id, body, success) = match route.operation {
         "submitJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 201),
         "planJob" => ("", Some(json!({"manifest": {"name": "new", "product": product}})), 200),
-        "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" | "readLog"
+        "submitJobs" => ("", Some(json!({"jobs": [{"manifest": {"name": "new", "product": product}}]})), 201),
+        "submitChildren" => (held.as_str(), Some(json!({"children": [{"manifest": {"name": "new"}}]})), 201),
+        "getDag" | "getJob" | "listRuns" | "explainJob" | "listJobEvents" | "streamJobEvents" | "readLog"
         | "listArtifacts" => (held.as_str(), None, 200),
         "putArtifact" => (held.as_str(), Some(json!("bytes")), 201),
-        "getArtifact" => (artifact.as_str(), None, 200),
+        "getArtifact" | "linkArtifact" | "followArtifactLink" => (artifact.as_str(), None, 200),
         "deleteArtifact" => (artifact.as_str(), None, 204),
         "appendLog" => (held.as_str(), Some(json!("one line")), 200),
         "actOnJob" => (held.as_str(), Some(json!({"reason": "no longer needed"})), 200),
@@ -154,7 +191,23 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "listJobs" | "listEvents" | "streamEvents" | "listFactories" | "listFlags" | "listTokens"
         | "fleetMetrics" | "queueState" | "listAlerts" | "shadow" | "listCandidates" | "openapi"
         | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
-        | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" => ("", None, 200),
+        | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets" | "getBudget"
+        | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct" | "listProfiles"
+        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" => ("", None, 200),
+        "addWebhook" => ("", Some(json!({"url": "https://example.com/hook", "productId": product})), 201),
+        "removeWebhook" => (things.webhook.as_str(), None, 204),
+        "testWebhook" => (things.webhook.as_str(), None, 202),
+        "getEffect" | "retryEffect" => (things.effect.as_str(), None, 200),
+        "ingestItem" => {
+            let item = format!("acme/{product}#2");
+            ("", Some(json!({"tracker": "github", "item": item, "manifest": {"product": product}})), 201)
+        }
+        "echoJob" => ("", Some(json!({"jobId": things.tracked})), 202),
+        "setBudget" => ("", Some(json!({"ceilings": {"day": 5}})), 200),
+        "correctBudget" => ("", Some(json!({"usd": -0.5, "reason": "refunded"})), 200),
+        "setProduct" => ("", Some(json!({"share": 2})), 200),
+        "addProfile" => ("", Some(json!({"personaMd": "Be brief."})), 200),
+        "requestReview" => (held.as_str(), Some(json!({"quorum": 2})), 200),
         "enqueueTopicJobs" => ("", Some(json!({"payload": {"to": "ana"}})), 201),
         "getTopicJob" => (topic_job, None, 200),
         "retryDeadTopicJobs" => ("", Some(json!({"jobs": [topic_job]})), 200),
@@ -172,12 +225,18 @@ fn sample(route: &Route, things: &Things) -> Sample {
         (_, Scope::Product | Scope::Products | Scope::Within | Scope::Fleet) => 403,
     };
     let about_topics = route.path.contains("/topic");
-    let name = if about_topics { "mail" } else { "strict" };
+    let about_profiles = route.path.contains("/profiles");
+    let name = match (about_topics, about_profiles) {
+        (true, _) => "mail",
+        (_, true) => "coder",
+        _ => "strict",
+    };
     let path = route.path.replace("{id}", id).replace("{action}", "cancel").replace("{name}", name) + &query;
+    let path = path.replace("{product}", product).replace("{version}", "1");
     let by_header = match route.scope {
         Scope::Products => body.is_none(),
-        // The topic's name is in the path, its product in the header.
-        Scope::Product => about_topics,
+        // The name of the topic or profile is in the path, its product in the header.
+        Scope::Product => about_topics || about_profiles,
         _ => false,
     };
     Sample { path, body, success, other, by_header }
@@ -192,6 +251,7 @@ fn expected(route: &Route, sample: &Sample, who: Who, whose: Whose) -> u16 {
     match (route.access, who) {
         (Access::Public, _) | (Access::Role(_) | Access::RoleOrFactory(_), Who::Root) => sample.success,
         (_, Who::Nobody | Who::Garbage | Who::Revoked) => 401,
+        (_, Who::Inside) if route.from_inside => within_scope,
         (Access::Factory | Access::RoleOrFactory(_), Who::Factory) => within_scope,
         (Access::Role(least) | Access::RoleOrFactory(least), Who::User(role)) if role >= least => {
             within_scope
@@ -216,6 +276,7 @@ async fn credentials(world: &World, own: &Things, who: Who) -> Option<String> {
         Who::User(role) => Some(world.token(role, &["alpha"]).await),
         Who::Root => Some(world.admin.clone()),
         Who::Factory => Some(own.token.clone()),
+        Who::Inside => Some(own.inside.clone()),
     }
 }
 
@@ -234,6 +295,7 @@ async fn walk(route: &'static Route, who: Who, whose: Whose) {
     let world = World::start().await;
     let own = Things::make(&world, "alpha", "f-alpha").await;
     let other = Things::make(&world, "beta", "f-beta").await;
+    world.outside.grant(&[("alpha", "acme/alpha"), ("beta", "acme/beta")]);
     let credentials = credentials(&world, &own, who).await;
     let things = if whose == Whose::Own { &own } else { &other };
     let sample = sample(route, things);

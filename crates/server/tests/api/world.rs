@@ -5,20 +5,23 @@ use std::sync::Arc;
 use axum::http::Method;
 use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
-use giga_coordinator::{Coordinator, NewTopicWork, OpenStream, Options, Ports, SubmitRequest};
+use giga_coordinator::{AddWebhook, Coordinator, NewTopicWork, OpenStream, Options, Ports, SubmitRequest};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::parse_markdown;
 use giga_domain::token::Role;
 use giga_domain::topic::{DEFAULT_RETRY, Outcome};
 use giga_domain::{
-    Actor, CapabilitySet, Event, FactoryId, FeedPos, Holder, HolderAction, Job, JobId, Priority, ProductId,
-    RunReport, TopicName, WorkerId,
+    Actor, CapabilitySet, Event, EventKind, FactoryId, FeedPos, Holder, HolderAction, Job, JobId, Priority,
+    ProductId, ProfileContent, RunReport, TopicName, WorkerId,
 };
 use giga_ports::Store;
+use giga_ports::effects::TrackerItem;
 use giga_ports::topics::Settle;
 use giga_server::{ServerOptions, serve};
 use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
+use giga_testkit::effects::Recorded;
 use giga_testkit::{ManualClock, SeededRandomness};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -30,13 +33,15 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) store: Arc<Probe>,
     pub(crate) coordinator: Arc<Coordinator>,
+    /// The world outside.
+    pub(crate) outside: Arc<Recorded>,
     pub(crate) url: String,
     pub(crate) http: reqwest::Client,
     pub(crate) shutdown: CancellationToken,
     pub(crate) server: JoinHandle<std::io::Result<()>>,
     /// For every product.
     pub(crate) admin: String,
-    _folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl World {
@@ -60,6 +65,7 @@ impl World {
         let store = Arc::new(Probe::new(memory, deaf));
         let random = Arc::new(SeededRandomness::new(11));
         let folder = tempfile::tempdir().unwrap();
+        let outside = Arc::new(Recorded::default());
         let ports = Ports {
             store: store.clone(),
             topics: Arc::new(MemoryTopics::new(clock.clone())),
@@ -68,6 +74,7 @@ impl World {
             random,
             logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
             artifacts: Arc::new(ObjectArtifacts::folder(&folder.path().join("artifacts")).unwrap()),
+            effects: outside.clone(),
         };
         let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();
@@ -76,7 +83,7 @@ impl World {
         let shutdown = CancellationToken::new();
         let server = tokio::spawn(serve(coordinator.clone(), listener, options, shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { clock, store, coordinator, url, http, shutdown, server, admin, _folder: folder }
+        Self { clock, store, coordinator, outside, url, http, shutdown, server, admin, folder }
     }
 
     pub(crate) fn call(&self, method: Method, path: &str) -> Call {
@@ -133,6 +140,56 @@ impl World {
         let result = Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome };
         self.coordinator.report_topic_jobs(None, &worker, vec![result]).await.unwrap();
         enqueued[0].id()
+    }
+
+    /// The next version of a profile.
+    pub(crate) async fn profile(&self, product: &str, name: &str, front_matter: &str) -> u32 {
+        let text = format!("---\n{front_matter}---\nYou are {name}.\n");
+        let content = ProfileContent::from_markdown(text.as_bytes()).unwrap();
+        let added =
+            self.coordinator.add_profile(product.parse().unwrap(), name.to_owned(), content, actor()).await;
+        added.unwrap().version
+    }
+
+    /// An item in the tracker `github`.
+    pub(crate) fn item(&self, repo: &str, number: u32) {
+        let item = TrackerItem {
+            item: format!("acme/{repo}#{number}"),
+            url: format!("https://github.com/acme/{repo}/issues/{number}"),
+            title: format!("Item {number}"),
+            body: "It says helo.".to_owned(),
+            labels: Vec::new(),
+        };
+        self.outside.put_item("github", item);
+    }
+
+    /// The job of such an item.
+    pub(crate) async fn tracked(&self, product: &str, number: u32) -> Job {
+        self.item(product, number);
+        let manifest = json!({ "product": product });
+        let item = format!("acme/{product}#{number}");
+        let body = json!({ "tracker": "github", "item": item, "manifest": manifest });
+        let made = self.post("/api/fleet/tracker/ingest").token(&self.admin).json(body).gives(201).await;
+        self.job(made.json()["job"]["id"].as_str().unwrap().parse().unwrap()).await
+    }
+
+    /// A webhook of the product, and what a test of it put into the outbox.
+    pub(crate) async fn webhook(&self, product: &str) -> (String, String) {
+        let add = AddWebhook {
+            product: Some(product.parse().unwrap()),
+            url: "https://example.com/hook".to_owned(),
+            kinds: vec![EventKind::Diverged],
+            actor: actor(),
+        };
+        let webhook = self.coordinator.add_webhook(add).await.unwrap();
+        let effect = self.coordinator.test_webhook(&webhook, &actor()).await.unwrap();
+        (webhook.id.to_string(), effect.id.to_string())
+    }
+
+    /// A token with a label, which is whom it speaks for.
+    pub(crate) async fn labelled(&self, role: Role, label: &str) -> String {
+        let issued = self.coordinator.issue_token(role, Vec::new(), label.to_owned(), actor()).await;
+        issued.unwrap().1.reveal().to_owned()
     }
 
     pub(crate) async fn submit(&self, product: &str, front_matter: &str) -> Job {

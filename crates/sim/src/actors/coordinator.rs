@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::nap;
 use crate::gate::Node;
-use crate::ports::{NoBlobs, NodeBackend, NodeBroker, NodeStore, NodeTopics};
+use crate::ports::{NoBlobs, NodeBackend, NodeBroker, NodeEffects, NodeStore, NodeTopics};
 use crate::prng::{Prng, SeededRandomness};
 use crate::world::{Address, Life, World};
 
@@ -60,6 +60,7 @@ impl Cluster {
             random: Arc::new(SeededRandomness::new(self.prng.fork())),
             logs: blobs.clone(),
             artifacts: blobs,
+            effects: Arc::new(NodeEffects::new(world.clone(), self.prng.fork())),
         };
         let options = Options {
             sweep_every: world.scenario.sweep,
@@ -100,7 +101,7 @@ impl Cluster {
             }
         });
         self.repeat(&mut steps, coordinator, 400, 1_200, |one| async move {
-            let _ = one.unblock_once().await;
+            let _ = one.reconsider_once().await;
         });
         let scenario = self.world.scenario.clone();
         self.repeat(&mut steps, coordinator, 150, 500, |one| async move {
@@ -123,7 +124,20 @@ impl Cluster {
         if scenario.topic_jobs > 0 {
             self.topic_steps(&mut steps, coordinator);
         }
+        if scenario.rules.webhooks > 0 {
+            self.effect_steps(&mut steps, coordinator);
+        }
         steps
+    }
+
+    /// Each of them delivers, whoever leads: that must not matter.
+    fn effect_steps(&mut self, steps: &mut JoinSet<()>, coordinator: &Arc<Coordinator>) {
+        self.repeat(steps, coordinator, 100, 500, |one| async move {
+            let _ = one.fan_out_once().await;
+        });
+        self.repeat(steps, coordinator, 200, 900, |one| async move {
+            let _ = one.deliver_once().await;
+        });
     }
 
     fn topic_steps(&mut self, steps: &mut JoinSet<()>, coordinator: &Arc<Coordinator>) {

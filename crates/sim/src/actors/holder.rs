@@ -1,26 +1,44 @@
 //! The work on one job: start, renew, checkpoint, and a last word. A zombie sleeps past its lease and then goes on as if
-//! nothing had happened.
+//! nothing had happened. What it spends it tells with its renewals and with its last word, and sometimes it spends more
+//! than it may. Asked to let go, it does, or does not care.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use giga_domain::{Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RunReport};
+use giga_coordinator::Directive;
+use giga_domain::{
+    Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RunReport, Spend,
+};
 
 use super::nap;
 use crate::prng::Prng;
+use crate::scenario::USD;
 use crate::world::{Trouble, World};
+
+/// What a renewal tells the holder to do.
+enum Told {
+    GoOn,
+    LetGo,
+    /// Its job was cancelled: it may still say what the run cost.
+    Cancelled,
+    Stop,
+}
 
 #[derive(Debug)]
 pub(crate) struct Holding {
     world: Arc<World>,
     job: JobId,
     holder: Holder,
+    /// What it may spend, where that is known.
+    cap: u64,
+    spent: u64,
     prng: Prng,
 }
 
 impl Holding {
     pub(crate) fn new(world: Arc<World>, factory: FactoryId, job: &Job, prng: Prng) -> Self {
-        Self { world, job: job.id, holder: Holder { factory, epoch: job.epoch }, prng }
+        let cap = job.lease().map_or(0, |lease| lease.reserved_usd_micros);
+        Self { world, job: job.id, holder: Holder { factory, epoch: job.epoch }, cap, spent: 0, prng }
     }
 
     pub(crate) async fn run(mut self) {
@@ -32,19 +50,55 @@ impl Holding {
         for step in 0..self.prng.below(4) {
             nap(&mut self.prng, lease / 10, lease / 3).await;
             self.sleep_like_a_zombie().await;
-            let going_on = if self.prng.chance(300) {
+            self.spend();
+            if self.prng.chance(300) {
                 let note = Some(format!("step {step} of epoch {}", self.holder.epoch));
-                self.say(vec![HolderAction::Checkpoint(Checkpoint { note, ..Checkpoint::default() })]).await
-            } else {
-                self.renew().await
-            };
-            if !going_on {
-                return;
+                let checkpoint = HolderAction::Checkpoint(Checkpoint { note, ..Checkpoint::default() });
+                if !self.say(vec![checkpoint]).await {
+                    return;
+                }
+                continue;
+            }
+            match self.renew().await {
+                Told::GoOn => {}
+                Told::Cancelled if self.spent > 0 && self.prng.chance(700) => return self.let_go().await,
+                Told::Cancelled | Told::Stop => return,
+                Told::LetGo if self.prng.chance(800) => return self.let_go().await,
+                Told::LetGo => {
+                    self.world.trace.note(|| format!("{} keeps {}", self.holder.factory, self.job));
+                }
             }
         }
         self.sleep_like_a_zombie().await;
+        self.spend();
         let last = self.last_word();
-        self.say(vec![last]).await;
+        let tells = self.spent > 0 && self.prng.chance(700);
+        let spent = tells.then(|| HolderAction::Spend(self.spent_so_far()));
+        self.say(spent.into_iter().chain([last]).collect()).await;
+    }
+
+    async fn let_go(&mut self) {
+        nap(&mut self.prng, 10, 600).await;
+        let note = Some(format!("let go at epoch {}", self.holder.epoch));
+        let checkpoint = Some(Checkpoint { note, ..Checkpoint::default() });
+        let spent = HolderAction::Spend(self.spent_so_far());
+        self.say(vec![spent, HolderAction::Release { checkpoint }]).await;
+    }
+
+    /// Part of its cap, or whatever where it has none; now and then too much.
+    fn spend(&mut self) {
+        if self.world.scenario.rules.money.is_none() {
+            return;
+        }
+        let most = if self.cap == 0 { USD / 4 } else { self.cap.saturating_sub(self.spent) / 2 };
+        self.spent += self.prng.between(0, most);
+        if self.prng.chance(60) {
+            self.spent += self.prng.between(1, self.cap.max(USD));
+        }
+    }
+
+    fn spent_so_far(&self) -> Spend {
+        Spend { usd_micros: self.spent, tokens: self.spent / 10 }
     }
 
     async fn sleep_like_a_zombie(&mut self) {
@@ -62,6 +116,7 @@ impl Holding {
             0..70 => HolderAction::Report(RunReport {
                 branch: Some(format!("aq/job/{}/{}", self.job, self.holder.epoch)),
                 commit: Some("0".repeat(40)),
+                cost_usd_micros: (self.spent > 0).then_some(self.spent),
                 ..RunReport::default()
             }),
             70..84 => HolderAction::Fail { failure: failed(FailReason::Infrastructure), retryable: true },
@@ -70,19 +125,24 @@ impl Holding {
         }
     }
 
-    async fn renew(&mut self) -> bool {
+    async fn renew(&mut self) -> Told {
         for _ in 0..6 {
             let (job, holder) = (self.job, self.holder.clone());
-            let renewed =
-                self.world.call(&mut self.prng, |one| async move { one.renew(job, holder).await }).await;
+            let spent = (self.spent > 0).then(|| self.spent_so_far());
+            let renewed = self
+                .world
+                .call(&mut self.prng, |one| async move { one.renew(job, holder, spent).await })
+                .await;
             match renewed {
-                Ok(renewal) => return renewal.directives.is_empty(),
-                Err(Trouble::Refused(_)) => return false,
+                Ok(renewal) if renewal.directives.is_empty() => return Told::GoOn,
+                Ok(renewal) if renewal.directives.contains(&Directive::Cancel) => return Told::Cancelled,
+                Ok(renewal) if renewal.directives.contains(&Directive::Preempt) => return Told::LetGo,
+                Ok(_) | Err(Trouble::Refused(_)) => return Told::Stop,
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,
             }
         }
         // It cannot know; the work goes on.
-        true
+        Told::GoOn
     }
 
     /// Repeats itself until somebody answers; whether it may go on.

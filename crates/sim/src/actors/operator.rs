@@ -1,14 +1,19 @@
-//! Somebody who looks at the jobs now and then and ships, approves, requeues or cancels some of them.
+//! Somebody who looks at the jobs now and then and ships, approves, requeues or cancels some of them, and who holds the
+//! purse.
 
 use std::sync::Arc;
 
-use giga_coordinator::{Coordinator, Error};
+use giga_coordinator::{AddWebhook, Coordinator, Error};
 use giga_domain::topic::TopicKey;
-use giga_domain::{Actor, Delivery, FactoryId, FactoryState, Job, OperatorAction, Stage, Verdict};
+use giga_domain::{
+    Actor, BudgetChange, BudgetSettings, Delivery, EventKind, FactoryId, FactoryState, Job, Judgement,
+    OperatorAction, Period, Stage, Verdict,
+};
 use giga_ports::store::JobFilter;
 
 use super::{nap, topics};
 use crate::prng::Prng;
+use crate::scenario::{Rules, USD};
 use crate::world::World;
 
 #[derive(Debug)]
@@ -25,7 +30,7 @@ enum Wish {
 impl Operator {
     pub(crate) async fn run(mut self) {
         // A call that was given up may still close something later, so what was closed is opened several times.
-        let mut times_to_open = 0;
+        let mut times_to_open = if self.world.scenario.rules.money.is_some() { 5 } else { 0 };
         loop {
             let (low, high) = if self.world.is_stormy() { (200, 900) } else { (50, 200) };
             nap(&mut self.prng, low, high).await;
@@ -36,6 +41,13 @@ impl Operator {
             if self.prng.chance(rates.switched) {
                 self.close_something().await;
                 times_to_open = 5;
+            }
+            if self.world.scenario.rules.money.is_some() && self.world.is_stormy() && self.prng.chance(250) {
+                self.steer_some_budget().await;
+                times_to_open = 5;
+            }
+            if self.world.scenario.rules.webhooks > 0 && self.world.is_stormy() && self.prng.chance(120) {
+                self.change_who_listens().await;
             }
             let in_time = !self.world.is_stormy() || self.prng.chance(150);
             if times_to_open > 0 && in_time && self.open_everything().await && !self.world.is_stormy() {
@@ -81,12 +93,65 @@ impl Operator {
         }
     }
 
+    /// Pauses a budget, perhaps with all that runs, opens it again, or raises its ceilings.
+    async fn steer_some_budget(&mut self) {
+        let product = self.prng.pick(&self.world.scenario.rules.products).clone();
+        let (wish, more) = (self.prng.below(10), self.prng.between(1, 4) * USD / 2);
+        let actor = Actor::system("operator");
+        self.world.trace.note(|| format!("an operator steers the budget of {product}: {wish}"));
+        let steer = |one: Arc<Coordinator>| async move {
+            match wish {
+                0..4 => one.pause_budget(product, None, wish < 2, actor).await.map(|_| ()),
+                4..7 => one.change_budget(product, BudgetChange::Resume, None, actor).await.map(|_| ()),
+                _ => {
+                    let budget = one.budget(&product).await?.budget;
+                    let mut settings = budget.settings;
+                    for period in [Period::Day, Period::Total] {
+                        let ceiling = settings.ceilings.of_mut(period);
+                        *ceiling = ceiling.map(|usd_micros| usd_micros + more);
+                    }
+                    let raise = BudgetChange::Set(settings);
+                    // Against a call of before that comes late: ceilings only ever rise.
+                    one.change_budget(product, raise, Some(budget.rev), actor).await.map(|_| ())
+                }
+            }
+        };
+        let _ = self.world.call(&mut self.prng, steer).await;
+    }
+
+    /// Somebody else wants to be told, or somebody does not any more.
+    async fn change_who_listens(&mut self) {
+        let (adds, some) = (self.prng.chance(700), self.prng.next());
+        let actor = Actor::system("operator");
+        self.world.trace.note(|| format!("an operator {} a webhook", if adds { "adds" } else { "removes" }));
+        let change = |one: Arc<Coordinator>| async move {
+            if adds {
+                let url = "https://example.org/late".to_owned();
+                let add = AddWebhook {
+                    product: None,
+                    url,
+                    kinds: vec![EventKind::Submitted, EventKind::Assigned],
+                    actor,
+                };
+                return one.add_webhook(add).await.map(|_| ());
+            }
+            let webhooks = one.webhooks().await?;
+            match webhooks.get(some as usize % webhooks.len().max(1)) {
+                Some(webhook) => one.remove_webhook(webhook.id, actor).await,
+                None => Ok(()),
+            }
+        };
+        let _ = self.world.call(&mut self.prng, change).await;
+    }
+
     /// Whether it worked.
     async fn open_everything(&mut self) -> bool {
         let actor = Actor::system("operator");
         let factories: Vec<FactoryId> =
             self.world.scenario.factories.iter().map(|factory| factory.id.clone()).collect();
         let has_topics = self.world.scenario.topic_jobs > 0;
+        let Rules { products, money, .. } = self.world.scenario.rules.clone();
+        let lifted = !self.world.is_stormy() && money.is_some_and(|money| money.lifted);
         let open = |one: Arc<Coordinator>| async move {
             for factory in factories {
                 one.set_factory_state(factory, FactoryState::Active, actor.clone()).await?;
@@ -97,6 +162,13 @@ impl Operator {
                     let key = TopicKey { product: topics::product(), topic };
                     one.resume_topic(Some(key), actor.clone()).await?;
                 }
+            }
+            for product in products.into_iter().filter(|_| money.is_some()) {
+                if lifted {
+                    let none = BudgetChange::Set(BudgetSettings::default());
+                    one.change_budget(product.clone(), none, None, actor.clone()).await?;
+                }
+                one.change_budget(product, BudgetChange::Resume, None, actor.clone()).await?;
             }
             Ok(())
         };
@@ -142,7 +214,11 @@ impl Operator {
             .call(&mut self.prng, |one| async move {
                 match wish {
                     Wish::Do(action) => one.operate(id, action, None, rev, actor).await,
-                    Wish::Say(verdict) => one.review(id, verdict, "ana".to_owned(), None, rev, actor).await,
+                    Wish::Say(verdict) => {
+                        let judgement =
+                            Judgement { verdict, reviewer: "ana".to_owned(), comment: None, epoch: None };
+                        one.review(id, judgement, rev, actor).await
+                    }
                 }
             })
             .await;

@@ -1,4 +1,5 @@
-//! Attempts: used up by failures and by leases that ended, not by releases; given back by an operator.
+//! Attempts: used up by failures and by leases that ended, not by releases and evictions; given back by an operator,
+//! and by a reviewer who asks for changes of what succeeded.
 
 use giga_domain::{Event, EventKind, Job};
 
@@ -18,7 +19,10 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
             Word::Report => matches!(ending, EventKind::Reported | EventKind::Shipped),
             Word::FailForNow => ending == EventKind::Retried,
             Word::FailForGood => ending == EventKind::Failed,
-            Word::Release => ending == EventKind::Released,
+            // Of a cancelled job it is a bill, and no more than that.
+            Word::Release => {
+                matches!(ending, EventKind::Released | EventKind::Preempted | EventKind::Cancelled)
+            }
         };
         if !as_said {
             let text =
@@ -34,7 +38,7 @@ fn counted(job: &Job, events: &[&Event], found: &mut Findings) {
         match event.kind {
             EventKind::Retried | EventKind::LeaseExpired => used += 1,
             EventKind::Failed if event.from.is_some_and(is_held) => used += 1,
-            EventKind::Requeued => used = 0,
+            EventKind::Requeued | EventKind::ChangesRequested => used = 0,
             EventKind::DeadLettered if used <= job.spec.retry.max => {
                 let text =
                     format!("{} was given up after {used} attempts of {}", job.id, job.spec.retry.max + 1);

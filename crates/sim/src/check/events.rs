@@ -68,13 +68,15 @@ fn may_follow(from: Option<Stage>, to: Stage) -> bool {
     let Some(from) = from else { return matches!(to, Queued | Blocked) };
     match to {
         Queued => matches!(from, Blocked | Review | Assigned | Building | Failed),
-        Blocked => false,
+        // A composite that somebody gave another chance.
+        Blocked => matches!(from, Failed | Review),
         Assigned => from == Queued,
         Building => from == Assigned,
-        Review => from == Building,
-        Testing => matches!(from, Building | Review),
-        Shipped => matches!(from, Building | Review | Testing),
-        Failed => matches!(from, Assigned | Building | Review),
+        // From blocked: a composite whose children have all shipped, or a job whose deps never will.
+        Review => matches!(from, Building | Blocked),
+        Testing => matches!(from, Building | Blocked | Review),
+        Shipped => matches!(from, Building | Blocked | Review | Testing),
+        Failed => matches!(from, Assigned | Building | Blocked | Review),
         DeadLetter => from == Failed,
         Cancelled => !is_over(from),
     }

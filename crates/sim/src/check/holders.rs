@@ -10,7 +10,7 @@ use super::{Evidence, Findings, Promise};
 use crate::history::Record;
 
 /// How long calls may wait for each other once nothing fails any more.
-const QUEUEING: Duration = Duration::from_millis(1_500);
+pub(super) const QUEUEING: Duration = Duration::from_millis(1_500);
 
 pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
     let ends = known_ends(&evidence.records);
@@ -61,6 +61,7 @@ fn is_a_holders(kind: EventKind) -> bool {
             | EventKind::Failed
             | EventKind::Retried
             | EventKind::Released
+            | EventKind::Preempted
     )
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use giga_domain::{Event, EventKind, FactoryId, Job, JobId, Timestamp};
+use giga_domain::{Event, EventKind, FactoryId, Job, JobId, ProductId, Timestamp};
 
 use super::story::{Grant, grant_of, is_held};
 use super::{Evidence, Findings, Promise};
@@ -33,9 +33,12 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
     }
 }
 
+/// Keys of different products have nothing to do with each other.
+type Key<'a> = (&'a ProductId, &'a str);
+
 struct Fleet<'a> {
     evidence: &'a Evidence,
-    held: BTreeMap<JobId, (FactoryId, Option<&'a str>)>,
+    held: BTreeMap<JobId, (FactoryId, Option<Key<'a>>)>,
     draining: BTreeSet<FactoryId>,
 }
 
@@ -60,7 +63,7 @@ impl<'a> Fleet<'a> {
                 format!("{} was granted to {factory} at epoch {epoch}{text}", job.id),
             );
         };
-        let key = job.spec.concurrency.as_ref().map(|concurrency| concurrency.key.as_str());
+        let key = job.spec.concurrency.as_ref().map(|concurrency| (&job.product, concurrency.key.as_str()));
         self.held.insert(job.id, (factory.clone(), key));
         let Some(plan) = self.evidence.scenario.factories.iter().find(|plan| plan.id == factory) else {
             return complain(", which nobody knows".to_owned());

@@ -3,22 +3,30 @@
 
 mod attempts;
 mod events;
+mod evictions;
+mod graph;
 mod holders;
 mod kept;
 mod limits;
+mod money;
 mod rows;
+mod standing;
 mod story;
-pub(crate) mod stranded;
+mod stranded;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod told;
 mod topics;
+
+pub(crate) use standing::Standing;
+pub(crate) use told::wants;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use giga_domain::topic::TopicJob;
-use giga_domain::{Event, Job, JobId, ProductId, Run, Timestamp};
+use giga_domain::{Budget, Charge, Effect, Event, Job, JobId, ProductId, Run, Timestamp, Webhook};
 use giga_ports::store::QueueState;
 use giga_ports::topics::TopicCounts;
 
@@ -66,6 +74,16 @@ pub enum Promise {
     BooksBalance,
     /// Nobody gets a job before its time has come.
     NotBeforeItsTime,
+    /// What was spent and what is set aside fits into every ceiling at every grant; a paused budget grants nothing.
+    BudgetKept,
+    /// Every run is charged once, for what it cost; what is set aside is what stands on the leases.
+    ChargedOnce,
+    /// A seat is given up only for a more urgent job, not too often, and costs no attempt.
+    EvictionsFree,
+    /// Nobody runs before its deps have shipped; composites, their children and their waiters end with each other.
+    GraphKept,
+    /// What somebody wants to be told is sent under one id until it is taken or given up.
+    ToldOnce,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,8 +114,14 @@ pub struct Evidence {
     pub(crate) runs: Vec<Run>,
     pub(crate) queues: Vec<(ProductId, QueueState)>,
     pub(crate) topic_counts: Vec<TopicCounts>,
+    pub(crate) budgets: Vec<Budget>,
+    pub(crate) charges: Vec<Charge>,
+    pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) effects: Vec<Effect>,
     /// When the faults stopped.
     pub(crate) calm_since: Timestamp,
+    /// When all this was looked at.
+    pub(crate) ended_at: Timestamp,
 }
 
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
@@ -111,6 +135,10 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     attempts::check(evidence, &stories, &mut found);
     terms::check(evidence, &mut found);
     topics::check(evidence, &mut found);
+    money::check(evidence, &mut found);
+    evictions::check(evidence, &stories, &mut found);
+    graph::check(evidence, &mut found);
+    told::check(evidence, &mut found);
     stranded::check(evidence, &mut found);
     found.0
 }

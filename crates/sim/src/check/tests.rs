@@ -1,5 +1,7 @@
 //! Each checker sees what it is there for, on a history that is written by hand, and nothing in one that is in order.
 
+mod governance;
+
 use giga_domain::job::JobSpec;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
@@ -85,6 +87,7 @@ fn in_order() -> Evidence {
         epoch: Epoch(4),
         last_event: EventSeq(6),
         attempts: 1,
+        evictions: 0,
         dispatch_seq: DispatchSeq::ZERO,
         checkpoint: None,
         settled: None,
@@ -95,6 +98,8 @@ fn in_order() -> Evidence {
         last_steer: None,
         result: None,
         merge: None,
+        gate: None,
+        reviews: Vec::new(),
     };
     let granted = |seq: u64, ends: i64| Record::Granted {
         factory: "f1".parse().unwrap(),
@@ -105,6 +110,7 @@ fn in_order() -> Evidence {
             seq: EventSeq(seq),
             holder: Some("f1".parse().unwrap()),
             expires_at: Some(at(ends)),
+            has_checkpoint: false,
         },
     };
     let mut scenario = Scenario::of(&mut Prng::new(0));
@@ -120,7 +126,12 @@ fn in_order() -> Evidence {
         runs: vec![run(2, RunOutcome::Expired), run(4, RunOutcome::Succeeded)],
         queues: vec![("demo".parse().unwrap(), one_shipped())],
         topic_counts: Vec::new(),
+        budgets: Vec::new(),
+        charges: Vec::new(),
+        webhooks: Vec::new(),
+        effects: Vec::new(),
         calm_since: at(-LEASE_MS),
+        ended_at: at(10_000),
     }
 }
 

@@ -3,6 +3,8 @@
 //! A transaction may fail before it began, or commit and then lose its answer: the writer above it has to cope with both,
 //! as with a real database. Each call waits at the gate first.
 
+mod governance;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,7 +18,7 @@ use giga_ports::{StoreError, StoreReads};
 use giga_store::engine::{Backend, Batch, Committed};
 use serde_json::Value;
 
-use super::cut_off;
+use super::{books, cut_off};
 use crate::bug::Bug;
 use crate::gate::{Kind, Node, Verdict};
 use crate::world::World;
@@ -51,11 +53,16 @@ impl Backend for NodeBackend {
             return (batch, Err(cut_off("a transaction")));
         }
         let (batch, committed) = self.world.database.transact(batch).await;
+        books::look(&self.world).await;
         if verdict == Verdict::GoAndWait {
             self.world.gate.pass(self.node, Kind::Answer, "transact").await;
         }
         let told = if verdict == Verdict::FailAfter { Err(cut_off("a commit's answer")) } else { committed };
         (batch, told)
+    }
+
+    async fn any_to_reconsider(&self) -> Result<bool> {
+        self.reading("any_to_reconsider", self.world.database.any_to_reconsider()).await
     }
 }
 
@@ -81,8 +88,16 @@ impl StoreReads for NodeBackend {
         self.reading("job_text", self.world.database.job_text(id)).await
     }
 
+    async fn job_by_key(&self, product: &ProductId, key: &str) -> Result<Option<Job>> {
+        self.reading("job_by_key", self.world.database.job_by_key(product, key)).await
+    }
+
     async fn list_jobs(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         self.reading("list_jobs", self.world.database.list_jobs(filter, before, limit)).await
+    }
+
+    async fn subtree(&self, root: JobId, limit: usize) -> Result<Vec<Job>> {
+        self.reading("subtree", self.world.database.subtree(root, limit)).await
     }
 
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
@@ -103,6 +118,10 @@ impl StoreReads for NodeBackend {
 
     async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>> {
         self.reading("artifact", self.world.database.artifact(id)).await
+    }
+
+    async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>> {
+        self.reading("expired_artifacts", self.world.database.expired_artifacts(before, limit)).await
     }
 
     async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>> {

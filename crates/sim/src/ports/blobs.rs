@@ -1,8 +1,11 @@
 //! Bytes are not what is simulated: nothing is kept and nothing fails.
 
+use std::ops::Range;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use giga_domain::{Epoch, JobId};
-use giga_ports::blobs::LogSlice;
+use giga_ports::blobs::{ByteStream, FileLabels, LogSlice};
 use giga_ports::{Artifacts, BlobError, Logs};
 
 #[derive(Debug)]
@@ -25,11 +28,11 @@ impl Logs for NoBlobs {
 
 #[async_trait]
 impl Artifacts for NoBlobs {
-    async fn put(&self, _: &str, _: Vec<u8>) -> Result<(), BlobError> {
-        Ok(())
+    async fn put(&self, _: &str, _: &FileLabels, _: ByteStream) -> Result<u64, BlobError> {
+        Ok(0)
     }
 
-    async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError> {
+    async fn get(&self, key: &str, _: Range<u64>) -> Result<ByteStream, BlobError> {
         Err(BlobError::NotFound(key.to_owned()))
     }
 
@@ -38,6 +41,14 @@ impl Artifacts for NoBlobs {
     }
 
     async fn delete_all(&self, _: &str) -> Result<(), BlobError> {
+        Ok(())
+    }
+
+    async fn signed_url(&self, _: &str, _: Duration) -> Result<Option<String>, BlobError> {
+        Ok(None)
+    }
+
+    async fn check(&self) -> Result<(), BlobError> {
         Ok(())
     }
 }

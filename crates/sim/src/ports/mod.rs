@@ -3,13 +3,17 @@
 
 mod backend;
 mod blobs;
+mod books;
 mod broker;
+mod outside;
 mod store;
 mod topics;
 
 pub(crate) use backend::NodeBackend;
 pub(crate) use blobs::NoBlobs;
+pub(crate) use books::Books;
 pub(crate) use broker::{NodeBroker, SeenJobs};
+pub(crate) use outside::NodeEffects;
 pub(crate) use store::NodeStore;
 pub(crate) use topics::NodeTopics;
 

@@ -1,5 +1,7 @@
 //! One coordinator's store: the product's own batch engine, with every answer written down for the checkers.
 
+mod governance;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,15 +10,15 @@ use async_trait::async_trait;
 use giga_domain::factory::Advertised;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Artifact, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, FactoryState, FeedPos, Holder,
-    HolderAction, Job, JobId, Leadership, NewEvent, NodeId, Offer, Refusal, Rev, State, Term, Timestamp,
-    TokenId,
+    Actor, Artifact, BudgetChange, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, FactoryState,
+    FailReason, Failure, FeedPos, Holder, HolderAction, Job, JobId, Leadership, NewEvent, NodeId, Offer,
+    Refusal, Rev, State, Term, Timestamp, TokenId,
 };
 use giga_ports::store::{
-    ArtifactPut, Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer, PutArtifact, Reaped,
-    SettleMerge, SteerWrite, StoreStats, Submitted,
+    ArtifactPut, BudgetWrite, Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer,
+    PutArtifact, Reaped, Reconsidered, SettleMerge, SteerWrite, StoreStats, Submitted,
 };
-use giga_ports::{Clock, Store, StoreError, StoreReads};
+use giga_ports::{Clock, Governance, Store, StoreError, StoreReads};
 use giga_store::BatchStore;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -79,6 +81,19 @@ impl NodeStore {
         self.world.database.job(job).await.ok().flatten()
     }
 
+    /// Only for a bug.
+    async fn charge_again(&self, job: &Job, told: u64) {
+        let request = format!("bug-{}-{}", job.id, job.epoch);
+        let write = BudgetWrite {
+            product: job.product.clone(),
+            change: BudgetChange::Correct { usd_micros: told as i64, reason: "bug".to_owned() },
+            if_rev: None,
+            request: request.parse().expect("ids, digits and dashes make a request id"),
+            actor: Actor::system("bug"),
+        };
+        let _ = self.inner.change_budget(write).await;
+    }
+
     /// A job that looks as if it had been kept.
     fn pretended(&self, new: &NewJob) -> Job {
         let now = self.world.clock.now();
@@ -101,8 +116,21 @@ impl NodeStore {
             last_steer: None,
             result: None,
             merge: None,
+            evictions: 0,
+            gate: None,
+            reviews: Vec::new(),
         }
     }
+}
+
+/// What the holder says to have spent so far.
+fn told_by(actions: &[HolderAction]) -> u64 {
+    let told = |action: &HolderAction| match action {
+        HolderAction::Spend(spend) => spend.usd_micros,
+        HolderAction::Report(report) => report.cost_usd_micros.unwrap_or(0),
+        _ => 0,
+    };
+    actions.iter().map(told).max().unwrap_or(0)
 }
 
 fn word_of(actions: &[HolderAction]) -> Word {
@@ -130,6 +158,12 @@ impl Store for NodeStore {
     }
 
     async fn submit(&self, mut jobs: Vec<NewJob>, actor: Actor) -> Result<Vec<Submitted>> {
+        for new in &mut jobs {
+            self.world.history.add(Record::Asked { job: new.id, cap: new.spec.budget.usd_micros });
+            if self.world.has(Bug::ReserveForgotten) {
+                new.spec.budget.usd_micros = None;
+            }
+        }
         if self.every(5, Bug::AckBeforeDurable) {
             return Ok(jobs.iter().map(|new| Submitted::Created(self.pretended(new))).collect());
         }
@@ -193,11 +227,31 @@ impl Store for NodeStore {
         if self.world.has(Bug::AttemptsForgotten) && word == Word::FailForNow {
             write.actions = vec![HolderAction::Release { checkpoint: None }];
         }
+        if self.world.has(Bug::EvictionCostsAttempt)
+            && word == Word::Release
+            && let Some(now) = self.peek(id).await
+            && now.lease().is_some_and(|lease| lease.evict.is_some())
+        {
+            let failure = Failure { reason: FailReason::Infrastructure, detail: None };
+            write.actions = vec![HolderAction::Fail { failure, retryable: true }];
+        }
+        let told = told_by(&write.actions);
+        if told > 0 {
+            self.world.history.add(Record::Telling { job: id, epoch, told });
+        }
         let writer = factory.clone();
-        let held = move |job: &Job| Some(Record::Held { factory: writer, epoch, word, after: job.into() });
+        let held =
+            move |job: &Job| Some(Record::Held { factory: writer, epoch, word, told, after: job.into() });
         let answer = self.to_the_end(|inner| async move { inner.hold(write).await }, held).await;
         if matches!(answer, Err(StoreError::Refused(Refusal::Fenced { .. }))) {
             self.world.history.add_fenced();
+        }
+        if let Ok(job) = &answer
+            && word == Word::Report
+            && told > 0
+            && self.every(2, Bug::ChargedTwice)
+        {
+            self.charge_again(job, told).await;
         }
         self.note(|| {
             let told = brief(&answer, |job| format!("{} at epoch {}", job.stage(), job.epoch));
@@ -236,8 +290,15 @@ impl Store for NodeStore {
         answer
     }
 
-    async fn unblock(&self, limit: usize) -> Result<Vec<JobId>> {
-        self.inner.unblock(limit).await
+    async fn reconsider(&self, limit: usize) -> Result<Reconsidered> {
+        if self.world.has(Bug::ReconsiderLost) {
+            return Ok(Reconsidered::default());
+        }
+        let answer = self.inner.reconsider(limit).await;
+        if answer.as_ref().map_or(true, |swept| !swept.moved.is_empty()) {
+            self.note(|| format!("reconsider -> {}", brief(&answer, |swept| format!("{:?}", swept.moved))));
+        }
+        answer
     }
 
     async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut> {

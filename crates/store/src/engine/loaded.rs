@@ -1,6 +1,6 @@
 //! What a batch asks a backend to load, and what it gets.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use giga_domain::token::TokenRecord;
 use giga_domain::{
@@ -9,8 +9,11 @@ use giga_domain::{
 };
 use serde_json::Value;
 
+use super::{BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, RegistryLoaded, RegistryNeeds};
+
 /// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.
-/// The order between kinds is jobs, concurrency keys, factories, tokens, flags, the leader, queue states, the feed.
+/// The order between kinds is jobs, concurrency keys, budgets, factories, tokens, flags, the leader,
+/// products, profiles, webhooks, effects, queue states, the feed.
 /// Rows of the outbox stand outside of it: nobody ever waits for one.
 #[derive(Debug, Default)]
 pub struct Needs {
@@ -21,6 +24,14 @@ pub struct Needs {
     pub grants: BTreeSet<(FactoryId, RequestId)>,
     /// Jobs about to be claimed: what their concurrency keys count is needed too, and must not change until commit.
     pub claims: BTreeSet<JobId>,
+    /// Jobs whose product's budget is needed, locked: their lease may end, or what it has spent may change. The budgets
+    /// of `claims` and `expired` are needed too.
+    pub money: BTreeSet<JobId>,
+    pub budgets: BTreeSet<ProductId>,
+    /// Calls that correct a budget, which is needed with them: whether they have done so before.
+    pub corrections: BTreeSet<(ProductId, RequestId)>,
+    /// Jobs that the batch makes: a command behind may take one at once.
+    pub made: HashMap<JobId, ProductId>,
     /// Files by what there is one of. They only change under the lock of their job, which is needed with them.
     pub artifacts: BTreeSet<ArtifactKey>,
     pub factories: BTreeSet<FactoryId>,
@@ -34,13 +45,14 @@ pub struct Needs {
     pub flags: BTreeSet<String>,
     /// Who leads. Locked, so that a term which is found current stays so until commit.
     pub leader: bool,
+    pub registry: RegistryNeeds,
+    pub effects: EffectNeeds,
     /// The jobs with the longest-expired leases, at most so many, and when the next lease ends after these.
     pub expired: usize,
-    /// Blocked jobs whose deps are satisfied, at most so many. Deps count as satisfied when they are shipped.
-    pub unblockable: usize,
     /// Jobs with an order to merge, those that are due first, at most so many. They may not be due yet.
     pub mergeable: usize,
-    /// Terminal jobs last changed before this time that no blocked job depends on, at most so many.
+    pub graph: GraphNeeds,
+    /// Terminal jobs last changed before this time that nobody hangs on any more, at most so many.
     pub retirable: Option<(Timestamp, usize)>,
     /// Factories last seen (or enrolled, when never seen) before this time that hold no lease.
     pub prunable: Option<Timestamp>,
@@ -50,15 +62,18 @@ pub struct Needs {
 pub struct Loaded {
     /// The store's clock, read inside the transaction.
     pub now: Timestamp,
-    /// Every job named by `jobs`, `claims`, `keys`, `grants`, `expired`, `unblockable`, `mergeable`, `retirable` that
-    /// exists,
-    /// locked.
+    /// Every job named by `jobs`, `claims`, `keys`, `grants`, `expired`, `mergeable`, `retirable`, or taken to be
+    /// reconsidered, that exists; locked, but for those that are found by key or grant alone.
     pub jobs: HashMap<JobId, Job>,
     /// With the fingerprint of what made it.
     pub keys: HashMap<(ProductId, String), (JobId, String)>,
     pub grants: HashMap<(FactoryId, RequestId), JobId>,
     /// Held jobs by product and concurrency key, for the keys of `claims`.
     pub key_in_use: HashMap<(ProductId, String), u32>,
+    /// Every budget that is needed. One that has no row yet is blank.
+    pub budgets: HashMap<ProductId, BudgetRow>,
+    /// Those of `corrections` that stand in the ledger. Read under the lock of their budgets.
+    pub corrected: HashSet<(ProductId, RequestId)>,
     pub artifacts: HashMap<ArtifactKey, Artifact>,
     /// Those of `prunable` included.
     pub factories: HashMap<FactoryId, Factory>,
@@ -68,10 +83,12 @@ pub struct Loaded {
     pub flags: HashMap<String, Value>,
     /// Who led last; it may be over.
     pub leader: Option<Leadership>,
+    pub registry: RegistryLoaded,
+    pub effects: EffectsLoaded,
     pub expired: Vec<JobId>,
     /// The earliest expiry among the leases that are not in `expired`.
     pub next_expiry: Option<Timestamp>,
-    pub unblockable: Vec<JobId>,
+    pub graph: GraphLoaded,
     pub mergeable: Vec<JobId>,
     pub retirable: Vec<JobId>,
     pub prunable: Vec<FactoryId>,

@@ -12,13 +12,23 @@
 //! A batch can be run again from the start after a passing error, even when the commit's fate is unknown, because
 //! every command finds its own earlier effect (see `giga_domain::transition`).
 
+mod effects;
+mod governance;
+mod graph;
 mod loaded;
+mod money;
 mod ops;
+mod registry;
 mod working;
 mod writer;
 mod writes;
 
+pub use effects::{EffectNeeds, EffectWrites, EffectsLoaded};
+pub(crate) use graph::WAITING;
+pub use graph::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
 pub use loaded::{Loaded, Needs};
+pub use money::{BudgetRow, ChargeRow};
+pub use registry::{RegistryLoaded, RegistryNeeds, RegistryWrites, SharedSecret};
 pub use working::Working;
 pub use writer::BatchStore;
 pub use writes::{JobInsert, LeaseRow, PendingEvent, QueueDelta, RunWrite, Writes};
@@ -34,6 +44,9 @@ pub trait Backend: StoreReads + 'static {
     /// Runs the batch in one transaction: load what it needs, let it decide, persist, commit. The batch comes back
     /// either way. On an error nothing of it is known to have stayed.
     async fn transact(&self, batch: Batch) -> (Batch, Result<Committed, StoreError>);
+
+    /// Whether a job waits to be looked at again. A plain look, so that nobody writes where there is nothing to do.
+    async fn any_to_reconsider(&self) -> Result<bool, StoreError>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +74,7 @@ impl Batch {
         for op in &self.ops {
             op.needs(&mut needs);
         }
+        needs.budgets_of_made_jobs();
         needs
     }
 

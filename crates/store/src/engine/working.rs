@@ -6,15 +6,18 @@ use giga_domain::token::TokenRecord;
 use giga_domain::transition::RunChange;
 use giga_domain::{
     Actor, Artifact, ArtifactKey, Command, DispatchSeq, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
-    NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Stage, Timestamp, TokenId, Transition,
+    NewEvent, Offer, ProductId, RequestId, Run, RunOutcome, RunReport, Timestamp, TokenId, Transition,
     transition,
 };
 use giga_ports::StoreError;
-use giga_ports::store::Waiting;
+use giga_ports::store::{NewJob, Waiting};
 use serde_json::Value;
 
+use super::effects::Effects;
+use super::money::Money;
+use super::registry::Registry;
 use super::writes::{JobInsert, LeaseRow, PendingEvent, RunWrite, Writes};
-use super::{Loaded, Needs};
+use super::{Loaded, Needs, WAITING};
 
 #[derive(Debug)]
 pub struct Working {
@@ -23,19 +26,26 @@ pub struct Working {
     dirty: BTreeSet<JobId>,
     /// Jobs whose lease has to be written or deleted.
     leases: BTreeSet<JobId>,
-    inserted: BTreeMap<JobId, (Value, String, String)>,
+    /// With their texts.
+    inserted: BTreeMap<JobId, NewJob>,
     retired: BTreeSet<JobId>,
     dirty_factories: BTreeSet<FactoryId>,
     deleted_factories: BTreeSet<FactoryId>,
     dirty_tokens: BTreeSet<TokenId>,
     /// What comes into the outbox: of a job only its last offer.
     offers: BTreeMap<JobId, Waiting>,
+    pub(super) money: Money,
+    pub(super) registry: Registry,
+    pub(super) effects: Effects,
     writes: Writes,
 }
 
 impl Working {
-    pub(super) fn new(loaded: Loaded) -> Self {
+    pub(super) fn new(mut loaded: Loaded) -> Self {
         Self {
+            money: Money::new(std::mem::take(&mut loaded.budgets), std::mem::take(&mut loaded.corrected)),
+            registry: Registry::new(std::mem::take(&mut loaded.registry)),
+            effects: Effects::new(std::mem::take(&mut loaded.effects)),
             loaded,
             dirty: BTreeSet::new(),
             leases: BTreeSet::new(),
@@ -80,14 +90,14 @@ impl Working {
         self.loaded.key_in_use.get(&(product.clone(), key.to_owned())).copied().unwrap_or(0)
     }
 
-    pub(super) fn insert_job(&mut self, job: Job, manifest: Value, body: String, fingerprint: String) {
+    pub(super) fn insert_job(&mut self, job: Job, new: NewJob) {
         if let Some(key) = &job.spec.idempotency_key {
-            self.loaded.keys.insert((job.product.clone(), key.clone()), (job.id, fingerprint.clone()));
+            self.loaded.keys.insert((job.product.clone(), key.clone()), (job.id, new.fingerprint.clone()));
         }
         let delta = self.writes.queue.entry(job.product.clone()).or_default();
         delta.changes += 1;
         delta.by_stage[job.stage() as usize] += 1;
-        self.inserted.insert(job.id, (manifest, body, fingerprint));
+        self.inserted.insert(job.id, new);
         self.loaded.jobs.insert(job.id, job);
     }
 
@@ -95,10 +105,11 @@ impl Working {
     pub(super) fn apply(&mut self, id: JobId, command: &Command, actor: &Actor) -> Result<&Job, StoreError> {
         let now = self.loaded.now;
         let before = self.job(id)?.clone();
-        let Transition { job, events, run } = transition(&before, command, now)?;
+        let Transition { job, events, run, charge, refund } = transition(&before, command, now)?;
         if job == before {
             return self.job(id);
         }
+        self.money.check(&before, &job, charge, refund)?;
         for change in run {
             self.change_run(&before, &job, change);
         }
@@ -107,10 +118,12 @@ impl Working {
             delta.changes += 1;
             delta.by_stage[before.stage() as usize] -= 1;
             delta.by_stage[job.stage() as usize] += 1;
+            self.writes.graph.moved(&job);
         }
         if before.lease() != job.lease() {
             self.count_lease(&before, -1);
             self.count_lease(&job, 1);
+            self.money.reserve(&before, &job);
             self.leases.insert(id);
         }
         let mut seq = before.last_event;
@@ -118,6 +131,7 @@ impl Working {
             seq = seq.next();
             self.append(Some(job.product.clone()), Some((id, seq)), actor.clone(), event);
         }
+        self.settle(&before, charge, refund);
         // A renewal changes the lease alone; the job's row is left in peace.
         if job.rev != before.rev {
             self.dirty.insert(id);
@@ -206,10 +220,27 @@ impl Working {
         self.writes.events.push(PendingEvent { product, job, at, actor, event });
     }
 
-    /// What the blocked jobs of this batch wait for, those it made included.
+    /// What the waiting jobs of this batch wait for, those it made included.
     pub(super) fn awaited(&self) -> HashSet<JobId> {
-        let blocked = self.loaded.jobs.values().filter(|job| job.stage() == Stage::Blocked);
-        blocked.flat_map(|job| job.spec.deps.iter().copied()).collect()
+        let waiting = self.loaded.jobs.values().filter(|job| WAITING.contains(&job.stage()));
+        waiting.flat_map(|job| job.spec.deps.iter().copied()).collect()
+    }
+
+    /// Jobs that this batch made.
+    pub(super) fn made(&self) -> impl Iterator<Item = &Job> {
+        self.inserted.keys().filter_map(|id| self.loaded.jobs.get(id))
+    }
+
+    /// Rows of `reconsider` that nobody before in this batch has seen to; they are seen to with this call.
+    pub(super) fn take_to_reconsider(&mut self) -> Vec<JobId> {
+        let taken = std::mem::take(&mut self.loaded.graph.taken);
+        self.writes.graph.seen_to.extend(taken.iter().map(|taken| taken.row));
+        taken.into_iter().map(|taken| taken.job).collect()
+    }
+
+    /// The job is to be looked at again after this batch.
+    pub(super) fn look_again(&mut self, id: JobId) {
+        self.writes.graph.again.push(id);
     }
 
     /// Whether it was there to be retired.
@@ -303,6 +334,9 @@ impl Working {
 
     pub(super) fn into_writes(self) -> Writes {
         let mut writes = self.writes;
+        (writes.put_budgets, writes.insert_charges) = self.money.into_writes();
+        writes.registry = self.registry.into_writes();
+        writes.effects = self.effects.into_writes();
         let mut jobs: HashMap<JobId, Job> = self.loaded.jobs;
         for id in &self.leases {
             let job = &jobs[id];
@@ -317,9 +351,9 @@ impl Working {
             }
         }
         let new: HashSet<JobId> = self.inserted.keys().copied().collect();
-        for (id, (manifest, body, fingerprint)) in self.inserted {
+        for (id, NewJob { manifest, body, persona, fingerprint, .. }) in self.inserted {
             let job = jobs.remove(&id).expect("an inserted job stays among the loaded ones");
-            writes.insert_jobs.push(JobInsert { job, manifest, body, fingerprint });
+            writes.insert_jobs.push(JobInsert { job, manifest, body, persona, fingerprint });
         }
         for id in self.dirty.difference(&self.retired).filter(|id| !new.contains(id)) {
             writes.update_jobs.push(jobs.remove(id).expect("a changed job stays among the loaded ones"));

@@ -12,7 +12,7 @@ use giga_domain::{
 };
 use giga_ports::store::{
     ArtifactPut, Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer, PutArtifact, Reaped,
-    SettleMerge, SteerWrite, StoreStats, Submitted,
+    Reconsidered, SettleMerge, SteerWrite, StoreStats, Submitted,
 };
 use giga_ports::{Store, StoreError, StoreReads};
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl<B: Backend> BatchStore<B> {
         Ok(Self { backend, group: Group::start(Arc::new(writer), tuning), head })
     }
 
-    async fn ask<O: Op>(&self, op: O) -> Result<O::Reply, StoreError> {
+    pub(super) async fn ask<O: Op>(&self, op: O) -> Result<O::Reply, StoreError> {
         let (caller, answer) = oneshot::channel();
         self.group.send(Box::new(Asked { op, decided: None, caller })).await?;
         answer.await.map_err(|_| shutting_down())?
@@ -115,8 +115,15 @@ impl<B: Backend> Store for BatchStore<B> {
         self.ask(ops::ExpireLeases { limit }).await
     }
 
-    async fn unblock(&self, limit: usize) -> Result<Vec<JobId>, StoreError> {
-        self.ask(ops::Unblock { limit }).await
+    async fn reconsider(&self, limit: usize) -> Result<Reconsidered, StoreError> {
+        // Where there is nothing to do nobody writes. Where the look fails the command decides, with its patience.
+        if let Ok(false) = self.backend.any_to_reconsider().await {
+            return Ok(Reconsidered::default());
+        }
+        let found = self.ask(ops::Reconsider { limit }).await?;
+        // Somebody else has what was there, and may yet fail.
+        let elsewhere = found.looked_at == 0;
+        Ok(Reconsidered { more: found.more || elsewhere, ..found })
     }
 
     async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut, StoreError> {

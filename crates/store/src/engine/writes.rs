@@ -10,6 +10,8 @@ use giga_domain::{
 use giga_ports::store::Waiting;
 use serde_json::Value;
 
+use super::{BudgetRow, ChargeRow, EffectWrites, GraphWrites, RegistryWrites};
+
 #[derive(Debug, Default)]
 pub struct Writes {
     /// Gone with their texts, runs, deps, artifacts, offers and events. Their queue counts fall with them. First,
@@ -23,6 +25,9 @@ pub struct Writes {
     pub delete_leases: Vec<JobId>,
     /// In order: a run can be opened and closed in one batch.
     pub runs: Vec<RunWrite>,
+    pub put_budgets: Vec<BudgetRow>,
+    /// In order.
+    pub insert_charges: Vec<ChargeRow>,
     /// Before the inserts: a file may take over the name of one that goes.
     pub delete_artifacts: Vec<ArtifactId>,
     pub insert_artifacts: Vec<Artifact>,
@@ -41,6 +46,9 @@ pub struct Writes {
     pub delete_offers: Vec<(JobId, DispatchSeq)>,
     /// At most one per job.
     pub put_offers: Vec<Waiting>,
+    pub registry: RegistryWrites,
+    pub effects: EffectWrites,
+    pub graph: GraphWrites,
     /// By product, to be added.
     pub queue: BTreeMap<ProductId, QueueDelta>,
     /// In order. The backend gives each the next feed position, under a lock that is taken last and kept until
@@ -55,6 +63,8 @@ impl Writes {
             && self.put_leases.is_empty()
             && self.delete_leases.is_empty()
             && self.runs.is_empty()
+            && self.put_budgets.is_empty()
+            && self.insert_charges.is_empty()
             && self.delete_artifacts.is_empty()
             && self.insert_artifacts.is_empty()
             && self.put_factories.is_empty()
@@ -68,6 +78,9 @@ impl Writes {
             && self.delete_offers.is_empty()
             && self.put_offers.is_empty()
             && self.retire_jobs.is_empty()
+            && self.registry.is_empty()
+            && self.effects.is_empty()
+            && self.graph.is_empty()
             && self.queue.is_empty()
             && self.events.is_empty()
     }
@@ -79,6 +92,7 @@ pub struct JobInsert {
     pub job: Job,
     pub manifest: Value,
     pub body: String,
+    pub persona: Option<String>,
     pub fingerprint: String,
 }
 
@@ -94,7 +108,7 @@ pub struct LeaseRow {
 pub enum RunWrite {
     Open(Run),
     Start { job: JobId, epoch: Epoch, at: Timestamp },
-    Close { job: JobId, epoch: Epoch, at: Timestamp, outcome: RunOutcome, report: Option<RunReport> },
+    Close { job: JobId, epoch: Epoch, at: Timestamp, outcome: RunOutcome, report: RunReport },
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

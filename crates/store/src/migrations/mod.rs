@@ -21,12 +21,24 @@ pub(crate) const SQLITE: &[Migration] = &[
     Migration { version: 1, name: "init", sql: include_str!("sqlite/0001_init.sql") },
     Migration { version: 2, name: "dispatch", sql: include_str!("sqlite/0002_dispatch.sql") },
     Migration { version: 3, name: "topics", sql: include_str!("sqlite/0003_topics.sql") },
+    Migration {
+        version: 4,
+        name: "budgets_and_graphs",
+        sql: include_str!("sqlite/0004_budgets_and_graphs.sql"),
+    },
+    Migration { version: 5, name: "effects", sql: include_str!("sqlite/0005_effects.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
     Migration { version: 1, name: "init", sql: include_str!("postgres/0001_init.sql") },
     Migration { version: 2, name: "dispatch", sql: include_str!("postgres/0002_dispatch.sql") },
     Migration { version: 3, name: "topics", sql: include_str!("postgres/0003_topics.sql") },
+    Migration {
+        version: 4,
+        name: "budgets_and_graphs",
+        sql: include_str!("postgres/0004_budgets_and_graphs.sql"),
+    },
+    Migration { version: 5, name: "effects", sql: include_str!("postgres/0005_effects.sql") },
 ];
 
 impl Migration {

@@ -11,10 +11,11 @@ use giga_ports::StoreError;
 use tokio_postgres::Row;
 
 use super::pipeline::Value;
-use super::{StoreClock, Writer, decode_all};
+use super::{StoreClock, Writer, decode_all, effects, graph, registry};
 use crate::engine::{Loaded, Needs};
 use crate::rows::{
-    self, ARTIFACTS, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASE_READ, LEASES, TOKENS, Table,
+    self, ARTIFACTS, BUDGETS, CHARGES, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASE_READ, LEASES,
+    TOKENS, Table,
 };
 use crate::sql;
 
@@ -23,20 +24,23 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub(super) async fn load(writer: &Writer, clock: &StoreClock, needs: &Needs) -> Result<Loaded> {
     let mut loaded = Loaded::default();
     let sweeps = needs.expired > 0
-        || needs.unblockable > 0
+        || graph::comes_first(&needs.graph)
         || needs.mergeable > 0
         || needs.retirable.is_some()
         || needs.prunable.is_some();
-    if sweeps {
-        find_sweeps(writer, clock, needs, &mut loaded).await?;
-    }
-    lock_and_look(writer, clock, needs, !sweeps, &mut loaded).await?;
+    let found = if sweeps { find_sweeps(writer, clock, needs, &mut loaded).await? } else { BTreeSet::new() };
+    lock_and_look(writer, clock, needs, found, !sweeps, &mut loaded).await?;
     load_answers(writer, &mut loaded).await?;
     Ok(loaded)
 }
 
-/// Begins the transaction with what the reconcilers look for.
-async fn find_sweeps(writer: &Writer, clock: &StoreClock, needs: &Needs, loaded: &mut Loaded) -> Result<()> {
+/// Begins the transaction with what the reconcilers look for: the jobs to be locked.
+async fn find_sweeps(
+    writer: &Writer,
+    clock: &StoreClock,
+    needs: &Needs,
+    loaded: &mut Loaded,
+) -> Result<BTreeSet<JobId>> {
     let statements = &writer.statements;
     let mut pipeline = writer.pipeline();
     pipeline.send_plain("BEGIN").await;
@@ -46,9 +50,7 @@ async fn find_sweeps(writer: &Writer, clock: &StoreClock, needs: &Needs, loaded:
             vec![limit(needs.expired.saturating_add(1))]
         })
         .await;
-    let unblockable = pipeline
-        .send_if(needs.unblockable > 0, &statements.unblockable, || vec![limit(needs.unblockable)])
-        .await;
+    let graph = graph::ask_first(&mut pipeline, statements, &needs.graph).await;
     let mergeable =
         pipeline.send_if(needs.mergeable > 0, &statements.mergeable, || vec![limit(needs.mergeable)]).await;
     let (before, most) = needs.retirable.unwrap_or_default();
@@ -67,33 +69,36 @@ async fn find_sweeps(writer: &Writer, clock: &StoreClock, needs: &Needs, loaded:
     let decode = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.time()?));
     let first = decode_all(&answers.take(first), &LEASES, decode)?;
     (loaded.expired, loaded.next_expiry) = sql::split_expired(first, now, needs.expired);
-    loaded.unblockable = decode_all(&answers.take(unblockable), &JOBS, rows::id)?;
     loaded.mergeable = decode_all(&answers.take(mergeable), &JOBS, rows::id)?;
     loaded.retirable = decode_all(&answers.take(retirable), &JOBS, rows::id)?;
     loaded.prunable = decode_all(&answers.take(prunable), &FACTORIES, rows::id)?;
-    Ok(())
+    let mut found = graph::answer_first(&mut answers, &graph, loaded)?;
+    found.extend(loaded.expired.iter().chain(&loaded.mergeable).chain(&loaded.retirable));
+    Ok(found)
 }
 
 async fn lock_and_look(
     writer: &Writer,
     clock: &StoreClock,
     needs: &Needs,
+    found: BTreeSet<JobId>,
     begin: bool,
     loaded: &mut Loaded,
 ) -> Result<()> {
     let statements = &writer.statements;
-    let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
-    let swept = loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.mergeable);
-    wanted.extend(swept.chain(&loaded.retirable));
+    let mut wanted = found;
+    wanted.extend(needs.jobs.union(&needs.claims));
     let pruned = &loaded.prunable;
 
     let mut pipeline = writer.pipeline();
     if begin {
         pipeline.send_plain("BEGIN").await;
     }
+    graph::lock(&mut pipeline, statements, &needs.graph).await;
     // Jobs, and what only changes under their locks.
     let jobs = pipeline.send_if(!wanted.is_empty(), &statements.lock_jobs, || vec![texts(&wanted)]).await;
     let leases = pipeline.send_if(!wanted.is_empty(), &statements.leases, || vec![texts(&wanted)]).await;
+    let graph = graph::look(&mut pipeline, statements, &needs.graph, loaded).await;
     let (before, _) = needs.retirable.unwrap_or_default();
     let retirable = pipeline
         .send_if(!loaded.retirable.is_empty(), &statements.still_retirable, || {
@@ -123,6 +128,23 @@ async fn lock_and_look(
     let claims = !needs.claims.is_empty();
     pipeline.send_if(claims, &statements.lock_concurrency_keys, || vec![texts(&needs.claims)]).await;
     let in_use = pipeline.send_if(claims, &statements.keys_in_use, || vec![texts(&needs.claims)]).await;
+    // Budgets: nobody else sets anything aside until this batch is done. One that is missing is made before it is locked.
+    let taken = loaded.graph.taken.iter().map(|taken| &taken.job);
+    let spenders = needs.claims.iter().chain(&needs.money).chain(&loaded.expired);
+    let spenders: BTreeSet<&JobId> = spenders.chain(taken).collect();
+    let money = !spenders.is_empty() || !needs.budgets.is_empty();
+    pipeline.send_if(money, &statements.make_budgets, || vec![texts(&spenders), texts(&needs.budgets)]).await;
+    let budgets = pipeline
+        .send_if(money, &statements.lock_budgets, || vec![texts(&spenders), texts(&needs.budgets)])
+        .await;
+    let corrected = pipeline
+        .send_if(!needs.corrections.is_empty(), &statements.corrected, || {
+            vec![
+                texts(needs.corrections.iter().map(|(product, _)| product)),
+                texts(needs.corrections.iter().map(|(_, request)| request)),
+            ]
+        })
+        .await;
     // Factories: their lock also keeps their seats and the requests that they have won.
     let locked: BTreeSet<&FactoryId> = needs.factories.iter().chain(&needs.seen).chain(pruned).collect();
     pipeline.send_if(!locked.is_empty(), &statements.lock_factories, || vec![texts(&locked)]).await;
@@ -147,6 +169,8 @@ async fn lock_and_look(
     let flags =
         pipeline.send_if(!needs.flags.is_empty(), &statements.lock_flags, || vec![texts(&needs.flags)]).await;
     let leader = pipeline.send_if(needs.leader, &statements.lock_leader, Vec::new).await;
+    let registry = registry::ask(&mut pipeline, statements, &needs.registry).await;
+    let effects = effects::ask(&mut pipeline, statements, &needs.effects, clock).await;
     // Last, so that no time is older than a change that a lock was waited for.
     let now = pipeline.send(&statements.now, Vec::new()).await;
     let mut answers = pipeline.finish().await?;
@@ -165,8 +189,13 @@ async fn lock_and_look(
         Ok((key, (fields.parse()?, fields.text()?.to_owned())))
     };
     loaded.keys = map(&answers.take(keys), &JOBS, key)?;
+    graph::answer(&mut answers, &graph, &needs.graph, loaded)?;
     let used = |fields: &mut Fields<'_>| Ok(((fields.parse()?, fields.text()?.to_owned()), fields.count()?));
     loaded.key_in_use = map(&answers.take(in_use), &LEASES, used)?;
+    let budgets = decode_all(&answers.take(budgets), &BUDGETS, rows::budget)?;
+    loaded.budgets = budgets.into_iter().map(|row| (row.budget.product.clone(), row)).collect();
+    let correction = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.parse()?));
+    loaded.corrected = decode_all(&answers.take(corrected), &CHARGES, correction)?.into_iter().collect();
     let seats_of = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?));
     loaded.seats_in_use = map(&answers.take(seats), &LEASES, seats_of)?;
     let grant = |fields: &mut Fields<'_>| Ok(((fields.parse()?, fields.parse()?), fields.parse()?));
@@ -177,6 +206,8 @@ async fn lock_and_look(
     loaded.tokens = tokens.into_iter().map(|token| (token.id.clone(), token)).collect();
     loaded.flags = map(&answers.take(flags), &FLAGS, rows::flag)?;
     loaded.leader = decode_all(&answers.take(leader), &LEADER, rows::leader)?.pop().flatten();
+    loaded.registry = registry.read(&mut answers)?;
+    loaded.effects = effects.read(&mut answers)?;
     keep_prunable(loaded, needs.prunable);
     Ok(())
 }
@@ -223,10 +254,10 @@ fn map<K: std::hash::Hash + Eq, V>(
     Ok(decode_all(rows, table, decode)?.into_iter().collect())
 }
 
-fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Value {
+pub(super) fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Value {
     Box::new(values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>())
 }
 
-fn limit(most: usize) -> Value {
+pub(super) fn limit(most: usize) -> Value {
     Box::new(i64::try_from(most).unwrap_or(i64::MAX))
 }

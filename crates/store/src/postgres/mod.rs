@@ -5,11 +5,14 @@
 //! coordinator ever holds the feed while it thinks. Isolation is read committed: what is decided on is locked.
 
 pub(crate) mod connect;
+mod effects;
 pub(crate) mod error;
+mod graph;
 mod load;
 mod persist;
 pub(crate) mod pipeline;
 pub(crate) mod readers;
+mod registry;
 mod statements;
 
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use giga_domain::{FactoryId, FeedPos, TokenId};
+use giga_domain::{FactoryId, FeedPos, ProductId, TokenId};
 use giga_ports::StoreError;
 use tokio_postgres::Statement;
 
 use super::pipeline::{Pipeline, Value};
-use super::{Writer, decode_all};
+use super::{Writer, decode_all, effects, graph, registry};
 use crate::engine::{Loaded, Writes};
 use crate::rows::{self, Cell, Kind, Row, RunRows, Table};
 
@@ -18,6 +18,7 @@ pub(super) struct Present {
     factories: HashSet<FactoryId>,
     tokens: HashSet<TokenId>,
     flags: HashSet<String>,
+    products: HashSet<ProductId>,
 }
 
 impl Present {
@@ -26,6 +27,7 @@ impl Present {
             factories: loaded.factories.keys().cloned().collect(),
             tokens: loaded.tokens.keys().cloned().collect(),
             flags: loaded.flags.keys().cloned().collect(),
+            products: loaded.registry.products.keys().cloned().collect(),
         }
     }
 }
@@ -65,6 +67,9 @@ pub(super) async fn persist(
     let runs = RunRows::fold(writes.runs);
     put(out, &s.insert_runs, &rows::RUNS, runs.opened).await;
     put(out, &s.update_runs, &rows::RUN_CHANGES, runs.changed).await;
+    put(out, &s.update_budgets, &rows::BUDGETS, writes.put_budgets.iter().map(rows::budget_row)).await;
+    let charges = writes.insert_charges.iter().map(rows::charge_row);
+    put(out, &s.insert_charges, &rows::CHARGES, charges).await;
 
     delete(out, &s.delete_artifacts, &writes.delete_artifacts).await;
     let files = writes.insert_artifacts.iter().map(rows::artifact_row);
@@ -97,6 +102,10 @@ pub(super) async fn persist(
     }
     put(out, &s.put_offers, &rows::OUTBOX, writes.put_offers.iter().map(rows::offer_row)).await;
 
+    registry::persist(out, s, &present.products, &writes.registry).await;
+    effects::persist(out, s, &writes.effects).await;
+    graph::persist(out, s, &writes.graph).await;
+
     let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
     put(out, &s.add_queue, &rows::QUEUE_STATE, queue).await;
     // The feed's lock: taken last, released by the commit that is already on its way behind it.
@@ -117,7 +126,7 @@ pub(super) async fn persist(
     }
 }
 
-async fn put<'c>(
+pub(super) async fn put<'c>(
     pipeline: &mut Pipeline<'c>,
     statement: &'c Statement,
     table: &Table,
@@ -129,7 +138,12 @@ async fn put<'c>(
     }
 }
 
-async fn delete<'c, T: ToString>(pipeline: &mut Pipeline<'c>, statement: &'c Statement, ids: &[T]) {
+/// Also for any other statement that takes a list of ids.
+pub(super) async fn delete<'c, T: ToString>(
+    pipeline: &mut Pipeline<'c>,
+    statement: &'c Statement,
+    ids: &[T],
+) {
     if !ids.is_empty() {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         pipeline.send(statement, vec![Box::new(ids)]).await;

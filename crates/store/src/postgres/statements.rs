@@ -7,7 +7,9 @@ use giga_ports::StoreError;
 use tokio_postgres::{Client, Statement};
 
 use super::error::failure;
-use crate::rows::{self, JOB_READ, Kind, LEASE_READ, Table};
+use super::graph;
+use crate::engine::BudgetRow;
+use crate::rows::{self, Cell, JOB_READ, Kind, LEASE_READ, Table};
 use crate::sql;
 
 macro_rules! statements {
@@ -30,11 +32,20 @@ macro_rules! statements {
 statements! {
     now = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     first_to_expire = sql::FIRST_TO_EXPIRE;
-    unblockable = sql::UNBLOCKABLE;
+    take_to_reconsider =
+        "SELECT id, job_id, parent_ended FROM reconsider ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED";
     mergeable = sql::MERGEABLE;
     retirable = sql::retirable(sql::RETIRABLE_TAIL);
     still_retirable = sql::retirable("AND id = ANY($2)");
     prunable = sql::PRUNABLE;
+
+    lock_graph = "SELECT pg_advisory_xact_lock(7717, 4)";
+    depths = sql::graph::depths("= ANY($1)");
+    waits = graph::waits();
+    dep_stages = sql::graph::dep_stages("= ANY($1)");
+    child_stages = sql::graph::child_stages("= ANY($1)");
+    parents = "SELECT id, stage, spec FROM jobs WHERE id = ANY(ARRAY( \
+        SELECT DISTINCT parent_id FROM jobs WHERE id = ANY($1) AND parent_id IS NOT NULL))";
 
     // Locks and looks are two statements: a look that is part of the lock would show leases as they were before
     // the lock was waited for.
@@ -55,6 +66,15 @@ statements! {
         JOIN leases ON leases.product_id = wanted.product_id \
             AND leases.concurrency_key = wanted.concurrency_key \
         GROUP BY leases.product_id, leases.concurrency_key";
+    make_budgets = make_budgets();
+    lock_budgets = sql::select(
+        &rows::BUDGETS,
+        "WHERE product_id = ANY(ARRAY( \
+            SELECT product_id FROM jobs WHERE id = ANY($1) UNION SELECT unnest($2::text[]))) \
+         ORDER BY product_id FOR UPDATE");
+    corrected = "SELECT charges.product_id, charges.request_id \
+        FROM unnest($1::text[], $2::text[]) AS wanted (product_id, request_id) \
+        JOIN charges ON charges.product_id = wanted.product_id AND charges.request_id = wanted.request_id";
     lock_factories = "SELECT id FROM factories WHERE id = ANY($1) ORDER BY id FOR UPDATE";
     factories = sql::select(&rows::FACTORIES, "WHERE id = ANY($1)");
     seats = "SELECT factory_id, count(*) FROM leases WHERE factory_id = ANY($1) GROUP BY factory_id";
@@ -72,6 +92,30 @@ statements! {
     lock_flags = sql::select(&rows::FLAGS, "WHERE name = ANY($1) ORDER BY name FOR UPDATE");
     lock_leader = sql::select(&rows::LEADER, "FOR UPDATE");
 
+    lock_products = "LOCK TABLE products IN SHARE ROW EXCLUSIVE MODE";
+    products = sql::select(&rows::PRODUCTS, "");
+    lock_profiles = "LOCK TABLE profiles IN SHARE ROW EXCLUSIVE MODE";
+    newest_profiles = format!(
+        "SELECT {} FROM unnest($1::text[], $2::text[]) AS wanted (product_id, name) JOIN LATERAL ( \
+             SELECT * FROM profiles WHERE profiles.product_id = wanted.product_id \
+             AND profiles.name = wanted.name ORDER BY version DESC LIMIT 1) AS profiles ON TRUE",
+        rows::PROFILES.qualified_list());
+    secrets = sql::select(&rows::SECRETS, "WHERE name = ANY($1)");
+    lock_fan_out = sql::select(&rows::FAN_OUT, "FOR UPDATE");
+    feed_head = "SELECT last_pos FROM feed";
+    webhooks = sql::select(&rows::WEBHOOKS, "");
+    lock_effects = sql::select(&rows::EFFECTS, "WHERE id = ANY($1) ORDER BY id FOR UPDATE");
+    lock_waiting_effects = "SELECT receiver, count(*) FROM ( \
+        SELECT receiver, due_at FROM effects WHERE id = ANY($1) OR id = ANY(ARRAY( \
+            SELECT waiting.id FROM effects AS waiting WHERE waiting.due_at IS NOT NULL AND waiting.receiver = ANY($2))) \
+        ORDER BY id FOR UPDATE) AS locked WHERE due_at IS NOT NULL AND receiver = ANY($2) GROUP BY receiver";
+    take_due_effects = sql::select(
+        &rows::EFFECTS,
+        "WHERE receiver = $1 AND due_at <= \
+             COALESCE($2::bigint, floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint) \
+         ORDER BY due_at, id LIMIT $3 FOR UPDATE SKIP LOCKED");
+    take_effects_over = sql::select(&rows::EFFECTS_OVER, &format!("{} FOR UPDATE SKIP LOCKED", sql::EFFECTS_OVER_TAIL));
+
     insert_jobs = insert(&rows::JOBS);
     insert_texts = insert(&rows::JOB_TEXTS);
     insert_deps = insert(&rows::DEPS);
@@ -80,6 +124,8 @@ statements! {
     delete_leases = "DELETE FROM leases WHERE job_id = ANY($1)";
     insert_runs = insert(&rows::RUNS);
     update_runs = update(&rows::RUN_CHANGES, keep_when_empty);
+    update_budgets = update(&rows::BUDGETS, replace);
+    insert_charges = insert(&rows::CHARGES);
     delete_artifacts = "DELETE FROM artifacts WHERE id = ANY($1)";
     insert_artifacts = insert(&rows::ARTIFACTS);
     insert_factories = insert(&rows::FACTORIES);
@@ -92,6 +138,17 @@ statements! {
     update_flags = update(&rows::FLAGS, replace);
     delete_flags = "DELETE FROM flags WHERE name = ANY($1)";
     put_leader = upsert(&rows::LEADER, sql::replace_excluded);
+    insert_products = insert(&rows::PRODUCTS);
+    update_products = update(&rows::PRODUCTS, replace);
+    insert_profiles = insert(&rows::PROFILES);
+    insert_secrets = insert(&rows::SECRETS);
+    insert_webhooks = insert(&rows::WEBHOOKS);
+    delete_webhooks = "DELETE FROM webhooks WHERE id = ANY($1)";
+    move_fan_out = "UPDATE fan_out SET pos = $1";
+    give_up_effects = sql::GIVE_UP_EFFECTS;
+    delete_effects = "DELETE FROM effects WHERE id = ANY($1)";
+    insert_effects = insert(&rows::EFFECTS);
+    update_effects = update(&rows::EFFECT_CHANGES, replace);
     // An offer that somebody else has locked is about to be deleted by him: it is passed over, and no two coordinators
     // wait for each other over the outbox. Where he fails after all, the offer is sent once more, which harms nobody.
     withdraw_offers = "DELETE FROM outbox WHERE ctid = ANY(ARRAY( \
@@ -107,6 +164,13 @@ statements! {
     retire_deps = "DELETE FROM deps WHERE job_id = ANY($1)";
     retire_texts = "DELETE FROM job_texts WHERE job_id = ANY($1)";
     retire_jobs = "DELETE FROM jobs WHERE id = ANY($1)";
+    reconsidered = "DELETE FROM reconsider WHERE id = ANY($1)";
+    reconsider_waiting = "INSERT INTO reconsider (job_id) SELECT DISTINCT job_id FROM deps WHERE dep_id = ANY($1)";
+    reconsider_composites = "INSERT INTO reconsider (job_id) \
+        SELECT id FROM jobs WHERE id = ANY($1) AND kind = 'composite' AND ended_at IS NULL";
+    reconsider_children = "INSERT INTO reconsider (job_id, parent_ended) \
+        SELECT id, CASE stage WHEN 'failed' THEN 0 ELSE 1 END FROM jobs WHERE parent_id = ANY($1)";
+    reconsider = "INSERT INTO reconsider (job_id) SELECT unnest($1::text[])";
     add_queue = upsert(&rows::QUEUE_STATE, sql::add_excluded);
     append_events = append_events();
 }
@@ -156,6 +220,30 @@ fn keep_when_empty(table: &Table, column: &str) -> String {
 
 fn later(table: &Table, column: &str) -> String {
     format!("{column} = greatest({}.{column}, new.{column})", table.name)
+}
+
+/// A blank budget for each product of the jobs `$1`, and for each of `$2`, that has none. Whoever makes the same one at
+/// the same time waits, in one order, and finds it.
+fn make_budgets() -> String {
+    let blank = rows::budget_row(&BudgetRow::new("x".parse().expect("it is a product's id")));
+    let values: Vec<String> = blank[1..].iter().map(literal).collect();
+    format!(
+        "INSERT INTO budgets ({}) SELECT product_id, {} FROM ( \
+             SELECT product_id FROM jobs WHERE id = ANY($1) UNION SELECT unnest($2::text[])) AS wanted \
+         WHERE NOT EXISTS (SELECT 1 FROM budgets WHERE budgets.product_id = wanted.product_id) \
+         ORDER BY product_id ON CONFLICT DO NOTHING",
+        rows::BUDGETS.list(),
+        values.join(", "),
+    )
+}
+
+/// Of values that nobody gave us.
+fn literal(cell: &Cell) -> String {
+    match cell {
+        Cell::Int(number) => number.to_string(),
+        Cell::Text(text) => format!("'{}'", text.replace('\'', "''")),
+        Cell::Null | Cell::Bytes(_) => "NULL".to_owned(),
+    }
 }
 
 /// Takes the feed's lock and so many positions, and gives them to the events in their order. `$1` is how many.

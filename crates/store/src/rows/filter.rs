@@ -1,9 +1,9 @@
 //! A job filter as SQL. Every value is bound, none is ever written into the text.
 
-use giga_domain::JobId;
-use giga_ports::store::JobFilter;
+use giga_domain::{EffectId, JobId, Timestamp};
+use giga_ports::store::{EffectFilter, JobFilter};
 
-use super::{Cell, text};
+use super::{Cell, target_cell, text};
 
 /// The `WHERE … LIMIT …` behind a select from jobs left-joined with leases, newest first. `contains` is the
 /// database's function for "where in the first text does the second stand", 0 for nowhere.
@@ -28,10 +28,25 @@ pub(crate) fn list_query(
         let place = clause.bind(text(before));
         clause.conditions.push(format!("jobs.id < {place}"));
     }
-    let limit = clause.bind(limit.into());
-    let conditions =
-        if clause.conditions.is_empty() { "TRUE".to_owned() } else { clause.conditions.join(" AND ") };
-    (format!("WHERE {conditions} ORDER BY jobs.id DESC LIMIT {limit}"), clause.values)
+    clause.newest_first("jobs.id DESC", limit)
+}
+
+/// The `WHERE … LIMIT …` behind a select from effects, newest first.
+pub(crate) fn effects_query(
+    filter: &EffectFilter,
+    before: Option<(Timestamp, EffectId)>,
+    limit: usize,
+) -> (String, Vec<Cell>) {
+    let mut clause = Clause::default();
+    clause.one_of("product_id", filter.products.iter().map(text));
+    clause.one_of("state", filter.state.iter().map(|state| state.as_str().into()));
+    clause.one_of("target", filter.target.iter().map(target_cell));
+    clause.one_of("job_id", filter.job.iter().map(text));
+    if let Some((at, id)) = before {
+        let (at, id) = (clause.bind(at.into()), clause.bind(text(id)));
+        clause.conditions.push(format!("(created_at, id) < ({at}, {id})"));
+    }
+    clause.newest_first("created_at DESC, id DESC", limit)
 }
 
 #[derive(Default)]
@@ -44,6 +59,13 @@ impl Clause {
     fn bind(&mut self, value: Cell) -> String {
         self.values.push(value);
         format!("${}", self.values.len())
+    }
+
+    fn newest_first(mut self, order: &str, limit: usize) -> (String, Vec<Cell>) {
+        let limit = self.bind(limit.into());
+        let conditions =
+            if self.conditions.is_empty() { "TRUE".to_owned() } else { self.conditions.join(" AND ") };
+        (format!("WHERE {conditions} ORDER BY {order} LIMIT {limit}"), self.values)
     }
 
     /// No values allow everything.

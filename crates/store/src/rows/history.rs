@@ -127,8 +127,7 @@ impl RunRows {
                     runs.entry((job, epoch)).or_default().started_at = Some(at);
                 }
                 RunWrite::Close { job, epoch, at, outcome, report } => {
-                    runs.entry((job, epoch)).or_default().ended =
-                        Some((at, outcome, report.unwrap_or_default()));
+                    runs.entry((job, epoch)).or_default().ended = Some((at, outcome, report));
                 }
             }
         }

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use giga_domain::{DispatchSeq, Epoch, EventSeq, Job, JobId, Lease, Rev, Stage, State};
+use giga_domain::job::JobKind;
+use giga_domain::{DispatchSeq, Epoch, EventSeq, Job, JobId, Lease, Rev, Spend, Stage, State};
 use giga_ports::store::JobText;
 
 use super::Kind::{Bytes, Int, Text};
@@ -25,7 +26,7 @@ macro_rules! with_changes {
             ("attempts", Int),
             ("dispatch_seq", Int),
             ("checkpoint", Text),
-            ("settled", Text),
+            ("last_word", Text),
             ("updated_at", Int),
             ("enqueued_at", Int),
             ("ended_at", Int),
@@ -34,6 +35,9 @@ macro_rules! with_changes {
             ("result", Text),
             ("merge", Text),
             ("merge_due", Int),
+            ("evictions", Int),
+            ("gate", Text),
+            ("reviews", Text),
         ]
     };
 }
@@ -51,6 +55,7 @@ pub(crate) const JOBS: Table = Table {
         ("idempotency_key", Text),
         ("concurrency_key", Text),
         ("deps_mode", Text),
+        ("kind", Text),
         ("spec", Text),
         ("created_at", Int),
     ],
@@ -76,13 +81,16 @@ pub(crate) const JOB_READ: Table = Table {
         ("attempts", Int),
         ("dispatch_seq", Int),
         ("checkpoint", Text),
-        ("settled", Text),
+        ("last_word", Text),
         ("updated_at", Int),
         ("enqueued_at", Int),
         ("last_factory_id", Text),
         ("last_steer", Text),
         ("result", Text),
         ("merge", Text),
+        ("evictions", Int),
+        ("gate", Text),
+        ("reviews", Text),
     ],
 };
 
@@ -97,6 +105,11 @@ pub(crate) const LEASES: Table = Table {
         ("granted_at", Int),
         ("expires_at", Int),
         ("concurrency_key", Text),
+        ("reserved_usd", Int),
+        ("spent_usd", Int),
+        ("spent_tokens", Int),
+        ("evict", Text),
+        ("due_at", Int),
     ],
 };
 
@@ -109,6 +122,10 @@ pub(crate) const LEASE_READ: Table = Table {
         ("request_id", Text),
         ("granted_at", Int),
         ("expires_at", Int),
+        ("reserved_usd", Int),
+        ("spent_usd", Int),
+        ("spent_tokens", Int),
+        ("evict", Text),
     ],
 };
 
@@ -121,6 +138,7 @@ pub(crate) const JOB_TEXTS: Table = Table {
         ("manifest", Text),
         ("body", Bytes),
         ("fingerprint", Text),
+        ("persona", Text),
     ],
 };
 
@@ -143,11 +161,19 @@ pub(crate) fn job_row(job: &Job) -> Row {
         spec.idempotency_key.as_deref().into(),
         spec.concurrency.as_ref().map(|concurrency| concurrency.key.as_str()).into(),
         deps_mode.into(),
+        kind(spec.kind).into(),
         json(spec),
         job.created_at.into(),
     ];
     row.extend(job_change_row(job).into_iter().skip(1));
     row
+}
+
+const fn kind(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Agent => "agent",
+        JobKind::Composite => "composite",
+    }
 }
 
 pub(crate) fn job_change_row(job: &Job) -> Row {
@@ -172,6 +198,9 @@ pub(crate) fn job_change_row(job: &Job) -> Row {
         job.merge.as_ref().map(json).into(),
         // Repeated from `merge`, to be found by.
         job.merge.as_ref().and_then(giga_domain::Merge::due).into(),
+        u64::from(job.evictions).into(),
+        job.gate.as_ref().map(json).into(),
+        (!job.reviews.is_empty()).then(|| json(&job.reviews)).into(),
     ]
 }
 
@@ -200,6 +229,12 @@ pub(crate) fn lease_row(row: &LeaseRow) -> Row {
         row.lease.granted_at.into(),
         row.lease.expires_at.into(),
         row.concurrency_key.as_deref().into(),
+        row.lease.reserved_usd_micros.into(),
+        row.lease.spent.usd_micros.into(),
+        row.lease.spent.tokens.into(),
+        row.lease.evict.as_ref().map(json).into(),
+        // Repeated from the rest, to be found by.
+        row.lease.due().into(),
     ]
 }
 
@@ -210,6 +245,7 @@ pub(crate) fn text_row(insert: &JobInsert) -> Row {
         text(&insert.manifest),
         Cell::Bytes(insert.body.as_bytes().to_vec()),
         insert.fingerprint.as_str().into(),
+        insert.persona.as_deref().into(),
     ]
 }
 
@@ -253,6 +289,9 @@ pub(crate) fn job(
         last_steer: fields.parse_or_null()?,
         result: fields.json_or_null()?,
         merge: fields.json_or_null()?,
+        evictions: fields.count()?,
+        gate: fields.json_or_null()?,
+        reviews: fields.json_or_null()?.unwrap_or_default(),
     };
     job.state = match (stage, state, lease(fields, id)?) {
         (Stage::Assigned, None, Some(lease)) => State::Assigned { lease },
@@ -293,6 +332,9 @@ fn lease_fields(fields: &mut Fields<'_>) -> Read<Lease> {
         request: fields.parse()?,
         granted_at: fields.time()?,
         expires_at: fields.time()?,
+        reserved_usd_micros: fields.count()?,
+        spent: Spend { usd_micros: fields.count()?, tokens: fields.count()? },
+        evict: fields.json_or_null()?,
     })
 }
 
@@ -300,5 +342,7 @@ fn lease_fields(fields: &mut Fields<'_>) -> Read<Lease> {
 pub(crate) fn job_text(fields: &mut Fields<'_>) -> Read<JobText> {
     fields.text()?;
     fields.text()?;
-    Ok(JobText { manifest: fields.json()?, body: fields.utf8()? })
+    let (manifest, body) = (fields.json()?, fields.utf8()?);
+    fields.text()?;
+    Ok(JobText { manifest, body, persona: fields.text_or_null()?.map(str::to_owned) })
 }

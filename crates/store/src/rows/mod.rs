@@ -4,16 +4,25 @@
 //! that names table, column and row, never a panic and never a default.
 
 mod artifact;
+mod budget;
 mod dispatch;
+mod effects;
 mod filter;
 mod fleet;
 mod history;
 mod job;
+mod products;
 mod topic;
 
 pub(crate) use artifact::{ARTIFACTS, artifact, artifact_row};
+pub(crate) use budget::{BUCKETS, BUDGETS, CHARGES, bucket, budget, budget_row, charge, charge_row};
 pub(crate) use dispatch::{LEADER, OUTBOX, leader, leader_row, offer_row, waiting};
-pub(crate) use filter::list_query;
+pub(crate) use effects::{
+    EFFECT_CHANGES, EFFECT_COUNTS, EFFECT_RECEIVERS, EFFECTS, EFFECTS_OVER, EFFECTS_WAITING, FAN_OUT,
+    WEBHOOKS, cursor, effect, effect_change_row, effect_counts, effect_over, effect_receiver, effect_row,
+    effects_waiting, target_cell, webhook, webhook_row,
+};
+pub(crate) use filter::{effects_query, list_query};
 pub(crate) use fleet::{
     FACTORIES, FLAGS, QUEUE_STATE, SIGHTINGS, TOKENS, factory, factory_row, flag, flag_row, queue_row,
     queue_state, sighting_row, token, token_row,
@@ -22,6 +31,9 @@ pub(crate) use history::{EVENTS, RUN_CHANGES, RUNS, RunRows, event, event_row, r
 pub(crate) use job::{
     DEPS, JOB_CHANGES, JOB_READ, JOB_TEXTS, JOBS, LEASE_READ, LEASES, dep_rows, job, job_change_row, job_row,
     job_text, lease, lease_row, leased_job, text_row,
+};
+pub(crate) use products::{
+    PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, secret, secret_row,
 };
 pub(crate) use topic::{
     TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_OWNERS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts,
@@ -125,6 +137,19 @@ fn json(value: &impl Serialize) -> Cell {
     Cell::Text(text)
 }
 
+/// 32 bytes as lower-case hexadecimal digits.
+fn hex(bytes: &[u8; 32]) -> String {
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).expect("a nibble is one hexadecimal digit");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+fn from_hex(digits: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u32> = digits.chars().map(|c| c.to_digit(16)).collect::<Option<_>>()?;
+    let bytes =
+        digits.chunks(2).map(|pair| u8::try_from(pair.iter().fold(0, |n, digit| n * 16 + digit)).ok());
+    (digits.len() == 64).then(|| bytes.collect::<Option<Vec<u8>>>())??.try_into().ok()
+}
+
 /// A row on its way out, by the position of its columns.
 pub(crate) trait Source {
     fn text(&self, column: usize) -> Result<Option<&str>, String>;
@@ -207,12 +232,12 @@ impl<'r> Fields<'r> {
         value.parse().or_else(|why| self.fail(self.next - 1, why))
     }
 
-    fn parse_or_null<T: FromStr<Err: Display>>(&mut self) -> Read<Option<T>> {
+    pub(crate) fn parse_or_null<T: FromStr<Err: Display>>(&mut self) -> Read<Option<T>> {
         let value = self.text_or_null()?;
         value.map(str::parse).transpose().or_else(|why| self.fail(self.next - 1, why))
     }
 
-    fn json<T: DeserializeOwned>(&mut self) -> Read<T> {
+    pub(crate) fn json<T: DeserializeOwned>(&mut self) -> Read<T> {
         let value = self.text()?;
         serde_json::from_str(value).or_else(|why| self.fail(self.next - 1, why))
     }

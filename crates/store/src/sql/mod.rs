@@ -3,6 +3,8 @@
 //! A read is one statement outside of any transaction, so it never waits for a writer and never sees half a write.
 //! Texts here must run on both: `$1`, `$2`, … appear in this order, and functions that differ are asked for.
 
+mod governance;
+pub(crate) mod graph;
 mod reads;
 
 use std::future::Future;
@@ -60,6 +62,12 @@ impl<D: Driver> Backend for SqlBackend<D> {
     async fn transact(&self, batch: Batch) -> (Batch, Result<Committed, StoreError>) {
         self.driver.transact(batch).await
     }
+
+    async fn any_to_reconsider(&self) -> Result<bool, StoreError> {
+        let sql = graph::ANY_TO_RECONSIDER.to_owned();
+        let query = Query { sql, values: Vec::new(), table: &graph::RECONSIDER };
+        Ok(!self.driver.query(query, crate::rows::number::<u64>).await?.is_empty())
+    }
 }
 
 /// Jobs with their leases; `tail` says which.
@@ -94,11 +102,10 @@ pub(crate) fn add_excluded(table: &Table, column: &str) -> String {
     format!("{column} = {}.{column} + excluded.{column}", table.name)
 }
 
-/// The leases that end first. One more than wanted is asked for: it says when the next one ends.
-pub(crate) const FIRST_TO_EXPIRE: &str =
-    "SELECT job_id, expires_at FROM leases ORDER BY expires_at, job_id LIMIT $1";
+/// The leases that are due first. One more than wanted is asked for: it says when the next one is.
+pub(crate) const FIRST_TO_EXPIRE: &str = "SELECT job_id, due_at FROM leases ORDER BY due_at, job_id LIMIT $1";
 
-/// From [`FIRST_TO_EXPIRE`] to the jobs whose lease is over and the end of the first lease that stays.
+/// From [`FIRST_TO_EXPIRE`] to the jobs whose lease is due and when the first that stays will be.
 pub(crate) fn split_expired(
     mut first: Vec<(JobId, Timestamp)>,
     now: Timestamp,
@@ -110,38 +117,39 @@ pub(crate) fn split_expired(
     (first.into_iter().map(|(id, _)| id).collect(), next)
 }
 
-// From the few deps of one job to each job at their other end, by its id: the subqueries and the idle `OFFSET` keep
-// planners from starting at all jobs of a stage instead, which looks cheap to them while a table is small.
-
-/// Deps are satisfied when all are shipped, or any, as the job says. A dep that is gone is not shipped.
-pub(crate) const UNBLOCKABLE: &str = "\
-    SELECT id FROM jobs WHERE stage = 'blocked' AND CASE deps_mode \
-        WHEN 'any' THEN EXISTS ( \
-            SELECT 1 FROM deps WHERE deps.job_id = jobs.id \
-            AND (SELECT needed.stage FROM jobs AS needed WHERE needed.id = deps.dep_id) = 'shipped' \
-            LIMIT 1 OFFSET 0) \
-        ELSE NOT EXISTS ( \
-            SELECT 1 FROM deps WHERE deps.job_id = jobs.id AND COALESCE( \
-                (SELECT needed.stage FROM jobs AS needed WHERE needed.id = deps.dep_id), '') <> 'shipped' \
-            LIMIT 1 OFFSET 0) \
-        END \
-    ORDER BY id LIMIT $1";
-
 /// Orders to merge, those that are due first.
 pub(crate) const MERGEABLE: &str =
     "SELECT id FROM jobs WHERE merge_due IS NOT NULL ORDER BY merge_due, id LIMIT $1";
 
-/// Jobs that ended before a time and that nobody waits for.
+/// Jobs that ended before a time and that nobody hangs on: none waits for them, and neither their parent nor a child is
+/// still open. From a job to the few beside it by their ids: the subqueries and the idle `OFFSET` keep planners from
+/// starting at all jobs of a stage instead, which looks cheap to them while a table is small.
 pub(crate) fn retirable(more: &str) -> String {
     format!(
         "SELECT id FROM jobs WHERE ended_at < $1 AND NOT EXISTS ( \
              SELECT 1 FROM deps WHERE deps.dep_id = jobs.id \
-             AND (SELECT waiting.stage FROM jobs AS waiting WHERE waiting.id = deps.job_id) = 'blocked' \
-             LIMIT 1 OFFSET 0) {more}"
+             AND (SELECT waiting.stage FROM jobs AS waiting WHERE waiting.id = deps.job_id) IN {} \
+             LIMIT 1 OFFSET 0) \
+         AND NOT EXISTS ( \
+             SELECT 1 FROM jobs AS parent WHERE parent.id = jobs.parent_id AND parent.ended_at IS NULL \
+             LIMIT 1 OFFSET 0) \
+         AND NOT EXISTS ( \
+             SELECT 1 FROM jobs AS child WHERE child.parent_id = jobs.id AND child.ended_at IS NULL \
+             LIMIT 1 OFFSET 0) {more}",
+        graph::WAITING
     )
 }
 
 pub(crate) const RETIRABLE_TAIL: &str = "ORDER BY ended_at, id LIMIT $2";
+
+/// Whatever waits for a receiver is given up, in one step.
+pub(crate) const GIVE_UP_EFFECTS: &str = "\
+    UPDATE effects SET state = 'dead', due_at = NULL, detail = $1, updated_at = $2 \
+    WHERE receiver = $3 AND due_at IS NOT NULL";
+
+/// Effects that were over before a time, oldest first.
+pub(crate) const EFFECTS_OVER_TAIL: &str =
+    "WHERE due_at IS NULL AND updated_at < $1 ORDER BY updated_at, id LIMIT $2";
 
 pub(crate) const PRUNABLE: &str = "\
     SELECT id FROM factories WHERE COALESCE(last_seen_at, enrolled_at) < $1 \

@@ -18,7 +18,7 @@ use crate::rows::{self, Cell, JOB_READ, Kind, Table, text};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// Well below what either database takes as parameters of one statement.
-const IDS_PER_QUERY: usize = 500;
+pub(super) const IDS_PER_QUERY: usize = 500;
 
 const FEED: Table = Table { name: "feed", key: 0, columns: &[("last_pos", Kind::Int)] };
 
@@ -27,7 +27,7 @@ async fn jobs(driver: &impl Driver, tail: &str, values: Vec<Cell>) -> Result<Vec
     driver.query(query, rows::leased_job).await
 }
 
-async fn rows_of<T: Send + 'static>(
+pub(super) async fn rows_of<T: Send + 'static>(
     driver: &impl Driver,
     table: &'static Table,
     tail: &str,
@@ -67,9 +67,20 @@ impl<D: Driver> StoreReads for SqlBackend<D> {
         Ok(found.await?.pop())
     }
 
+    async fn job_by_key(&self, product: &ProductId, key: &str) -> Result<Option<Job>> {
+        let tail = "WHERE jobs.product_id = $1 AND jobs.idempotency_key = $2";
+        Ok(jobs(&self.driver, tail, vec![text(product), key.into()]).await?.pop())
+    }
+
     async fn list_jobs(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         let (tail, values) = rows::list_query(filter, before, limit, D::CONTAINS);
         jobs(&self.driver, &tail, values).await
+    }
+
+    async fn subtree(&self, root: JobId, limit: usize) -> Result<Vec<Job>> {
+        let query =
+            Query { sql: super::graph::subtree(), values: vec![text(root), limit.into()], table: &JOB_READ };
+        self.driver.query(query, rows::leased_job).await
     }
 
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
@@ -106,6 +117,13 @@ impl<D: Driver> StoreReads for SqlBackend<D> {
     async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>> {
         let found = rows_of(&self.driver, &rows::ARTIFACTS, "WHERE id = $1", vec![text(id)], rows::artifact);
         Ok(found.await?.pop())
+    }
+
+    async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>> {
+        let tail = "WHERE created_at < $1 AND EXISTS ( \
+             SELECT 1 FROM jobs WHERE jobs.id = artifacts.job_id AND jobs.ended_at < $1) ORDER BY id LIMIT $2";
+        let values = vec![before.into(), limit.into()];
+        rows_of(&self.driver, &rows::ARTIFACTS, tail, values, rows::artifact).await
     }
 
     async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>> {

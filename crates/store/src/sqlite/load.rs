@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 
-use giga_domain::{JobId, Timestamp};
+use giga_domain::{JobId, ProductId, Timestamp};
 use giga_ports::StoreError;
 use rusqlite::Connection;
 
-use super::read;
-use crate::engine::{Loaded, Needs};
+use super::{effects, graph, read, registry};
+use crate::engine::{BudgetRow, Loaded, Needs};
 use crate::rows::{
-    self, ARTIFACTS, Cell, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASES, TOKENS, text,
+    self, ARTIFACTS, BUDGETS, Cell, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASES, TOKENS, text,
 };
 use crate::sql;
 
@@ -21,8 +21,8 @@ pub(super) fn load(connection: &Connection, needs: &Needs, now: Timestamp) -> Re
     let mut wanted: BTreeSet<JobId> = needs.jobs.union(&needs.claims).copied().collect();
 
     find_sweeps(connection, needs, &mut loaded)?;
-    let swept = loaded.expired.iter().chain(&loaded.unblockable).chain(&loaded.mergeable);
-    wanted.extend(swept.chain(&loaded.retirable));
+    let swept = loaded.expired.iter().chain(&loaded.mergeable).chain(&loaded.retirable);
+    wanted.extend(swept.chain(loaded.graph.taken.iter().map(|taken| &taken.job)));
 
     for key in &needs.keys {
         let sql = "SELECT jobs.id, job_texts.fingerprint FROM jobs \
@@ -55,12 +55,16 @@ pub(super) fn load(connection: &Connection, needs: &Needs, now: Timestamp) -> Re
         let found = read(connection, &named, values, &ARTIFACTS, rows::artifact)?.pop();
         loaded.artifacts.extend(found.map(|artifact| (key.clone(), artifact)));
     }
+    graph::look(connection, &needs.graph, &mut loaded)?;
     count_keys(connection, needs, &mut loaded)?;
+    load_budgets(connection, needs, &mut loaded)?;
     for id in &needs.seats {
         let sql = "SELECT count(*) FROM leases WHERE factory_id = $1";
         loaded.seats_in_use.insert(id.clone(), count(connection, sql, vec![text(id)])?);
     }
     load_fleet(connection, needs, &mut loaded)?;
+    loaded.registry = registry::load(connection, &needs.registry)?;
+    loaded.effects = effects::load(connection, &needs.effects, now)?;
     Ok(loaded)
 }
 
@@ -72,10 +76,7 @@ fn find_sweeps(connection: &Connection, needs: &Needs, loaded: &mut Loaded) -> R
         let first = read(connection, sql::FIRST_TO_EXPIRE, values, &LEASES, decode)?;
         (loaded.expired, loaded.next_expiry) = sql::split_expired(first, loaded.now, needs.expired);
     }
-    if needs.unblockable > 0 {
-        let values = vec![needs.unblockable.into()];
-        loaded.unblockable = read(connection, sql::UNBLOCKABLE, values, &JOBS, rows::id)?;
-    }
+    graph::take(connection, &needs.graph, loaded)?;
     if needs.mergeable > 0 {
         let values = vec![needs.mergeable.into()];
         loaded.mergeable = read(connection, sql::MERGEABLE, values, &JOBS, rows::id)?;
@@ -99,6 +100,27 @@ fn count_keys(connection: &Connection, needs: &Needs, loaded: &mut Loaded) -> Re
             let sql = "SELECT count(*) FROM leases WHERE product_id = $1 AND concurrency_key = $2";
             let used = count(connection, sql, vec![text(product), key.as_str().into()])?;
             unknown.insert(used);
+        }
+    }
+    Ok(())
+}
+
+/// One that has no row yet is blank: nobody else can make it meanwhile.
+fn load_budgets(connection: &Connection, needs: &Needs, loaded: &mut Loaded) -> Result<()> {
+    let taken = loaded.graph.taken.iter().map(|taken| &taken.job);
+    let spenders = needs.claims.iter().chain(&needs.money).chain(&loaded.expired).chain(taken);
+    let products = spenders.filter_map(|id| Some(&loaded.jobs.get(id)?.product));
+    let products: BTreeSet<&ProductId> = products.chain(&needs.budgets).collect();
+    let sql = sql::select(&BUDGETS, "WHERE product_id = $1");
+    for product in products {
+        let found = read(connection, &sql, vec![text(product)], &BUDGETS, rows::budget)?.pop();
+        let row = found.unwrap_or_else(|| BudgetRow::new(product.clone()));
+        loaded.budgets.insert(product.clone(), row);
+    }
+    for (product, request) in &needs.corrections {
+        let sql = "SELECT count(*) FROM charges WHERE product_id = $1 AND request_id = $2";
+        if count(connection, sql, vec![text(product), text(request)])? > 0 {
+            loaded.corrected.insert((product.clone(), request.clone()));
         }
     }
     Ok(())

@@ -5,9 +5,12 @@
 //! what the other is changing.
 
 pub(crate) mod connection;
+mod effects;
+mod graph;
 mod load;
 mod persist;
 pub(crate) mod readers;
+mod registry;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,7 +5,7 @@ use giga_ports::StoreError;
 use rusqlite::{Connection, params_from_iter};
 
 use super::connection::failure;
-use super::read;
+use super::{effects, graph, read, registry};
 use crate::engine::Writes;
 use crate::rows::{self, Cell, Row, RunRows, Table, text};
 use crate::sql;
@@ -40,6 +40,12 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
     let runs = RunRows::fold(writes.runs);
     write(connection, &insert(&rows::RUNS), runs.opened)?;
     write(connection, &update(&rows::RUN_CHANGES, keep_when_empty), runs.changed)?;
+    write(
+        connection,
+        &upsert(&rows::BUDGETS, sql::replace_excluded),
+        writes.put_budgets.iter().map(rows::budget_row),
+    )?;
+    write(connection, &insert(&rows::CHARGES), writes.insert_charges.iter().map(rows::charge_row))?;
 
     write(
         connection,
@@ -91,6 +97,10 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
         writes.put_offers.iter().map(rows::offer_row),
     )?;
 
+    registry::persist(connection, &writes.registry)?;
+    effects::persist(connection, &writes.effects)?;
+    graph::persist(connection, &writes.graph)?;
+
     let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
     write(connection, &upsert(&rows::QUEUE_STATE, sql::add_excluded), queue)?;
     append(connection, writes.events.iter().map(rows::event_row))
@@ -122,7 +132,7 @@ fn append(connection: &Connection, events: impl ExactSizeIterator<Item = Row>) -
     Ok(Some(FeedPos(head)))
 }
 
-fn write(connection: &Connection, sql: &str, rows: impl IntoIterator<Item = Row>) -> Result<()> {
+pub(super) fn write(connection: &Connection, sql: &str, rows: impl IntoIterator<Item = Row>) -> Result<()> {
     let mut rows = rows.into_iter().peekable();
     if rows.peek().is_none() {
         return Ok(());
@@ -134,16 +144,16 @@ fn write(connection: &Connection, sql: &str, rows: impl IntoIterator<Item = Row>
     Ok(())
 }
 
-fn insert(table: &Table) -> String {
+pub(super) fn insert(table: &Table) -> String {
     let places: Vec<_> = (1..=table.columns.len()).map(|n| format!("${n}")).collect();
     format!("INSERT INTO {} ({}) VALUES ({})", table.name, table.list(), places.join(", "))
 }
 
-fn upsert(table: &Table, set: fn(&Table, &str) -> String) -> String {
+pub(super) fn upsert(table: &Table, set: fn(&Table, &str) -> String) -> String {
     insert(table) + &sql::on_conflict(table, set)
 }
 
-fn update(table: &Table, set: fn(&str, usize) -> String) -> String {
+pub(super) fn update(table: &Table, set: fn(&str, usize) -> String) -> String {
     let assign = |(place, column): (usize, &'static str)| set(column, place + 1);
     let same = |(place, column): (usize, &'static str)| format!("{column} = ?{}", place + 1);
     let sets: Vec<_> = table.names().enumerate().skip(table.key).map(assign).collect();
@@ -152,7 +162,7 @@ fn update(table: &Table, set: fn(&str, usize) -> String) -> String {
     format!("UPDATE {} SET {} WHERE {}", table.name, sets.join(", "), key.join(" AND "))
 }
 
-fn replace(column: &str, place: usize) -> String {
+pub(super) fn replace(column: &str, place: usize) -> String {
     format!("{column} = ?{place}")
 }
 

@@ -9,10 +9,13 @@ use giga_domain::{
     Actor, DispatchSeq, FactoryId, FactoryState, Job, JobId, NodeId, Term, Timestamp, TokenId,
 };
 use giga_ports::store::{
-    Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer, PutArtifact, SteerWrite,
+    BudgetWrite, Claim, Claimed, Divergence, HolderWrite, NewEviction, NewFactory, NewJob, NewOffer,
+    PutArtifact, SteerWrite,
 };
 use giga_ports::{Store, StoreError};
 use serde_json::Value;
+
+use super::outside::Outside;
 
 #[derive(Debug, Clone)]
 pub(super) enum Call {
@@ -22,7 +25,7 @@ pub(super) enum Call {
     PutArtifact(PutArtifact),
     Steer(SteerWrite),
     Expire(usize),
-    Unblock(usize),
+    Reconsider(usize),
     Retire(Timestamp, usize),
     Enroll(NewFactory),
     Advertise(FactoryId, Advertised),
@@ -40,6 +43,9 @@ pub(super) enum Call {
     Offer(Term, Vec<NewOffer>, Duration),
     Sent(Vec<(JobId, DispatchSeq)>),
     Diverged(Divergence),
+    Evict(Option<Term>, Vec<NewEviction>, Duration),
+    ChangeBudget(BudgetWrite),
+    Outside(Outside, Timestamp),
 }
 
 /// The whole answer as text, and what the ledger wants to know of it.
@@ -53,7 +59,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    fn of<T: Debug>(result: Result<T, StoreError>) -> Self {
+    pub(super) fn of<T: Debug>(result: Result<T, StoreError>) -> Self {
         let (text, refused) = match result {
             Ok(value) => (format!("{value:?}"), false),
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Broken { .. })) => {
@@ -90,7 +96,9 @@ impl Call {
                 let reaped = answer.as_ref().map(|reaped| reaped.jobs.clone()).unwrap_or_default();
                 Answer { reaped, ..Answer::of(answer) }
             }
-            Self::Unblock(limit) => Answer::of_set(store.unblock(limit).await),
+            Self::Reconsider(limit) => {
+                Answer::of_set(store.reconsider(limit).await.map(|looked_at| looked_at.moved))
+            }
             Self::Retire(before, limit) => {
                 let old = store.read().retirable(before, limit).await.unwrap();
                 Answer::of_set(store.retire(before, old).await)
@@ -115,6 +123,9 @@ impl Call {
             Self::Offer(term, chosen, pickup) => Answer::of(store.offer(term, chosen, pickup).await),
             Self::Sent(offers) => Answer::of(store.sent(offers).await),
             Self::Diverged(divergence) => Answer::of(store.diverged(vec![divergence]).await),
+            Self::Evict(term, asked, grace) => Answer::of(store.evict(term, asked, grace, ana()).await),
+            Self::ChangeBudget(write) => Answer::of(store.change_budget(write).await),
+            Self::Outside(step, now) => step.make(store, now).await,
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use giga_domain::job::DepsMode;
 use giga_domain::{
-    Epoch, Factory, FactoryId, Job, JobId, Leadership, ProductId, RequestId, RunOutcome, Stage, Timestamp,
+    Budget, Charge, Epoch, Factory, FactoryId, Job, JobId, Leadership, Lease, Period, ProductId, RequestId,
+    RunOutcome, Stage, Term, Timestamp,
 };
 use giga_ports::store::Claim;
 
@@ -22,6 +23,8 @@ pub(super) struct Look<'a> {
     pub(super) before: &'a [Job],
     pub(super) after: &'a [Job],
     pub(super) factories: &'a [Factory],
+    /// After the step.
+    pub(super) budgets: &'a [Budget],
     /// Who led before the step.
     pub(super) leader: Option<&'a Leadership>,
     pub(super) now: Timestamp,
@@ -60,7 +63,17 @@ impl Ledger {
                 assert!(fits || answer.refused, "steered from another revision: {call:?}");
             }
             Call::Expire(_) => reaped_in_order(&answer.reaped, look),
-            Call::Unblock(_) => nobody_waits_for_nothing(look),
+            Call::Reconsider(_) => nobody_waits_for_nothing(look),
+            Call::Evict(term, ..) => {
+                let leads = |term: &Term| {
+                    look.leader.is_some_and(|leader| leader.term == *term && leader.expires_at > look.now)
+                };
+                assert_eq!(
+                    term.as_ref().is_none_or(leads),
+                    !answer.refused,
+                    "only a leader evicts: {call:?}"
+                );
+            }
             Call::Offer(term, ..) => {
                 let leads =
                     look.leader.is_some_and(|leader| leader.term == *term && leader.expires_at > look.now);
@@ -89,6 +102,7 @@ impl Ledger {
         let seen = look.old(job.id).map(|job| job.rev);
         assert!(claim.rev.is_none_or(|rev| seen == Some(rev)), "{}: claimed at another revision", job.id);
 
+        never_beyond_a_ceiling(job, look);
         let held = || look.after.iter().filter_map(|job| Some((job, job.lease()?)));
         let seats = held().filter(|(_, other)| other.factory == lease.factory).count();
         let factory = look.factories.iter().find(|factory| factory.id == lease.factory);
@@ -127,9 +141,14 @@ impl Ledger {
                 && new.epoch == old.epoch
             {
                 assert!(now.expires_at >= then.expires_at, "{}: a lease was shortened", new.id);
+                assert!(now.spent.usd_micros >= then.spent.usd_micros, "{}: spent and taken back", new.id);
+                assert!(now.evict == then.evict || then.evict.is_none(), "{}: no longer asked", new.id);
             }
         }
         for job in look.after {
+            let lease = job.lease();
+            let covered = lease.is_none_or(|lease| lease.reserved_usd_micros >= lease.spent.usd_micros);
+            assert!(covered, "{}: spends what is not set aside", job.id);
             assert_eq!(
                 job.lease().is_some(),
                 job.stage().is_held(),
@@ -140,12 +159,24 @@ impl Ledger {
     }
 }
 
-/// Whoever is left has a lease that ends no earlier than those that were taken away.
+/// Whoever is let in fits: what is spent and what is set aside stay within every ceiling at that moment. Only overruns
+/// and people lead beyond one.
+fn never_beyond_a_ceiling(granted: &Job, look: &Look<'_>) {
+    let Some(budget) = look.budgets.iter().find(|budget| budget.product == granted.product) else { return };
+    assert_eq!(budget.pause_now(look.now), None, "{}: let in through a closed door", granted.id);
+    for period in Period::ALL {
+        let Some(ceiling) = budget.settings.ceilings.of(period) else { continue };
+        let used = budget.spent_in(period, look.now).usd_micros + budget.reserved_usd_micros;
+        assert!(used <= *ceiling, "{}: {used} of {ceiling} in the {}", granted.id, period.as_str());
+    }
+}
+
+/// Whoever is left is due no earlier than those that were taken away.
 fn reaped_in_order(reaped: &[JobId], look: &Look<'_>) {
-    let ends = |id: &JobId| look.old(*id).and_then(Job::lease).map(|lease| lease.expires_at);
+    let ends = |id: &JobId| look.old(*id).and_then(Job::lease).map(Lease::due);
     assert!(reaped.iter().map(ends).is_sorted(), "longest expired first");
     let last = reaped.iter().filter_map(ends).max();
-    let left = look.after.iter().filter_map(Job::lease).map(|lease| lease.expires_at).min();
+    let left = look.after.iter().filter_map(Job::lease).map(Lease::due).min();
     assert!(last.zip(left).is_none_or(|(last, left)| last <= left), "somebody was passed over");
 }
 
@@ -160,8 +191,41 @@ fn nobody_waits_for_nothing(look: &Look<'_>) {
     }
 }
 
+/// What is set aside stands on the leases, and what is spent stands in the ledger.
+fn check_books(seen: &Visible) {
+    let mut on_leases: BTreeMap<&ProductId, u64> = BTreeMap::new();
+    for job in &seen.jobs {
+        *on_leases.entry(&job.product).or_default() +=
+            job.lease().map_or(0, |lease| lease.reserved_usd_micros);
+    }
+    for (budget, charged) in seen.budgets.iter().zip(&seen.charged) {
+        let on_leases = on_leases.remove(&budget.product).unwrap_or(0);
+        assert_eq!(budget.reserved_usd_micros, on_leases, "{}: set aside", budget.product);
+        let usd: i64 = charged.iter().map(|bucket| bucket.usd_micros).sum();
+        let tokens: u64 = charged.iter().map(|bucket| bucket.tokens).sum();
+        let total = budget.spent_in(Period::Total, Timestamp::ZERO);
+        assert_eq!(
+            (total.usd_micros.cast_signed(), total.tokens),
+            (usd, tokens),
+            "{}: spent",
+            budget.product
+        );
+    }
+    assert!(on_leases.values().all(|reserved| *reserved == 0), "set aside without a budget: {on_leases:?}");
+    for (job, details) in seen.jobs.iter().zip(&seen.details) {
+        let ended = |charge: &Charge| {
+            let run = charge.run.expect("a charge of a job is one of its run's");
+            details.runs.iter().any(|r| (r.job, r.epoch) == run && r.outcome != RunOutcome::Running)
+        };
+        // Those of a job that was retired and submitted once more stand there too.
+        let newer = details.charges.iter().filter(|charge| charge.at >= job.created_at);
+        assert!(newer.clone().all(ended), "{}: charged while it runs", job.id);
+    }
+}
+
 /// What must hold of a single look.
 pub(super) fn check(seen: &Visible) {
+    check_books(seen);
     let mut counted: BTreeMap<ProductId, [u64; 10]> = BTreeMap::new();
     let mut requests = BTreeSet::new();
     for (job, details) in seen.jobs.iter().zip(&seen.details) {

@@ -5,6 +5,7 @@
 
 mod call;
 mod ledger;
+mod outside;
 mod player;
 mod step;
 mod visible;

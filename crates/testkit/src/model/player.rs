@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use giga_domain::budget::PerPeriod;
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{Concurrency, DepsMode, ReviewGate, ShipMode};
 use giga_domain::token::{Grant, Role, Secret, TokenRecord};
 use giga_domain::{
-    Actor, ArtifactId, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, FactoryId, FactoryState,
-    FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, NodeId, OperatorAction, Priority,
-    ProductId, Rev, RunReport, Stage, Term, Timestamp, TokenId, Verdict,
+    Actor, ArtifactId, BudgetChange, BudgetSettings, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch,
+    FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
+    NodeId, OperatorAction, Priority, ProductId, Rev, RunReport, Spend, Stage, Term, Timestamp, TokenId,
+    Verdict,
 };
 use giga_ports::store::{
-    Claim, Divergence, HolderWrite, JobFilter, NewFactory, NewJob, NewOffer, PutArtifact, SteerWrite,
+    BudgetWrite, Claim, Divergence, HolderWrite, JobFilter, NewEviction, NewFactory, NewJob, NewOffer,
+    PutArtifact, SteerWrite,
 };
 use giga_ports::{Clock, Store};
 use proptest::sample::Index;
@@ -20,7 +23,7 @@ use serde_json::json;
 
 use super::call::Call;
 use super::ledger::{self, Ledger, Look};
-use super::step::{Action, Belief, FACTORIES, JobShape, Order, Pick, Step};
+use super::step::{Action, Belief, FACTORIES, JobShape, Order, Pick, Purse, Step};
 use super::visible::Visible;
 use crate::ManualClock;
 
@@ -32,6 +35,7 @@ pub(super) struct Player {
     stores: Vec<(String, Arc<dyn Store>)>,
     clock: Arc<ManualClock>,
     submitted: Vec<Vec<NewJob>>,
+    budgeted: Option<BudgetWrite>,
     /// Gives every job an id of its own.
     made: u128,
     ledger: Ledger,
@@ -39,7 +43,7 @@ pub(super) struct Player {
 
 impl Player {
     pub(super) fn new(stores: Vec<(String, Arc<dyn Store>)>, clock: Arc<ManualClock>) -> Self {
-        Self { stores, clock, submitted: Vec::new(), made: 0, ledger: Ledger::default() }
+        Self { stores, clock, submitted: Vec::new(), budgeted: None, made: 0, ledger: Ledger::default() }
     }
 
     pub(super) async fn play(&mut self, history: Vec<Step>) {
@@ -75,6 +79,7 @@ impl Player {
         }
         let after = self.jobs().await;
         let factories = self.stores[0].1.read().factories().await.unwrap();
+        let budgets = self.stores[0].1.read().budgets().await.unwrap();
         self.ledger.note(
             &call,
             expected,
@@ -82,6 +87,7 @@ impl Player {
                 before: &before,
                 after: &after,
                 factories: &factories,
+                budgets: &budgets,
                 leader: leader.as_ref(),
                 now: self.now(),
             },
@@ -138,10 +144,12 @@ impl Player {
             Step::LeaveFile { job, name, epoch, stranger } => {
                 let job = self.pick(job, |job| job.stage().is_held()).await?;
                 self.made += 1;
+                let holder = writer(&job, epoch, stranger);
                 Call::PutArtifact(PutArtifact {
                     id: ArtifactId::from_parts(self.clock.now(), self.made),
                     job: job.id,
-                    holder: writer(&job, epoch, stranger),
+                    actor: Actor::Factory(holder.factory.clone()),
+                    holder,
                     name: format!("file-{name}").parse().unwrap(),
                     media_type: "text/plain".to_owned(),
                     size: name.into(),
@@ -160,7 +168,7 @@ impl Player {
                 })
             }
             Step::Expire { limit } => Call::Expire(limit),
-            Step::Unblock => Call::Unblock(1_000),
+            Step::Reconsider => Call::Reconsider(1_000),
             Step::Retire { age_ms } => {
                 Call::Retire(self.now().minus(Duration::from_millis(age_ms.into())), 1_000)
             }
@@ -236,6 +244,31 @@ impl Player {
                 let (routed_to, claimed_by) = (factory_id(0), factory_id(1));
                 Call::Diverged(Divergence { job, routed_to, claimed_by, lag_ms: 7 })
             }
+            Step::Evict { asked, term, grace_ms } => {
+                let mut evictions = Vec::new();
+                for (job, rev, needed) in asked {
+                    let Some(job) = self.pick(job, |job| job.stage().is_held()).await else { continue };
+                    let rev = Rev(believed(rev, job.rev.0).unwrap_or_default());
+                    evictions.push(NewEviction { job: job.id, rev, for_job: needed.then_some(JobId::MAX) });
+                }
+                let term = if term == Belief::None { None } else { Some(self.term(term).await) };
+                Call::Evict(term, evictions, Duration::from_millis(grace_ms.into()))
+            }
+            Step::Budget { product: number, purse, rev } => {
+                let product = product(number);
+                let known = self.stores[0].1.read().budget(&product).await.unwrap();
+                let write = BudgetWrite {
+                    product,
+                    change: budget_change(purse),
+                    if_rev: believed(rev, known.map_or(0, |budget| budget.rev.0)).map(Rev),
+                    request: crate::store_suite::steer_request(),
+                    actor: Actor::Token("ana".parse().unwrap()),
+                };
+                self.budgeted = Some(write.clone());
+                Call::ChangeBudget(write)
+            }
+            Step::BudgetAgain => Call::ChangeBudget(self.budgeted.clone()?),
+            Step::Outside(step) => Call::Outside(step, self.now()),
         })
     }
 
@@ -276,12 +309,13 @@ impl Player {
         spec.review = ReviewGate { quorum: shape.quorum, reviewers: Vec::new() };
         spec.ship = if shape.auto { ShipMode::Auto } else { ShipMode::Manual };
         spec.run_at = (shape.delay_ms > 0).then(|| self.now().plus(Duration::from_millis(shape.delay_ms)));
+        spec.budget.usd_micros = shape.cap.map(cents);
         if shape.demanding {
             spec.capabilities = CapabilitySet::parse(["gpu"]).unwrap();
         }
         let body = format!("body {}\r\n", shape.content);
         let manifest = json!({ "name": spec.name, "content": shape.content });
-        NewJob { id, product, spec, manifest, fingerprint: body.clone(), body }
+        NewJob { id, product, spec, manifest, persona: None, fingerprint: body.clone(), body, under: None }
     }
 }
 
@@ -333,6 +367,24 @@ fn writer(job: &Job, epoch: Belief, stranger: bool) -> Holder {
     Holder { factory, epoch: Epoch(believed(epoch, job.epoch.0).unwrap_or(0)) }
 }
 
+fn cents(number: u8) -> u64 {
+    u64::from(number) * 10_000
+}
+
+fn budget_change(purse: Purse) -> BudgetChange {
+    match purse {
+        Purse::Set { day, total, job } => BudgetChange::Set(BudgetSettings {
+            ceilings: PerPeriod { day: day.map(cents), total: total.map(cents), ..PerPeriod::default() },
+            job_usd_micros: job.map(cents),
+        }),
+        Purse::Pause => BudgetChange::Pause { reason: Some("too fast".to_owned()) },
+        Purse::Resume => BudgetChange::Resume,
+        Purse::Correct(number) => {
+            BudgetChange::Correct { usd_micros: cents(number).cast_signed(), reason: "a bill".to_owned() }
+        }
+    }
+}
+
 fn holder_action(action: Action) -> HolderAction {
     let checkpoint =
         |number: u8| Checkpoint { note: Some(format!("note {number}")), ..Checkpoint::default() };
@@ -340,7 +392,14 @@ fn holder_action(action: Action) -> HolderAction {
         Action::Start => HolderAction::Start,
         Action::Renew(millis) => HolderAction::Renew { lease: Duration::from_millis(millis.into()) },
         Action::Checkpoint(number) => HolderAction::Checkpoint(checkpoint(number)),
-        Action::Report => HolderAction::Report(RunReport { tokens: Some(7), ..RunReport::default() }),
+        Action::Spend(number) => {
+            HolderAction::Spend(Spend { usd_micros: cents(number), tokens: number.into() })
+        }
+        Action::Report(cost) => HolderAction::Report(RunReport {
+            tokens: Some(7),
+            cost_usd_micros: cost.map(cents),
+            ..RunReport::default()
+        }),
         Action::Fail { retryable } => {
             let failure = Failure { reason: FailReason::Crash, detail: Some("it broke".to_owned()) };
             HolderAction::Fail { failure, retryable }
@@ -356,7 +415,7 @@ fn suits(order: Order, stage: Stage) -> bool {
         Order::Ship => stage == Stage::Testing,
         Order::Requeue => matches!(stage, Stage::Failed | Stage::Review),
         Order::Cancel => !stage.is_terminal(),
-        Order::Preempt => stage.is_held(),
+        Order::AskForReview(_) => !stage.is_terminal() && stage != Stage::Testing,
         Order::Reject | Order::Approve(_) | Order::AskForChanges(_) | Order::Refuse(_) => {
             stage == Stage::Review
         }
@@ -365,19 +424,20 @@ fn suits(order: Order, stage: Stage) -> bool {
 
 fn command(order: Order) -> Command {
     let operator = |action| Command::Operator { action, reason: Some("because".to_owned()) };
-    let review = |verdict, reviewer: u8| Command::Review {
-        verdict,
-        reviewer: format!("reviewer-{reviewer}"),
-        comment: Some("hm".to_owned()),
+    let review = |verdict, reviewer: u8| {
+        let (reviewer, comment) = (format!("reviewer-{reviewer}"), Some("hm".to_owned()));
+        Command::Review(Judgement { verdict, reviewer, comment, epoch: None })
     };
     match order {
         Order::Ship => operator(OperatorAction::Ship),
         Order::Requeue => operator(OperatorAction::Requeue),
         Order::Reject => operator(OperatorAction::Reject),
         Order::Cancel => operator(OperatorAction::Cancel),
-        Order::Preempt => Command::Preempt { cause: "urgent".to_owned() },
         Order::Approve(reviewer) => review(Verdict::Approve, reviewer),
         Order::AskForChanges(reviewer) => review(Verdict::RequestChanges, reviewer),
         Order::Refuse(reviewer) => review(Verdict::Reject, reviewer),
+        Order::AskForReview(quorum) => {
+            Command::RequestReview { gate: ReviewGate { quorum, reviewers: Vec::new() }, may_weaken: true }
+        }
     }
 }

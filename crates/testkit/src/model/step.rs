@@ -5,6 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::outside::{Outside, outside};
+
 /// A job that exists, and whether it should be one that the step can be expected to work on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pick {
@@ -29,6 +31,8 @@ pub(super) struct JobShape {
     pub(super) auto: bool,
     pub(super) delay_ms: u64,
     pub(super) demanding: bool,
+    /// In cents.
+    pub(super) cap: Option<u8>,
 }
 
 /// What the caller believes about a revision or an epoch.
@@ -45,9 +49,15 @@ pub(super) enum Action {
     Start,
     Renew(u32),
     Checkpoint(u8),
-    Report,
-    Fail { retryable: bool },
-    Release { checkpoint: bool },
+    /// In cents.
+    Spend(u8),
+    Report(Option<u8>),
+    Fail {
+        retryable: bool,
+    },
+    Release {
+        checkpoint: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +66,19 @@ pub(super) enum Order {
     Requeue,
     Reject,
     Cancel,
-    Preempt,
     Approve(u8),
     AskForChanges(u8),
     Refuse(u8),
+    AskForReview(u32),
+}
+
+/// What becomes of a budget; amounts are in cents.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purse {
+    Set { day: Option<u8>, total: Option<u8>, job: Option<u8> },
+    Pause,
+    Resume,
+    Correct(u8),
 }
 
 #[derive(Debug, Clone)]
@@ -72,7 +91,7 @@ pub(super) enum Step {
     LeaveFile { job: Pick, name: u8, epoch: Belief, stranger: bool },
     Steer { job: Pick, order: Order, rev: Belief },
     Expire { limit: usize },
-    Unblock,
+    Reconsider,
     Retire { age_ms: u32 },
     Enroll { factory: u8, narrow: bool, again: bool },
     Advertise { factory: u8, seats: u32, gpu: bool },
@@ -90,6 +109,10 @@ pub(super) enum Step {
     Offer { chosen: Vec<(Pick, Belief, u8)>, term: Belief, pickup_ms: u32 },
     Sent { count: usize },
     Diverge { job: Pick },
+    Evict { asked: Vec<(Pick, Belief, bool)>, term: Belief, grace_ms: u32 },
+    Budget { product: u8, purse: Purse, rev: Belief },
+    BudgetAgain,
+    Outside(Outside),
 }
 
 pub(super) const FACTORIES: u8 = 4;
@@ -123,7 +146,12 @@ fn job_shape() -> impl Strategy<Value = JobShape> {
     );
     let quorum = prop_oneof![3 => Just(0u32), 1 => 1..3u32];
     let limits = (prop::option::weighted(0.3, (0..2u8, 1..3u32)), 0..3u32, quorum);
-    let rest = (any::<bool>(), prop_oneof![4 => Just(0), 1 => 1..5_000u64], prop::bool::weighted(0.15));
+    let rest = (
+        any::<bool>(),
+        prop_oneof![4 => Just(0), 1 => 1..5_000u64],
+        prop::bool::weighted(0.15),
+        prop::option::of(0..6u8),
+    );
     (identity, deps, limits, rest).prop_map(|(identity, deps, limits, rest)| JobShape {
         product: identity.0,
         key: identity.1,
@@ -139,6 +167,7 @@ fn job_shape() -> impl Strategy<Value = JobShape> {
         auto: rest.0,
         delay_ms: rest.1,
         demanding: rest.2,
+        cap: rest.3,
     })
 }
 
@@ -147,7 +176,8 @@ fn action() -> impl Strategy<Value = Action> {
         4 => Just(Action::Start),
         2 => (0..20_000u32).prop_map(Action::Renew),
         2 => (0..3u8).prop_map(Action::Checkpoint),
-        3 => Just(Action::Report),
+        3 => (0..8u8).prop_map(Action::Spend),
+        3 => prop::option::of(0..8u8).prop_map(Action::Report),
         1 => any::<bool>().prop_map(|retryable| Action::Fail { retryable }),
         1 => any::<bool>().prop_map(|checkpoint| Action::Release { checkpoint }),
     ]
@@ -159,17 +189,28 @@ fn order() -> impl Strategy<Value = Order> {
         2 => Just(Order::Requeue),
         1 => Just(Order::Reject),
         1 => Just(Order::Cancel),
-        1 => Just(Order::Preempt),
         4 => (0..3u8).prop_map(Order::Approve),
         1 => (0..3u8).prop_map(Order::AskForChanges),
         1 => (0..3u8).prop_map(Order::Refuse),
+        1 => (0..3u32).prop_map(Order::AskForReview),
+    ]
+}
+
+fn purse() -> impl Strategy<Value = Purse> {
+    let ceiling = || prop::option::of(0..20u8);
+    prop_oneof![
+        4 => (ceiling(), ceiling(), prop::option::of(0..4u8))
+            .prop_map(|(day, total, job)| Purse::Set { day, total, job }),
+        1 => Just(Purse::Pause),
+        3 => Just(Purse::Resume),
+        1 => (0..9u8).prop_map(Purse::Correct),
     ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let factory = 0..FACTORIES;
     prop_oneof![
-        6 => prop_oneof![4 => 0..3_000u64, 1 => 3_000..60_000u64].prop_map(|millis| Step::Advance { millis }),
+        6 => prop_oneof![40 => 0..3_000u64, 10 => 3_000..60_000u64, 1 => 3_600_000..90_000_000u64].prop_map(|millis| Step::Advance { millis }),
         10 => vec(job_shape(), 1..4).prop_map(Step::Submit),
         2 => any::<Index>().prop_map(Step::SubmitAgain),
         14 => (pick(), factory.clone(), 0..40u8, belief(6), accepted(), 1..10_000u32).prop_map(
@@ -181,7 +222,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(job, name, epoch, stranger)| Step::LeaveFile { job, name, epoch, stranger }),
         12 => (pick(), order(), belief(6)).prop_map(|(job, order, rev)| Step::Steer { job, order, rev }),
         4 => prop_oneof![Just(1), Just(2), Just(100)].prop_map(|limit| Step::Expire { limit }),
-        5 => Just(Step::Unblock),
+        5 => Just(Step::Reconsider),
         2 => (0..30_000u32).prop_map(|age_ms| Step::Retire { age_ms }),
         2 => (factory.clone(), any::<bool>(), any::<bool>())
             .prop_map(|(factory, narrow, again)| Step::Enroll { factory, narrow, again }),
@@ -203,6 +244,11 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(chosen, term, pickup_ms)| Step::Offer { chosen, term, pickup_ms }),
         3 => (0..4usize).prop_map(|count| Step::Sent { count }),
         1 => pick().prop_map(|job| Step::Diverge { job }),
+        4 => (vec((pick(), belief(12), any::<bool>()), 1..3), accepted(), 0..8_000u32)
+            .prop_map(|(asked, term, grace_ms)| Step::Evict { asked, term, grace_ms }),
+        4 => (0..2u8, purse(), accepted()).prop_map(|(product, purse, rev)| Step::Budget { product, purse, rev }),
+        1 => Just(Step::BudgetAgain),
+        12 => outside().prop_map(Step::Outside),
     ]
 }
 

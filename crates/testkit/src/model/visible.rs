@@ -1,10 +1,16 @@
 //! Everything that one can see of a store, to be compared with what one can see of another.
 
+use std::time::Duration;
+
 use giga_domain::token::TokenRecord;
-use giga_domain::{Artifact, Event, EventSeq, Factory, FeedPos, Job, Leadership, ProductId, Run};
+use giga_domain::{
+    Artifact, Budget, Charge, Event, EventSeq, Factory, FeedPos, Job, Leadership, ProductId, Run, Timestamp,
+};
 use giga_ports::Store;
-use giga_ports::store::{JobFilter, JobText, QueueState, Waiting};
+use giga_ports::store::{JobFilter, JobText, QueueState, SpendBucket, Waiting};
 use serde_json::Value;
+
+use super::outside::Told;
 
 const EVERYTHING: usize = 100_000;
 
@@ -21,6 +27,10 @@ pub(super) struct Visible {
     pub(super) flags: Vec<(String, Value)>,
     pub(super) leader: Option<Leadership>,
     pub(super) outbox: Vec<Waiting>,
+    pub(super) budgets: Vec<Budget>,
+    /// What was charged to each of these, ever.
+    pub(super) charged: Vec<Vec<SpendBucket>>,
+    pub(super) told: Told,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +39,7 @@ pub(super) struct Details {
     pub(super) runs: Vec<Run>,
     pub(super) artifacts: Vec<Artifact>,
     pub(super) events: Vec<Event>,
+    pub(super) charges: Vec<Charge>,
 }
 
 impl Visible {
@@ -41,6 +52,7 @@ impl Visible {
                 text: read.job_text(job.id).await.unwrap(),
                 runs: read.runs(job.id).await.unwrap(),
                 artifacts: read.artifacts(job.id).await.unwrap(),
+                charges: read.charges(job.id).await.unwrap(),
                 events: unplaced(read.job_events(job.id, EventSeq::ZERO, EVERYTHING).await.unwrap()),
             });
             if let Some(lease) = job.lease() {
@@ -57,7 +69,16 @@ impl Visible {
         let mut tokens = read.tokens().await.unwrap();
         assert!(tokens.is_sorted_by_key(|token| token.created_at), "tokens come by creation");
         tokens.sort_by(|a, b| a.id.cmp(&b.id));
+        let budgets = read.budgets().await.unwrap();
+        let mut charged = Vec::new();
+        for Budget { product, .. } in &budgets {
+            let (from, to) = (Timestamp::ZERO, Timestamp::from_millis(i64::MAX));
+            charged.push(read.burndown(product, from, to, Duration::from_hours(1)).await.unwrap());
+        }
         Self {
+            budgets,
+            charged,
+            told: Told::of(store).await,
             details,
             live: read.live_jobs(None, EVERYTHING).await.unwrap(),
             feed: unplaced(feed),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use giga_domain::{
-    Artifact, ArtifactId, Epoch, EventKind, Holder, Job, JobId, OperatorAction, Refusal, Stage, Timestamp,
+    Actor, Artifact, ArtifactId, Epoch, EventKind, Holder, Job, JobId, OperatorAction, Refusal, Stage,
+    Timestamp,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{ArtifactPut, PutArtifact};
@@ -21,6 +22,7 @@ fn put(job: JobId, holder: &Holder, number: u128, name: &str) -> PutArtifact {
         id: id(number),
         job,
         holder: holder.clone(),
+        actor: Actor::Factory(holder.factory.clone()),
         name: name.parse().unwrap(),
         media_type: "text/plain".to_owned(),
         size: 7,
@@ -167,4 +169,28 @@ pub async fn files_are_retired_with_their_job(world: &World) {
     assert_eq!(ids(world, &job).await, []);
     assert_eq!(ids(world, &other).await, [id(2)]);
     world.store.delete_artifact(file, user()).await.unwrap();
+}
+
+pub async fn files_of_ended_jobs_are_found_until_they_are_deleted(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let (ended, holder) = world.building(&mac, |_| ()).await;
+    let (open, its_holder) = world.building(&mac, |_| ()).await;
+    for number in 1..=3 {
+        let name = format!("{number}.txt");
+        world.store.put_artifact(put(ended.id, &holder, number, &name)).await.unwrap();
+        world.store.put_artifact(put(open.id, &its_holder, 10 + number, &name)).await.unwrap();
+    }
+    world.operate(ended.id, OperatorAction::Cancel).await.unwrap();
+    let ended_at = world.now();
+    world.advance(Duration::from_hours(1));
+    let expired = |before, limit| async move {
+        let found = world.store.read().expired_artifacts(before, limit).await.unwrap();
+        found.iter().map(|artifact| artifact.id).collect::<Vec<_>>()
+    };
+    assert_eq!(expired(ended_at, 10).await, [], "it did not end before that");
+    let before = world.now();
+    assert_eq!(expired(before, 2).await, [id(1), id(2)]);
+    let first = world.store.read().artifact(id(1)).await.unwrap().unwrap();
+    world.store.delete_artifact(first, Actor::system("retention")).await.unwrap();
+    assert_eq!(expired(before, 10).await, [id(2), id(3)], "the job ended when it ended");
 }

@@ -9,13 +9,15 @@ use futures::future::join_all;
 use giga_domain::factory::FactoryScope;
 use giga_domain::job::Concurrency;
 use giga_domain::{
-    DispatchSeq, EventKind, EventSeq, HolderAction, Job, JobId, OperatorAction, Rev, RunReport, Stage, State,
+    BudgetChange, DispatchSeq, EventKind, EventSeq, HolderAction, Job, JobId, OperatorAction, Rev, RunReport,
+    Stage, State,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Claimed, Lost, NewJob, NewOffer, Submitted};
+use giga_ports::store::{Claimed, Lost, NewEviction, NewJob, NewOffer, Submitted};
 use serde_json::json;
 
 use super::World;
+use super::budgets::{USD, cap, day};
 use super::leading::lead;
 use super::world::{LEASE, fail, granted, holder, user};
 
@@ -112,6 +114,41 @@ pub async fn seats_hold(world: &World) {
     let (released, claimed) =
         tokio::join!(world.hold(ids[0], &holding, [release]), world.claim(ids[2], &mac));
     assert_eq!((released.unwrap().stage(), granted(claimed).id), (Stage::Queued, ids[2]));
+}
+
+pub async fn a_budget_holds(world: &World) {
+    let mac = world.factory("mac-1").await;
+    world.change_budget(BudgetChange::Set(day(2 * USD))).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(world.submitted(cap(USD)).await.id);
+    }
+    // One that is made by the same batch goes by the same budget.
+    let made = world.new_job(cap(USD));
+    let (submitted, answers, late) = tokio::join!(
+        world.store.submit(vec![made.clone()], user()),
+        join_all(ids.iter().map(|id| world.claim(*id, &mac))),
+        world.claim(made.id, &mac),
+    );
+    assert_eq!(submitted.unwrap().len(), 1);
+    let won: Vec<bool> = answers.iter().map(|answer| matches!(answer, Claimed::Granted(_))).collect();
+    assert_eq!(won, [true, true, false, false]);
+    assert!(matches!(late, Claimed::Lost(Lost::Budget(_))), "{late:?}");
+    world.balanced().await;
+    // What is given back in a batch can be set aside in it; what was spent cannot.
+    let holding: Vec<_> = join_all(ids[..2].iter().map(|id| world.job(*id))).await;
+    let (first, second) = (holder(&holding[0]), holder(&holding[1]));
+    let spent = HolderAction::Spend(giga_domain::Spend { usd_micros: 1, tokens: 1 });
+    let release = || HolderAction::Release { checkpoint: None };
+    let (_, _, won, lost) = tokio::join!(
+        world.hold(ids[0], &first, [release()]),
+        world.hold(ids[1], &second, [spent, release()]),
+        world.claim(ids[2], &mac),
+        world.claim(ids[3], &mac),
+    );
+    assert_eq!(granted(won).id, ids[2]);
+    assert!(matches!(lost, Claimed::Lost(Lost::Budget(_))), "{lost:?}");
+    world.balanced().await;
 }
 
 pub async fn a_concurrency_key_holds(world: &World) {
@@ -220,8 +257,8 @@ pub async fn two_sweeps_do_everything_once(world: &World) {
     let store = &world.store;
     let (one, two) = tokio::join!(store.expire_leases(10), store.expire_leases(10));
     assert_eq!([one.unwrap().jobs, two.unwrap().jobs].concat(), [held.id]);
-    let (one, two) = tokio::join!(store.unblock(10), store.unblock(10));
-    assert_eq!([one.unwrap(), two.unwrap()].concat(), [child.id]);
+    let (one, two) = tokio::join!(store.reconsider(10), store.reconsider(10));
+    assert_eq!([one.unwrap().moved, two.unwrap().moved].concat(), [child.id]);
     assert_eq!((world.events(held.id).await.len(), world.events(child.id).await.len()), (3, 2));
 }
 
@@ -253,6 +290,16 @@ pub async fn two_prunes_forget_once(world: &World) {
 }
 
 /// The reaper sleeps until the time it is told, so a lease that is made beside its sweep has to count.
+pub async fn the_reaper_hears_of_an_eviction(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let (job, _) = world.building(&mac, |_| ()).await;
+    let asked = vec![NewEviction { job: job.id, rev: job.rev, for_job: None }];
+    let grace = LEASE / 2;
+    let (asked, reaped) =
+        tokio::join!(world.store.evict(None, asked, grace, user()), world.store.expire_leases(10));
+    assert_eq!((asked.unwrap(), reaped.unwrap().next_expiry), (vec![true], Some(world.now().plus(grace))));
+}
+
 pub async fn the_reaper_hears_of_a_new_lease(world: &World) {
     let mac = world.factory("mac-1").await;
     let job = world.submitted(|_| ()).await;
@@ -314,4 +361,32 @@ pub async fn the_last_word_on_a_flag_counts(world: &World) {
     assert!(done.iter().all(Result::is_ok));
     assert_eq!(world.store.read().flags().await.unwrap(), [("one".to_owned(), json!(3))]);
     assert_eq!(world.feed().await.len(), 5);
+}
+
+/// What a sweep counts was loaded before the child was made.
+pub async fn a_new_child_is_counted_by_a_sweep_behind_it(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let parent = world
+        .submitted(|spec| {
+            spec.kind = giga_domain::JobKind::Composite;
+            spec.ship = giga_domain::job::ShipMode::Auto;
+        })
+        .await
+        .id;
+    let child = |world: &World| {
+        world.new_job(|spec| {
+            spec.parent = Some(parent);
+            spec.ship = giga_domain::job::ShipMode::Auto;
+        })
+    };
+    let first = world.submit(child(world)).await.id;
+    let held = world.granted(first, &mac).await;
+    let done = [HolderAction::Start, HolderAction::Report(RunReport::default())];
+    world.hold(first, &holder(&held), done).await.unwrap();
+    let before = world.store.stats();
+    let (made, swept) =
+        tokio::join!(world.store.submit(vec![child(world)], user()), world.store.reconsider(10));
+    assert_eq!((made.unwrap().len(), swept.unwrap().moved), (1, vec![]));
+    assert!(world.store.stats().commits - before.commits <= 2);
+    assert_eq!(world.job(parent).await.stage(), Stage::Blocked);
 }

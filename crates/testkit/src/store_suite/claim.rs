@@ -6,7 +6,7 @@ use giga_domain::factory::FactoryScope;
 use giga_domain::job::Concurrency;
 use giga_domain::{
     CapabilitySet, DispatchSeq, Epoch, EventKind, FactoryId, FactoryState, HolderAction, JobId, Lease, Rev,
-    RunOutcome, Stage, State,
+    RunOutcome, Spend, Stage, State,
 };
 use giga_ports::store::{Claim, Claimed, Lost, NewJob};
 
@@ -32,6 +32,9 @@ pub async fn grants_lease_epoch_and_run(world: &World) {
         request: claim.request,
         granted_at: world.now(),
         expires_at: world.now().plus(LEASE),
+        reserved_usd_micros: 0,
+        spent: Spend::default(),
+        evict: None,
     };
     assert_eq!(job.state, State::Assigned { lease });
     assert_eq!((job.epoch, job.rev, job.last_factory.as_ref()), (Epoch(1), queued.rev.next(), Some(&mac)));

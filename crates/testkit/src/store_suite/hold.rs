@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::{
-    Checkpoint, Epoch, EventKind, FactoryId, FailReason, HolderAction, Job, Refusal, Run, RunOutcome,
+    Check, Checkpoint, Epoch, EventKind, FactoryId, FailReason, HolderAction, Job, Refusal, Run, RunOutcome,
     RunReport, Stage, State,
 };
 use giga_ports::StoreError;
@@ -21,6 +21,7 @@ fn saved(note: &str) -> Checkpoint {
         wip_ref: Some("refs/giga/wip/1".to_owned()),
         commit: Some("0123abc".to_owned()),
         session_id: Some("session-7".to_owned()),
+        session_spend: Some(giga_domain::Spend { usd_micros: 1_500_000, tokens: 12 }),
         factory: Some("mac-1".parse().unwrap()),
         note: Some(note.to_owned()),
     }
@@ -126,6 +127,12 @@ async fn reported(world: &World, factory: &FactoryId, quorum: u32, ship: ShipMod
         files_changed: Some(3),
         lines_added: Some(10),
         lines_removed: Some(4),
+        checks: vec![Check {
+            command: "cargo test".to_owned(),
+            passed: true,
+            wall_ms: 1_200,
+            output: "ok\r\n".to_owned(),
+        }],
     };
     world.advance(Duration::from_secs(9));
     let job = world.hold(job.id, &holder, [HolderAction::Report(report.clone())]).await.unwrap();

@@ -5,20 +5,29 @@
 
 pub mod artifacts;
 pub mod batches;
+pub mod budgets;
+pub mod charges;
 pub mod claim;
 pub mod dispatch;
+pub mod effect_batches;
+pub mod effects;
 pub mod events;
+pub mod evictions;
 pub mod factories;
 pub mod fence;
+pub mod graphs;
 pub mod hold;
 pub mod leading;
 pub mod merges;
+pub mod products;
+pub mod profiles;
 pub mod races;
 pub mod reads;
 pub mod steer;
 pub mod submit;
 pub mod sweeps;
 pub mod tokens;
+pub mod webhooks;
 mod world;
 
 use std::sync::Arc;
@@ -134,10 +143,10 @@ macro_rules! store_conformance {
                 a_review_with_automatic_shipping,
                 changes_asked_for_queue_again,
                 a_rejection_fails,
+                notes_and_gates_come_back_whole,
                 a_stranger_may_not_review,
                 only_review_takes_a_verdict,
                 a_requeue_gives_the_attempts_back,
-                a_preemption_keeps_the_attempt_and_fences,
                 terminal_absorbs_everything,
                 a_repeated_call_finds_what_it_did,
             ],
@@ -158,6 +167,7 @@ macro_rules! store_conformance {
                 another_factory_changes_nothing,
                 a_deleted_file_is_gone_and_told_once,
                 files_are_retired_with_their_job,
+                files_of_ended_jobs_are_found_until_they_are_deleted,
             ],
             leading: [
                 the_first_to_ask_leads,
@@ -196,13 +206,86 @@ macro_rules! store_conformance {
                 unblock_for_all,
                 unblock_for_any,
                 unblock_goes_by_the_limit,
-                a_cancelled_dep_keeps_blocking,
                 an_unblocked_job_keeps_its_run_at,
                 a_thousand_children_in_one_sweep,
                 retire_removes_everything,
                 retire_spares_the_young_and_the_living,
                 retire_spares_what_blocked_jobs_need,
                 retire_goes_by_the_limit,
+            ],
+            budgets: [
+                a_product_without_a_budget_spends_freely,
+                what_fits_is_admitted_and_no_more,
+                the_tightest_period_decides,
+                the_cap_of_those_that_name_none,
+                a_reached_ceiling_pauses_once,
+                a_new_period_opens_it_again,
+                a_run_is_charged_to_the_day_on_which_it_ends,
+                a_higher_ceiling_opens_it_again,
+                an_operators_pause_stays,
+                a_resumed_budget_without_money_stays_closed,
+                a_correction_counts_like_a_charge,
+                a_correction_is_booked_once_whatever_comes_between,
+                a_repeated_change_is_answered,
+                another_revision_of_a_budget_is_refused,
+                products_have_budgets_of_their_own,
+                a_budget_comes_back_whole,
+                racing_claims_never_start_an_eleventh,
+                racing_runs_keep_the_books,
+            ],
+            charges: [
+                every_end_settles_what_was_set_aside,
+                a_cancelled_run_costs_all_that_was_allowed_until_its_holder_tells,
+                what_is_given_back_counts_where_it_was_charged,
+                silence_at_work_costs_all_that_was_allowed,
+                an_eviction_is_charged_like_any_end,
+                what_is_told_twice_or_smaller_counts_once,
+                an_overrun_is_set_aside_at_once,
+                a_repeated_claim_sets_aside_once,
+                each_run_has_a_line_of_its_own,
+                the_ledger_outlives_the_jobs,
+                a_burndown_sums_stretches,
+                a_lease_comes_back_whole,
+            ],
+            evictions: [
+                a_release_after_it_is_a_preemption,
+                only_what_was_seen_is_evicted,
+                a_repeated_eviction_is_answered,
+                a_dispatcher_whose_term_is_over_asks_nobody,
+                the_reaper_goes_by_the_deadline,
+                leases_and_deadlines_are_reaped_in_one_order,
+                an_evicted_holder_may_finish,
+                work_of_a_paused_budget_stops_without_a_mark,
+                evictions_against_last_words,
+            ],
+            graphs: [
+                a_thousand_waiting_jobs_are_two_transactions,
+                a_plain_job_leaves_nothing_to_look_at,
+                deps_that_never_ship_fail_who_waits,
+                a_job_for_a_dep_that_is_lost_already_fails,
+                a_composite_ships_when_its_children_have,
+                a_composite_is_never_claimed,
+                failing_fast_cancels_the_others,
+                going_on_waits_for_all,
+                composites_in_composites,
+                cancelling_takes_everything_below_along,
+                an_agents_children_are_its_own_business,
+                a_requeued_composite_looks_again,
+                a_requeued_child_of_a_failed_composite_goes_on,
+                a_composite_ships_without_a_dep_that_its_children_did_without,
+                children_from_inside_are_fenced,
+                children_come_while_a_parent_takes_them,
+                children_go_so_deep,
+                children_wait_for_what_their_composite_waits_for,
+                a_circle_inside_a_submit_is_refused,
+                a_circle_through_a_parent_is_refused,
+                of_two_racing_halves_of_a_circle_one_is_refused,
+                nobody_is_forgotten_in_a_race,
+                a_tree_is_retired_when_all_of_it_is_over,
+                deps_of_a_failed_composite_stay,
+                a_subtree_is_read_from_the_top,
+                a_persona_is_kept_with_the_text,
+                what_a_tree_has_cost_is_one_look,
             ],
             factories: [
                 enrolls_with_its_token,
@@ -267,15 +350,64 @@ macro_rules! store_conformance {
                 cancel_against_renew_and_report,
                 expiry_against_renewal,
             ],
+            products: [
+                a_product_is_set_and_told,
+                the_same_settings_again_change_nothing,
+                another_revision_is_refused,
+                a_repository_has_one_owner,
+                one_of_many_racing_owners_wins,
+                a_secret_is_one_for_all,
+            ],
+            profiles: [
+                versions_follow_each_other,
+                the_newest_content_again_is_the_newest,
+                profiles_are_of_their_product,
+                racing_authors_leave_no_gap,
+            ],
+            webhooks: [
+                a_webhook_is_kept_and_told_without_its_secret,
+                the_first_webhook_starts_at_the_head,
+                a_repeated_add_is_answered_with_what_is_there,
+                a_product_has_so_many_webhooks_and_no_more,
+                a_removed_webhook_gets_nothing_more,
+                a_stretch_of_the_feed_goes_into_the_outbox_once,
+                two_leaders_put_nothing_in_twice,
+                a_webhook_that_goes_while_the_feed_is_read_is_left_nothing,
+            ],
+            effects: [
+                what_is_due_is_taken_longest_due_first,
+                whoever_takes_and_dies_holds_it_up_for_the_lease_alone,
+                a_failure_is_tried_again_later,
+                what_was_not_sent_after_all_has_lost_no_attempt,
+                what_cannot_be_told_is_given_up_and_told,
+                somebody_may_give_it_another_chance,
+                an_unknown_effect_is_not_found,
+                what_somebody_asks_for_is_sent_again,
+                racing_senders_take_disjoint_batches,
+                one_settlement_of_many_counts,
+                what_is_over_is_retired_oldest_first,
+                each_filter_alone_and_pages_cover_all,
+                a_backlog_is_in_nobody_elses_way,
+                the_outbox_is_counted,
+            ],
         }
         // On one thread, because there everything that a case asks for at once waits together for the writer: it
         // is one batch for certain, where with several threads it may be any number.
         $crate::store_conformance! { @cases_on "current_thread" $fixture;
+            effect_batches: [
+                two_hundred_settlements_are_one_transaction,
+                two_takers_get_different_ones,
+                what_waits_for_a_webhook_goes_with_it,
+                what_was_brought_back_is_not_retired,
+                two_retirements_count_each_once,
+                products_and_profiles_see_each_other,
+            ],
             batches: [
                 neighbours_see_each_other,
                 refusals_spare_their_neighbours,
                 a_poison_command_spares_its_neighbours,
                 seats_hold,
+                a_budget_holds,
                 a_concurrency_key_holds,
                 a_key_makes_one_job,
                 one_claim_wins,
@@ -283,8 +415,10 @@ macro_rules! store_conformance {
                 a_retired_key_is_free_again,
                 two_retirements_count_once,
                 two_sweeps_do_everything_once,
+                a_new_child_is_counted_by_a_sweep_behind_it,
                 prune_spares_who_claims,
                 two_prunes_forget_once,
+                the_reaper_hears_of_an_eviction,
                 the_reaper_hears_of_a_new_lease,
                 an_offer_that_is_sent_at_once_leaves_nothing,
                 offers_end_with_the_term,
@@ -315,20 +449,29 @@ mod tests {
         let modules = [
             ("artifacts", include_str!("artifacts.rs")),
             ("batches", include_str!("batches.rs")),
+            ("budgets", include_str!("budgets.rs")),
+            ("charges", include_str!("charges.rs")),
             ("claim", include_str!("claim.rs")),
             ("dispatch", include_str!("dispatch.rs")),
+            ("effect_batches", include_str!("effect_batches.rs")),
+            ("effects", include_str!("effects.rs")),
             ("events", include_str!("events.rs")),
+            ("evictions", include_str!("evictions.rs")),
             ("factories", include_str!("factories.rs")),
             ("fence", include_str!("fence.rs")),
+            ("graphs", include_str!("graphs.rs")),
             ("hold", include_str!("hold.rs")),
             ("leading", include_str!("leading.rs")),
             ("merges", include_str!("merges.rs")),
+            ("products", include_str!("products.rs")),
+            ("profiles", include_str!("profiles.rs")),
             ("races", include_str!("races.rs")),
             ("reads", include_str!("reads.rs")),
             ("steer", include_str!("steer.rs")),
             ("submit", include_str!("submit.rs")),
             ("sweeps", include_str!("sweeps.rs")),
             ("tokens", include_str!("tokens.rs")),
+            ("webhooks", include_str!("webhooks.rs")),
         ];
         crate::case_list::assert_complete(list, &modules);
     }

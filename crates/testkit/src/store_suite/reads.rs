@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, FailurePolicy, RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::{
     CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
 };
@@ -22,7 +22,7 @@ async fn populated(world: &World) -> Vec<Job> {
             spec.name = format!("fix {} 100%_{number}", ["greeting", "Greeting", "parser"][number % 3]);
             spec.priority = Priority::ALL[number % 4];
             spec.repo = [None, Some("hello"), Some("world")][number % 3].map(str::to_owned);
-            spec.parent = (number % 5 == 0).then_some(parent.id);
+            spec.parent = (number % 10 == 0).then_some(parent.id);
         });
         let in_product = if number % 2 == 0 { "demo" } else { "other" };
         let job = world.submit(NewJob { product: product(in_product), ..new }).await;
@@ -160,7 +160,7 @@ pub async fn texts_come_back_byte_for_byte(world: &World) {
         let new = NewJob { body: body.to_owned(), manifest: manifest.clone(), ..world.new_job(|_| ()) };
         world.submit(new.clone()).await;
         let text = world.store.read().job_text(new.id).await.unwrap();
-        assert_eq!(text, Some(JobText { manifest, body: body.to_owned() }));
+        assert_eq!(text, Some(JobText { manifest, body: body.to_owned(), persona: None }));
     }
 }
 
@@ -235,6 +235,7 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         deps: vec![dep],
         deps_mode: DepsMode::Any,
         parent: Some(dep),
+        on_failure: FailurePolicy::Continue,
         budget: BudgetCaps {
             usd_micros: Some(2_500_000),
             tokens: Some(u64::from(u32::MAX) + 1),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::{
-    Command, FactoryId, FailReason, Holder, HolderAction, Job, JobId, OperatorAction, Refusal, RunOutcome,
+    Command, FactoryId, FailReason, Holder, HolderAction, Job, JobId, Judgement, OperatorAction, Refusal,
     RunReport, Stage, State, Verdict,
 };
 use giga_ports::StoreError;
@@ -90,8 +90,7 @@ pub async fn another_revision_is_refused(world: &World) {
 }
 
 pub async fn an_unknown_job_is_not_found(world: &World) {
-    let verdict = Command::Review { verdict: Verdict::Approve, reviewer: "ana".to_owned(), comment: None };
-    for command in [verdict, Command::Preempt { cause: "urgent".to_owned() }] {
+    for command in [said(Verdict::Approve, "ana", None), request(quorum(1))] {
         let error = world.steer(JobId::MIN, command).await.unwrap_err();
         assert!(matches!(error, StoreError::NoSuchJob(id) if id == JobId::MIN), "{error:?}");
     }
@@ -113,8 +112,16 @@ fn quorum(quorum: u32) -> ReviewGate {
 }
 
 async fn review(world: &World, job: &Job, verdict: Verdict, reviewer: &str) -> Result<Job, StoreError> {
-    let comment = Some("as discussed".to_owned());
-    world.steer(job.id, Command::Review { verdict, reviewer: reviewer.to_owned(), comment }).await
+    world.steer(job.id, said(verdict, reviewer, Some("as discussed"))).await
+}
+
+fn said(verdict: Verdict, reviewer: &str, comment: Option<&str>) -> Command {
+    let (reviewer, comment) = (reviewer.to_owned(), comment.map(str::to_owned));
+    Command::Review(Judgement { verdict, reviewer, comment, epoch: None })
+}
+
+fn request(gate: ReviewGate) -> Command {
+    Command::RequestReview { gate, may_weaken: false }
 }
 
 pub async fn a_quorum_of_distinct_reviewers(world: &World) {
@@ -158,6 +165,33 @@ pub async fn a_rejection_fails(world: &World) {
     assert_eq!(rejected.stage(), Stage::Failed);
 }
 
+pub async fn notes_and_gates_come_back_whole(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let (job, holder) = world.building(&mac, |_| ()).await;
+    let gate = ReviewGate { quorum: 2, reviewers: vec!["ana".to_owned(), "bo 'b' 🏭".to_owned()] };
+    let asked = world.steer(job.id, request(gate.clone())).await.unwrap();
+    assert_eq!((asked.gate.as_ref(), asked.stage()), (Some(&gate), Stage::Building));
+    let before = world.snapshot(job.id).await;
+    assert_eq!(world.steer(job.id, request(gate.clone())).await.unwrap(), asked);
+    assert_eq!(world.snapshot(job.id).await, before, "it is so already");
+    let reported = world.hold(job.id, &holder, [HolderAction::Report(RunReport::default())]).await.unwrap();
+    assert_eq!(reported.stage(), Stage::Review, "the manifest asked for none");
+    review(world, &job, Verdict::Approve, "ana").await.unwrap();
+    world.advance(Duration::from_secs(3));
+    let judged = review(world, &job, Verdict::RequestChanges, "bo 'b' 🏭").await.unwrap();
+    let [first, second] = &judged.reviews[..] else { panic!("{:?}", judged.reviews) };
+    assert_eq!((first.verdict, second.verdict), (Verdict::Approve, Verdict::RequestChanges));
+    assert_eq!((second.at, second.epoch), (world.now(), job.epoch));
+    assert_eq!(second.comment.as_deref(), Some("as discussed"));
+    for store in world.handles().await {
+        assert_eq!(store.read().job(job.id).await.unwrap().as_ref(), Some(&judged));
+        assert_eq!(store.read().live_jobs(None, 10).await.unwrap(), std::slice::from_ref(&judged));
+    }
+    // They are there for the next run, and after it.
+    let again = world.granted(job.id, &mac).await;
+    assert_eq!((&again.reviews, again.gate.as_ref()), (&judged.reviews, Some(&gate)));
+}
+
 pub async fn a_stranger_may_not_review(world: &World) {
     let mac = world.factory("mac-1").await;
     let gate = ReviewGate { quorum: 1, reviewers: vec!["ana".to_owned(), "bo".to_owned()] };
@@ -194,22 +228,6 @@ pub async fn a_requeue_gives_the_attempts_back(world: &World) {
     assert!(world.granted(job.id, &mac).await.epoch > job.epoch);
 }
 
-pub async fn a_preemption_keeps_the_attempt_and_fences(world: &World) {
-    let mac = world.factory("mac-1").await;
-    let (job, holder) = world.building(&mac, |_| ()).await;
-    let preempt = || Command::Preempt { cause: "a critical job needs the seat".to_owned() };
-    let queued = world.steer(job.id, preempt()).await.unwrap();
-    assert_eq!((queued.stage(), queued.attempts), (Stage::Queued, 0));
-    assert!(queued.epoch > job.epoch);
-    let runs = world.store.read().runs(job.id).await.unwrap();
-    assert_eq!(runs[0].outcome, RunOutcome::Preempted);
-    let error = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap_err();
-    assert!(matches!(error, StoreError::Refused(Refusal::Fenced { .. })), "{error:?}");
-    let before = world.snapshot(job.id).await;
-    assert_eq!(world.steer(job.id, preempt()).await.unwrap(), queued, "nobody holds it any more");
-    assert_eq!(world.snapshot(job.id).await, before);
-}
-
 pub async fn terminal_absorbs_everything(world: &World) {
     let mac = world.factory("mac-1").await;
     for stage in Stage::ALL.into_iter().filter(|stage| stage.is_terminal()) {
@@ -222,13 +240,13 @@ pub async fn terminal_absorbs_everything(world: &World) {
         for verdict in [Verdict::Approve, Verdict::RequestChanges, Verdict::Reject] {
             let _ = review(world, &job, verdict, "ana").await;
         }
-        let _ = world.steer(job.id, Command::Preempt { cause: "urgent".to_owned() }).await;
+        let _ = world.steer(job.id, request(quorum(3))).await;
         let holder = Holder { factory: mac.clone(), epoch: job.epoch };
         for action in [HolderAction::Start, HolderAction::Renew { lease: LEASE }, fail(true), fail(false)] {
             let _ = world.hold(job.id, &holder, [action]).await;
         }
         world.store.expire_leases(10).await.unwrap();
-        world.store.unblock(10).await.unwrap();
+        world.store.reconsider(10).await.unwrap();
         assert_eq!(world.snapshot(job.id).await, before, "{stage}");
     }
 }
@@ -239,13 +257,12 @@ pub async fn a_repeated_call_finds_what_it_did(world: &World) {
     let verdicts = [Verdict::Approve, Verdict::RequestChanges, Verdict::Reject];
     for verdict in verdicts {
         let (job, _) = in_review(world, &mac, quorum(1), ShipMode::Manual).await;
-        let command = Command::Review { verdict, reviewer: "ana".to_owned(), comment: None };
-        repeated(world, job, command).await;
+        repeated(world, job, said(verdict, "ana", None)).await;
     }
     let queued = world.submitted(|_| ()).await;
     repeated(world, queued, Command::Operator { action: OperatorAction::Cancel, reason: None }).await;
     let (held, _) = world.building(&mac, |_| ()).await;
-    repeated(world, held, Command::Preempt { cause: "urgent".to_owned() }).await;
+    repeated(world, held, request(quorum(3))).await;
 }
 
 async fn repeated(world: &World, job: Job, command: Command) {

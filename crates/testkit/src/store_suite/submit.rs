@@ -49,6 +49,10 @@ pub async fn a_key_makes_one_job(world: &World) {
     let second = again(world, &first);
     let answers = world.store.submit(vec![second], user()).await.unwrap();
     assert_eq!(answers, [Submitted::Existing(job.clone())]);
+    let reads = world.store.read();
+    assert_eq!(reads.job_by_key(&job.product, "ticket-812").await.unwrap(), Some(job.clone()));
+    assert_eq!(reads.job_by_key(&job.product, "ticket-81").await.unwrap(), None);
+    assert_eq!(reads.job_by_key(&product("elsewhere"), "ticket-812").await.unwrap(), None);
     assert_eq!(world.snapshot(job.id).await, before);
     assert_eq!(made(world).await, 1);
 }

@@ -106,26 +106,26 @@ async fn blocked_by(world: &World, deps: &[JobId], mode: DepsMode) -> Job {
 pub async fn unblock_for_all(world: &World) {
     let (one, two) = (world.submitted(|_| ()).await.id, world.submitted(|_| ()).await.id);
     let job = blocked_by(world, &[one, two], DepsMode::All).await;
-    assert_eq!(world.store.unblock(10).await.unwrap(), []);
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, []);
     ship(world, one).await;
-    assert_eq!(world.store.unblock(10).await.unwrap(), [], "one of two is not all");
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [], "one of two is not all");
     ship(world, two).await;
     world.advance(Duration::from_secs(2));
-    assert_eq!(world.store.unblock(10).await.unwrap(), [job.id]);
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [job.id]);
     let queued = world.job(job.id).await;
     assert_eq!(queued.state, State::Queued { since: world.now(), ready_at: world.now(), target: None });
     assert_eq!(queued.enqueued_at, world.now());
     assert_eq!(world.events(job.id).await.pop().unwrap().kind, EventKind::Unblocked);
     assert_eq!((world.count(Stage::Blocked).await, world.count(Stage::Queued).await), (0, 1));
-    assert_eq!(world.store.unblock(10).await.unwrap(), [], "once is enough");
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [], "once is enough");
 }
 
 pub async fn unblock_for_any(world: &World) {
     let (one, two) = (world.submitted(|_| ()).await.id, world.submitted(|_| ()).await.id);
     let job = blocked_by(world, &[one, two], DepsMode::Any).await;
-    assert_eq!(world.store.unblock(10).await.unwrap(), []);
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, []);
     ship(world, two).await;
-    assert_eq!(world.store.unblock(10).await.unwrap(), [job.id]);
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [job.id]);
     assert_eq!(world.job(job.id).await.stage(), Stage::Queued);
 }
 
@@ -138,26 +138,11 @@ pub async fn unblock_goes_by_the_limit(world: &World) {
     ship(world, dep).await;
     let mut freed = Vec::new();
     for expected in [2, 2, 1, 0] {
-        let some = world.store.unblock(2).await.unwrap();
+        let some = world.store.reconsider(2).await.unwrap().moved;
         assert_eq!(some.len(), expected);
         freed.extend(some);
     }
     assert_eq!(sorted(freed), waiting);
-}
-
-pub async fn a_cancelled_dep_keeps_blocking(world: &World) {
-    let dep = world.submitted(|_| ()).await.id;
-    let job = blocked_by(world, &[dep], DepsMode::All).await;
-    world.operate(dep, OperatorAction::Cancel).await.unwrap();
-    assert_eq!(world.store.unblock(10).await.unwrap(), []);
-    assert_eq!(world.job(job.id).await, job);
-    // And a cancelled child is not brought back by its dep.
-    let dep = world.submitted(|_| ()).await.id;
-    let child = blocked_by(world, &[dep], DepsMode::All).await;
-    world.operate(child.id, OperatorAction::Cancel).await.unwrap();
-    ship(world, dep).await;
-    assert_eq!(world.store.unblock(10).await.unwrap(), []);
-    assert_eq!(world.job(child.id).await.stage(), Stage::Cancelled);
 }
 
 pub async fn an_unblocked_job_keeps_its_run_at(world: &World) {
@@ -169,7 +154,7 @@ pub async fn an_unblocked_job_keeps_its_run_at(world: &World) {
     };
     let job = world.submitted(change).await;
     ship(world, dep).await;
-    assert_eq!(world.store.unblock(10).await.unwrap(), [job.id]);
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [job.id]);
     let queued = world.job(job.id).await;
     assert_eq!(queued.state, State::Queued { since: world.now(), ready_at: later, target: None });
 }
@@ -181,7 +166,7 @@ pub async fn a_thousand_children_in_one_sweep(world: &World) {
     world.store.submit(children, user()).await.unwrap();
     assert_eq!(world.count(Stage::Blocked).await, 1_000);
     ship(world, dep).await;
-    assert_eq!(sorted(world.store.unblock(1_000).await.unwrap()), ids);
+    assert_eq!(sorted(world.store.reconsider(1_000).await.unwrap().moved), ids);
     assert_eq!((world.count(Stage::Blocked).await, world.count(Stage::Queued).await), (0, 1_000));
     let live = world.store.read().live_jobs(None, 2_000).await.unwrap();
     assert_eq!(live.iter().map(|job| job.id).collect::<Vec<_>>(), ids);
@@ -252,7 +237,7 @@ pub async fn retire_spares_what_blocked_jobs_need(world: &World) {
     later(world);
     assert_eq!(world.retire(world.now(), 10).await, 0, "the child still counts on it");
     ship(world, two).await;
-    assert_eq!(world.store.unblock(10).await.unwrap(), [child.id]);
+    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [child.id]);
     assert_eq!(world.retire(world.now(), 10).await, 1, "the second is not old yet");
     assert_eq!(world.store.read().job(one).await.unwrap(), None);
     // The child lives on without its dep.

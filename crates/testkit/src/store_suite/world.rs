@@ -81,7 +81,16 @@ impl World {
         let id = JobId::from_parts(self.now(), u128::from(number));
         let manifest = json!({ "name": spec.name });
         let body = format!("body of {number}");
-        NewJob { id, product: product("demo"), spec, manifest, fingerprint: body.clone(), body }
+        NewJob {
+            id,
+            product: product("demo"),
+            spec,
+            manifest,
+            fingerprint: body.clone(),
+            body,
+            persona: None,
+            under: None,
+        }
     }
 
     pub(super) async fn submit(&self, new: NewJob) -> Job {

@@ -21,14 +21,16 @@ pub(super) use pause::jittered;
 pub(super) use poll::{AFTER_A_FAILURE, gate, once};
 pub(super) use stream::Streams;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use giga_api::wire::ClaimAnswer;
 use giga_domain::Delivery;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::lease::Held;
 use super::{AgentError, Shared, job};
 
 /// How jobs should reach this factory, and how they do.
@@ -107,31 +109,46 @@ async fn take(shared: &Arc<Shared>, mode: Delivery, end: &CancellationToken) -> 
     }
 }
 
-/// What runs here, by job and epoch: a grant that comes twice is one job.
+/// What runs here, by job and epoch: a grant that comes twice is one job. With each, what makes it renew its lease now.
 #[derive(Default)]
-pub(super) struct Running(Mutex<HashSet<(String, u64)>>);
+pub(super) struct Running(Mutex<HashMap<(String, u64), Arc<Notify>>>);
 
 impl Running {
-    fn enter(&self, key: &(String, u64)) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone())
+    fn enter(&self, held: &Held) -> bool {
+        match self.lock().entry((held.job.clone(), held.epoch)) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert(held.look.clone());
+                true
+            }
+        }
     }
 
-    fn leave(&self, key: &(String, u64)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    fn leave(&self, held: &Held) {
+        self.lock().remove(&(held.job.clone(), held.epoch));
+    }
+
+    /// There may be a word about any of them: each renews its lease at once.
+    fn look(&self) {
+        self.lock().values().for_each(|held| held.notify_one());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, u64), Arc<Notify>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The one way in. A grant is held from the moment it was made, so it always runs: one that comes without a seat waits
 /// for it with its lease kept alive, because a job that ends reports before its seat is free again.
 fn start(shared: &Arc<Shared>, grant: ClaimAnswer, seat: Option<OwnedSemaphorePermit>) {
-    let key = (grant.job.id.clone(), grant.lease_epoch);
-    if !shared.running.enter(&key) {
-        tracing::debug!(job = key.0, epoch = key.1, "granted again; it runs already");
+    let held = Held::of(&grant);
+    if !shared.running.enter(&held) {
+        tracing::debug!(job = held.job, epoch = held.epoch, "granted again; it runs already");
         return;
     }
     let task = shared.clone();
     shared.jobs.spawn(async move {
-        job::run(task.clone(), grant, seat).await;
-        task.running.leave(&key);
+        job::run(task.clone(), grant, held.clone(), seat).await;
+        task.running.leave(&held);
     });
 }

@@ -137,6 +137,7 @@ fn arrived(shared: &Arc<Shared>, message: StreamGrantsResponse) {
         Some(Event::News(_)) => {
             shared.merges.notify_one();
             shared.beat.notify_one();
+            shared.running.look();
         }
         // Of a newer coordinator, which also speaks to those who do not understand it.
         None => {}

@@ -71,17 +71,18 @@ impl Devin {
         request: &EngineRequest,
     ) -> Result<(String, Option<String>), EngineFailure> {
         if let Some(id) = request.resume.as_deref().filter(|id| is_session(id)) {
-            client.message(id, &request.prompt).await?;
+            client.message(id, &request.whole_prompt()).await?;
             return Ok((id.to_owned(), None));
         }
         let most_acus = match (request.budget.usd_micros, self.config.usd_micros_per_acu) {
             (Some(cap), Some(price)) if price > 0 => Some((cap / price).max(1)),
             _ => None,
         };
+        let prompt = request.whole_prompt();
         let mut tries = 0;
         loop {
             tries += 1;
-            match client.create(&request.prompt, most_acus).await {
+            match client.create(&prompt, most_acus).await {
                 Ok(created) if is_session(&created.session_id) => {
                     return Ok((created.session_id, created.url));
                 }
@@ -137,8 +138,13 @@ impl Engine for Devin {
         events: mpsc::Sender<EngineEvent>,
         stop: CancellationToken,
     ) -> EngineReport {
-        let nothing =
-            |outcome| EngineReport { outcome, session_id: None, usage: Usage::default(), summary: None };
+        let nothing = |outcome| EngineReport {
+            outcome,
+            session_id: None,
+            usage: Usage::default(),
+            metered: true,
+            summary: None,
+        };
         let outlet = Outlet::new(&request, self.key.as_slice(), events);
         let client = match self.client() {
             Ok(client) => client,
@@ -179,7 +185,9 @@ impl Watch<'_> {
         url: Option<String>,
         stop: &CancellationToken,
     ) -> EngineReport {
-        self.outlet.event(EngineEvent::Session(self.session_id.clone())).await;
+        self.outlet
+            .event(EngineEvent::Session { id: self.session_id.clone(), used_before: self.before })
+            .await;
         if let Some(url) = url {
             self.outlet.note(&format!("Devin works at {url}")).await;
         }
@@ -212,7 +220,12 @@ impl Watch<'_> {
             other => other,
         };
         let summary = self.summary.as_deref().map(|words| self.outlet.redact(words));
-        EngineReport { outcome, session_id: Some(self.session_id), usage: self.usage, summary }
+        // The service counts behind the work: a session that is at work and costs nothing is not counted yet.
+        let metered = match self.usage.cost_usd_micros {
+            Some(0) => outcome == EngineOutcome::Succeeded,
+            figure => figure.is_some(),
+        };
+        EngineReport { outcome, session_id: Some(self.session_id), usage: self.usage, metered, summary }
     }
 
     async fn until_done(&mut self, request: &EngineRequest) -> EngineOutcome {

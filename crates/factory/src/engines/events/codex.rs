@@ -24,7 +24,7 @@ pub(super) fn read(event: &Value) -> Vec<Sign> {
         Some("error") => {
             text(event, "/message").map(|words| Sign::Trouble(classify(words))).into_iter().collect()
         }
-        Some("item.completed") => item(event).into_iter().collect(),
+        Some("item.completed") => item(event),
         _ => Vec::new(),
     }
 }
@@ -39,14 +39,16 @@ fn usage(event: &Value) -> Tokens {
     }
 }
 
-fn item(event: &Value) -> Option<Sign> {
+fn item(event: &Value) -> Vec<Sign> {
     // Earlier versions wrote `item_type`.
     let kind = text(event, "/item/type").or_else(|| text(event, "/item/item_type"));
-    match kind {
+    let sign = match kind {
         Some("agent_message" | "assistant_message") => {
             text(event, "/item/text").map(|words| Sign::Said(words.to_owned()))
         }
         Some("error") => text(event, "/item/message").map(|words| Sign::Note(words.to_owned())),
-        _ => None,
-    }
+        // Commands, edits, thoughts.
+        _ => Some(Sign::Answered),
+    };
+    sign.into_iter().collect()
 }

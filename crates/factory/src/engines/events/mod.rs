@@ -17,7 +17,7 @@ use super::engine::EngineFailure;
 use super::prices::Tokens;
 
 pub(super) use tally::{Exit, Tally};
-pub(super) use trouble::{classify, names_an_unknown_session};
+pub(super) use trouble::{classify, is_turned_away, names_an_unknown_session};
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub(super) enum Sign {
     Model(String),
     /// Work goes on: whatever looked like the end before was not.
     Began,
+    /// The model has answered something: what follows is no failure to reach it.
+    Answered,
     /// The tokens of one message. The same message may be told again, with the same or higher numbers.
     Message {
         id: String,

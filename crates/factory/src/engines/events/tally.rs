@@ -10,7 +10,7 @@ use giga_domain::FailReason;
 use super::super::config::EventFormat;
 use super::super::engine::{EngineEvent, EngineFailure, Usage};
 use super::super::prices::{PriceTable, Tokens};
-use super::{Sign, classify, names_an_unknown_session};
+use super::{Sign, classify, is_turned_away, names_an_unknown_session};
 
 /// How the process went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,9 @@ pub(in super::super) struct Tally {
     steps: Option<Usage>,
     total: Option<Usage>,
     usage: Usage,
+    /// More work was begun after the last total, or none was named yet.
+    open: bool,
+    answered: bool,
     trouble: Option<EngineFailure>,
     ended: Option<Result<(), EngineFailure>>,
     priced_by_guess: bool,
@@ -56,6 +59,8 @@ impl Tally {
             steps: None,
             total: None,
             usage: Usage::default(),
+            open: true,
+            answered: false,
             trouble: None,
             ended: None,
             priced_by_guess: false,
@@ -80,12 +85,13 @@ impl Tally {
         match sign {
             Sign::Session(id) => {
                 if self.session.as_ref() != Some(&id) {
-                    news.push(EngineEvent::Session(id.clone()));
+                    news.push(EngineEvent::Session { id: id.clone(), used_before: self.before });
                     self.session = Some(id);
                 }
             }
             Sign::Model(model) => self.model = Some(model),
-            Sign::Began => self.ended = None,
+            Sign::Began => (self.ended, self.open) = (None, true),
+            Sign::Answered => self.answered = true,
             Sign::Message { id, tokens } => {
                 let known = self.messages.entry(id).or_default();
                 if tokens.sum() > known.sum() {
@@ -101,10 +107,12 @@ impl Tally {
             }
             Sign::SessionTotal { tokens, usd_micros } => {
                 let model = self.model.clone();
-                let cost = usd_micros.or_else(|| Some(self.priced(model.as_deref(), tokens, news)));
+                let cost = usd_micros.unwrap_or_else(|| self.priced(model.as_deref(), tokens, news));
+                let before = self.contained_in(tokens);
+                self.open = false;
                 self.total = Some(Usage {
-                    tokens: without(tokens.sum(), self.before.tokens),
-                    cost_usd_micros: cost.map(|cost| without(cost, self.before.cost_usd_micros.unwrap_or(0))),
+                    tokens: without(tokens.sum(), before.tokens),
+                    cost_usd_micros: Some(without(cost, before.cost_usd_micros.unwrap_or(0))),
                 });
             }
             Sign::RunTotal(models) => {
@@ -114,10 +122,17 @@ impl Tally {
                     total.tokens = total.tokens.saturating_add(tokens.sum());
                     total.cost_usd_micros = total.cost_usd_micros.map(|sum| sum.saturating_add(cost));
                 }
+                self.open = false;
                 self.total = Some(total);
             }
-            Sign::Said(words) => self.said = Some(words).filter(|words| !words.is_empty()),
-            Sign::SaidMore(words) => self.said.get_or_insert_default().push_str(&words),
+            Sign::Said(words) => {
+                self.answered = true;
+                self.said = Some(words).filter(|words| !words.is_empty());
+            }
+            Sign::SaidMore(words) => {
+                self.answered = true;
+                self.said.get_or_insert_default().push_str(&words);
+            }
             Sign::Note(note) => news.push(EngineEvent::Note(note)),
             Sign::Trouble(failure) => self.trouble = Some(failure),
             Sign::Ended(how) => self.ended = Some(how),
@@ -125,6 +140,13 @@ impl Tally {
                 self.ended.get_or_insert(Ok(()));
             }
         }
+    }
+
+    /// What of a sum was used up before this run. An engine that counts each run by itself names less than both
+    /// together; taking the earlier runs off that would make this one cheaper than it was.
+    fn contained_in(&self, sum: Tokens) -> Usage {
+        let seen = self.messages.values().fold(0, |seen: u64, tokens| seen.saturating_add(tokens.sum()));
+        if sum.sum() >= self.before.tokens.saturating_add(seen) { self.before } else { Usage::default() }
     }
 
     fn priced(&mut self, model: Option<&str>, tokens: Tokens, news: &mut Vec<EngineEvent>) -> u64 {
@@ -156,6 +178,13 @@ impl Tally {
 
     pub(in super::super) const fn usage(&self) -> Usage {
         self.usage
+    }
+
+    /// Whether the usage covers a run that ended so: its sum was named and nothing came after, the engine counts as it
+    /// goes, or its account refused it before anything was answered.
+    pub(in super::super) fn is_metered(&self, failure: Option<&EngineFailure>) -> bool {
+        let counted = !self.open || self.steps.is_some() || !self.messages.is_empty();
+        counted || (!self.answered && failure.is_some_and(is_turned_away))
     }
 
     pub(in super::super) fn session(&self) -> Option<&str> {

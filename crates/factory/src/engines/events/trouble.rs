@@ -34,6 +34,8 @@ const BUSY: [&str; 9] = [
     "resource_exhausted",
 ];
 
+const BUSY_CODES: [&str; 2] = ["429", "529"];
+
 const NETWORK: [&str; 12] = [
     "network",
     "connection",
@@ -60,19 +62,26 @@ const UNKNOWN_SESSION: [&str; 7] = [
 ];
 
 pub(in super::super) fn classify(message: &str) -> EngineFailure {
-    let words = message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
-    let code =
-        |codes: &[&str]| words.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| codes.contains(&word));
-    if says(&BUSY) || code(&["429", "529"]) {
+    if names(message, &BUSY, &BUSY_CODES) {
         EngineFailure::passing(FailReason::Infrastructure, message)
-    } else if says(&SIGNED_OUT) || code(&["401", "403"]) {
+    } else if names(message, &SIGNED_OUT, &["401", "403"]) {
         EngineFailure::lasting(FailReason::NoEngine, message)
-    } else if says(&NETWORK) || code(&["500", "502", "503", "504"]) {
+    } else if names(message, &NETWORK, &["500", "502", "503", "504"]) {
         EngineFailure::passing(FailReason::Infrastructure, message)
     } else {
         EngineFailure::lasting(FailReason::Crash, message)
     }
+}
+
+/// Whether the account let nobody in: what is refused at the door costs nothing.
+pub(in super::super) fn is_turned_away(failure: &EngineFailure) -> bool {
+    failure.reason == FailReason::NoEngine || names(&failure.detail, &BUSY, &BUSY_CODES)
+}
+
+fn names(message: &str, phrases: &[&str], codes: &[&str]) -> bool {
+    let words = message.to_lowercase();
+    phrases.iter().any(|phrase| words.contains(phrase))
+        || words.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| codes.contains(&word))
 }
 
 /// Sessions live on one machine: a job that moved asks for one that this machine does not have.

@@ -106,10 +106,13 @@ pub(super) async fn run(
     };
     match pump {
         Ok(pump) => conclude(end, pump).await,
-        Err(panicked) => not_started(EngineOutcome::Failed(EngineFailure::passing(
-            FailReason::Infrastructure,
-            format!("the engine's output could not be read: {panicked}"),
-        ))),
+        Err(panicked) => {
+            let detail = format!("the engine's output could not be read: {panicked}");
+            let failure = EngineFailure::passing(FailReason::Infrastructure, detail);
+            let mut run = not_started(EngineOutcome::Failed(failure));
+            run.report.metered = false;
+            run
+        }
     }
 }
 
@@ -149,17 +152,21 @@ async fn conclude(end: End, mut pump: Pump) -> Run {
         }
         other => other,
     };
+    let failure = if let EngineOutcome::Failed(failure) = &outcome { Some(failure) } else { None };
+    let metered = pump.tally.is_metered(failure);
     let report = EngineReport {
         outcome,
         session_id: pump.tally.session().map(str::to_owned),
         usage: pump.tally.usage(),
+        metered,
         summary: pump.tally.said().map(|words| pump.outlet.redact(words)),
     };
     Run { report, session_is_unknown }
 }
 
 pub(super) fn not_started(outcome: EngineOutcome) -> Run {
-    let report = EngineReport { outcome, session_id: None, usage: Usage::default(), summary: None };
+    let report =
+        EngineReport { outcome, session_id: None, usage: Usage::default(), metered: true, summary: None };
     Run { report, session_is_unknown: false }
 }
 

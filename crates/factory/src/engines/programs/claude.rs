@@ -8,7 +8,7 @@ use std::path::Path;
 
 use giga_domain::FailReason;
 
-use super::{Call, Recipe, SignIn, arguments, configured, program, variables};
+use super::{Call, Reads, Recipe, SignIn, arguments, configured, program, variables};
 use crate::engines::config::{EventFormat, ProgramConfig};
 use crate::engines::engine::EngineFailure;
 use crate::engines::process::Probe;
@@ -44,6 +44,10 @@ impl Recipe for Claude {
         variables(&usual, &self.0)
     }
 
+    fn reads(&self) -> Reads {
+        Reads::PersonaApart
+    }
+
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-p", "--output-format", "stream-json", "--verbose"]);
         args.extend(arguments(["--permission-mode", "acceptEdits"]));
@@ -58,6 +62,8 @@ impl Recipe for Claude {
             let dollars = cap.saturating_add(before) as f64 / 1e6;
             args.extend(arguments(["--max-budget-usd", &dollars.to_string()]));
         }
+        // Written with `=`, so that nothing in the value can be taken for an option.
+        args.extend(call.persona.map(|persona| OsString::from(format!("--append-system-prompt={persona}"))));
         args.extend(configured(&self.0, "--model"));
         args.extend(call.prompt.into_iter().flat_map(|prompt| arguments(["--", prompt])));
         Ok(args)

@@ -64,6 +64,15 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     /// Variables of the factory that the program may see besides the base.
     fn variables(&self) -> Vec<&str>;
 
+    fn reads(&self) -> Reads {
+        Reads::OneText
+    }
+
+    /// Whether a run costs anything beyond this machine.
+    fn has_account(&self) -> bool {
+        true
+    }
+
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure>;
 
     /// Prints a version, or at least shows that the program runs.
@@ -78,6 +87,17 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     fn how_to_install(&self) -> String;
 }
 
+/// How a program is told who it is to be and what reviewers said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// Before and behind the prompt.
+    OneText,
+    /// The persona by an option of its own, the rest behind the prompt.
+    PersonaApart,
+    /// It is no reader: the prompt file holds the job's text and nothing else.
+    JobTextOnly,
+}
+
 /// One call, as a recipe sees it.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
@@ -86,6 +106,8 @@ pub(super) struct Call<'a> {
     pub(super) session: Option<&'a str>,
     /// `None` when it is too long and comes on standard input.
     pub(super) prompt: Option<&'a str>,
+    /// For a recipe that takes it apart.
+    pub(super) persona: Option<&'a str>,
     pub(super) prompt_file: &'a Path,
     /// A private folder outside of the work tree that lives as long as the run.
     pub(super) scratch: &'a Path,
@@ -155,7 +177,9 @@ impl<R: Recipe> ProgramEngine<R> {
         };
         let model = self.recipe.model().map(str::to_owned);
         let tally = Tally::new(self.recipe.format(), self.prices.clone(), before, model);
-        process::run(launch, request, tally, outlet, stop).await
+        let mut run = process::run(launch, request, tally, outlet, stop).await;
+        run.report.metered |= !self.recipe.has_account();
+        run
     }
 
     fn launch(
@@ -168,17 +192,38 @@ impl<R: Recipe> ProgramEngine<R> {
             let program = self.recipe.program().display();
             return Err(EngineFailure::lasting(FailReason::NoEngine, format!("{program} is not installed")));
         };
+        let (persona, text) = self.told(request);
         let prompt_file = scratch.join("prompt.md");
-        write_private(&prompt_file, &request.prompt).map_err(|error| no_scratch(&error))?;
-        let fits = request.prompt.len() <= LONGEST_ARGUMENT && !request.prompt.contains('\0');
-        let prompt = fits.then_some(request.prompt.as_str());
-        let call = Call { request, session, prompt, prompt_file: &prompt_file, scratch };
+        write_private(&prompt_file, &text).map_err(|error| no_scratch(&error))?;
+        let fits = is_argument(&text);
+        let prompt = fits.then_some(text.as_str());
+        let call = Call { request, session, prompt, persona, prompt_file: &prompt_file, scratch };
         let args = self.recipe.args(&call)?;
         let stdin =
             if fits { None } else { Some(File::open(&prompt_file).map_err(|error| no_scratch(&error))?) };
         let mut env = self.environment(request);
         env.insert("GIGA_PROMPT_FILE".into(), prompt_file.into());
+        if let Some(review) = &request.review {
+            let file = scratch.join("review.md");
+            write_private(&file, review).map_err(|error| no_scratch(&error))?;
+            env.insert("GIGA_REVIEW_COMMENTS".into(), file.into());
+        }
         Ok(Launch { program, args, env, dir: request.dir.clone(), stdin })
+    }
+
+    /// The persona, where it goes apart, and the text of the prompt.
+    fn told<'a>(&self, request: &'a EngineRequest) -> (Option<&'a str>, String) {
+        match self.recipe.reads() {
+            Reads::JobTextOnly => (None, request.prompt.clone()),
+            Reads::OneText => (None, request.whole_prompt()),
+            Reads::PersonaApart => match request.persona.as_deref().filter(|persona| is_argument(persona)) {
+                Some(persona) => {
+                    let rest = EngineRequest { persona: None, ..request.clone() };
+                    (Some(persona), rest.whole_prompt())
+                }
+                None => (None, request.whole_prompt()),
+            },
+        }
     }
 
     fn environment(&self, request: &EngineRequest) -> BTreeMap<OsString, OsString> {
@@ -224,6 +269,10 @@ fn private_folder(parent: Option<&Path>) -> std::io::Result<TempDir> {
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = File::create_new(path)?;
     file.write_all(text.as_bytes())
+}
+
+fn is_argument(text: &str) -> bool {
+    text.len() <= LONGEST_ARGUMENT && !text.contains('\0')
 }
 
 /// What an engine would name a session; above all, nothing that looks like an option or a path.

@@ -1,14 +1,15 @@
 //! The manifest's script, for jobs that need no account.
 //!
 //! The script is a file that `sh` reads: nothing of the job is ever part of a command line. It finds the job's text in
-//! the file that GIGA_PROMPT_FILE names.
+//! the file that GIGA_PROMPT_FILE names, and what reviewers said of an earlier run in the one that GIGA_REVIEW_COMMENTS
+//! names.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use giga_domain::FailReason;
 
-use super::{Call, Recipe, no_scratch, write_private};
+use super::{Call, Reads, Recipe, no_scratch, write_private};
 use crate::engines::config::EventFormat;
 use crate::engines::engine::EngineFailure;
 
@@ -30,6 +31,14 @@ impl Recipe for Shell {
 
     fn variables(&self) -> Vec<&str> {
         Vec::new()
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::JobTextOnly
+    }
+
+    fn has_account(&self) -> bool {
+        false
     }
 
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {

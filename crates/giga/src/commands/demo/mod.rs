@@ -9,11 +9,10 @@ mod origin;
 mod stage;
 mod tour;
 
-use std::io::IsTerminal;
-
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::DemoArgs;
+use crate::commands::ask::somebody_is_there;
 use crate::exit::CliError;
 use crate::output::say;
 use stage::DemoStage;
@@ -21,7 +20,7 @@ use stage::DemoStage;
 pub(crate) async fn run(args: &DemoArgs) -> Result<(), CliError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut stage = DemoStage::open(args.keep).await?;
-    let asks = !args.yes && std::io::stdin().is_terminal();
+    let asks = !args.yes && somebody_is_there();
     let told =
         async { if args.fleet { fleet::tell(&mut stage).await } else { tour::tell(&mut stage, asks).await } };
     let told = tokio::select! {

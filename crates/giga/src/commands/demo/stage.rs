@@ -44,8 +44,9 @@ impl DemoStage {
         let data = folder.path().join("coordinator");
         std::fs::create_dir(&data)?;
         let store = format!("sqlite:{}", data.join("giga.db").display());
-        let coordinator =
-            crate::serve::start(&store, crate::config::Settings::EMBEDDED_BROKER, &data).await?;
+        let outside = giga_effects::Config::default();
+        let (broker, place) = (crate::config::Settings::EMBEDDED_BROKER, data.display().to_string());
+        let coordinator = crate::serve::start(&store, broker, &place, outside).await?;
         let started = async {
             coordinator.set_flag("lease_ms", json!(LEASE_MS), Actor::system("demo")).await?;
             coordinator.new_admin().await

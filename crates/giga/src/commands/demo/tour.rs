@@ -1,6 +1,5 @@
 //! One job, step by step: what a newcomer sees of it, and the one thing they are asked.
 
-use std::io::BufRead;
 use std::time::Duration;
 
 use giga_api::wire::{Explanation, ReviewRequest};
@@ -8,6 +7,7 @@ use giga_api::wire::{Explanation, ReviewRequest};
 use super::origin::BROKEN_GREETING;
 use super::stage::DemoStage;
 use super::{quote, step};
+use crate::commands::ask::ask;
 use crate::exit::{self, CliError};
 use crate::output::{announce, say};
 
@@ -45,10 +45,14 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
     let change = reviewed.result.ok_or_else(|| CliError::failed("the run handed nothing over"))?;
     say(&format!("  It waits for one approval. The change is on {}:", change.branch));
     quote(&origin.diff(&change.commit).await?);
-    let approved = !asks || ask("  Approve it? [Y/n] ").await;
+    let approved = !asks || ask("  Approve it?", true).await;
     let verdict = if approved { "approve" } else { "reject" };
-    let review =
-        ReviewRequest { verdict: verdict.to_owned(), reviewer: Some("you".to_owned()), comment: None };
+    let review = ReviewRequest {
+        verdict: verdict.to_owned(),
+        reviewer: Some("you".to_owned()),
+        comment: None,
+        lease_epoch: Some(change.lease_epoch),
+    };
     stage.client.review(&job, &review).await?;
     if !approved {
         say("  Rejected: nothing was merged.");
@@ -98,18 +102,4 @@ async fn follow_log(stage: &DemoStage, job: &str) -> Result<(), CliError> {
         quote(&rest.drain(..end).collect::<String>());
     }
     Ok(())
-}
-
-/// Read by a thread that nobody waits for, so that Ctrl-C does not have to wait for a line.
-async fn ask(question: &str) -> bool {
-    use std::io::Write;
-    let _ = write!(anstream::stderr(), "{question}");
-    let (sender, answer) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
-        let _ = sender.send(read.is_ok_and(|bytes| bytes > 0).then_some(line));
-    });
-    let line = answer.await.ok().flatten();
-    line.is_some_and(|line| matches!(line.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes"))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
-use giga_api::wire::{Explanation, FactoryVerdict};
+use giga_api::wire::{Explanation, FactoryVerdict, Rejection};
 
 use crate::commands::Done;
 use crate::commands::context::Context;
@@ -81,8 +81,7 @@ fn factories_table(factories: &[FactoryVerdict]) -> String {
             }));
         }
         if rejected {
-            let because = factory.rejected_by.as_ref().map(|r| format!("it {}", printable(&r.detail)));
-            row.push(Cell::new(because.unwrap_or_default()));
+            row.push(Cell::new(factory.rejected_by.as_ref().map(because).unwrap_or_default()));
         }
         table.row(row);
     }
@@ -90,6 +89,13 @@ fn factories_table(factories: &[FactoryVerdict]) -> String {
         table.right(&(2..=2 + terms.len()).collect::<Vec<_>>());
     }
     table.render()
+}
+
+/// What speaks against the job alone is a sentence of its own; the rest is said of the factory.
+fn because(rejection: &Rejection) -> String {
+    let about_the_job = ["not_ready", "paused", "budget", "concurrency"].contains(&&*rejection.filter);
+    let detail = printable(&rejection.detail);
+    if about_the_job { detail } else { format!("it {detail}") }
 }
 
 /// `capabilityFit` as `CAPABILITY FIT`.

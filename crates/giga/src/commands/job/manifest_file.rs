@@ -5,7 +5,7 @@ use std::path::Path;
 
 use giga_api::client::{ClientError, Idempotency};
 use giga_domain::limits;
-use giga_domain::manifest::parse_markdown;
+use giga_domain::manifest::Draft;
 use giga_ports::{Clock, Randomness};
 
 use crate::exit::CliError;
@@ -40,10 +40,11 @@ impl ManifestFile {
     /// A manifest without a key gets one that lives as long as this invocation: a submit whose answer was lost can
     /// be repeated, and submitting the same file again still makes another job.
     pub(super) fn idempotency(&self) -> Idempotency {
-        match parse_markdown(&self.bytes) {
+        // What a profile will fill in is not known here, so it is not judged, only looked at.
+        match Draft::from_markdown(&self.bytes) {
             // It will be refused.
             Err(_) => Idempotency::Nothing,
-            Ok((manifest, _)) if manifest.idempotency_key.is_some() => Idempotency::InManifest,
+            Ok(draft) if draft.has_idempotency_key() => Idempotency::InManifest,
             Ok(_) => Idempotency::Key(format!("{MADE_UP}{}", SystemRandomness.job_id(SystemClock.now()))),
         }
     }

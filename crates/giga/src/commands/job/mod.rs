@@ -9,6 +9,7 @@ mod logs;
 mod manifest_file;
 mod show;
 mod submit;
+mod submit_many;
 mod wait;
 
 pub(crate) use events::{append, follow_until, print};
@@ -20,7 +21,10 @@ use crate::args::JobCommand;
 
 pub(crate) async fn run(command: JobCommand, context: &Context) -> Done {
     match command {
-        JobCommand::Submit(args) => submit::submit(args, context).await,
+        JobCommand::Submit(args) if args.files.len() == 1 && args.parent.is_none() => {
+            submit::submit(args, context).await
+        }
+        JobCommand::Submit(args) => submit_many::submit_many(args, context).await,
         JobCommand::Plan { file } => submit::plan(&file, context).await,
         JobCommand::List(args) => list::list(args, context).await,
         JobCommand::Show(args) => show::show(&args.job, context).await,

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use giga_api::wire::{Job, Run};
+use giga_api::wire::{Job, Lease, Run};
 
 use super::manifest_file::is_made_up;
 use crate::commands::Done;
 use crate::commands::context::Context;
-use crate::output::{Columns, Output, ago, dash, joined, printable};
+use crate::output::{Columns, Output, ago, dash, joined, printable, usd};
 
 pub(super) async fn show(meant: &str, context: &Context) -> Done {
     let client = context.client()?;
@@ -52,6 +52,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
             "held by",
             lease.map(|l| format!("{} (lease ends {})", l.factory_id, ago(&l.expires_at, output.now))),
         ),
+        ("spent", lease.filter(|l| l.spent_usd > 0.0 || l.spent_tokens > 0).map(spent_so_far)),
         ("not before", waits_until.map(|at| when(at))),
         ("approved by", (!job.approvals.is_empty()).then(|| joined(&job.approvals))),
         ("product", Some(job.product_id.clone())),
@@ -61,6 +62,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("needs", Some(joined(&job.capabilities))),
         ("depends on", (!job.deps.is_empty()).then(|| format!("{} of {}", job.deps_mode, joined(&job.deps)))),
         ("attempts", Some(job.attempts.to_string())),
+        ("evictions", (job.evictions > 0).then(|| job.evictions.to_string())),
         ("epoch", Some(job.lease_epoch.to_string())),
         ("revision", Some(job.rev.to_string())),
         ("checkpoint", checkpoint),
@@ -85,6 +87,15 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
     text
 }
 
+/// What the holder told of its run, and what may still come.
+fn spent_so_far(lease: &Lease) -> String {
+    let (spent, tokens) = (usd(lease.spent_usd), lease.spent_tokens);
+    match lease.reserved_usd {
+        reserved if reserved > 0.0 => format!("{spent} of {} set aside, {tokens} tokens", usd(reserved)),
+        _ => format!("{spent}, {tokens} tokens"),
+    }
+}
+
 fn runs_table(runs: &[Run], output: &Output) -> String {
     let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT~"]);
     for run in runs {
@@ -97,7 +108,7 @@ fn runs_table(runs: &[Run], output: &Output) -> String {
             printable(&run.outcome),
             time(&run.started_at),
             time(&run.ended_at),
-            run.report.cost_usd.map_or("-".to_owned(), |usd| format!("${usd:.2}")),
+            run.report.cost_usd.map_or("-".to_owned(), usd),
             printable(dash(result.as_deref())),
         ]);
     }

@@ -15,7 +15,8 @@ use crate::output::{printable, say, warn};
 
 pub(super) async fn submit(args: SubmitArgs, context: &Context) -> Done {
     let client = context.client()?;
-    let file = ManifestFile::read(&args.file).await?;
+    let file = args.files.first().map(String::as_str).unwrap_or_default();
+    let file = ManifestFile::read(file).await?;
     let idempotency = file.idempotency();
     let submitted = client.submit(file.bytes.clone(), &idempotency).await;
     let answer = submitted.map_err(|error| file.refused(error))?;

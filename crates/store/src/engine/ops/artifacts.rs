@@ -17,7 +17,7 @@ impl Op for Put {
     }
 
     fn decide(&self, working: &mut Working) -> Result<ArtifactPut, StoreError> {
-        let PutArtifact { id, job, holder, name, media_type, size } = self.0.clone();
+        let PutArtifact { id, job, holder, actor, name, media_type, size } = self.0.clone();
         let artifact = Artifact {
             id,
             job,
@@ -32,7 +32,6 @@ impl Op for Put {
         if let Some(known) = working.artifact(&artifact.key()).filter(|known| known.id == id) {
             return Ok(ArtifactPut { artifact: known.clone(), replaced: None });
         }
-        let actor = Actor::Factory(holder.factory.clone());
         working.apply(job, &Command::AddArtifact { holder, artifact: artifact.clone() }, &actor)?;
         let replaced = working.put_artifact(artifact.clone());
         Ok(ArtifactPut { artifact, replaced })

@@ -76,6 +76,15 @@ impl Op for StepDown {
     }
 }
 
+/// Whether the dispatcher of this term still leads.
+pub(super) fn check_term(working: &Working, given: Term) -> Result<(), StoreError> {
+    let current = working.leader().map_or(Term::ZERO, |leader| leader.term);
+    if current != given || working.leader().is_none_or(|leader| leader.expires_at <= working.now()) {
+        return Err(StoreError::StaleTerm { given, current });
+    }
+    Ok(())
+}
+
 pub(in crate::engine) struct MakeOffers {
     pub(in crate::engine) term: Term,
     pub(in crate::engine) chosen: Vec<NewOffer>,
@@ -93,10 +102,7 @@ impl Op for MakeOffers {
     fn decide(&self, working: &mut Working) -> Result<Vec<Option<Offer>>, StoreError> {
         // Also when this very call was carried out before its term ended and only the answer was lost: its offers are in
         // the outbox, for the next leader to send.
-        let current = working.leader().map_or(Term::ZERO, |leader| leader.term);
-        if current != self.term || working.leader().is_none_or(|leader| leader.expires_at <= working.now()) {
-            return Err(StoreError::StaleTerm { given: self.term, current });
-        }
+        check_term(working, self.term)?;
         Ok(self.chosen.iter().map(|new| self.place(working, new)).collect())
     }
 }

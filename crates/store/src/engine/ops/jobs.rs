@@ -1,151 +1,10 @@
-//! The commands that make, take and change single jobs.
+//! The commands that take and change single jobs.
 
-use std::collections::HashMap;
-
-use giga_domain::job::DepsMode;
-use giga_domain::{
-    Actor, Command, DispatchSeq, Epoch, EventKind, EventSeq, FactoryState, Job, JobId, JobSpec, NewEvent,
-    Refusal, Rev, Stage, State,
-};
+use giga_domain::{Actor, Command, FactoryState, HolderAction, Job, OperatorAction, Refusal, Stage};
 use giga_ports::StoreError;
-use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, NewJob, SteerWrite, Submitted};
+use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, SteerWrite};
 
 use super::super::{Needs, Op, Working};
-
-pub(in crate::engine) struct Submit {
-    pub(in crate::engine) jobs: Vec<NewJob>,
-    pub(in crate::engine) actor: Actor,
-}
-
-impl Op for Submit {
-    type Reply = Vec<Submitted>;
-
-    fn needs(&self, needs: &mut Needs) {
-        for new in &self.jobs {
-            needs.jobs.insert(new.id);
-            needs.jobs.extend(new.spec.deps.iter().copied());
-            if let Some(key) = &new.spec.idempotency_key {
-                needs.keys.insert((new.product.clone(), key.clone()));
-            }
-        }
-    }
-
-    fn decide(&self, working: &mut Working) -> Result<Vec<Submitted>, StoreError> {
-        // Everything is checked before anything is made.
-        let mut stands_for = HashMap::new();
-        for (place, new) in self.jobs.iter().enumerate() {
-            stands_for.insert(new.id, self.same_as(place, working)?);
-            self.check_deps(new, working)?;
-        }
-        let mut answers = Vec::with_capacity(self.jobs.len());
-        for new in &self.jobs {
-            let id = stands_for[&new.id];
-            answers.push(match working.job(id) {
-                // The same id is this very command, repeated after its reply was lost.
-                Ok(job) if id == new.id => Submitted::Created(job.clone()),
-                Ok(job) => Submitted::Existing(job.clone()),
-                Err(_) => Submitted::Created(self.make(new, &stands_for, working)),
-            });
-        }
-        Ok(answers)
-    }
-}
-
-impl Submit {
-    /// The job that the one at `place` stands for: its own, or the one that its key made before, be it earlier in
-    /// this very command.
-    fn same_as(&self, place: usize, working: &Working) -> Result<JobId, StoreError> {
-        let new = &self.jobs[place];
-        let Some(key) = new.spec.idempotency_key.as_ref().filter(|_| working.job(new.id).is_err()) else {
-            return Ok(new.id);
-        };
-        let same_key = |other: &&NewJob| {
-            other.product == new.product && other.spec.idempotency_key.as_ref() == Some(key)
-        };
-        let known = working.job_by_key(&new.product, key).map(|(job, fingerprint)| (job.id, fingerprint));
-        let earlier = self.jobs[..place].iter().find(same_key).map(|new| (new.id, &*new.fingerprint));
-        match known.or(earlier) {
-            Some((job, fingerprint)) if fingerprint != new.fingerprint => {
-                Err(StoreError::KeyReused { key: key.clone(), job })
-            }
-            Some((job, _)) => Ok(job),
-            None => Ok(new.id),
-        }
-    }
-
-    fn check_deps(&self, new: &NewJob, working: &Working) -> Result<(), StoreError> {
-        if working.job(new.id).is_ok() {
-            return Ok(());
-        }
-        for dep in &new.spec.deps {
-            let known = working.job(*dep).is_ok_and(|job| job.product == new.product);
-            let beside = || self.jobs.iter().any(|other| other.id == *dep && other.product == new.product);
-            if !known && !beside() {
-                return Err(StoreError::UnknownDep(*dep));
-            }
-        }
-        Ok(())
-    }
-
-    fn make(&self, new: &NewJob, stands_for: &HashMap<JobId, JobId>, working: &mut Working) -> Job {
-        let mut spec = new.spec.clone();
-        // A dep beside it may turn out to be a job that its key made before.
-        for dep in &mut spec.deps {
-            *dep = stands_for.get(dep).copied().unwrap_or(*dep);
-        }
-        let (job, event) = first_state(new, spec, working);
-        working.insert_job(job.clone(), new.manifest.clone(), new.body.clone(), new.fingerprint.clone());
-        let (product, place) = (job.product.clone(), (job.id, job.last_event));
-        working.append(Some(product), Some(place), self.actor.clone(), event);
-        job
-    }
-}
-
-fn first_state(new: &NewJob, spec: JobSpec, working: &Working) -> (Job, NewEvent) {
-    let now = working.now();
-    let shipped = |dep: &JobId| working.job(*dep).is_ok_and(|job| job.stage() == Stage::Shipped);
-    let mut deps = spec.deps.iter();
-    let free = match spec.deps_mode {
-        DepsMode::All => deps.all(shipped),
-        DepsMode::Any => spec.deps.is_empty() || deps.any(shipped),
-    };
-    let ready_at = spec.run_at.unwrap_or(now).max(now);
-    let (state, cause) = if free {
-        (State::Queued { since: now, ready_at, target: None }, "submitted".to_owned())
-    } else {
-        (State::Blocked, format!("submitted; waits for {} of {} deps", mode(&spec), spec.deps.len()))
-    };
-    let mut event = NewEvent::new(EventKind::Submitted, cause).with("name", spec.name.as_str());
-    event.to = Some(state.stage());
-    let job = Job {
-        id: new.id,
-        product: new.product.clone(),
-        spec,
-        state,
-        rev: Rev(1),
-        epoch: Epoch::ZERO,
-        last_event: EventSeq(1),
-        attempts: 0,
-        dispatch_seq: DispatchSeq::ZERO,
-        checkpoint: None,
-        settled: None,
-        created_at: now,
-        updated_at: now,
-        enqueued_at: ready_at,
-        last_factory: None,
-        last_steer: None,
-        result: None,
-        merge: None,
-    };
-    (job, event)
-}
-
-fn mode(spec: &JobSpec) -> &'static str {
-    match spec.deps_mode {
-        DepsMode::All => "all",
-        DepsMode::Any => "any",
-    }
-}
 
 pub(in crate::engine) struct ClaimJob(pub(in crate::engine) Claim);
 
@@ -169,12 +28,17 @@ impl Op for ClaimJob {
         if let Err(lost) = self.allowed(working) {
             return Ok(Claimed::Lost(lost));
         }
+        let reserve_usd_micros = match self.share(working)? {
+            Ok(share) => share,
+            Err(lost) => return Ok(Claimed::Lost(lost)),
+        };
         let command = Command::Claim {
             factory: claim.factory.clone(),
             request: claim.request.clone(),
             rev: claim.rev,
             dispatch_seq: claim.dispatch_seq,
             lease: claim.lease,
+            reserve_usd_micros,
         };
         match working.apply(claim.job, &command, &Actor::Factory(claim.factory.clone())) {
             Ok(job) => Ok(Claimed::Granted(job.clone())),
@@ -211,6 +75,28 @@ impl ClaimJob {
         }
         Ok(())
     }
+
+    /// What the product's budget sets aside for the job.
+    fn share(&self, working: &mut Working) -> Result<Result<u64, Lost>, StoreError> {
+        let job = working.job(self.0.job)?;
+        if job.stage() != Stage::Queued {
+            // Whoever is too late need not know how the product stands; the transition says what is to be said.
+            return Ok(Ok(0));
+        }
+        let (product, cap) = (job.product.clone(), job.spec.budget.usd_micros);
+        Ok(working.admit(&product, cap)?.map_err(Lost::Budget))
+    }
+}
+
+/// Whether the write may end the lease or change what it has spent.
+fn moves_money(actions: &[HolderAction]) -> bool {
+    actions.iter().any(|action| match action {
+        HolderAction::Spend(_)
+        | HolderAction::Report(_)
+        | HolderAction::Fail { .. }
+        | HolderAction::Release { .. } => true,
+        HolderAction::Start | HolderAction::Renew { .. } | HolderAction::Checkpoint(_) => false,
+    })
 }
 
 pub(in crate::engine) struct Hold(pub(in crate::engine) HolderWrite);
@@ -220,6 +106,9 @@ impl Op for Hold {
 
     fn needs(&self, needs: &mut Needs) {
         needs.jobs.insert(self.0.job);
+        if moves_money(&self.0.actions) {
+            needs.money.insert(self.0.job);
+        }
     }
 
     fn decide(&self, working: &mut Working) -> Result<Job, StoreError> {
@@ -237,6 +126,10 @@ impl Op for Steer {
 
     fn needs(&self, needs: &mut Needs) {
         needs.jobs.insert(self.0.job);
+        // The one word that can end a lease.
+        if matches!(self.0.command, Command::Operator { action: OperatorAction::Cancel, .. }) {
+            needs.money.insert(self.0.job);
+        }
     }
 
     fn decide(&self, working: &mut Working) -> Result<Job, StoreError> {

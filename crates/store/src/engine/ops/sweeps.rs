@@ -1,6 +1,6 @@
 //! What the reconcilers do: each finds its own work, so it can run at any time and any number of times.
 
-use giga_domain::{Actor, Command, JobId, Stage, Timestamp};
+use giga_domain::{Actor, Command, JobId, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::Reaped;
 
@@ -27,31 +27,9 @@ impl Op for ExpireLeases {
             }
         }
         // Leases that this batch granted or renewed count too.
-        let here = working.loaded().jobs.values().filter_map(|job| Some(job.lease()?.expires_at));
+        let here = working.loaded().jobs.values().filter_map(|job| Some(job.lease()?.due()));
         reaped.next_expiry = here.chain(reaped.next_expiry).min();
         Ok(reaped)
-    }
-}
-
-pub(in crate::engine) struct Unblock {
-    pub(in crate::engine) limit: usize,
-}
-
-impl Op for Unblock {
-    type Reply = Vec<JobId>;
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.unblockable = needs.unblockable.max(self.limit);
-    }
-
-    fn decide(&self, working: &mut Working) -> Result<Vec<JobId>, StoreError> {
-        let mut ids = working.loaded().unblockable.clone();
-        // A command before it in the batch may have been faster.
-        ids.retain(|id| working.job(*id).is_ok_and(|job| job.stage() == Stage::Blocked));
-        for id in &ids {
-            working.apply(*id, &Command::Unblock, &Actor::system("unblocker"))?;
-        }
-        Ok(ids)
     }
 }
 

@@ -1,5 +1,11 @@
 //! The table. Whatever the server answers to stands here, with who may ask.
 
+mod budgets;
+mod dag;
+mod effects;
+mod products;
+mod profiles;
+
 use std::sync::LazyLock;
 
 use axum::http::Method;
@@ -7,23 +13,28 @@ use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Submitter, Viewer};
 
-use super::Access::{Factory, Public, Role, RoleOrFactory};
-use super::{Code, Content, Param, Place, Route, Scope, schema_of};
 use crate::handlers::{
-    artifacts, events, factories, flags, fleet, health, holders, jobs, submit, tokens, topics, work,
+    artifacts, events, factories, flags, fleet, health, holders, jobs, links, submit, tokens, topics, work,
 };
+use crate::routes::Access::{Factory, Public, Role, RoleOrFactory};
+use crate::routes::{Code, Content, Param, Place, Route, Scope, schema_of};
 
 /// Every route, in the order of the document.
 pub fn table() -> &'static [Route] {
     static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
         [
             jobs_routes(),
+            dag::dag_routes(),
             claim_routes(),
             work_routes(),
             artifact_routes(),
             event_routes(),
             factory_routes(),
             topic_routes(),
+            budgets::budget_routes(),
+            products::product_routes(),
+            profiles::profile_routes(),
+            effects::effect_routes(),
             admin_routes(),
             state_routes(),
         ]
@@ -61,7 +72,7 @@ fn jobs_routes() -> Vec<Route> {
         .gives::<wire::SubmitAnswer>(201, "The job is stored; Location says where")
         .gives::<wire::SubmitAnswer>(200, "The key was seen before; this is the job that it made")
         .tagged()
-        .refuses(&[Code::IdempotencyConflict, Code::Unroutable]),
+        .refuses(&[Code::IdempotencyConflict, Code::RepoOwned, Code::Unroutable]),
         Route::new(Method::GET, "/api/fleet/jobs", "listJobs", Role(Viewer), Scope::Products, |m| {
             on(m, jobs::list)
         })
@@ -81,6 +92,7 @@ fn jobs_routes() -> Vec<Route> {
             on(m, jobs::get)
         })
         .about("One job with its manifest and body; a factory sees the jobs that it holds or held last")
+        .also_from_inside()
         .params(&[IF_NONE_MATCH])
         .gives::<wire::Job>(200, "The job")
         .answer(304, "It is still at the given ETag", Content::Nothing)
@@ -109,6 +121,20 @@ fn jobs_routes() -> Vec<Route> {
         )
         .about("A reviewer's verdict")
         .takes::<wire::ReviewRequest>()
+        .params(&[IF_MATCH])
+        .gives::<wire::Job>(200, "The job after it")
+        .tagged()
+        .refuses(&[Code::IllegalTransition, Code::ResultMismatch]),
+        Route::new(
+            Method::POST,
+            "/api/fleet/jobs/{id}/review/request",
+            "requestReview",
+            Role(Operator),
+            Scope::Job,
+            |m| on(m, jobs::request_review),
+        )
+        .about("Ask for a review before the job goes on; stands above what the manifest says. Only an admin may ask for less than the gate that holds")
+        .may_take::<wire::RequestReviewRequest>()
         .params(&[IF_MATCH])
         .gives::<wire::Job>(200, "The job after it")
         .tagged()
@@ -243,6 +269,7 @@ fn artifact_routes() -> Vec<Route> {
             on(m, artifacts::put)
         })
         .about("The holder leaves a file of its run; the content type is kept")
+        .also_from_inside()
         .takes_bytes()
         .params(&[
             query("name", "What the file is called; a name that the run has used before gets the new file"),
@@ -259,12 +286,45 @@ fn artifact_routes() -> Vec<Route> {
             |m| on(m, artifacts::list),
         )
         .about("The files of all runs of the job")
+        .also_from_inside()
         .gives::<wire::ArtifactList>(200, "By epoch and name"),
         Route::new(Method::GET, "/api/fleet/artifacts/{id}", "getArtifact", Role(Viewer), Scope::Job, |m| {
             on(m, artifacts::get)
         })
         .about("The bytes of a file, as an attachment with its own content type")
-        .answer(200, "The bytes", Content::Bytes),
+        .also_from_inside()
+        .params(&[header("range", "Only these bytes, such as bytes=0-1023")])
+        .answer(200, "The bytes", Content::Bytes)
+        .answer(206, "Those that were asked for", Content::Bytes)
+        .refuses(&[Code::RangeNotSatisfiable]),
+        Route::new(
+            Method::GET,
+            "/api/fleet/artifacts/{id}/link",
+            "linkArtifact",
+            Role(Viewer),
+            Scope::Job,
+            |m| on(m, links::link),
+        )
+        .about("A link to the bytes that works without a token, for a while")
+        .params(&[query("ttl", "How long it works, such as 10m, which it is if left out; at most 24h")])
+        .gives::<wire::ArtifactLink>(200, "The link"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/artifacts/{id}/content",
+            "followArtifactLink",
+            Public,
+            Scope::Nothing,
+            |m| on(m, links::follow),
+        )
+        .about("What such a link leads to, where the coordinator has the bytes in a folder; the signature is the permission")
+        .params(&[
+            query("expires", "Until when the link works, in milliseconds since 1970"),
+            query("sig", "The coordinator's signature"),
+            header("range", "Only these bytes, such as bytes=0-1023"),
+        ])
+        .answer(200, "The bytes, as an attachment", Content::Bytes)
+        .answer(206, "Those that were asked for", Content::Bytes)
+        .refuses(&[Code::Forbidden, Code::NotFound, Code::RangeNotSatisfiable]),
         Route::new(
             Method::DELETE,
             "/api/fleet/artifacts/{id}",

@@ -1,0 +1,242 @@
+//! What a product may spend and has spent. Money is dollars, exact to a millionth.
+
+use giga_domain as domain;
+use giga_domain::Timestamp;
+use giga_domain::budget::{Pause, PauseCause, PerPeriod};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Millionths as dollars. A double tells every millionth apart up to nine billion dollars.
+pub fn dollars(micros: u64) -> f64 {
+    micros as f64 / 1_000_000.0
+}
+
+/// The same for what may be negative: corrections.
+pub fn signed_dollars(micros: i64) -> f64 {
+    micros as f64 / 1_000_000.0
+}
+
+/// What a run has used up so far, all told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Spend {
+    #[serde(default)]
+    pub usd: f64,
+    #[serde(default)]
+    pub tokens: u64,
+}
+
+/// In dollars; one that is `null` or left out is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Ceilings {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub week: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub month: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+}
+
+/// Replaces what was set. What is left out is none from then on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetBudgetRequest {
+    #[serde(default)]
+    pub ceilings: Ceilings,
+    /// The cap of a job that names none, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_usd: Option<f64>,
+}
+
+/// An empty body is fine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PauseBudgetRequest {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Running jobs are asked to save their work and let go too; they go on when it is resumed.
+    #[serde(default)]
+    pub stop_running: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PauseBudgetAnswer {
+    pub budget: Budget,
+    /// How many running jobs were asked to let go.
+    pub stopped: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CorrectBudgetRequest {
+    /// In dollars; negative where less was spent than the ledger says.
+    pub usd: f64,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Budget {
+    pub product_id: String,
+    /// Raised by what people change, not by what is spent; the ETag is made from it.
+    pub rev: u64,
+    pub ceilings: Ceilings,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_usd: Option<f64>,
+    /// While nothing of the product is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<BudgetPause>,
+    /// What running jobs may still spend: set aside, not spent.
+    pub reserved_usd: f64,
+    /// What is left of the tightest ceiling; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_usd: Option<f64>,
+    /// Which ceiling that is: `day`, `week`, `month` or `total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tightest: Option<String>,
+    /// Day, week, month and total, as of now.
+    pub periods: Vec<BudgetPeriod>,
+    /// What the settings leave open, with the remedy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetPause {
+    pub at: String,
+    /// `operator`, until somebody resumes it, or `ceiling`, until its period is over or the ceiling is raised.
+    pub cause: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// With `ceiling`: of those that are reached now, the one whose period ends last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetPeriod {
+    /// `day`, `week` (from Monday), `month`, by UTC, or `total`.
+    pub period: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    pub spent_usd: f64,
+    pub tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_usd: Option<f64>,
+    /// Ceiling less spent less set aside, 0 at least; absent without a ceiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_usd: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BudgetList {
+    /// By product.
+    pub budgets: Vec<Budget>,
+}
+
+/// What was spent, stretch by stretch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Burndown {
+    pub product_id: String,
+    pub from: String,
+    pub to: String,
+    pub bucket_ms: u64,
+    /// The ceiling of the shortest period that all of it lies in, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_usd: Option<f64>,
+    /// Which period that is: `day`, `week`, `month` or `total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_of: Option<String>,
+    pub total_usd: f64,
+    pub buckets: Vec<BurndownBucket>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BurndownBucket {
+    pub from: String,
+    /// In this stretch. Negative where corrections outweigh what was spent.
+    pub usd: f64,
+    pub tokens: u64,
+    pub runs: u64,
+    /// From the beginning to the end of this stretch.
+    pub cumulative_usd: f64,
+}
+
+impl Budget {
+    pub fn of(budget: &domain::Budget, now: Timestamp) -> Self {
+        let left = budget.left(now);
+        Self {
+            product_id: budget.product.to_string(),
+            rev: budget.rev.0,
+            ceilings: (&budget.settings.ceilings).into(),
+            job_usd: budget.settings.job_usd_micros.map(dollars),
+            paused: budget.pause_now(now).as_ref().map(Into::into),
+            reserved_usd: dollars(budget.reserved_usd_micros),
+            left_usd: left.map(|(left, _)| dollars(left)),
+            tightest: left.map(|(_, period)| period.as_str().to_owned()),
+            periods: domain::Period::ALL.map(|period| BudgetPeriod::of(budget, period, now)).into(),
+            warnings: warnings(&budget.settings, &budget.product),
+        }
+    }
+}
+
+/// What the settings do not do though somebody may think so.
+fn warnings(settings: &domain::BudgetSettings, product: &domain::ProductId) -> Vec<String> {
+    let ceiled = domain::Period::ALL.iter().any(|period| settings.ceilings.of(*period).is_some());
+    let uncapped = ceiled && settings.job_usd_micros.is_none();
+    let warning = format!(
+        "jobs whose manifest has no `budget.usd` have no cap: nothing is set aside for them, and they can overrun the \
+         ceiling; give them one with `giga budget set {product} --job USD` (`jobUsd`)"
+    );
+    uncapped.then_some(warning).into_iter().collect()
+}
+
+impl BudgetPeriod {
+    fn of(budget: &domain::Budget, period: domain::Period, now: Timestamp) -> Self {
+        let spent = budget.spent_in(period, now);
+        let ceiling = *budget.settings.ceilings.of(period);
+        let used = spent.usd_micros.saturating_add(budget.reserved_usd_micros);
+        Self {
+            period: period.as_str().to_owned(),
+            since: period.end(now).map(|_| period.start(now).to_string()),
+            until: period.end(now).map(|at| at.to_string()),
+            spent_usd: dollars(spent.usd_micros),
+            tokens: spent.tokens,
+            ceiling_usd: ceiling.map(dollars),
+            left_usd: ceiling.map(|ceiling| dollars(ceiling.saturating_sub(used))),
+        }
+    }
+}
+
+impl From<&PerPeriod<Option<u64>>> for Ceilings {
+    fn from(ceilings: &PerPeriod<Option<u64>>) -> Self {
+        Self {
+            day: ceilings.day.map(dollars),
+            week: ceilings.week.map(dollars),
+            month: ceilings.month.map(dollars),
+            total: ceilings.total.map(dollars),
+        }
+    }
+}
+
+impl From<&Pause> for BudgetPause {
+    fn from(pause: &Pause) -> Self {
+        let (cause, by, reason, period) = match &pause.cause {
+            PauseCause::Operator { by, reason } => ("operator", Some(by.to_string()), reason.clone(), None),
+            PauseCause::Ceiling { period } => ("ceiling", None, None, Some(period.as_str().to_owned())),
+        };
+        Self { at: pause.at.to_string(), cause: cause.to_owned(), by, reason, period }
+    }
+}

@@ -1,0 +1,132 @@
+//! What the world outside is told: from the feed into the outbox, from the outbox to webhooks and trackers.
+//!
+//! The leader does both, and nothing breaks where two believe that they lead: the outbox moves its cursor by
+//! compare-and-set and hands every effect to one sender at a time. Nothing that matters is kept here.
+
+mod deliver;
+mod desk;
+mod fan_out;
+mod metrics;
+mod trackers;
+mod webhooks;
+
+pub use trackers::{Ingested, job_name, tracked_body, tracker_key};
+pub use webhooks::{AddWebhook, WEBHOOK_TEST};
+
+pub(crate) use metrics::EffectMetrics;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use giga_domain::{Event, EventKind, FeedPos, Webhook, WebhookId};
+use giga_ports::StoreError;
+use tokio::sync::Notify;
+
+use crate::Coordinator;
+
+/// What this node knows of the outbox: copies, which may be old.
+#[derive(Default)]
+pub(crate) struct Outside {
+    known: Mutex<Known>,
+    desk: Mutex<desk::Desk>,
+    /// Rung when the feed has moved, or somebody new listens.
+    moved: Notify,
+    /// Rung when something may be due.
+    due: Notify,
+}
+
+#[derive(Default)]
+struct Known {
+    webhooks: Option<Arc<Vec<Webhook>>>,
+    /// Counts how often the list was said to be old: one that was read before that is not kept.
+    generation: u64,
+    /// Where the cursor in the store stands, and how far the feed was read with nothing to tell.
+    cursor: Option<(FeedPos, FeedPos)>,
+}
+
+impl Known {
+    fn forget_webhooks(&mut self) {
+        self.webhooks = None;
+        self.generation += 1;
+    }
+}
+
+impl Outside {
+    fn desk(&self) -> MutexGuard<'_, desk::Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Coordinator {
+    pub(crate) fn spawn_effects(self: &Arc<Self>) {
+        self.tasks.spawn(self.clone().keep_fanning_out());
+        self.tasks.spawn(self.clone().keep_delivering());
+    }
+
+    /// Something may have been put into the outbox, here or elsewhere.
+    pub(crate) fn effects_may_wait(&self) {
+        self.outside.due.notify_one();
+    }
+
+    /// This node leads from here on: whatever it knew may be old.
+    pub(crate) fn effects_start_over(&self) {
+        {
+            let mut known = self.outside.known();
+            known.forget_webhooks();
+            known.cursor = None;
+        }
+        self.outside.moved.notify_one();
+        self.outside.due.notify_one();
+    }
+
+    /// What the feed has shown.
+    pub(crate) fn effects_see(&self, events: &[Event]) {
+        if change_webhooks(events) {
+            self.outside.known().forget_webhooks();
+        }
+        if events.iter().any(|event| event.kind == EventKind::EffectRevived) {
+            self.outside.due.notify_one();
+        }
+        self.outside.moved.notify_one();
+    }
+
+    /// As far as is known here; whoever is added rings.
+    fn nobody_listens(&self) -> bool {
+        let webhooks = self.outside.known().webhooks.clone();
+        webhooks.is_some_and(|webhooks| webhooks.is_empty()) && self.effects.trackers().is_empty()
+    }
+
+    async fn known_webhooks(&self) -> Result<Arc<Vec<Webhook>>, StoreError> {
+        let generation = {
+            let known = self.outside.known();
+            if let Some(webhooks) = known.webhooks.clone() {
+                return Ok(webhooks);
+            }
+            known.generation
+        };
+        let webhooks = Arc::new(self.store.read().webhooks().await?);
+        let mut known = self.outside.known();
+        if known.generation == generation {
+            known.webhooks = Some(webhooks.clone());
+        }
+        Ok(webhooks)
+    }
+
+    /// The webhook, looked for again where this node has not heard of it.
+    async fn known_webhook(&self, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+        let find = |webhooks: &[Webhook]| webhooks.iter().find(|webhook| webhook.id == id).cloned();
+        if let Some(webhook) = find(&self.known_webhooks().await?) {
+            return Ok(Some(webhook));
+        }
+        self.outside.known().forget_webhooks();
+        Ok(find(&self.known_webhooks().await?))
+    }
+}
+
+/// Whoever knows the webhooks from before these events knows an old list.
+fn change_webhooks(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event.kind, EventKind::WebhookAdded | EventKind::WebhookRemoved))
+}

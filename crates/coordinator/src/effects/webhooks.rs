@@ -1,0 +1,126 @@
+//! Use cases about webhooks and the outbox: who is told, what is on its way, what was given up.
+
+use giga_domain::Timestamp;
+use std::time::Duration;
+
+use giga_domain::{
+    Actor, Effect, EffectId, EffectTarget, EventKind, NewEffect, ProductId, Webhook, WebhookId, WebhookSecret,
+};
+use giga_ports::StoreError;
+use giga_ports::store::{EffectCounts, EffectFilter, NewWebhook};
+use serde_json::json;
+
+use super::fan_out::tells_of_more_than_effects;
+use crate::{Coordinator, Error, FieldProblem};
+
+/// The type of the message that a test sends. No event has it.
+pub const WEBHOOK_TEST: &str = "webhook.test";
+
+#[derive(Debug, Clone)]
+pub struct AddWebhook {
+    /// `None`: of every product, and of the fleet.
+    pub product: Option<ProductId>,
+    pub url: String,
+    /// Empty: every kind.
+    pub kinds: Vec<EventKind>,
+    pub actor: Actor,
+}
+
+impl Coordinator {
+    /// Events from here on are sent there. The secret is in the answer, and never shown again.
+    pub async fn add_webhook(&self, add: AddWebhook) -> Result<Webhook, Error> {
+        self.add_webhook_once(add, None).await
+    }
+
+    /// The same, where the same call of the same caller with the same key makes one, and is answered with that.
+    pub async fn add_webhook_once(&self, add: AddWebhook, key: Option<&str>) -> Result<Webhook, Error> {
+        let AddWebhook { product, url, kinds, actor } = add;
+        if let Some(index) = kinds.iter().position(|kind| !tells_of_more_than_effects(*kind)) {
+            let message = format!("`{}` is not sent: it would lead to itself", kinds[index]);
+            return Err(FieldProblem::new(format!("types[{index}]"), message).into());
+        }
+        self.effects.check_url(&url).await.map_err(|error| FieldProblem::new("url", error.to_string()))?;
+        let id = match key {
+            Some(key) => Webhook::id_of_request(key, &actor.to_string(), product.as_ref()),
+            None => WebhookId::from_u128(self.random.job_id(self.clock.now()).as_u128()),
+        };
+        let secret = WebhookSecret(self.random.bytes());
+        let new = NewWebhook { id, product, url, kinds, secret };
+        let webhook = self.store.add_webhook(new.clone(), actor).await?;
+        if webhook.url != new.url || webhook.kinds != new.kinds {
+            let message = "it made a webhook with another address or other types; use another key";
+            return Err(FieldProblem::new("idempotency-key", message).into());
+        }
+        self.outside.known().forget_webhooks();
+        Ok(webhook)
+    }
+
+    /// By id.
+    pub async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
+        Ok(self.store.read().webhooks().await?)
+    }
+
+    pub async fn remove_webhook(&self, id: WebhookId, actor: Actor) -> Result<(), Error> {
+        self.store.remove_webhook(id, actor).await?;
+        self.outside.known().forget_webhooks();
+        Ok(())
+    }
+
+    /// Sends it something that is no event. What comes of it stands in the outbox.
+    pub async fn test_webhook(&self, webhook: &Webhook, actor: &Actor) -> Result<Effect, Error> {
+        let tag = self.random.bytes()[..6].iter().fold(String::new(), |tag, byte| format!("{tag}{byte:02x}"));
+        let id = format!("wh:{}:test-{tag}", webhook.id);
+        let new = NewEffect {
+            payload: json!({
+                "id": id,
+                "type": WEBHOOK_TEST,
+                "at": self.store_now(),
+                "productId": webhook.product,
+                "actor": actor,
+                "cause": "somebody wanted to see whether this arrives",
+                "data": {},
+            }),
+            id: id.parse().expect("ids and digits between colons are an effect id"),
+            product: webhook.product.clone(),
+            target: EffectTarget::Webhook(webhook.id),
+            job: None,
+        };
+        self.put_into_outbox(new).await
+    }
+
+    pub(super) async fn put_into_outbox(&self, new: NewEffect) -> Result<Effect, Error> {
+        let effect = self.store.add_effect(new).await?;
+        self.effects_may_wait();
+        self.hints.tell(giga_ports::broker::Hint::Effects);
+        Ok(effect)
+    }
+
+    /// Newest first.
+    pub async fn effects(
+        &self,
+        filter: &EffectFilter,
+        before: Option<(Timestamp, EffectId)>,
+        limit: usize,
+    ) -> Result<Vec<Effect>, Error> {
+        Ok(self.store.read().effects(filter, before, limit).await?)
+    }
+
+    pub async fn effect(&self, id: &EffectId) -> Result<Effect, Error> {
+        let effect = self.store.read().effect(id).await?;
+        effect.ok_or_else(|| StoreError::NoSuchEffect(id.clone()).into())
+    }
+
+    /// Another chance for one that was given up.
+    pub async fn revive_effect(&self, id: EffectId, actor: Actor) -> Result<Effect, Error> {
+        let effect = self.store.revive_effect(id, actor).await?;
+        self.effects_may_wait();
+        Ok(effect)
+    }
+
+    /// How the outbox stands, and for how long the longest waiting effect has waited.
+    pub async fn effect_counts(&self) -> Result<(EffectCounts, Duration), Error> {
+        let counts = self.store.read().effect_counts().await?;
+        let oldest = counts.oldest_pending.map(|at| self.store_now().since(at));
+        Ok((counts, oldest.unwrap_or_default()))
+    }
+}

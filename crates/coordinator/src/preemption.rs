@@ -1,0 +1,134 @@
+//! Critical jobs without a place: whom the leader asks to let go for them, and what is said of it.
+//!
+//! Asking is all that happens here. The holder hears it with its next renewal, which a word down its stream brings
+//! forward; it saves its work and releases. The seat that comes free goes to the job that it was given up for.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use giga_domain::{Actor, Event, JobId, Priority, Term, Timestamp};
+use giga_ports::StoreError;
+use giga_ports::store::NewEviction;
+use giga_scheduler::{
+    Blocker, Explanation, JobView, Policy, Remedy, RunningJob, Snapshot, evictions, preemption_victim,
+};
+
+use crate::view::{ViewState, Whom};
+use crate::{Coordinator, Error};
+
+/// How many holders one round asks.
+const TOGETHER: usize = 16;
+
+impl Coordinator {
+    /// Asks holders to make room for critical jobs that a plan leaves without a place. Says how many were asked.
+    pub(crate) async fn preempt(&self, term: Term) -> Result<usize, Error> {
+        let victims = self.choose_victims();
+        if victims.is_empty() {
+            return Ok(0);
+        }
+        let grace = self.eviction_grace();
+        let asked = match self.store.evict(Some(term), victims, grace, Actor::system("dispatcher")).await {
+            Ok(asked) => asked.into_iter().filter(|asked| *asked).count(),
+            Err(error @ StoreError::StaleTerm { .. }) => {
+                tracing::warn!(%error, "nobody was asked to let go");
+                self.somebody_else_leads();
+                return Ok(0);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.metrics.evictions_asked.inc_by(asked as u64);
+        self.refresh().await?;
+        Ok(asked)
+    }
+
+    /// Until the deadline of a holder that is asked to let go. It hears of it by renewing, which it does three times in the
+    /// time of a lease, and has the time to save its work from then on.
+    pub(crate) fn eviction_grace(&self) -> Duration {
+        self.flag_millis("eviction_grace_ms") + self.flag_millis("lease_ms") / 3
+    }
+
+    fn choose_victims(&self) -> Vec<NewEviction> {
+        let now = self.store_now();
+        let mut state = self.view.lock();
+        if state.flag("preemption") != true {
+            return Vec::new();
+        }
+        state.queue.settle(now);
+        if !state.queue.has_ready() {
+            return Vec::new();
+        }
+        let policy = state.policy(now, Whom::Committed);
+        let snapshot = self.snapshot(&state, now, Whom::Committed);
+        let chosen = evictions(&state.queue, &state.running_jobs(), &snapshot, now, &policy, TOGETHER);
+        let asked = chosen.into_iter().filter_map(|eviction| {
+            let rev = state.running.get(&eviction.victim)?.rev;
+            Some(NewEviction { job: eviction.victim, rev, for_job: Some(eviction.for_job) })
+        });
+        asked.collect()
+    }
+
+    /// A holder whose stream is here renews at once, and is told; others hear it with their next renewal.
+    pub(crate) fn pass_on_eviction(&self, event: &Event) {
+        let Some((job, _)) = event.job else { return };
+        let holder = self.view.lock().running.get(&job).map(|running| running.factory.clone());
+        if let Some(factory) = holder {
+            self.news_for(&factory);
+        }
+    }
+
+    /// Jobs whose holders are asked to let go.
+    pub(crate) fn asked_to_let_go(&self) -> HashSet<JobId> {
+        let state = self.view.lock();
+        let asked = state.running.iter().filter(|(_, running)| running.evict.is_some());
+        asked.map(|(id, _)| *id).collect()
+    }
+}
+
+impl ViewState {
+    pub(crate) fn running_jobs(&self) -> Vec<RunningJob> {
+        let job = |(id, running): (&JobId, &crate::view::Running)| RunningJob {
+            id: *id,
+            product: running.product.clone(),
+            priority: running.priority,
+            factory: running.factory.clone(),
+            started_at: running.granted_at,
+            evictions: running.evictions,
+            evict: running.evict,
+        };
+        self.running.iter().map(job).collect()
+    }
+
+    /// What preemption does for the job, or would do.
+    pub(crate) fn explain_preemption(
+        &self,
+        mut explanation: Explanation,
+        job: &JobView,
+        snapshot: &Snapshot,
+        now: Timestamp,
+        policy: &Policy,
+    ) -> Explanation {
+        let for_it =
+            |running: &crate::view::Running| running.evict.filter(|evict| evict.for_job == Some(job.id));
+        let asked = self.running.iter().find_map(|(id, running)| Some((id, running, for_it(running)?)));
+        if let Some((victim, running, evict)) = asked {
+            let message = format!(
+                "job {victim} is asked to give its seat on {} up for it, by {} at the latest",
+                running.factory, evict.deadline
+            );
+            explanation.summary = format!("waits for a seat: {message}");
+            explanation.blockers.insert(0, Blocker { code: "preemption", message });
+            return explanation;
+        }
+        if job.priority != Priority::Critical || self.flag("preemption") == true {
+            return explanation;
+        }
+        if let Some(victim) = preemption_victim(job, &self.running_jobs(), snapshot, now, policy) {
+            let message = format!(
+                "let critical jobs take the seats of less urgent ones: job {victim} would be asked to let go"
+            );
+            let command = Some("giga flags set preemption true".to_owned());
+            explanation.remedies.insert(0, Remedy { message, command });
+        }
+        explanation
+    }
+}

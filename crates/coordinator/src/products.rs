@@ -1,0 +1,146 @@
+//! Products: their share of the fleet, their weights, and the repositories that they own.
+
+use std::collections::HashSet;
+
+use giga_domain::product::owned_name;
+use giga_domain::{Actor, Product, ProductId, ProductSettings, Rev, Weights, limits};
+use giga_ports::store::ProductWrite;
+
+use crate::{Coordinator, Error, FieldProblem};
+
+/// More than this against the others would say nothing that this does not.
+const MOST: f64 = 1e6;
+const REPO_CHARS: usize = 200;
+
+impl Coordinator {
+    /// Those that were ever set, by id.
+    pub async fn products(&self) -> Result<Vec<Product>, Error> {
+        Ok(self.store.read().products().await?)
+    }
+
+    /// One that was never set is an ordinary one.
+    pub async fn product(&self, id: &ProductId) -> Result<Product, Error> {
+        let known = self.products().await?.into_iter().find(|product| product.id == *id);
+        Ok(known.unwrap_or_else(|| Product {
+            id: id.clone(),
+            settings: ProductSettings::default(),
+            rev: Rev(0),
+        }))
+    }
+
+    pub async fn set_product(
+        &self,
+        product: ProductId,
+        settings: ProductSettings,
+        if_rev: Option<Rev>,
+        actor: Actor,
+    ) -> Result<Product, Error> {
+        check(&settings)?;
+        let product = self.store.set_product(ProductWrite { product, settings, if_rev, actor }).await?;
+        self.view.lock().tenants.put_product(product.clone());
+        Ok(product)
+    }
+
+    /// What is said of a job for a repository that another product owns: an error, or a warning where the flag
+    /// `foreign_repos` lets it pass.
+    pub(crate) fn foreign_repo(
+        &self,
+        product: &ProductId,
+        repo: Option<&str>,
+    ) -> Result<Option<String>, Error> {
+        let Some(repo) = repo else { return Ok(None) };
+        let state = self.view.lock();
+        let Some((owner, repo)) = state.tenants.owner_of(repo).filter(|(owner, _)| *owner != product) else {
+            return Ok(None);
+        };
+        let error = Error::ForeignRepo { repo, owner: owner.clone() };
+        if state.flag("foreign_repos") == "route" { Ok(Some(error.to_string())) } else { Err(error) }
+    }
+}
+
+fn check(settings: &ProductSettings) -> Result<(), FieldProblem> {
+    let share = settings.share;
+    if !(share.is_finite() && share > 0.0 && share <= MOST) {
+        let message = format!("`{share}` is no share; it is a number above 0 and up to {MOST}, such as 2.5");
+        return Err(FieldProblem::new("share", message));
+    }
+    let Weights { capability_fit, affinity, load, cost_fit, health, starvation } = settings.weights;
+    for (name, weight) in [
+        ("capabilityFit", capability_fit),
+        ("affinity", affinity),
+        ("load", load),
+        ("costFit", cost_fit),
+        ("health", health),
+        ("starvation", starvation),
+    ] {
+        if !(weight.is_finite() && (0.0..=MOST).contains(&weight)) {
+            let message = format!("`{weight}` is no weight; it is a number from 0 to {MOST}, such as 1.5");
+            return Err(FieldProblem::new(format!("weights.{name}"), message));
+        }
+    }
+    check_repos(&settings.repos)
+}
+
+fn check_repos(repos: &[String]) -> Result<(), FieldProblem> {
+    if repos.len() > limits::PRODUCT_REPOS {
+        let message =
+            format!("{} are too many; a product owns {} at most", repos.len(), limits::PRODUCT_REPOS);
+        return Err(FieldProblem::new("repos", message));
+    }
+    let mut seen = HashSet::new();
+    for (index, repo) in repos.iter().enumerate() {
+        let field = || format!("repos[{index}]");
+        if !is_name(repo) {
+            let message = format!(
+                "`{repo}` is no name of a repository; it is the last part of its URL without `.git`, such as hello"
+            );
+            return Err(FieldProblem::new(field(), message));
+        }
+        if !seen.insert(owned_name(repo)) {
+            return Err(FieldProblem::new(field(), format!("`{repo}` is listed twice")));
+        }
+    }
+    Ok(())
+}
+
+/// As a manifest may name one, URLs aside: those go by the name that stands at their end.
+fn is_name(text: &str) -> bool {
+    let is_segment = |segment: &str| {
+        segment.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && segment.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+            && !segment.contains("..")
+    };
+    text.len() <= REPO_CHARS && text.split('/').all(is_segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(settings: &ProductSettings) -> String {
+        check(settings).unwrap_err().field
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_field() {
+        assert_eq!(check(&ProductSettings::default()), Ok(()));
+        for share in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e7] {
+            assert_eq!(refused(&ProductSettings { share, ..ProductSettings::default() }), "share");
+        }
+        for cost_fit in [-0.1, f64::NAN, f64::INFINITY] {
+            let weights = Weights { cost_fit, ..Weights::default() };
+            let settings = ProductSettings { weights, ..ProductSettings::default() };
+            assert_eq!(refused(&settings), "weights.costFit");
+        }
+        let owning = |repos: &[&str]| ProductSettings {
+            repos: repos.iter().map(|&repo| repo.to_owned()).collect(),
+            ..ProductSettings::default()
+        };
+        assert_eq!(check(&owning(&["hello", "team/notes", "a.b-c_d"])), Ok(()));
+        for bad in ["", "-x", "a b", "a..b", "https://example.org/x.git", "git@host:x", "a//b", "ä"] {
+            assert_eq!(refused(&owning(&["fine", bad])), "repos[1]", "{bad}");
+        }
+        assert_eq!(refused(&owning(&["same", "other", "Same.git"])), "repos[2]");
+        assert_eq!(refused(&owning(&vec!["x"; limits::PRODUCT_REPOS + 1])), "repos");
+    }
+}

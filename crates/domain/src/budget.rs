@@ -1,0 +1,583 @@
+//! What a product may spend, what it has spent, and what its running jobs may still spend.
+//!
+//! Money is promised before it is spent: a claim sets the job's own cap aside (it stands on the lease, so it ends with
+//! it), and what the run really cost is charged when the lease ends. A claim is admitted only where spent + set aside +
+//! its own cap stays within every ceiling; so whatever is in flight, the ceiling can be passed by overruns alone.
+//!
+//! Days, weeks (from Monday) and months are those of UTC.
+
+use jiff::civil::Weekday;
+use jiff::tz::TimeZone;
+use jiff::{RoundMode, Unit, ZonedRound};
+use serde::{Deserialize, Serialize};
+
+use crate::transition::Refund;
+use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Period {
+    Day,
+    Week,
+    Month,
+    Total,
+}
+
+impl Period {
+    pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Total];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Total => "total",
+        }
+    }
+
+    /// When the period that `now` lies in began. `Total` has begun before everything.
+    pub fn start(self, now: Timestamp) -> Timestamp {
+        self.bounds(now).map_or(Timestamp::ZERO, |(start, _)| start)
+    }
+
+    /// When it ends; `None` for `Total`.
+    pub fn end(self, now: Timestamp) -> Option<Timestamp> {
+        self.bounds(now).map(|(_, end)| end)
+    }
+
+    fn bounds(self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let day = jiff::Timestamp::from_millisecond(now.as_millis())
+            .ok()?
+            .to_zoned(TimeZone::UTC)
+            .round(ZonedRound::new().smallest(Unit::Day).mode(RoundMode::Trunc))
+            .ok()?;
+        let (start, end) = match self {
+            Self::Day => (day.clone(), day.tomorrow().ok()?),
+            Self::Week => {
+                let back = day.weekday().since(Weekday::Monday);
+                let monday = day.checked_sub(jiff::Span::new().days(back)).ok()?;
+                (monday.clone(), monday.checked_add(jiff::Span::new().days(7)).ok()?)
+            }
+            Self::Month => {
+                let first = day.first_of_month().ok()?;
+                (first.clone(), first.checked_add(jiff::Span::new().months(1)).ok()?)
+            }
+            Self::Total => return None,
+        };
+        let millis = |at: jiff::Zoned| Timestamp::from_millis(at.timestamp().as_millisecond());
+        Some((millis(start), millis(end)))
+    }
+}
+
+/// What was used up: money in millionths of a dollar, and tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spend {
+    pub usd_micros: u64,
+    pub tokens: u64,
+}
+
+impl Spend {
+    pub const fn is_zero(self) -> bool {
+        self.usd_micros == 0 && self.tokens == 0
+    }
+
+    /// The larger of each: what is told of a run only ever grows.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { usd_micros: self.usd_micros.max(other.usd_micros), tokens: self.tokens.max(other.tokens) }
+    }
+
+    /// More than any run can use up counts as this much, so that sums over thousands of runs stay numbers that a
+    /// database can count, whatever a holder tells.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        const MOST: u64 = 1_000_000_000_000_000;
+        Self { usd_micros: self.usd_micros.min(MOST), tokens: self.tokens.min(MOST) }
+    }
+}
+
+/// One value per period.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PerPeriod<T> {
+    pub day: T,
+    pub week: T,
+    pub month: T,
+    pub total: T,
+}
+
+impl<T> PerPeriod<T> {
+    pub fn of(&self, period: Period) -> &T {
+        match period {
+            Period::Day => &self.day,
+            Period::Week => &self.week,
+            Period::Month => &self.month,
+            Period::Total => &self.total,
+        }
+    }
+
+    pub fn of_mut(&mut self, period: Period) -> &mut T {
+        match period {
+            Period::Day => &mut self.day,
+            Period::Week => &mut self.week,
+            Period::Month => &mut self.month,
+            Period::Total => &mut self.total,
+        }
+    }
+}
+
+/// What was spent since a period began. One that is over counts as empty.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Window {
+    pub since: Timestamp,
+    pub usd_micros: u64,
+    pub tokens: u64,
+}
+
+/// What people set. Ceilings are in millionths of a dollar; none is normal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BudgetSettings {
+    #[serde(default)]
+    pub ceilings: PerPeriod<Option<u64>>,
+    /// The cap of a job that names none: set aside for it and enforced while it runs. Without it such a job is admitted
+    /// while anything is left, and may overrun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_usd_micros: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cause", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum PauseCause {
+    /// Somebody said so. It stays until somebody says otherwise.
+    Operator {
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A ceiling was reached. It ends with the period, or with a higher ceiling.
+    Ceiling { period: Period },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub cause: PauseCause,
+}
+
+/// Of every product that ever had a job claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    pub product: ProductId,
+    pub settings: BudgetSettings,
+    pub paused: Option<Pause>,
+    pub spent: PerPeriod<Window>,
+    /// The sum of what stands on the leases of its jobs.
+    pub reserved_usd_micros: u64,
+    /// Rises with what people change, not with what is spent.
+    pub rev: Rev,
+}
+
+/// Why a claim is not admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    Paused,
+    /// So much more would have to be left for the job to fit.
+    Short {
+        period: Period,
+        missing_usd_micros: u64,
+    },
+}
+
+/// What a run cost, for the ledger: written once, when its lease ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    pub product: ProductId,
+    /// `None` for a correction by hand.
+    pub run: Option<(JobId, Epoch)>,
+    pub at: Timestamp,
+    /// Negative only for corrections.
+    pub usd_micros: i64,
+    pub tokens: u64,
+    pub how: ChargeHow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChargeHow {
+    /// What the holder told.
+    Measured,
+    /// The holder went silent while it worked: all that it was allowed to spend counts as spent.
+    Assumed,
+    Correction,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BudgetChange {
+    Set(BudgetSettings),
+    Pause {
+        reason: Option<String>,
+    },
+    Resume,
+    /// A correction of the ledger by hand.
+    Correct {
+        usd_micros: i64,
+        reason: String,
+    },
+}
+
+/// Above this share of a ceiling (in percent) somebody is told.
+pub const NEAR_PERCENT: u64 = 80;
+
+impl Budget {
+    pub fn new(product: ProductId) -> Self {
+        Self {
+            product,
+            settings: BudgetSettings::default(),
+            paused: None,
+            spent: PerPeriod::default(),
+            reserved_usd_micros: 0,
+            rev: Rev(0),
+        }
+    }
+
+    /// What was spent in the period that `now` lies in.
+    pub fn spent_in(&self, period: Period, now: Timestamp) -> Spend {
+        let window = self.spent.of(period);
+        if window.since >= period.start(now) {
+            Spend { usd_micros: window.usd_micros, tokens: window.tokens }
+        } else {
+            Spend::default()
+        }
+    }
+
+    /// What is left of the tightest ceiling, reservations taken off. `None`: there is no ceiling.
+    pub fn left(&self, now: Timestamp) -> Option<(u64, Period)> {
+        let left = |period: Period| {
+            let ceiling = (*self.settings.ceilings.of(period))?;
+            let used = self.spent_in(period, now).usd_micros.saturating_add(self.reserved_usd_micros);
+            Some((ceiling.saturating_sub(used), period))
+        };
+        Period::ALL.into_iter().filter_map(left).min_by_key(|(left, _)| *left)
+    }
+
+    /// What stops every job of the product now. A pause by a ceiling ends with its period, and names the ceiling that
+    /// holds now, which need not be the one that closed it.
+    pub fn pause_now(&self, now: Timestamp) -> Option<Pause> {
+        let pause = self.paused.as_ref()?;
+        match pause.cause {
+            PauseCause::Operator { .. } => Some(pause.clone()),
+            PauseCause::Ceiling { .. } => {
+                self.reached(now).map(|period| Pause { at: pause.at, cause: PauseCause::Ceiling { period } })
+            }
+        }
+    }
+
+    /// Of the ceilings that what was spent has reached, the one whose period ends last: until then it stays closed.
+    fn reached(&self, now: Timestamp) -> Option<Period> {
+        let reached = |period: &Period| {
+            self.settings.ceilings.of(*period).is_some_and(|c| self.spent_in(*period, now).usd_micros >= c)
+        };
+        let ends = |period: &Period| period.end(now).map_or(i64::MAX, Timestamp::as_millis);
+        Period::ALL.into_iter().filter(reached).max_by_key(ends)
+    }
+
+    /// How much is set aside for a job with this cap of its own.
+    pub fn share_of(&self, cap_usd_micros: Option<u64>) -> u64 {
+        cap_usd_micros.or(self.settings.job_usd_micros).unwrap_or(0)
+    }
+
+    /// Whether a job with this cap may be claimed now.
+    pub fn admits(&self, cap_usd_micros: Option<u64>, now: Timestamp) -> Result<(), Closed> {
+        if self.pause_now(now).is_some() {
+            return Err(Closed::Paused);
+        }
+        let Some((left, period)) = self.left(now) else { return Ok(()) };
+        // One that sets nothing aside needs that something is left.
+        let needed = self.share_of(cap_usd_micros).max(1);
+        match needed.checked_sub(left) {
+            None | Some(0) => Ok(()),
+            Some(missing_usd_micros) => Err(Closed::Short { period, missing_usd_micros }),
+        }
+    }
+
+    /// Adds a charge to every period, and closes the budget when a ceiling is reached by it. What it tells of comes in
+    /// order: a pause of a period that is over ends first, so that the new one's is told anew.
+    pub fn charge(&mut self, usd_micros: i64, tokens: u64, now: Timestamp) -> Vec<NewEvent> {
+        let mut events = Vec::from_iter(self.reopen(now));
+        for period in Period::ALL {
+            let start = period.start(now);
+            let window = self.spent.of_mut(period);
+            // Only ever forward: a clock that is set back over midnight must not make a day begin anew.
+            if window.since < start {
+                *window = Window { since: start, ..Window::default() };
+            }
+            window.usd_micros = window.usd_micros.saturating_add_signed(usd_micros);
+            window.tokens = window.tokens.saturating_add(tokens);
+        }
+        events.extend(self.judge(now));
+        events
+    }
+
+    /// Takes back what a run was charged too much, from those periods alone that it was charged to.
+    pub fn refund(&mut self, refund: Refund, now: Timestamp) -> Vec<NewEvent> {
+        for period in Period::ALL {
+            let window = self.spent.of_mut(period);
+            if window.since <= refund.charged_at {
+                window.usd_micros = window.usd_micros.saturating_sub(refund.usd_micros);
+                window.tokens = window.tokens.saturating_add(refund.tokens);
+            }
+        }
+        self.judge(now)
+    }
+
+    /// Opens or closes it, as what was spent says.
+    fn judge(&mut self, now: Timestamp) -> Vec<NewEvent> {
+        let reopened = self.reopen(now);
+        reopened.into_iter().chain(self.close_where_reached(now)).collect()
+    }
+
+    /// Told once for each ceiling that it is closed by.
+    fn close_where_reached(&mut self, now: Timestamp) -> Option<NewEvent> {
+        let period = self.reached(now)?;
+        match self.paused.as_ref().map(|pause| &pause.cause) {
+            Some(PauseCause::Operator { .. }) => return None,
+            Some(PauseCause::Ceiling { period: known }) if *known == period => return None,
+            Some(PauseCause::Ceiling { .. }) | None => {}
+        }
+        self.paused = Some(Pause { at: now, cause: PauseCause::Ceiling { period } });
+        let ceiling = self.settings.ceilings.of(period).unwrap_or_default();
+        let spent = self.spent_in(period, now).usd_micros;
+        let cause =
+            format!("the ceiling of the {} is reached: {} of {}", period.as_str(), usd(spent), usd(ceiling));
+        Some(
+            self.event(EventKind::BudgetExhausted, cause)
+                .with("period", period.as_str())
+                .with("spentUsdMicros", spent)
+                .with("ceilingUsdMicros", ceiling),
+        )
+    }
+
+    /// A pause by a ceiling that holds no longer is taken back, with the event that says so.
+    pub fn reopen(&mut self, now: Timestamp) -> Option<NewEvent> {
+        self.paused.as_ref()?;
+        if self.pause_now(now).is_some() {
+            return None;
+        }
+        self.paused = None;
+        Some(self.event(EventKind::BudgetResumed, "the ceiling that had been reached holds no longer"))
+    }
+
+    fn event(&self, kind: EventKind, cause: impl Into<String>) -> NewEvent {
+        NewEvent::new(kind, cause).with("productId", self.product.as_str())
+    }
+
+    /// What people change. The events that tell of it; none where everything is so already.
+    pub fn change(&mut self, change: &BudgetChange, actor: &Actor, now: Timestamp) -> Vec<NewEvent> {
+        let reopened = self.reopen(now);
+        let mut events = Vec::new();
+        match change {
+            BudgetChange::Set(settings) if self.settings == *settings => {}
+            BudgetChange::Set(settings) => {
+                self.settings = *settings;
+                events.push(self.event(EventKind::BudgetChanged, "the budget was set"));
+                events.extend(self.judge(now));
+            }
+            BudgetChange::Pause { .. }
+                if matches!(&self.paused, Some(Pause { cause: PauseCause::Operator { .. }, .. })) => {}
+            BudgetChange::Pause { reason } => {
+                let cause = PauseCause::Operator { by: actor.clone(), reason: reason.clone() };
+                self.paused = Some(Pause { at: now, cause });
+                let why = reason.as_ref().map_or_else(|| "paused".to_owned(), |why| format!("paused: {why}"));
+                events.push(self.event(EventKind::BudgetPaused, why));
+            }
+            BudgetChange::Resume => {
+                if self.paused.take().is_some() {
+                    events.push(self.event(EventKind::BudgetResumed, "resumed"));
+                    // Where the ceiling is still reached it stays closed, and the history says so.
+                    events.extend(self.close_where_reached(now));
+                }
+            }
+            BudgetChange::Correct { usd_micros, reason } => {
+                let cause = format!("corrected by hand: {reason}");
+                events.push(self.event(EventKind::BudgetChanged, cause).with("usdMicros", *usd_micros));
+                events.extend(self.charge(*usd_micros, 0, now));
+            }
+        }
+        if !events.is_empty() {
+            self.rev = self.rev.next();
+        }
+        reopened.into_iter().chain(events).collect()
+    }
+}
+
+/// `$2.50`; a fraction of a cent only where there is one.
+pub fn usd(micros: u64) -> String {
+    let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
+    if rest % 10_000 == 0 {
+        format!("${dollars}.{:02}", rest / 10_000)
+    } else {
+        format!("${dollars}.{rest:06}").trim_end_matches('0').to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn budget(settings: BudgetSettings) -> Budget {
+        Budget { settings, ..Budget::new("demo".parse().unwrap()) }
+    }
+
+    fn kinds(events: Vec<NewEvent>) -> Vec<EventKind> {
+        events.into_iter().map(|event| event.kind).collect()
+    }
+
+    fn day(usd_micros: u64) -> BudgetSettings {
+        let ceilings = PerPeriod { day: Some(usd_micros), ..PerPeriod::default() };
+        BudgetSettings { ceilings, job_usd_micros: None }
+    }
+
+    #[test]
+    fn periods_begin_where_the_calendar_says() {
+        let now = at("2026-11-15T16:30:12.345Z"); // a Sunday
+        let bounds = |period: Period| {
+            (period.start(now).to_string(), period.end(now).map(|end| end.to_string()).unwrap_or_default())
+        };
+        let pair = |a: &str, b: &str| (format!("{a}T00:00:00.000Z"), format!("{b}T00:00:00.000Z"));
+        assert_eq!(bounds(Period::Day), pair("2026-11-15", "2026-11-16"));
+        assert_eq!(bounds(Period::Week), pair("2026-11-09", "2026-11-16"));
+        assert_eq!(bounds(Period::Month), pair("2026-11-01", "2026-12-01"));
+        assert_eq!((Period::Total.start(now), Period::Total.end(now)), (Timestamp::ZERO, None));
+        let leap = at("2028-02-29T23:59:59.999Z");
+        assert_eq!(Period::Month.end(leap), Some(at("2028-03-01T00:00:00Z")));
+    }
+
+    #[test]
+    fn what_is_set_aside_counts_as_much_as_what_is_spent() {
+        let now = at("2026-11-15T10:00:00Z");
+        let mut budget = budget(day(10));
+        assert_eq!(budget.admits(Some(10), now), Ok(()));
+        budget.reserved_usd_micros = 4;
+        budget.charge(3, 0, now);
+        assert_eq!(budget.admits(Some(3), now), Ok(()));
+        let missing_usd_micros = 1;
+        assert_eq!(
+            budget.admits(Some(4), now),
+            Err(Closed::Short { period: Period::Day, missing_usd_micros })
+        );
+        assert_eq!(budget.admits(None, now), Ok(()), "something is left");
+        budget.reserved_usd_micros = 7;
+        assert!(budget.admits(None, now).is_err(), "nothing is left");
+    }
+
+    #[test]
+    fn a_ceiling_pauses_until_its_period_is_over() {
+        let (today, tomorrow) = (at("2026-11-15T10:00:00Z"), at("2026-11-16T00:00:00Z"));
+        let mut budget = budget(day(10));
+        assert_eq!(budget.charge(9, 0, today), []);
+        assert_eq!(kinds(budget.charge(2, 0, today)), [EventKind::BudgetExhausted], "the ceiling is passed");
+        assert_eq!(budget.charge(1, 0, today), [], "it is told once");
+        assert_eq!(budget.admits(None, today), Err(Closed::Paused));
+        assert_eq!(budget.reopen(today), None);
+        assert_eq!(budget.admits(Some(10), tomorrow), Ok(()));
+        assert_eq!(budget.reopen(tomorrow).map(|event| event.kind), Some(EventKind::BudgetResumed));
+        assert_eq!(budget.paused, None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_over_midnight_gives_nothing_back() {
+        let (before, after) = (at("2026-11-15T23:59:00Z"), at("2026-11-16T00:01:00Z"));
+        let mut budget = budget(day(10));
+        budget.charge(6, 0, after);
+        budget.charge(3, 0, before);
+        assert_eq!(
+            [budget.spent_in(Period::Day, before), budget.spent_in(Period::Day, after)].map(|s| s.usd_micros),
+            [9, 9]
+        );
+    }
+
+    #[test]
+    fn an_operators_pause_outlives_every_period_and_a_resume_cannot_lift_a_ceiling() {
+        let (today, next_year) = (at("2026-11-15T10:00:00Z"), at("2027-11-15T10:00:00Z"));
+        let mut budget = budget(day(10));
+        let somebody = Actor::system("ana");
+        let pause = BudgetChange::Pause { reason: None };
+        assert_eq!(kinds(budget.change(&pause, &somebody, today)), [EventKind::BudgetPaused]);
+        assert_eq!(kinds(budget.change(&pause, &somebody, today)), []);
+        assert_eq!(budget.admits(None, next_year), Err(Closed::Paused));
+        budget.charge(10, 0, today);
+        let resumed = kinds(budget.change(&BudgetChange::Resume, &somebody, today));
+        assert_eq!(resumed, [EventKind::BudgetResumed, EventKind::BudgetExhausted]);
+        let raised = kinds(budget.change(&BudgetChange::Set(day(20)), &somebody, today));
+        assert_eq!(raised, [EventKind::BudgetChanged, EventKind::BudgetResumed]);
+        assert_eq!(budget.admits(Some(10), today), Ok(()));
+    }
+
+    /// Nobody looked at it in between: neither a claim nor a sweep took the pause back.
+    #[test]
+    fn each_period_that_is_used_up_is_told_anew() {
+        let (today, tomorrow) = (at("2026-11-15T10:00:00Z"), at("2026-11-16T09:00:00Z"));
+        let mut budget = budget(day(10));
+        assert_eq!(kinds(budget.charge(10, 0, today)), [EventKind::BudgetExhausted]);
+        let both = [EventKind::BudgetResumed, EventKind::BudgetExhausted];
+        assert_eq!(kinds(budget.charge(10, 0, tomorrow)), both);
+        assert_eq!(budget.paused.as_ref().map(|pause| pause.at), Some(tomorrow));
+        let next = at("2026-11-17T09:00:00Z");
+        let correct = BudgetChange::Correct { usd_micros: 10, reason: "by mail".to_owned() };
+        let told = kinds(budget.change(&correct, &Actor::system("ana"), next));
+        assert_eq!(told, [both[0], EventKind::BudgetChanged, both[1]]);
+    }
+
+    #[test]
+    fn a_pause_names_the_ceiling_that_holds_it_longest() {
+        let today = at("2026-11-15T10:00:00Z"); // a Sunday
+        let ceilings = PerPeriod { day: Some(10), week: Some(10), month: Some(30), ..PerPeriod::default() };
+        let mut budget = budget(BudgetSettings { ceilings, job_usd_micros: None });
+        let period = |budget: &Budget, now| match budget.pause_now(now).map(|pause| pause.cause) {
+            Some(PauseCause::Ceiling { period }) => Some(period),
+            other => panic!("{other:?}"),
+        };
+        budget.charge(10, 0, today);
+        assert_eq!(period(&budget, today), Some(Period::Week));
+        assert_eq!(kinds(budget.charge(20, 0, today)), [EventKind::BudgetExhausted], "it lasts longer now");
+        assert_eq!(period(&budget, today), Some(Period::Month));
+        assert_eq!(budget.pause_now(today), budget.paused);
+        assert_eq!(budget.charge(1, 0, today), [], "that is known");
+        // What was noted is not what holds it: somebody who looks is told what does.
+        budget.paused = Some(Pause { at: today, cause: PauseCause::Ceiling { period: Period::Day } });
+        assert_eq!(period(&budget, at("2026-11-16T10:00:00Z")), Some(Period::Month));
+        assert_eq!(budget.pause_now(at("2026-12-01T00:00:00Z")), None);
+    }
+
+    #[test]
+    fn what_is_given_back_goes_to_the_periods_that_it_was_taken_from() {
+        let (before, after) = (at("2026-11-15T23:59:00Z"), at("2026-11-16T00:01:00Z"));
+        let mut budget = budget(day(10));
+        budget.charge(9, 0, before);
+        budget.charge(10, 0, after);
+        let refund = Refund { usd_micros: 7, tokens: 3, charged_at: before };
+        assert_eq!(budget.refund(refund, after), [], "today's money is as spent as it was");
+        assert_eq!(budget.spent_in(Period::Day, after), Spend { usd_micros: 10, tokens: 0 });
+        assert_eq!(budget.spent_in(Period::Month, after), Spend { usd_micros: 12, tokens: 3 });
+        let refund = Refund { charged_at: after, ..refund };
+        assert_eq!(kinds(budget.refund(refund, after)), [EventKind::BudgetResumed]);
+        assert_eq!(budget.spent_in(Period::Day, after).usd_micros, 3);
+    }
+
+    #[test]
+    fn money_reads_as_people_write_it() {
+        assert_eq!(
+            [usd(0), usd(2_500_000), usd(1), usd(1_230_500)],
+            ["$0.00", "$2.50", "$0.000001", "$1.2305"]
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! What a tenant is allowed and how much it counts. A product without settings is an ordinary one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ProductId, Rev};
+
+/// How much each term of a score counts for a product's jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Weights {
+    pub capability_fit: f64,
+    pub affinity: f64,
+    pub load: f64,
+    pub cost_fit: f64,
+    pub health: f64,
+    pub starvation: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { capability_fit: 1.0, affinity: 0.5, load: 1.0, cost_fit: 0.75, health: 1.0, starvation: 1.5 }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ProductSettings {
+    /// Its share of the fleet against the other products'.
+    pub share: f64,
+    pub weights: Weights,
+    /// The repositories that it owns, by name ([`names_of_repo`]). One name has one owner at most.
+    pub repos: Vec<String>,
+}
+
+impl Default for ProductSettings {
+    fn default() -> Self {
+        Self { share: 1.0, weights: Weights::default(), repos: Vec::new() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Product {
+    pub id: ProductId,
+    pub settings: ProductSettings,
+    pub rev: Rev,
+}
+
+/// The names that a repository can be owned by, the most exact first: `team/notes` and `notes` for
+/// `https://example.org/Team/Notes.git`. Hosts do not count, nor does case: most of them do not tell it apart either.
+pub fn names_of_repo(repo: &str) -> impl Iterator<Item = String> {
+    let whole = owned_name(repo);
+    let starts: Vec<usize> = whole.match_indices('/').map(|(at, _)| at + 1).collect();
+    std::iter::once(0).chain(starts).map(move |start| whole[start..].to_owned())
+}
+
+/// The path of a URL, or the name itself, as it is compared with others.
+pub fn owned_name(repo: &str) -> String {
+    let path = match repo.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => repo.split_once(':').map_or(repo, |(_, path)| path),
+    };
+    let path = path.trim_matches('/').to_ascii_lowercase();
+    path.strip_suffix(".git").map_or(path.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_goes_by_every_end_of_its_path() {
+        for repo in [
+            "https://example.org/team/notes.git",
+            "https://user@example.org:8443/Team/NOTES/",
+            "git@example.org:team/notes.git",
+            "ssh://git@example.org:22/team/notes.GIT",
+            "file:///team/notes",
+            "team/notes",
+        ] {
+            assert_eq!(names_of_repo(repo).collect::<Vec<_>>(), ["team/notes", "notes"], "{repo}");
+        }
+        assert_eq!(names_of_repo("https://example.org/notes").collect::<Vec<_>>(), ["notes"]);
+        assert_eq!(names_of_repo("Notes").collect::<Vec<_>>(), ["notes"]);
+    }
+}

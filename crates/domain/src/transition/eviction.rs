@@ -1,0 +1,35 @@
+//! A running job gives its seat up: its holder is asked first, saves its work and lets go; one that does not lets the
+//! deadline decide. Either way no attempt is used up, and the job goes on from its checkpoint wherever there is a seat.
+
+use super::{Refusal, Transition};
+use crate::{EventKind, Evict, NewEvent, Rev, State, Timestamp};
+
+pub(super) fn ask(next: &mut Transition, rev: Rev, evict: Evict) -> Result<(), Refusal> {
+    let same = next.job.rev == rev;
+    let (State::Assigned { lease } | State::Building { lease }, true) = (&mut next.job.state, same) else {
+        return Err(Refusal::NotClaimable("it changed since it was looked at"));
+    };
+    if lease.evict.is_some() {
+        return Err(Refusal::NotClaimable("its holder is asked to let go already"));
+    }
+    lease.evict = Some(evict);
+    let event = NewEvent::new(EventKind::EvictionAsked, format!("{} is asked to let go", lease.factory));
+    next.note(match evict.for_job {
+        Some(job) => event.with("forJob", job.to_string()),
+        None => event,
+    });
+    Ok(())
+}
+
+/// Its run is closed; here it goes back to the queue.
+pub(super) fn let_go(next: &mut Transition, evict: Evict, now: Timestamp) {
+    let event = match evict.for_job {
+        Some(job) => {
+            next.job.evictions += 1;
+            NewEvent::new(EventKind::Preempted, format!("gave its seat up for job {job}"))
+                .with("forJob", job.to_string())
+        }
+        None => NewEvent::new(EventKind::Preempted, "stopped: its product's budget is paused"),
+    };
+    next.requeue(now, now, event);
+}

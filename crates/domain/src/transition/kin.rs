@@ -1,0 +1,163 @@
+//! What becomes of a job because of those that it hangs on: deps, children, its parent.
+//!
+//! Whenever a job ends, those that hang on it are looked at again. Nothing here depends on who moved or in which order:
+//! the same counts give the same answer, so a sweep may come late, twice, or for no reason.
+
+use super::{Transition, after_work, people};
+use crate::job::{DepsMode, FailurePolicy};
+use crate::{
+    EventKind, FailReason, Failure, Job, JobId, JobKind, JobSpec, NewEvent, Stage, State, Timestamp,
+};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kin {
+    pub deps: Deps,
+    pub children: Tally,
+    pub parent: Option<ParentEnd>,
+}
+
+/// How the jobs that it waits for stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deps {
+    pub shipped: u32,
+    /// They ended and will never ship.
+    pub lost: u32,
+    pub open: u32,
+}
+
+/// How the children of a job stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub shipped: u32,
+    /// Failed and waiting for somebody, or over without having shipped.
+    pub failed: u32,
+    pub open: u32,
+}
+
+/// A parent that ended in a way that ends its children too: it was cancelled, or it is a composite that failed fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParentEnd {
+    pub parent: JobId,
+    pub stage: Stage,
+}
+
+impl ParentEnd {
+    /// `None` where the parent, which has just come to its stage, leaves its children alone.
+    pub fn of(parent: &Job) -> Option<Self> {
+        Self::judge(parent.id, parent.stage(), &parent.spec, true)
+    }
+
+    /// `is_news`: the child is looked at because its parent ended. A parent that was cancelled stays so, whenever the look
+    /// comes. One that failed is waiting for somebody, who may have requeued the child since: that is not undone by a
+    /// look for another reason.
+    pub fn judge(parent: JobId, stage: Stage, spec: &JobSpec, is_news: bool) -> Option<Self> {
+        let fails_fast = spec.kind == JobKind::Composite && spec.on_failure == FailurePolicy::FailFast;
+        let ends = stage == Stage::Cancelled || (stage == Stage::Failed && fails_fast && is_news);
+        ends.then_some(Self { parent, stage })
+    }
+
+    /// A child that failed says why its composite did, and can be tried again with it: it stays as it is. A parent that
+    /// was cancelled takes it along.
+    fn spares(&self, child: Stage) -> bool {
+        self.stage == Stage::Failed && child == Stage::Failed
+    }
+}
+
+impl Deps {
+    /// So many more in that stage; `None` for those that are gone, which will not ship either.
+    pub fn add(&mut self, stage: Option<Stage>, count: u32) {
+        match stage {
+            Some(Stage::Shipped) => self.shipped += count,
+            None | Some(Stage::DeadLetter | Stage::Cancelled) => self.lost += count,
+            Some(_) => self.open += count,
+        }
+    }
+
+    pub fn satisfied(&self, mode: DepsMode) -> bool {
+        match mode {
+            DepsMode::All => self.lost + self.open == 0,
+            DepsMode::Any => self.shipped > 0 || self.lost + self.open == 0,
+        }
+    }
+
+    /// What it waits for can never come.
+    pub fn hopeless(&self, mode: DepsMode) -> bool {
+        match mode {
+            DepsMode::All => self.lost > 0,
+            DepsMode::Any => self.shipped + self.open == 0 && self.lost > 0,
+        }
+    }
+}
+
+impl Tally {
+    /// So many more in that stage.
+    pub fn add(&mut self, stage: Stage, count: u32) {
+        match stage {
+            Stage::Shipped => self.shipped += count,
+            Stage::Failed | Stage::DeadLetter | Stage::Cancelled => self.failed += count,
+            _ => self.open += count,
+        }
+    }
+
+    pub fn total(&self) -> u32 {
+        self.shipped + self.failed + self.open
+    }
+}
+
+pub(super) fn reconsider(next: &mut Transition, kin: &Kin, now: Timestamp) {
+    let stage = next.job.stage();
+    if stage.is_terminal() {
+        return;
+    }
+    if let Some(end) = kin.parent {
+        if end.spares(stage) {
+            return;
+        }
+        let reason = format!("its parent {} is {}", end.parent, end.stage);
+        people::cancel(next, Some(&reason), &reason, now);
+        return;
+    }
+    if stage != Stage::Blocked {
+        return;
+    }
+    let mode = next.job.spec.deps_mode;
+    // The children of a composite wait for its deps: once there are any, they say what becomes of it. One that was
+    // requeued without a dep that is lost can ship, and so can the composite.
+    let has_children = next.job.spec.kind == JobKind::Composite && kin.children.total() > 0;
+    if kin.deps.hopeless(mode) && !has_children {
+        let detail = format!("{} of its deps will never ship", kin.deps.lost);
+        return fail(next, FailReason::DependencyFailed, detail);
+    }
+    match next.job.spec.kind {
+        JobKind::Agent if kin.deps.satisfied(mode) => {
+            let ready_at = next.job.spec.run_at.unwrap_or(now).max(now);
+            next.job.enqueued_at = ready_at;
+            next.requeue(now, ready_at, NewEvent::new(EventKind::Unblocked, "dependencies satisfied"));
+        }
+        JobKind::Agent => {}
+        JobKind::Composite => {
+            let Tally { shipped, failed, open } = kin.children;
+            let fast = next.job.spec.on_failure == FailurePolicy::FailFast;
+            if failed > 0 && (fast || open == 0) {
+                let detail = format!("{failed} of {} children failed", kin.children.total());
+                fail(next, FailReason::ChildFailed, detail);
+            } else if shipped > 0 && open == 0 {
+                let state = after_work(&next.job);
+                let kind = if state.stage() == Stage::Shipped {
+                    EventKind::Shipped
+                } else {
+                    EventKind::ChildrenDone
+                };
+                next.enter(state, NewEvent::new(kind, format!("all of its {shipped} children have shipped")));
+            }
+        }
+    }
+}
+
+fn fail(next: &mut Transition, reason: FailReason, detail: String) {
+    let failure = Failure { reason, detail: Some(detail.clone()) };
+    let event = NewEvent::new(EventKind::Failed, detail.clone())
+        .with("reason", reason.as_str())
+        .with("detail", detail);
+    next.enter(State::Failed { failure }, event);
+}

@@ -1,0 +1,396 @@
+//! GitHub's issues as a tracker: looked up to become a job, and told where the job stands.
+//!
+//! One comment per job, found by a hidden marker that nobody else can make and edited from then on, so that telling the
+//! same thing again never makes a second one; an older status never overwrites a newer. The token leaves this module
+//! only as a header.
+
+use std::time::Duration;
+
+use giga_domain::{Effect, EffectOutcome, ProductId, Stage, Timestamp};
+use giga_ports::EffectsError;
+use giga_ports::effects::{ItemName, TrackerItem};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, StatusCode, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::http::{Answer, Failure, Http};
+use crate::tracker::{Grant, Issue, IssueRef, Status, TrackerConfig, no_such};
+
+/// A hundred long comments fit.
+const ANSWER_BYTES: usize = 16 * 1024 * 1024;
+const PER_PAGE: usize = 100;
+/// An issue with more comments than this gets no further look.
+const PAGES: usize = 50;
+/// Over all calls of one echo: whoever sends it has it for longer than that.
+const ECHO_WITHIN: Duration = Duration::from_secs(30);
+/// Where GitHub says that it is asked too often and not when to come back.
+const QUIET: Duration = Duration::from_mins(1);
+
+pub(crate) struct GitHub {
+    name: String,
+    api: String,
+    /// Where people see issues.
+    web: String,
+    authorization: HeaderValue,
+    close_on_ship: bool,
+    repos: Vec<Grant>,
+    http: Http,
+    /// What the markers of comments are signed with.
+    marker_key: [u8; 32],
+}
+
+/// Why something was not done, and what follows from it.
+#[derive(Debug)]
+enum Trouble {
+    Gone(String),
+    Refused(String),
+    Later { detail: String, after: Option<Duration> },
+}
+
+impl Trouble {
+    fn later(detail: impl Into<String>) -> Self {
+        Self::Later { detail: detail.into(), after: None }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Comment {
+    id: u64,
+    #[serde(default)]
+    body: Option<String>,
+}
+
+/// A comment of ours about the job, and which of its events it tells of.
+struct Told {
+    id: u64,
+    seq: u64,
+    body: String,
+}
+
+impl GitHub {
+    pub(crate) fn new(config: &TrackerConfig, http: Http) -> Result<Self, String> {
+        let api = config.api.trim_end_matches('/').to_owned();
+        let url = Url::parse(&api).map_err(|error| format!("`{api}` is no URL: {error}"))?;
+        let host = url.host_str().ok_or_else(|| format!("`{api}` has no host"))?;
+        let authority = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let web = match authority.strip_prefix("api.") {
+            Some(web) => format!("{}://{web}", url.scheme()),
+            None => format!("{}://{authority}", url.scheme()),
+        };
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", config.token.0.trim()))
+            .map_err(|_| "its token has characters that no token has".to_owned())?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            name: config.name.clone(),
+            api,
+            web,
+            authorization,
+            close_on_ship: config.close_on_ship,
+            repos: config.repos.clone(),
+            http,
+            marker_key: Sha256::digest(config.token.0.trim()).into(),
+        })
+    }
+
+    pub(crate) const fn mark_with(&mut self, key: [u8; 32]) {
+        self.marker_key = key;
+    }
+
+    pub(crate) fn named(&self, item: &str) -> Result<ItemName, EffectsError> {
+        let issue = IssueRef::read(item, &self.web)?;
+        Ok(ItemName { item: issue.to_string(), repo: Some(format!("{}/{}", issue.owner, issue.repo)) })
+    }
+
+    /// `None` where nothing was said about any repository.
+    pub(crate) fn granted(&self, repo: &str, product: &ProductId) -> Option<bool> {
+        let said = !self.repos.is_empty();
+        said.then(|| self.repos.iter().any(|grant| grant.allows(repo, product)))
+    }
+
+    pub(crate) async fn item(&self, item: &str, now: Timestamp) -> Result<TrackerItem, EffectsError> {
+        let issue = IssueRef::read(item, &self.web)?;
+        match self.issue(&issue, now).await {
+            Ok(found) => Ok(found.into_item(&issue, &self.web)),
+            Err(Trouble::Gone(reason)) => Err(no_such(&self.name, &issue, reason)),
+            Err(Trouble::Refused(detail) | Trouble::Later { detail, .. }) => {
+                Err(EffectsError::Unreachable(format!("{} cannot be asked for {issue}: {detail}", self.name)))
+            }
+        }
+    }
+
+    /// Tells the item where its job stands.
+    pub(crate) async fn echo(&self, item: &str, payload: &Value, now: Timestamp) -> EffectOutcome {
+        let read = IssueRef::read(item, &self.web).map_err(|error| error.to_string());
+        let (issue, status) = match read.and_then(|issue| Ok((issue, Status::read(payload)?))) {
+            Ok(read) => read,
+            Err(detail) => return EffectOutcome::Refused { detail },
+        };
+        let told = tokio::time::timeout(ECHO_WITHIN, self.tell(&issue, &status, now)).await;
+        match told
+            .unwrap_or_else(|_| Err(Trouble::later(format!("not done within {} s", ECHO_WITHIN.as_secs()))))
+        {
+            Ok(detail) => EffectOutcome::Delivered { detail: detail.to_owned() },
+            Err(Trouble::Gone(detail) | Trouble::Refused(detail)) => EffectOutcome::Refused { detail },
+            Err(Trouble::Later { detail, after }) => EffectOutcome::Failed { detail, after },
+        }
+    }
+
+    async fn tell(&self, issue: &IssueRef, status: &Status, now: Timestamp) -> Result<&'static str, Trouble> {
+        let found = self.issue(issue, now).await?;
+        if !self.comment(issue, status, now).await? {
+            return Ok("a newer status stands there already");
+        }
+        self.swap_label(issue, &found, status.to, now).await?;
+        if self.close_on_ship && status.to == Stage::Shipped && found.state == "open" {
+            let body = json!({ "state": "closed", "state_reason": "completed" });
+            self.call(Method::PATCH, &path(issue, ""), Some(body), now).await?;
+        }
+        Ok("told")
+    }
+
+    async fn issue(&self, issue: &IssueRef, now: Timestamp) -> Result<Issue, Trouble> {
+        let found: Issue = parsed(&self.call(Method::GET, &path(issue, ""), None, now).await?)?;
+        if found.pull_request.is_some() {
+            return Err(Trouble::Gone("it is a pull request, not an issue".to_owned()));
+        }
+        if found.number != issue.number {
+            return Err(Trouble::Gone(format!("the answer was about number {}", found.number)));
+        }
+        Ok(found)
+    }
+
+    /// Writes the one comment of the job. False where it tells of something newer already.
+    async fn comment(&self, issue: &IssueRef, status: &Status, now: Timestamp) -> Result<bool, Trouble> {
+        let body = text_of(status, &self.marker(&status.job_id, status.seq));
+        let Some(first) = self.the_comment(issue, &status.job_id, now).await? else {
+            let body = json!({ "body": body });
+            self.call(Method::POST, &path(issue, "/comments"), Some(body), now).await?;
+            // Somebody else may have written one in the same moment.
+            let first = self.the_comment(issue, &status.job_id, now).await?;
+            return Ok(first.is_none_or(|first| first.seq <= status.seq));
+        };
+        if first.seq > status.seq {
+            return Ok(false);
+        }
+        if first.body != body {
+            let body = json!({ "body": body });
+            self.call(Method::PATCH, &comment_path(issue, first.id), Some(body), now).await?;
+        }
+        Ok(true)
+    }
+
+    /// The one comment of ours about the job. Two senders may have met once: the newest stays.
+    async fn the_comment(
+        &self,
+        issue: &IssueRef,
+        job: &str,
+        now: Timestamp,
+    ) -> Result<Option<Told>, Trouble> {
+        let mut told = self.told(issue, job, now).await?.into_iter();
+        let first = told.next();
+        for extra in told {
+            match self.call(Method::DELETE, &comment_path(issue, extra.id), None, now).await {
+                // Somebody was faster, or somebody else has copied one of ours.
+                Ok(_) | Err(Trouble::Gone(_) | Trouble::Refused(_)) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(first)
+    }
+
+    /// Comments of ours about the job, the newest status first, and the oldest of those first.
+    async fn told(&self, issue: &IssueRef, job: &str, now: Timestamp) -> Result<Vec<Told>, Trouble> {
+        let mut found: Vec<Told> = Vec::new();
+        for page in 1..=PAGES {
+            let path = path(issue, &format!("/comments?per_page={PER_PAGE}&page={page}"));
+            let comments: Vec<Comment> = parsed(&self.call(Method::GET, &path, None, now).await?)?;
+            let last = comments.len() < PER_PAGE;
+            for comment in comments {
+                let body = comment.body.unwrap_or_default().replace("\r\n", "\n");
+                if let Some(seq) = marked(&body, job).filter(|seq| body.starts_with(&self.marker(job, *seq)))
+                {
+                    found.push(Told { id: comment.id, seq, body });
+                }
+            }
+            if last {
+                break;
+            }
+        }
+        found.sort_by_key(|told| (std::cmp::Reverse(told.seq), told.id));
+        Ok(found)
+    }
+
+    /// What a comment about this event of the job begins with. Nobody else can make it; who copies it says nothing new.
+    fn marker(&self, job: &str, seq: u64) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.marker_key).expect("a key may have any length");
+        mac.update(format!("comment\0{}\0{job}\0{seq}", self.name).as_bytes());
+        let tag = mac.finalize().into_bytes();
+        let tag = tag[..16].iter().fold(String::new(), |tag, byte| format!("{tag}{byte:02x}"));
+        format!("<!-- giga:job:{job} seq:{seq} tag:{tag} -->")
+    }
+
+    async fn swap_label(
+        &self,
+        issue: &IssueRef,
+        found: &Issue,
+        stage: Stage,
+        now: Timestamp,
+    ) -> Result<(), Trouble> {
+        let wanted = label(stage);
+        let ours = |name: &str| Stage::ALL.iter().any(|stage| label(*stage) == name);
+        let has = |name: &String| found.labels.iter().any(|label| label.name == *name);
+        if !has(&wanted) {
+            let body = json!({ "labels": [wanted] });
+            self.call(Method::POST, &path(issue, "/labels"), Some(body), now).await?;
+        }
+        for old in found.labels.iter().filter(|label| ours(&label.name) && label.name != wanted) {
+            match self.call(Method::DELETE, &path(issue, &format!("/labels/{}", old.name)), None, now).await {
+                // Somebody was faster.
+                Ok(_) | Err(Trouble::Gone(_)) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        now: Timestamp,
+    ) -> Result<Answer, Trouble> {
+        let mut headers = HeaderMap::from_iter([
+            (ACCEPT, HeaderValue::from_static("application/vnd.github+json")),
+            (AUTHORIZATION, self.authorization.clone()),
+        ]);
+        headers.insert("x-github-api-version", HeaderValue::from_static("2022-11-28"));
+        if body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let url = format!("{}{path}", self.api);
+        let body = body.map(|body| body.to_string().into_bytes());
+        let answer =
+            self.http.send(method, &url, headers, body, ANSWER_BYTES).await.map_err(|f| match f {
+                Failure::Refused(detail) => Trouble::Refused(detail),
+                Failure::Failed(detail) => Trouble::later(detail),
+            })?;
+        judge(answer, now)
+    }
+}
+
+fn judge(answer: Answer, now: Timestamp) -> Result<Answer, Trouble> {
+    let told = said(&answer);
+    match answer.status.as_u16() {
+        200..=299 if answer.cut => Err(Trouble::Refused("its answer is too large".to_owned())),
+        200..=299 => Ok(answer),
+        300..=399 => Err(Trouble::Gone("it has moved; name it as it is called now".to_owned())),
+        401 => Err(Trouble::later(format!("the token is not accepted ({told})"))),
+        403 | 429 => match quiet_for(&answer, now) {
+            Some(after) => Err(Trouble::Later { detail: told, after: Some(after) }),
+            None if answer.status == StatusCode::TOO_MANY_REQUESTS || told.contains("rate limit") => {
+                Err(Trouble::Later { detail: told, after: Some(QUIET) })
+            }
+            // About this item: others may go well.
+            None => Err(Trouble::Refused(format!("the token may not do this here ({told})"))),
+        },
+        404 | 410 => Err(Trouble::Gone(format!("it does not exist, or the token may not see it ({told})"))),
+        400..=499 => Err(Trouble::Refused(told)),
+        _ => Err(Trouble::Later { detail: told, after: quiet_for(&answer, now) }),
+    }
+}
+
+/// How long GitHub wants to be left alone.
+fn quiet_for(answer: &Answer, now: Timestamp) -> Option<Duration> {
+    let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+    answer.retry_after(now).or_else(|| {
+        let reset = number("x-ratelimit-reset").filter(|_| number("x-ratelimit-remaining") == Some(0))?;
+        let pause = Timestamp::from_millis(reset.saturating_mul(1_000)).since(now);
+        Some(pause.saturating_add(Duration::from_secs(1)).min(Effect::LONGEST_PAUSE))
+    })
+}
+
+/// The status with GitHub's own message, which holds nothing of ours.
+fn said(answer: &Answer) -> String {
+    #[derive(Deserialize)]
+    struct Said {
+        message: String,
+    }
+    match serde_json::from_slice::<Said>(&answer.body) {
+        Ok(said) => {
+            let message: String = said.message.chars().filter(|c| !c.is_control()).take(200).collect();
+            format!("{}: {message}", answer.status.as_u16())
+        }
+        Err(_) => answer.status.to_string(),
+    }
+}
+
+fn parsed<T: DeserializeOwned>(answer: &Answer) -> Result<T, Trouble> {
+    serde_json::from_slice(&answer.body)
+        .map_err(|error| Trouble::later(format!("its answer makes no sense: {error}")))
+}
+
+fn path(issue: &IssueRef, rest: &str) -> String {
+    format!("/repos/{}/{}/issues/{}{rest}", issue.owner, issue.repo, issue.number)
+}
+
+fn comment_path(issue: &IssueRef, id: u64) -> String {
+    format!("/repos/{}/{}/issues/comments/{id}", issue.owner, issue.repo)
+}
+
+fn label(stage: Stage) -> String {
+    format!("giga:{stage}")
+}
+
+/// Which event of the job a comment says that it tells of, where it is about this job. The marker stands at its very
+/// beginning.
+fn marked(body: &str, job: &str) -> Option<u64> {
+    body.strip_prefix(&format!("<!-- giga:job:{job} seq:"))?.split_once(" tag:")?.0.parse().ok()
+}
+
+fn text_of(status: &Status, marker: &str) -> String {
+    let Status { job_id, name, to, at, cause, .. } = status;
+    let cause = if cause.is_empty() { String::new() } else { format!("\n\n> {}", one_line(cause)) };
+    format!("{marker}\n**{to}** · `{job_id}` {} · {at}{cause}\n", one_line(name))
+}
+
+/// Text of others inside a comment: no line breaks, nobody is called by name, nothing is markup.
+fn one_line(text: &str) -> String {
+    let plain = |c: char| match c {
+        c if c.is_control() => " ".to_owned(),
+        '@' => "@\u{200b}".to_owned(),
+        '#' => "#\u{200b}".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '&' => "&amp;".to_owned(),
+        '`' | '*' | '_' | '[' | ']' | '!' | '\\' | '|' | '~' => format!("\\{c}"),
+        c => c.to_string(),
+    };
+    text.chars().take(300).map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_is_known_by_its_marker() {
+        let status = Status {
+            job_id: "01J9".to_owned(),
+            name: "fix @ana's <b>`bug`</b>\nplease".to_owned(),
+            to: Stage::Building,
+            seq: 4,
+            at: "2026-11-15T00:00:00Z".to_owned(),
+            cause: "started --> by #1".to_owned(),
+        };
+        let text = text_of(&status, "<!-- giga:job:01J9 seq:4 tag:00 -->");
+        assert_eq!(marked(&text, "01J9"), Some(4));
+        assert_eq!(marked(&text, "01J8"), None);
+        assert_eq!(marked(&format!("> quoted\n{text}"), "01J9"), None, "a quotation is not ours");
+        assert!(!text.contains("@ana") && !text.contains("<b>") && text.lines().count() == 4, "{text}");
+    }
+}

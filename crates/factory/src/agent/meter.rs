@@ -1,0 +1,148 @@
+//! What one run has used up so far and the session that it is in, as its engine tells it.
+//!
+//! Read by whoever speaks for the run: renewals, checkpoints, the last word, the note beside the work. It repeats what
+//! the engine said, and adds to it only where the engine ended without a word on it; the coordinator sees to it that what
+//! is told only ever grows.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use giga_api::wire::{Checkpoint, Spend};
+
+use crate::engines::{EngineReport, Usage};
+use crate::workspace::SpendNote;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Meter(Arc<Mutex<Reading>>);
+
+#[derive(Debug, Default)]
+struct Reading {
+    usage: Usage,
+    session: Option<Session>,
+    /// Nothing is added any more.
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Session {
+    id: String,
+    used_before: Usage,
+}
+
+impl Meter {
+    /// Of the run so far, all told.
+    pub(super) fn used(&self, usage: Usage) {
+        self.lock().usage = usage;
+    }
+
+    /// The engine has ended. One that did not say what its run used may have used all that was set aside for it.
+    pub(super) fn ended(&self, report: &EngineReport, set_aside_usd_micros: u64) {
+        let mut reading = self.lock();
+        (reading.usage, reading.ended) = (report.usage, true);
+        if !report.metered && set_aside_usd_micros > 0 {
+            let told = reading.usage.cost_usd_micros.unwrap_or_default();
+            reading.usage.cost_usd_micros = Some(told.max(set_aside_usd_micros));
+        }
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.lock().usage
+    }
+
+    /// For whoever finds the work after a crash.
+    pub(super) fn note(&self) -> SpendNote {
+        let Reading { usage, ended, .. } = &*self.lock();
+        let usd_micros = usage.cost_usd_micros.unwrap_or_default();
+        SpendNote { usd_micros, tokens: usage.tokens, whole: *ended }
+    }
+
+    pub(super) fn session(&self, id: String, used_before: Usage) {
+        self.lock().session = Some(Session { id, used_before });
+    }
+
+    /// `None` while nothing is known to be used up.
+    pub(super) fn spend(&self) -> Option<Spend> {
+        Some(self.lock().usage).filter(|usage| *usage != Usage::default()).map(spend)
+    }
+
+    /// Where there is a session, a later run can go on with it, and knows what it has cost up to here.
+    pub(super) fn note_session(&self, checkpoint: &mut Checkpoint) {
+        let reading = self.lock();
+        let Some(session) = &reading.session else { return };
+        checkpoint.session_id = Some(session.id.clone());
+        checkpoint.session_spend = Some(spend(plus(session.used_before, reading.usage)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reading> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn spend(usage: Usage) -> Spend {
+    let usd = usage.cost_usd_micros.unwrap_or_default() as f64 / 1_000_000.0;
+    Spend { usd, tokens: usage.tokens }
+}
+
+fn plus(one: Usage, other: Usage) -> Usage {
+    let cost = one.cost_usd_micros.unwrap_or(0).saturating_add(other.cost_usd_micros.unwrap_or(0));
+    Usage { tokens: one.tokens.saturating_add(other.tokens), cost_usd_micros: Some(cost) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::EngineOutcome;
+
+    fn usage(tokens: u64, cost: u64) -> Usage {
+        Usage { tokens, cost_usd_micros: Some(cost) }
+    }
+
+    #[test]
+    fn a_run_tells_its_own_part_and_its_session_the_whole() {
+        let meter = Meter::default();
+        assert_eq!(meter.spend(), None);
+        meter.session("s-1".to_owned(), usage(100, 2_000_000));
+        meter.used(usage(10, 500_000));
+        assert_eq!(meter.spend(), Some(Spend { usd: 0.5, tokens: 10 }));
+        let mut checkpoint = Checkpoint { wip_ref: Some("w".to_owned()), ..Checkpoint::default() };
+        meter.note_session(&mut checkpoint);
+        assert_eq!(checkpoint.session_id.as_deref(), Some("s-1"));
+        assert_eq!(checkpoint.session_spend, Some(Spend { usd: 2.5, tokens: 110 }));
+        assert_eq!(checkpoint.wip_ref.as_deref(), Some("w"), "the rest stays");
+    }
+
+    #[test]
+    fn a_run_that_did_not_say_what_it_used_used_what_was_set_aside() {
+        let report = |usage, metered| EngineReport {
+            outcome: EngineOutcome::Stopped,
+            session_id: None,
+            usage,
+            metered,
+            summary: None,
+        };
+        let after = |report: &EngineReport, set_aside| {
+            let meter = Meter::default();
+            meter.ended(report, set_aside);
+            (meter.spend(), meter.note().whole)
+        };
+        let spend = |usd, tokens| Some(Spend { usd, tokens });
+        assert_eq!(after(&report(Usage::default(), false), 2_000_000), (spend(2.0, 0), true));
+        assert_eq!(after(&report(usage(7, 500_000), false), 2_000_000), (spend(2.0, 7), true));
+        assert_eq!(
+            after(&report(usage(7, 3_000_000), false), 2_000_000),
+            (spend(3.0, 7), true),
+            "more is more"
+        );
+        assert_eq!(after(&report(usage(7, 500_000), true), 2_000_000), (spend(0.5, 7), true));
+        assert_eq!(after(&report(Usage::default(), true), 2_000_000), (None, true));
+        assert_eq!(after(&report(Usage::default(), false), 0), (None, true), "nothing was set aside");
+    }
+
+    #[test]
+    fn without_a_session_a_checkpoint_stays_as_it_is() {
+        let meter = Meter::default();
+        meter.used(usage(10, 5));
+        let mut checkpoint = Checkpoint::default();
+        meter.note_session(&mut checkpoint);
+        assert_eq!(checkpoint, Checkpoint::default());
+    }
+}

@@ -1,0 +1,120 @@
+//! What a run leaves for the next one: checkpoints while it works and at its end.
+//!
+//! Decides nothing about the job. What the origin does not take stays on this host, and the checkpoint says so.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use giga_api::wire::{Checkpoint, PatchRequest, RunReport};
+use giga_domain::FailReason;
+use tokio_util::sync::CancellationToken;
+
+use super::ending::Ending;
+use super::job::{JobRun, Place};
+use crate::workspace::{Saved, WorkspaceError};
+
+/// How long a run that has to stop waits for the origin to take its work. After that it lies on this host only: a seat
+/// that somebody else needs is not held for it.
+const LAST_PUSH: Duration = Duration::from_secs(10);
+
+impl JobRun<'_> {
+    /// Saves the work while the engine runs, so that a dead machine loses little.
+    pub(super) async fn save_now_and_then(&self, place: &Place, until: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = until.cancelled() => return,
+                () = tokio::time::sleep(self.shared.checkpoint_every) => {}
+            }
+            self.note_spend(place);
+            let saved = tokio::select! {
+                saved = self.save(place, "while running") => saved,
+                () = self.stopped_for(LAST_PUSH) => return,
+            };
+            let Some(mut checkpoint) = saved else { continue };
+            self.meter.note_session(&mut checkpoint);
+            let patch = PatchRequest {
+                lease_epoch: self.held.epoch,
+                stage: None,
+                checkpoint: Some(checkpoint.clone()),
+            };
+            match self.shared.client.patch_job(&self.held.job, &patch).await {
+                Ok(_) => *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(checkpoint),
+                Err(error) => {
+                    tracing::warn!(job = self.held.job, %error, "the checkpoint could not be told");
+                }
+            }
+        }
+    }
+
+    /// What the run has used up so far, beside its work: a restart finds it there.
+    pub(super) fn note_spend(&self, place: &Place) {
+        let Place::Repo(tree) = place else { return };
+        if let Err(error) = tree.note_spend(&self.meter.note()) {
+            tracing::warn!(job = self.held.job, %error, "what was used up could not be noted");
+        }
+    }
+
+    async fn stopped_for(&self, time: Duration) {
+        self.keeper.stop.cancelled().await;
+        tokio::time::sleep(time).await;
+    }
+
+    /// A checkpoint of everything so far; `None` when there is nothing new, or it could not be taken.
+    pub(super) async fn save(&self, place: &Place, note: &str) -> Option<Checkpoint> {
+        let Place::Repo(tree) = place else { return None };
+        let saved = tree.checkpoint(note, true).await;
+        self.saved(saved)
+    }
+
+    /// The same, for whoever has to let go: what the origin does not take in time stays on this host.
+    pub(super) async fn save_in_time(&self, place: &Place, note: &str) -> Option<Checkpoint> {
+        let Place::Repo(tree) = place else { return None };
+        if let Err(error) = tree.checkpoint(note, false).await {
+            return self.saved(Err(error));
+        }
+        if let Ok(saved) = tokio::time::timeout(LAST_PUSH, tree.checkpoint(note, true)).await {
+            return self.saved(saved);
+        }
+        self.log.say(&format!("the origin did not answer within {} seconds", LAST_PUSH.as_secs()));
+        self.saved(Ok(tree.last_checkpoint().await))
+    }
+
+    fn saved(&self, saved: Result<Option<Saved>, WorkspaceError>) -> Option<Checkpoint> {
+        match saved {
+            Ok(saved) => {
+                let saved = saved?;
+                if let Some(why) = &saved.not_pushed {
+                    self.log.say(&format!("the checkpoint stays on this machine: {why}"));
+                }
+                let mut checkpoint = Checkpoint::from(&saved.checkpoint);
+                checkpoint.factory_id = saved.not_pushed.is_some().then(|| self.shared.id.to_string());
+                Some(checkpoint)
+            }
+            Err(error) => {
+                self.log.say(&format!("the checkpoint failed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Where the next run begins; `None` where the coordinator knows it already. A session that failed is not gone on
+    /// with, unless nothing was wrong with it.
+    pub(super) fn checkpoint_after(&self, ending: &Ending, saved: Option<Checkpoint>) -> Option<Checkpoint> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut checkpoint = saved.or_else(|| known.clone()).unwrap_or_default();
+        match ending {
+            Ending::Failed(failure) if failure.reason != FailReason::Infrastructure => {
+                checkpoint.session_id = None;
+                checkpoint.session_spend = None;
+            }
+            _ => self.meter.note_session(&mut checkpoint),
+        }
+        Some(checkpoint).filter(|checkpoint| *checkpoint != known.unwrap_or_default())
+    }
+}
+
+/// Where the next run goes on when a reviewer asks for changes.
+pub(super) fn handed_over(report: &RunReport) -> Option<Checkpoint> {
+    let (branch, commit) = (report.branch.clone()?, report.commit.clone()?);
+    Some(Checkpoint { wip_ref: Some(branch), commit: Some(commit), ..Checkpoint::default() })
+}

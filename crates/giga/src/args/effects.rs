@@ -1,0 +1,122 @@
+//! `giga webhook …`, `giga effects …`, `giga tracker …`, and what a coordinator may reach outside.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The world outside")]
+pub(crate) struct OutsideArgs {
+    /// Blocks of addresses and hosts that webhooks may reach although they are private [env: GIGA_EFFECTS_ALLOW]
+    #[arg(long, value_delimiter = ',', value_name = "CIDR|HOST")]
+    pub(crate) effects_allow: Vec<String>,
+    /// Where GitHub's API is [env: GIGA_GITHUB_API] [default: https://api.github.com]
+    #[arg(long, value_name = "URL")]
+    pub(crate) github_api: Option<String>,
+    /// File with a token for GitHub's issues, which sets the tracker `github` up [env: GIGA_GITHUB_TOKEN_FILE;
+    /// GIGA_GITHUB_TOKEN holds the token itself]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) github_token_file: Option<PathBuf>,
+    /// Which repositories products may use with that token: owner/repo, owner/*, PRODUCT=owner/repo; without any, those
+    /// that the product owns, and tokens for all products any [env: GIGA_GITHUB_REPOS]
+    #[arg(long, value_delimiter = ',', value_name = "REPO")]
+    pub(crate) github_repos: Vec<String>,
+    /// Close an issue when its job ships [env: GIGA_TRACKER_CLOSE_ON_SHIP]
+    #[arg(long)]
+    pub(crate) tracker_close_on_ship: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebhookCommand {
+    /// Send what happens from now on to an address
+    #[command(after_help = "\
+Examples:
+  giga webhook add https://example.com/hooks
+  giga webhook add https://example.com/hooks --types job.shipped,job.failed --product demo
+
+Messages are signed as Standard Webhooks says; the secret is shown once. Without --product they tell
+of every product. A message is sent until it is answered with 2xx, for about two days, always under
+the same webhook-id.")]
+    Add {
+        /// Where to: https, or what the coordinator's --effects-allow lists
+        #[arg(value_name = "URL")]
+        address: String,
+        /// Only events of these types [default: all]
+        #[arg(long, value_delimiter = ',', value_name = "TYPE")]
+        types: Vec<String>,
+    },
+    /// List who is told what
+    List,
+    /// Send nothing more there
+    Remove {
+        /// Its id
+        webhook: String,
+    },
+    /// Send a message there that tells of nothing, and say what came of it
+    Test {
+        /// Its id
+        webhook: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EffectsCommand {
+    /// List what was told and what is on its way, newest first
+    #[command(after_help = "\
+Examples:
+  giga effects list --state dead
+  giga effects list --job fix-greeting -o json")]
+    List(ListEffectsArgs),
+    /// Give what was given up another chance
+    #[command(after_help = "\
+Examples:
+  giga effects retry wh:01J9ZK3V5N8Q4W2E6R7T1Y0ABC:812
+  giga effects list --state dead -o name | xargs giga effects retry")]
+    Retry {
+        #[arg(required = true, value_name = "EFFECT")]
+        effects: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListEffectsArgs {
+    #[arg(long, value_parser = PossibleValuesParser::new(["pending", "delivered", "dead"]))]
+    pub(crate) state: Option<String>,
+    /// Told to this webhook
+    #[arg(long, value_name = "WEBHOOK")]
+    pub(crate) webhook: Option<String>,
+    /// About this job: its id, the end of its id, or its name
+    #[arg(long, value_name = "JOB")]
+    pub(crate) job: Option<String>,
+    /// How many at most [default: 50]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrackerCommand {
+    /// Make a job of an item
+    #[command(after_help = "\
+Examples:
+  giga tracker ingest github acme/app#12
+  giga tracker ingest github https://github.com/acme/app/issues/12 --manifest fix.md
+
+The item's title is the job's name and its text the body, behind the manifest's own. The same item is
+the same job while the job is kept, whatever it says by now. From then on a comment and a label there
+tell where the job stands.")]
+    Ingest {
+        /// Such as github
+        tracker: String,
+        /// Such as acme/app#12, or its address
+        item: String,
+        /// Front matter and body to go with it; `name` may be left out
+        #[arg(long, value_name = "FILE")]
+        manifest: Option<PathBuf>,
+    },
+    /// Tell the item of a job where the job stands, now
+    Echo {
+        /// Its id, the end of its id, or its name
+        job: String,
+    },
+}

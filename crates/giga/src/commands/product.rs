@@ -1,0 +1,90 @@
+//! `giga product …`
+
+use std::fmt::Write;
+
+use giga_api::client::Client;
+use giga_api::wire::{Product, SetProductRequest, Weights};
+
+use super::Done;
+use super::context::Context;
+use crate::args::{ProductCommand, SetProductArgs};
+use crate::exit::CliError;
+use crate::output::{Columns, Output, joined, printable};
+
+pub(crate) async fn run(command: ProductCommand, context: &Context) -> Done {
+    // The product stands on the command line; one from the settings must not contradict it.
+    let (client, output) = (context.client_in(None)?, &context.output);
+    match command {
+        ProductCommand::List => {
+            let answer = context.client()?.products().await?;
+            let none = "no product was set yet; all of them count the same";
+            output.list(&answer.json, ("/products", "/productId"), none, || list(&answer.products))
+        }
+        ProductCommand::Show(args) => {
+            let product = client.product(&args.product).await?;
+            output.one(&product.json, "/productId", || text(&product))
+        }
+        ProductCommand::Set(args) => set(args, &client, output).await,
+    }
+}
+
+/// What is not named stays: read, changed, and written only if nobody else wrote meanwhile.
+async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
+    if args.share.is_none() && args.repos.is_none() && args.weights.is_empty() {
+        return Err(CliError::Usage("say what to set: --share, --repos or --weight".to_owned()));
+    }
+    let product = &args.product.product;
+    let now = client.product(product).await?;
+    let mut weights = now.weights;
+    for (term, number) in &args.weights {
+        *part(&mut weights, term)? = *number;
+    }
+    let repos = args.repos.map(|repos| repos.into_iter().filter(|repo| !repo.is_empty()).collect());
+    let request = SetProductRequest {
+        share: Some(args.share.unwrap_or(now.share)),
+        weights: Some(weights),
+        repos: repos.unwrap_or_else(|| now.repos.clone()),
+    };
+    let product = client.set_product(product, &request, Some(now.rev)).await?;
+    output.one(&product.json, "/productId", || text(&product))
+}
+
+fn part<'a>(weights: &'a mut Weights, term: &str) -> Result<&'a mut f64, CliError> {
+    Ok(match term {
+        "capabilityFit" => &mut weights.capability_fit,
+        "affinity" => &mut weights.affinity,
+        "load" => &mut weights.load,
+        "costFit" => &mut weights.cost_fit,
+        "health" => &mut weights.health,
+        "starvation" => &mut weights.starvation,
+        other => {
+            return Err(CliError::Usage(format!(
+                "`{other}` is no term of a score; there are capabilityFit, affinity, load, costFit, health and starvation"
+            )));
+        }
+    })
+}
+
+fn list(products: &[Product]) -> String {
+    let mut table = Columns::new(&["PRODUCT", "SHARE", "REPOS~"]);
+    for product in products {
+        let cells = [product.product_id.clone(), product.share.to_string(), joined(&product.repos)];
+        table.row(cells.map(|cell| printable(&cell)));
+    }
+    table.right(&[1]);
+    table.render()
+}
+
+fn text(product: &Product) -> String {
+    let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&product.product_id));
+    let Weights { capability_fit, affinity, load, cost_fit, health, starvation } = product.weights;
+    let weights = format!(
+        "capabilityFit {capability_fit}, affinity {affinity}, load {load}, costFit {cost_fit}, health {health}, starvation {starvation}"
+    );
+    let facts =
+        [("share", product.share.to_string()), ("repos", joined(&product.repos)), ("weights", weights)];
+    for (name, value) in facts {
+        let _ = writeln!(text, "  {name:<7}  {}", printable(&value));
+    }
+    text
+}

@@ -1,0 +1,116 @@
+//! What a product may do and how much it counts, as a plan needs it.
+//!
+//! Made from what people set and what the ledger says, for one moment: a period that ends makes another policy. Nothing
+//! here reserves anything; the claim does that, by the same rule.
+
+use giga_domain::budget::PauseCause;
+use giga_domain::{Budget, Period, ProductSettings, Timestamp, Weights};
+
+use crate::JobView;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProductPolicy {
+    /// Its share against the other products'.
+    pub share: f64,
+    pub weights: Weights,
+    /// What is left of the tightest ceiling. `None`: there is no ceiling.
+    pub budget_left_usd_micros: Option<u64>,
+    /// The cap of a job that names none.
+    pub job_usd_micros: Option<u64>,
+    /// Nothing of it is started.
+    pub paused: bool,
+    /// For whoever has to be told: nothing is decided by what follows.
+    pub pause: Option<PauseCause>,
+    pub ceilings: Vec<Ceiling>,
+}
+
+/// A ceiling, and how much of it is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ceiling {
+    pub period: Period,
+    pub usd_micros: u64,
+    pub spent_usd_micros: u64,
+    /// By what is held or on offer.
+    pub reserved_usd_micros: u64,
+    /// When what was spent is forgotten.
+    pub ends_at: Option<Timestamp>,
+}
+
+impl Default for ProductPolicy {
+    fn default() -> Self {
+        Self {
+            share: 1.0,
+            weights: Weights::default(),
+            budget_left_usd_micros: None,
+            job_usd_micros: None,
+            paused: false,
+            pause: None,
+            ceilings: Vec::new(),
+        }
+    }
+}
+
+impl ProductPolicy {
+    /// A product without settings, and one without a budget, are ordinary ones.
+    pub fn new(settings: Option<&ProductSettings>, budget: Option<&Budget>, now: Timestamp) -> Self {
+        let mut policy = settings.map_or_else(Self::default, |settings| Self {
+            share: settings.share,
+            weights: settings.weights,
+            ..Self::default()
+        });
+        let Some(budget) = budget else { return policy };
+        let pause = budget.pause_now(now);
+        policy.paused = pause.is_some();
+        policy.pause = pause.map(|pause| pause.cause);
+        policy.job_usd_micros = budget.settings.job_usd_micros;
+        policy.budget_left_usd_micros = budget.left(now).map(|(left, _)| left);
+        let ceiling = |period: Period| {
+            Some(Ceiling {
+                period,
+                usd_micros: (*budget.settings.ceilings.of(period))?,
+                spent_usd_micros: budget.spent_in(period, now).usd_micros,
+                reserved_usd_micros: budget.reserved_usd_micros,
+                ends_at: period.end(now),
+            })
+        };
+        policy.ceilings = Period::ALL.into_iter().filter_map(ceiling).collect();
+        policy
+    }
+
+    /// What a claim of the job takes from the budget.
+    pub fn set_aside_for(&self, job: &JobView) -> u64 {
+        job.cost_cap_usd_micros.or(self.job_usd_micros).unwrap_or(0)
+    }
+
+    /// Counts what is promised beside the ledger.
+    pub fn set_aside(&mut self, usd_micros: u64) {
+        if let Some(left) = &mut self.budget_left_usd_micros {
+            *left = left.saturating_sub(usd_micros);
+        }
+        for ceiling in &mut self.ceilings {
+            ceiling.reserved_usd_micros = ceiling.reserved_usd_micros.saturating_add(usd_micros);
+        }
+    }
+
+    /// Whether a job may be started as far as money goes.
+    pub fn admits(&self, job: &JobView) -> bool {
+        !self.paused && self.affords(job, self.budget_left_usd_micros)
+    }
+
+    /// The rule of the claim itself: one that sets nothing aside needs that something is left.
+    pub(crate) fn affords(&self, job: &JobView, left: Option<u64>) -> bool {
+        left.is_none_or(|left| self.set_aside_for(job).max(1) <= left)
+    }
+
+    /// The ceilings that leave too little for the job.
+    pub(crate) fn short_for<'a>(&'a self, job: &JobView) -> impl Iterator<Item = &'a Ceiling> {
+        let needed = self.set_aside_for(job).max(1);
+        self.ceilings.iter().filter(move |ceiling| ceiling.used().saturating_add(needed) > ceiling.usd_micros)
+    }
+}
+
+impl Ceiling {
+    pub fn used(&self) -> u64 {
+        self.spent_usd_micros.saturating_add(self.reserved_usd_micros)
+    }
+}

@@ -1,0 +1,110 @@
+//! Webhooks, the outbox, and the bridge to trackers.
+
+use axum::http::Method;
+use axum::routing::on;
+use giga_api::wire;
+use giga_domain::token::Role::{Admin, Operator, Submitter};
+
+use super::{LIMIT, header, query};
+use crate::handlers::effects;
+use crate::routes::Access::Role;
+use crate::routes::{Code, Content, Route, Scope};
+
+pub(super) fn effect_routes() -> Vec<Route> {
+    vec![
+        // The address of a webhook may be a secret of its own.
+        Route::new(Method::GET, "/api/fleet/webhooks", "listWebhooks", Role(Admin), Scope::Products, |m| {
+            on(m, effects::webhooks)
+        })
+        .about("Who is told what happens; those for every product are shown to tokens for every product")
+        .gives::<wire::WebhookList>(200, "By id"),
+        Route::new(Method::POST, "/api/fleet/webhooks", "addWebhook", Role(Admin), Scope::Products, |m| {
+            on(m, effects::add_webhook)
+        })
+        .about(
+            "Tell this address, from here on, what happens: signed, retried, with an id that stays the same",
+        )
+        .takes::<wire::AddWebhookRequest>()
+        .params(&[header("idempotency-key", "The same call with the same key makes one webhook")])
+        .gives::<wire::AddWebhookAnswer>(
+            201,
+            "The webhook, and its secret this once; the same call with the same key shows it again",
+        ),
+        Route::new(
+            Method::DELETE,
+            "/api/fleet/webhooks/{id}",
+            "removeWebhook",
+            Role(Admin),
+            Scope::Products,
+            |m| on(m, effects::remove_webhook),
+        )
+        .about("Tell it nothing more; what is still on its way is given up")
+        .answer(204, "It is gone", Content::Nothing)
+        .refuses(&[Code::NotFound]),
+        Route::new(
+            Method::POST,
+            "/api/fleet/webhooks/{id}/test",
+            "testWebhook",
+            Role(Admin),
+            Scope::Products,
+            |m| on(m, effects::test_webhook),
+        )
+        .about("Send it a message of the type `webhook.test`")
+        .gives::<wire::Effect>(202, "The message is in the outbox; ask for it again to see what came of it")
+        .refuses(&[Code::NotFound]),
+        Route::new(Method::GET, "/api/fleet/effects", "listEffects", Role(Operator), Scope::Products, |m| {
+            on(m, effects::list)
+        })
+        .about("What the world outside is told and how that goes, newest first")
+        .params(&[
+            query("state", "`pending`, `delivered` or `dead`"),
+            query("webhook", "Told to this webhook"),
+            query("job", "About this job"),
+            LIMIT,
+            query("cursor", "From `nextCursor` of the page before"),
+        ])
+        .gives::<wire::EffectPage>(200, "A page of effects"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/effects/{id}",
+            "getEffect",
+            Role(Operator),
+            Scope::Products,
+            |m| on(m, effects::get),
+        )
+        .about("One of them")
+        .gives::<wire::Effect>(200, "The effect")
+        .refuses(&[Code::NotFound]),
+        Route::new(
+            Method::POST,
+            "/api/fleet/effects/{id}/retry",
+            "retryEffect",
+            Role(Operator),
+            Scope::Products,
+            |m| on(m, effects::retry),
+        )
+        .about("Another chance for one that was given up; one that was not stays as it is")
+        .gives::<wire::Effect>(200, "The effect after it")
+        .refuses(&[Code::NotFound]),
+        Route::new(
+            Method::POST,
+            "/api/fleet/tracker/ingest",
+            "ingestItem",
+            Role(Submitter),
+            Scope::Product,
+            |m| on(m, effects::ingest),
+        )
+        .about("Make a job of an item in a tracker. The same item is the same job while the job is kept")
+        .takes::<wire::IngestRequest>()
+        .gives::<wire::SubmitAnswer>(201, "The job is stored; Location says where")
+        .gives::<wire::SubmitAnswer>(200, "The item had its job already; this is it")
+        .tagged()
+        .refuses(&[Code::InvalidManifest, Code::NotFound, Code::Unroutable, Code::RepoOwned]),
+        Route::new(Method::POST, "/api/fleet/tracker/echo", "echoJob", Role(Operator), Scope::Job, |m| {
+            on(m, effects::echo)
+        })
+        .about("Tell the item of a job where the job stands, now")
+        .takes::<wire::EchoRequest>()
+        .gives::<wire::Effect>(202, "It is in the outbox"),
+    ]
+}

@@ -1,0 +1,345 @@
+//! Budgets: what every grant had to fit into, and what every run was charged for.
+//!
+//! The feed stands in the order of the commits, so what is summed up here is what was true at each of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use giga_domain::{
+    Actor, BudgetSettings, Charge, ChargeHow, Epoch, Event, EventKind, Job, JobId, ProductId, Stage,
+    Timestamp,
+};
+
+use super::standing::DAY_MS;
+use super::story::{grant_of, is_held};
+use super::{Evidence, Findings, Promise};
+use crate::history::{Record, Word};
+
+pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
+    let mut purse = Purse::of(evidence);
+    once_each(evidence, found);
+    for event in &evidence.events {
+        purse.follow(event, found);
+    }
+    purse.nothing_else(found);
+    for record in &evidence.records {
+        if let Record::BooksOff { at, product, reserved, leases } = record {
+            let text = format!("at {at} {product} had {reserved} set aside and {leases} on its leases");
+            found.add(Promise::ChargedOnce, text);
+        }
+    }
+}
+
+fn once_each(evidence: &Evidence, found: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    for charge in &evidence.charges {
+        let Some((job, epoch)) = charge.run else { continue };
+        if !seen.insert((job, epoch, charge.how == ChargeHow::Correction)) {
+            let text = format!("the run {epoch} of {job} was charged twice, {:?}", charge.how);
+            found.add(Promise::ChargedOnce, text);
+        }
+    }
+    for budget in &evidence.budgets {
+        let charged: i64 = evidence
+            .charges
+            .iter()
+            .filter(|charge| charge.product == budget.product && charge.run.is_some())
+            .map(|charge| charge.usd_micros)
+            .sum();
+        let spent = budget.spent.total.usd_micros;
+        if spent as i64 != charged {
+            let text = format!("{} says that {spent} was spent; its runs cost {charged}", budget.product);
+            found.add(Promise::ChargedOnce, text);
+        }
+    }
+}
+
+/// What is in flight of a product.
+struct Held {
+    product: ProductId,
+    epoch: Epoch,
+    /// What may have been set aside for it: more than one where the settings changed in that very commit.
+    caps: BTreeSet<u64>,
+}
+
+#[derive(Default)]
+struct Spent {
+    day: i64,
+    today: u64,
+    total: u64,
+    /// Without what runs spent beyond their caps.
+    today_within: u64,
+    total_within: u64,
+}
+
+/// What a holder told of one run: what got through for certain while it held the job and with its last word, and all
+/// that may have.
+#[derive(Default, Clone)]
+struct Told {
+    at_work: u64,
+    in_the_end: u64,
+    perhaps: BTreeSet<u64>,
+}
+
+/// A cancelled run that was charged all that it was allowed to spend, until its holder says what it cost.
+struct Assumed {
+    product: ProductId,
+    epoch: Epoch,
+    charged: u64,
+    at: Timestamp,
+    told: Told,
+}
+
+struct Purse<'a> {
+    jobs: BTreeMap<JobId, &'a Job>,
+    asked: BTreeMap<JobId, Option<u64>>,
+    settings: BTreeMap<&'a ProductId, Vec<(Timestamp, BudgetSettings)>>,
+    told: BTreeMap<(JobId, Epoch), Told>,
+    charges: BTreeMap<(JobId, Epoch), &'a Charge>,
+    /// What was given back, as the ledger says.
+    refunds: BTreeMap<(JobId, Epoch), u64>,
+    assumed: BTreeMap<JobId, Assumed>,
+    held: BTreeMap<JobId, Held>,
+    spent: BTreeMap<ProductId, Spent>,
+    paused: BTreeSet<ProductId>,
+}
+
+impl<'a> Purse<'a> {
+    fn of(evidence: &'a Evidence) -> Self {
+        let mut asked = BTreeMap::new();
+        let mut settings: BTreeMap<&ProductId, Vec<_>> = BTreeMap::new();
+        let mut told: BTreeMap<(JobId, Epoch), Told> = BTreeMap::new();
+        for record in &evidence.records {
+            match record {
+                Record::Asked { job, cap } => {
+                    asked.insert(*job, *cap);
+                }
+                Record::BudgetSet { at, product, settings: new } => {
+                    settings.entry(product).or_default().push((*at, *new));
+                }
+                Record::Telling { job, epoch, told: amount } => {
+                    let told = told.entry((*job, *epoch)).or_default();
+                    told.perhaps.insert(*amount);
+                }
+                Record::Held { epoch, word, told: amount, after, .. } => {
+                    let told = told.entry((after.id, *epoch)).or_default();
+                    // A renewal after its job was cancelled is answered and writes nothing.
+                    if after.epoch == *epoch && after.holder.is_some() {
+                        told.at_work = told.at_work.max(*amount);
+                    } else if *word != Word::On {
+                        told.in_the_end = told.in_the_end.max(*amount);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self {
+            jobs: evidence.jobs.iter().map(|job| (job.id, job)).collect(),
+            asked,
+            settings,
+            told,
+            charges: evidence
+                .charges
+                .iter()
+                .filter(|c| !mends(c))
+                .filter_map(|c| Some((c.run?, c)))
+                .collect(),
+            refunds: evidence
+                .charges
+                .iter()
+                .filter(|charge| mends(charge))
+                .filter_map(|charge| Some((charge.run?, charge.usd_micros.unsigned_abs())))
+                .collect(),
+            assumed: BTreeMap::new(),
+            held: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            paused: BTreeSet::new(),
+        }
+    }
+
+    /// In force at that time: two where they changed in the commit of that very time.
+    fn settings_at(&self, product: &ProductId, at: Timestamp) -> Vec<BudgetSettings> {
+        let all = self.settings.get(product).map(Vec::as_slice).unwrap_or_default();
+        let before = all.iter().rev().find(|(since, _)| *since < at).map(|(_, settings)| *settings);
+        let same = all.iter().filter(|(since, _)| *since == at).map(|(_, settings)| *settings);
+        [before.unwrap_or_default()].into_iter().chain(same).collect()
+    }
+
+    fn follow(&mut self, event: &Event, found: &mut Findings) {
+        match (event.kind, &event.product) {
+            (EventKind::BudgetPaused, Some(product)) => {
+                self.paused.insert(product.clone());
+            }
+            (EventKind::BudgetResumed, Some(product)) => {
+                self.paused.remove(product);
+            }
+            _ => {}
+        }
+        let Some((id, _)) = event.job else { return };
+        if event.kind == EventKind::SettledUp {
+            self.settled_up(id, event, found);
+        }
+        if event.to.is_some_and(|to| !is_held(to)) {
+            self.ended(id, event, found);
+        }
+        if let (Some(grant), Some(job)) = (grant_of(event), self.jobs.get(&id).copied()) {
+            self.granted(job, grant.epoch, event.at, found);
+        }
+    }
+
+    fn granted(&mut self, job: &Job, epoch: Epoch, at: Timestamp, found: &mut Findings) {
+        let product = &job.product;
+        if self.paused.contains(product) {
+            let text = format!("{} was granted at epoch {epoch} while {product} was paused", job.id);
+            found.add(Promise::BudgetKept, text);
+        }
+        let cap = self.asked.get(&job.id).copied().unwrap_or(job.spec.budget.usd_micros);
+        let in_flight: u64 = self
+            .held
+            .values()
+            .filter(|held| held.product == *product)
+            .map(|held| held.caps.first().copied().unwrap_or(0))
+            .sum();
+        let spent = self.spent.entry(product.clone()).or_default();
+        spent.turn(at);
+        let (today, total) = (spent.today, spent.total);
+        let mut caps = BTreeSet::new();
+        let mut fits_any = false;
+        for settings in self.settings_at(product, at) {
+            let own = cap.or(settings.job_usd_micros).unwrap_or(0);
+            let fits = |ceiling: Option<u64>, spent: u64| {
+                ceiling.is_none_or(|ceiling| spent + in_flight + own.max(1) <= ceiling)
+            };
+            fits_any |= fits(settings.ceilings.day, today) && fits(settings.ceilings.total, total);
+            caps.insert(own);
+        }
+        if !fits_any {
+            let text = format!(
+                "{} was granted at epoch {epoch} with {today} spent today, {total} in all, {in_flight} in flight and \
+                 {caps:?} for itself, under {:?}",
+                job.id,
+                self.settings_at(product, at)
+            );
+            found.add(Promise::BudgetKept, text);
+        }
+        self.held.insert(job.id, Held { product: product.clone(), epoch, caps });
+    }
+
+    fn ended(&mut self, id: JobId, event: &Event, found: &mut Findings) {
+        let Some(Held { product, epoch, caps }) = self.held.remove(&id) else { return };
+        let charge = self.charges.remove(&(id, epoch));
+        let (amount, how) = charge.map_or((0, ChargeHow::Measured), |charge| {
+            (u64::try_from(charge.usd_micros).unwrap_or(0), charge.how)
+        });
+        let told = self.told.remove(&(id, epoch)).unwrap_or_default();
+        let silent = event.from == Some(Stage::Building) && ends_in_silence(event);
+        // What it says of a cancelled run it may have said afterwards.
+        let least = if event.kind == EventKind::Cancelled { 0 } else { told.in_the_end }.max(told.at_work);
+        let known = told.perhaps.iter().copied().chain([0]).filter(|amount| *amount >= least);
+        let mut right: BTreeSet<(u64, bool)> = BTreeSet::new();
+        for known in known {
+            if silent {
+                right.extend(caps.iter().map(|cap| (known.max(*cap), *cap > known)));
+            } else {
+                right.insert((known, false));
+            }
+        }
+        if !right.contains(&(amount, how == ChargeHow::Assumed)) {
+            let text = format!(
+                "the run {epoch} of {id}, ended by {} from {:?}, was charged {amount} ({how:?}); right is one of {right:?}",
+                event.kind, event.from
+            );
+            found.add(Promise::ChargedOnce, text);
+        }
+        if charge.is_some_and(|charge| charge.at != event.at) {
+            let text =
+                format!("the run {epoch} of {id} ended at {} and was charged at another time", event.at);
+            found.add(Promise::ChargedOnce, text);
+        }
+        let within = amount.min(caps.last().copied().unwrap_or(0));
+        self.spend(&product, amount, within, event.at, found);
+        if event.kind == EventKind::Cancelled && how == ChargeHow::Assumed {
+            let assumed = Assumed { product, epoch, charged: amount, at: event.at, told };
+            self.assumed.insert(id, assumed);
+        }
+    }
+
+    /// What the run really cost is one of the things that its holder told; the rest of what was assumed is given back.
+    fn settled_up(&mut self, id: JobId, event: &Event, found: &mut Findings) {
+        let Some(Assumed { product, epoch, charged, at, told }) = self.assumed.remove(&id) else {
+            let text = format!("{id} was settled up, and nothing of it had been assumed");
+            return found.add(Promise::ChargedOnce, text);
+        };
+        let real = event.data.get("usdMicros").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let refund = self.refunds.remove(&(id, epoch)).unwrap_or(0);
+        let was_told = told.perhaps.contains(&real) || real == 0;
+        if !was_told || real < told.at_work || refund != charged.saturating_sub(real) {
+            let text = format!(
+                "the cancelled run {epoch} of {id} was charged {charged}, cost {real} and was given {refund} back"
+            );
+            found.add(Promise::ChargedOnce, text);
+        }
+        let spent = self.spent.entry(product).or_default();
+        spent.turn(event.at);
+        if at.as_millis().div_euclid(DAY_MS) == spent.day {
+            spent.today = spent.today.saturating_sub(refund);
+            spent.today_within = spent.today_within.saturating_sub(refund);
+        }
+        spent.total = spent.total.saturating_sub(refund);
+        spent.total_within = spent.total_within.saturating_sub(refund);
+    }
+
+    fn spend(&mut self, product: &ProductId, amount: u64, within: u64, at: Timestamp, found: &mut Findings) {
+        let highest = self.settings_at(product, at).into_iter().map(|settings| settings.ceilings);
+        let (days, totals): (Vec<_>, Vec<_>) = highest.map(|ceilings| (ceilings.day, ceilings.total)).unzip();
+        let spent = self.spent.entry(product.clone()).or_default();
+        spent.turn(at);
+        spent.today += amount;
+        spent.total += amount;
+        spent.today_within += within;
+        spent.total_within += within;
+        let passes = |ceilings: Vec<Option<u64>>, spent: u64| {
+            let all: Option<Vec<u64>> = ceilings.into_iter().collect();
+            all.and_then(|all| all.into_iter().max()).is_some_and(|ceiling| spent > ceiling)
+        };
+        if passes(totals, spent.total_within) || passes(days, spent.today_within) {
+            let text = format!(
+                "{product} spent {} today and {} in all without any overrun, past its ceiling, at {at}",
+                spent.today_within, spent.total_within
+            );
+            found.add(Promise::BudgetKept, text);
+        }
+    }
+
+    fn nothing_else(&self, found: &mut Findings) {
+        for (job, epoch) in self.charges.keys() {
+            let text = format!("the run {epoch} of {job} was charged though it has not ended");
+            found.add(Promise::ChargedOnce, text);
+        }
+        for (job, epoch) in self.refunds.keys() {
+            let text = format!("something of the run {epoch} of {job} was given back, and nobody had asked");
+            found.add(Promise::ChargedOnce, text);
+        }
+    }
+}
+
+fn ends_in_silence(event: &Event) -> bool {
+    match event.kind {
+        EventKind::LeaseExpired | EventKind::Cancelled => true,
+        EventKind::Preempted => !matches!(event.actor, Actor::Factory(_)),
+        _ => false,
+    }
+}
+
+/// It takes part of an earlier charge back.
+fn mends(charge: &Charge) -> bool {
+    charge.how == ChargeHow::Correction
+}
+
+impl Spent {
+    fn turn(&mut self, now: Timestamp) {
+        let day = now.as_millis().div_euclid(DAY_MS);
+        if day != self.day {
+            (self.day, self.today, self.today_within) = (day, 0, 0);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Random histories against ceilings, on a store: whatever is claimed, told, ended, evicted or left to die, the product
+//! never spends more than its ceiling and what single runs overran their caps by.
+#![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
+
+#[path = "fixtures/memory.rs"]
+mod memory;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use giga_domain::budget::PerPeriod;
+use giga_domain::factory::{Advertised, FactoryScope};
+use giga_domain::token::{Grant, Secret, TokenRecord};
+use giga_domain::{
+    Actor, BudgetChange, BudgetSettings, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId,
+    Period, ProductId, RunReport, Spend,
+};
+use giga_ports::store::{BudgetWrite, Claim, Claimed, HolderWrite, NewEviction, NewFactory, NewJob};
+use giga_ports::{Clock, Store};
+use giga_testkit::ManualClock;
+use giga_testkit::store_suite::StoreFixture;
+use proptest::prelude::*;
+use serde_json::json;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Claim { cap: u64 },
+    Start(usize),
+    Spend(usize, u64),
+    End(usize, End),
+    Evict(usize),
+    Wait(u64),
+    Reap,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Report(u64),
+    Fail(bool),
+    Release,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let one = 0..6_usize;
+    // Mostly within the cap of at most 50.
+    let usd = || prop_oneof![9 => 0..50u64, 1 => 50..90u64];
+    let end = prop_oneof![
+        3 => usd().prop_map(End::Report),
+        1 => any::<bool>().prop_map(End::Fail),
+        1 => Just(End::Release),
+    ];
+    prop_oneof![
+        6 => (1..50u64).prop_map(|cap| Step::Claim { cap }),
+        4 => one.clone().prop_map(Step::Start),
+        4 => (one.clone(), usd()).prop_map(|(one, usd)| Step::Spend(one, usd)),
+        4 => (one.clone(), end).prop_map(|(one, end)| Step::End(one, end)),
+        1 => one.prop_map(Step::Evict),
+        2 => (0..40_000u64).prop_map(Step::Wait),
+        2 => Just(Step::Reap),
+    ]
+}
+
+#[derive(Clone)]
+struct Held {
+    job: Job,
+    cap: u64,
+    told: u64,
+}
+
+struct Fleet {
+    store: Arc<dyn Store>,
+    clock: Arc<ManualClock>,
+    product: ProductId,
+    factory: FactoryId,
+    held: Vec<Held>,
+    made: u128,
+    /// By how much single runs went beyond their caps.
+    overrun: u64,
+}
+
+impl Fleet {
+    async fn new(ceilings: PerPeriod<Option<u64>>) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let store = memory::Memory.open(clock.clone()).await;
+        let (product, factory): (ProductId, FactoryId) = ("demo".parse().unwrap(), "mac-1".parse().unwrap());
+        let token = TokenRecord {
+            id: "token-1".parse().unwrap(),
+            hash: Secret::from_random("factory", [7; 32]).hash(),
+            grant: Grant::Factory { factory: factory.clone(), scope: FactoryScope::default() },
+            label: String::new(),
+            created_at: clock.now(),
+            expires_at: None,
+            revoked_at: None,
+        };
+        let actor = || Actor::system("test");
+        let new = NewFactory { id: factory.clone(), scope: FactoryScope::default(), token };
+        store.enroll(new, actor()).await.unwrap();
+        let seats = Advertised { seat_limit: 1_000, ..Advertised::default() };
+        store.advertise(factory.clone(), seats).await.unwrap();
+        let change = BudgetChange::Set(BudgetSettings { ceilings, job_usd_micros: None });
+        let request = "set".parse().unwrap();
+        let write = BudgetWrite { product: product.clone(), change, if_rev: None, request, actor: actor() };
+        store.change_budget(write).await.unwrap();
+        Self { store, clock, product, factory, held: Vec::new(), made: 0, overrun: 0 }
+    }
+
+    async fn play(&mut self, step: Step) {
+        match step {
+            Step::Claim { cap } => self.claim(cap).await,
+            Step::Start(one) => self.hold(one, vec![HolderAction::Start], 0).await,
+            Step::Spend(one, usd_micros) => {
+                let spent = HolderAction::Spend(Spend { usd_micros, tokens: 1 });
+                self.hold(one, vec![spent, HolderAction::Renew { lease: LEASE }], usd_micros).await;
+            }
+            Step::End(one, End::Report(usd)) => {
+                let report = RunReport { cost_usd_micros: Some(usd), ..RunReport::default() };
+                self.hold(one, vec![HolderAction::Start, HolderAction::Report(report)], usd).await;
+            }
+            Step::End(one, End::Fail(retryable)) => {
+                let failure = Failure { reason: FailReason::Crash, detail: None };
+                self.hold(one, vec![HolderAction::Fail { failure, retryable }], 0).await;
+            }
+            Step::End(one, End::Release) => {
+                self.hold(one, vec![HolderAction::Release { checkpoint: None }], 0).await;
+            }
+            Step::Evict(one) => {
+                let Some(Held { job, .. }) = self.held.get(one) else { return };
+                let Some(job) = self.store.read().job(job.id).await.unwrap() else { return };
+                let asked = vec![NewEviction { job: job.id, rev: job.rev, for_job: None }];
+                self.store.evict(None, asked, LEASE / 3, Actor::system("test")).await.unwrap();
+            }
+            Step::Wait(millis) => self.clock.advance(Duration::from_millis(millis)),
+            Step::Reap => {
+                let reaped = self.store.expire_leases(100).await.unwrap().jobs;
+                self.held.retain(|held| !reaped.contains(&held.job.id));
+            }
+        }
+    }
+
+    async fn claim(&mut self, cap: u64) {
+        self.made += 1;
+        let mut new = NewJob {
+            id: JobId::from_parts(self.clock.now(), self.made),
+            product: self.product.clone(),
+            spec: serde_json::from_value(json!({ "name": "work" })).unwrap(),
+            manifest: json!({}),
+            body: String::new(),
+            persona: None,
+            under: None,
+            fingerprint: String::new(),
+        };
+        new.spec.budget.usd_micros = Some(cap);
+        let (job, request) = (new.id, format!("r{}", self.made).parse().unwrap());
+        self.store.submit(vec![new], Actor::system("test")).await.unwrap();
+        let factory = self.factory.clone();
+        let claim = Claim { job, rev: None, dispatch_seq: None, factory, request, lease: LEASE };
+        if let Claimed::Granted(job) = self.store.claim(claim).await.unwrap() {
+            self.held.push(Held { job, cap, told: 0 });
+        }
+    }
+
+    /// `usd` is what the holder tells with it, which counts only where it is heard.
+    async fn hold(&mut self, one: usize, actions: Vec<HolderAction>, usd: u64) {
+        let Some(Held { job, cap, told }) = self.held.get(one).cloned() else { return };
+        let holder = Holder { factory: self.factory.clone(), epoch: job.epoch };
+        let Ok(after) = self.store.hold(HolderWrite { job: job.id, holder, actions }).await else { return };
+        let newest = told.max(usd);
+        self.overrun += newest.saturating_sub(cap) - told.saturating_sub(cap);
+        self.held[one].told = newest;
+        if after.lease().is_none() {
+            self.held.remove(one);
+        }
+    }
+
+    async fn check(&self) -> Result<(), TestCaseError> {
+        let budget = self.store.read().budget(&self.product).await.unwrap().unwrap();
+        let now = self.clock.now();
+        for period in Period::ALL {
+            let Some(ceiling) = budget.settings.ceilings.of(period) else { continue };
+            let used = budget.spent_in(period, now).usd_micros + budget.reserved_usd_micros;
+            prop_assert!(used <= ceiling + self.overrun, "{used} of {ceiling} and {}", self.overrun);
+        }
+        Ok(())
+    }
+}
+
+const LEASE: Duration = Duration::from_secs(30);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_history_passes_a_ceiling_but_by_overruns(
+        day in proptest::option::of(0..300u64),
+        total in 0..400u64,
+        history in proptest::collection::vec(step(), 1..80),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let ceilings = PerPeriod { day, total: Some(total), ..PerPeriod::default() };
+            let mut fleet = Fleet::new(ceilings).await;
+            for step in history {
+                fleet.play(step).await;
+                fleet.check().await?;
+            }
+            Ok::<(), TestCaseError>(())
+        })?;
+    }
+}

@@ -1,0 +1,132 @@
+//! Products, the repositories that they own, and the secrets that coordinators share.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use giga_domain::{EventKind, Product, ProductSettings, Rev, Weights};
+use giga_ports::StoreError;
+use giga_ports::store::ProductWrite;
+
+use super::World;
+use super::world::{product, user};
+
+fn owning(repos: &[&str]) -> ProductSettings {
+    ProductSettings {
+        repos: repos.iter().map(|&repo| repo.to_owned()).collect(),
+        ..ProductSettings::default()
+    }
+}
+
+fn write(id: &str, settings: &ProductSettings, if_rev: Option<Rev>) -> ProductWrite {
+    ProductWrite { product: product(id), settings: settings.clone(), if_rev, actor: user() }
+}
+
+async fn set(world: &World, id: &str, settings: &ProductSettings) -> Product {
+    world.store.set_product(write(id, settings, None)).await.unwrap()
+}
+
+async fn products(world: &World) -> Vec<Product> {
+    world.store.read().products().await.unwrap()
+}
+
+pub async fn a_product_is_set_and_told(world: &World) {
+    assert_eq!(products(world).await, []);
+    let settings = ProductSettings {
+        share: 1.0 / 3.0,
+        weights: Weights { affinity: 0.1 + 0.2, ..Weights::default() },
+        repos: vec!["hello".to_owned(), "naïve \"quoted\"".to_owned()],
+    };
+    let made = set(world, "demo", &settings).await;
+    assert_eq!(made, Product { id: product("demo"), settings, rev: Rev(1) });
+    assert_eq!(products(world).await, std::slice::from_ref(&made));
+    let other = set(world, "app", &ProductSettings::default()).await;
+    assert_eq!(products(world).await, [other, made], "by id");
+    let feed = world.feed().await;
+    assert_eq!(feed.len(), 2);
+    let told = &feed[0];
+    assert_eq!((told.kind, &told.actor, told.job), (EventKind::ProductChanged, &user(), None));
+    assert_eq!((&told.product, &told.data["productId"]), (&Some(product("demo")), &"demo".into()));
+    for store in world.handles().await {
+        assert_eq!(store.read().products().await.unwrap(), products(world).await);
+    }
+}
+
+pub async fn the_same_settings_again_change_nothing(world: &World) {
+    let first = set(world, "demo", &owning(&["a"])).await;
+    let second = world.store.set_product(write("demo", &owning(&["b"]), Some(first.rev))).await.unwrap();
+    let before = (products(world).await, world.feed().await);
+    world.advance(Duration::from_secs(1));
+    // As after a lost reply, with and without the revision that the caller saw.
+    for if_rev in [None, Some(first.rev), Some(second.rev)] {
+        let again = world.store.set_product(write("demo", &owning(&["b"]), if_rev)).await.unwrap();
+        assert_eq!(again, second);
+    }
+    assert_eq!((products(world).await, world.feed().await), before);
+    assert_eq!(before.1.len(), 2);
+}
+
+pub async fn another_revision_is_refused(world: &World) {
+    let fresh = world.store.set_product(write("demo", &owning(&["a"]), Some(Rev(3)))).await.unwrap_err();
+    assert!(matches!(fresh, StoreError::RevMismatch { given: Rev(3), current: Rev(0) }), "{fresh:?}");
+    assert_eq!(products(world).await, []);
+    world.store.set_product(write("demo", &owning(&["a"]), Some(Rev(0)))).await.unwrap();
+    set(world, "demo", &owning(&["b"])).await;
+    let before = (products(world).await, world.feed().await);
+    for given in [Rev(0), Rev(1), Rev(3)] {
+        let error = world.store.set_product(write("demo", &owning(&["c"]), Some(given))).await.unwrap_err();
+        let expected = |error: &StoreError| matches!(error, StoreError::RevMismatch { current: Rev(2), .. });
+        assert!(expected(&error), "{error:?}");
+    }
+    assert_eq!((products(world).await, world.feed().await), before);
+}
+
+pub async fn a_repository_has_one_owner(world: &World) {
+    set(world, "demo", &owning(&["hello", "notes"])).await;
+    let before = (products(world).await, world.feed().await);
+    let error = world.store.set_product(write("app", &owning(&["own", "notes"]), None)).await.unwrap_err();
+    let StoreError::RepoOwned { repo, owner } = &error else { panic!("{error:?}") };
+    assert_eq!((repo.as_str(), owner), ("notes", &product("demo")));
+    let spelled = world.store.set_product(write("app", &owning(&["Notes.git"]), None)).await;
+    assert!(matches!(spelled, Err(StoreError::RepoOwned { .. })), "{spelled:?}");
+    assert_eq!((products(world).await, world.feed().await), before, "not even what was free");
+    // What it owns itself it may name again, and what it lets go of is free.
+    set(world, "demo", &owning(&["hello"])).await;
+    set(world, "app", &owning(&["own", "notes"])).await;
+    let error = world.store.set_product(write("demo", &owning(&["hello", "notes"]), None)).await.unwrap_err();
+    assert!(matches!(&error, StoreError::RepoOwned { owner, .. } if *owner == product("app")), "{error:?}");
+}
+
+pub async fn one_of_many_racing_owners_wins(world: &World) {
+    let handles = world.handles().await;
+    let racers = (0..20).map(|n| {
+        let store = handles[n % handles.len()].clone();
+        let write = write(&format!("product-{n}"), &owning(&["wanted", &format!("own-{n}")]), None);
+        tokio::spawn(async move { store.set_product(write).await })
+    });
+    let answers = join_all(racers).await;
+    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().map(Result::unwrap).partition(Result::is_ok);
+    assert_eq!((won.len(), lost.len()), (1, 19));
+    let winner = won.into_iter().next().unwrap().unwrap();
+    for error in lost.into_iter().map(Result::unwrap_err) {
+        assert!(matches!(&error, StoreError::RepoOwned { owner, .. } if *owner == winner.id), "{error:?}");
+    }
+    assert_eq!(products(world).await, [winner]);
+    assert_eq!(world.feed().await.len(), 1);
+    assert!(handles.iter().all(|store| store.stats().retries == 0), "they took turns");
+}
+
+pub async fn a_secret_is_one_for_all(world: &World) {
+    let handles = world.handles().await;
+    let racers = (0..10u8).map(|n| {
+        let store = handles[usize::from(n) % handles.len()].clone();
+        tokio::spawn(async move { store.secret("links", [n; 32]).await.unwrap() })
+    });
+    let told: Vec<[u8; 32]> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
+    assert!(told.iter().all(|secret| *secret == told[0]), "{told:?}");
+    let other = world.store.secret("other", [0xfe; 32]).await.unwrap();
+    assert_eq!(other, [0xfe; 32]);
+    for store in world.handles().await {
+        assert_eq!(store.secret("links", [0xff; 32]).await.unwrap(), told[0]);
+    }
+    assert_eq!(world.feed().await, [], "nobody is told");
+}
