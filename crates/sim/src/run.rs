@@ -28,6 +28,9 @@ use crate::world::{Address, World};
 
 /// How long everything may take to come to rest after the last fault.
 const CALM: Duration = Duration::from_mins(1);
+/// How much longer what waits in the outbox may take: a receiver that failed is left alone for minutes, and what a sender
+/// had taken when it died is nobody's for one.
+const TELLING: Duration = Duration::from_mins(7);
 const STEP: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -176,7 +179,8 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     let deadline = Instant::now() + CALM;
     let evidence = loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let given_up = Instant::now() >= deadline;
+        let waits = world.database.effect_counts().await.is_ok_and(|counts| counts.pending > 0);
+        let given_up = Instant::now() >= if waits { deadline + TELLING } else { deadline };
         let all_is_sent = submitting.is_finished() && producing.is_finished();
         if !given_up && (!all_is_sent || !is_at_rest(&world).await) {
             continue;
