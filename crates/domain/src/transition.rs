@@ -5,6 +5,7 @@
 //! The drawing of the stages stands in [`crate::stage`].
 
 mod artifact;
+mod claim;
 mod eviction;
 mod kin;
 mod merge;
@@ -21,8 +22,8 @@ use thiserror::Error;
 use crate::job::{ReviewGate, ShipMode};
 use crate::{
     Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, EventKind, Evict, FactoryId, FailReason, Failure,
-    Job, JobResult, Lease, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow,
-    Spend, Stage, State, Target, Timestamp,
+    Job, JobResult, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Spend,
+    Stage, State, Timestamp,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -321,8 +322,8 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
     let mut next = Transition::of(job);
     match command {
         Command::Claim { factory, request, rev, dispatch_seq, lease, reserve_usd_micros } => {
-            check_claim(job, factory, request, *rev, *dispatch_seq, now)?;
-            claim(&mut next, factory, request, *lease, *reserve_usd_micros, now);
+            claim::check_claim(job, factory, request, *rev, *dispatch_seq, now)?;
+            claim::claim(&mut next, factory, request, *lease, *reserve_usd_micros, now);
         }
         Command::Holder { holder, actions } => {
             // Asked first, so that a zombie is fenced even when it has nothing to write.
@@ -340,7 +341,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         Command::Evict { rev, evict } => eviction::ask(&mut next, *rev, *evict)?,
         Command::Reconsider(kin) => kin::reconsider(&mut next, kin, now),
         Command::Target { rev, factory, pickup_deadline } => {
-            target(&mut next, *rev, factory, *pickup_deadline, now)?;
+            claim::target(&mut next, *rev, factory, *pickup_deadline, now)?;
         }
         Command::Diverged { .. } if job.stage().is_terminal() => {}
         Command::Diverged { routed_to, claimed_by, lag_ms } => {
@@ -375,70 +376,6 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         }
     }
     Ok(next)
-}
-
-/// Nothing to refuse also where this very request holds it already.
-fn check_claim(
-    job: &Job,
-    factory: &FactoryId,
-    request: &RequestId,
-    rev: Option<Rev>,
-    dispatch_seq: Option<DispatchSeq>,
-    now: Timestamp,
-) -> Result<(), Refusal> {
-    if has_won(job, factory, request) {
-        return Ok(());
-    }
-    let State::Queued { ready_at, target, .. } = &job.state else {
-        return Err(Refusal::NotClaimable("it is not queued"));
-    };
-    if rev.is_some_and(|seen| seen != job.rev) {
-        return Err(Refusal::NotClaimable("it changed since it was looked at"));
-    }
-    if *ready_at > now {
-        return Err(Refusal::NotClaimable("its time has not come"));
-    }
-    if target.as_ref().is_some_and(|t| t.factory != *factory && t.pickup_deadline > now) {
-        return Err(Refusal::NotClaimable("it is offered to another factory"));
-    }
-    if dispatch_seq.is_some_and(|offered| offered != job.dispatch_seq) {
-        return Err(Refusal::NotClaimable("the offer is no longer current"));
-    }
-    Ok(())
-}
-
-fn has_won(job: &Job, factory: &FactoryId, request: &RequestId) -> bool {
-    job.lease().is_some_and(|held| held.factory == *factory && held.request == *request)
-}
-
-fn claim(
-    next: &mut Transition,
-    factory: &FactoryId,
-    request: &RequestId,
-    lease: Duration,
-    reserved_usd_micros: u64,
-    now: Timestamp,
-) {
-    if has_won(&next.job, factory, request) {
-        return;
-    }
-    next.job.epoch = next.job.epoch.next();
-    next.job.settled = None;
-    next.job.last_factory = Some(factory.clone());
-    let lease = Lease {
-        factory: factory.clone(),
-        request: request.clone(),
-        granted_at: now,
-        expires_at: now.plus(lease),
-        reserved_usd_micros,
-        spent: Spend::default(),
-        evict: None,
-    };
-    let event = NewEvent::new(EventKind::Assigned, format!("claimed by {factory}"))
-        .with("factoryId", factory.as_str())
-        .with("leaseEpoch", next.job.epoch.0);
-    next.enter(State::Assigned { lease }, event);
-    next.run.push(RunChange::Open { factory: factory.clone() });
 }
 
 fn fenced(job: &Job, holder: &Holder) -> Refusal {
@@ -620,24 +557,4 @@ fn expire(next: &mut Transition, now: Timestamp) {
     );
     // Whoever claims it next must not be taken for the one that let it go.
     next.events[first].data.insert("factoryId".to_owned(), holder.as_str().into());
-}
-
-fn target(
-    next: &mut Transition,
-    rev: Rev,
-    factory: &FactoryId,
-    deadline: Timestamp,
-    now: Timestamp,
-) -> Result<(), Refusal> {
-    let (State::Queued { target, .. }, true) = (&mut next.job.state, next.job.rev == rev) else {
-        return Err(Refusal::NotClaimable("it changed since it was looked at"));
-    };
-    let missed = target.as_ref().map(|last| last.missed_by(now, deadline.since(now))).unwrap_or_default();
-    *target = Some(Target { missed, ..Target::new(factory.clone(), deadline) });
-    next.job.dispatch_seq = next.job.dispatch_seq.next();
-    let event = NewEvent::new(EventKind::Targeted, format!("offered to {factory}"))
-        .with("factoryId", factory.as_str())
-        .with("dispatchSeq", next.job.dispatch_seq.0);
-    next.note(event);
-    Ok(())
 }

@@ -88,13 +88,7 @@ async fn each_answer_has_its_meaning() {
 
 #[tokio::test]
 async fn a_redirect_is_never_followed() {
-    let visits = Arc::new(AtomicUsize::new(0));
-    let counted = visits.clone();
-    let canary = any(async move || {
-        counted.fetch_add(1, Ordering::SeqCst);
-        StatusCode::OK
-    });
-    let canary = listen(Router::new().route("/secrets", canary)).await;
+    let (canary, visits) = canary().await;
     for code in [301, 302, 303, 307, 308] {
         let location = format!("{canary}/secrets");
         let hook = any(async move || (StatusCode::from_u16(code).unwrap(), [("location", location)]));
@@ -106,8 +100,8 @@ async fn a_redirect_is_never_followed() {
     assert_eq!(visits.load(Ordering::SeqCst), 0);
 }
 
-#[tokio::test]
-async fn an_address_that_is_not_allowed_is_never_visited() {
+/// A server that takes everything, and how often it was visited.
+async fn canary() -> (String, Arc<AtomicUsize>) {
     let visits = Arc::new(AtomicUsize::new(0));
     let counted = visits.clone();
     let canary = any(async move || {
@@ -115,6 +109,12 @@ async fn an_address_that_is_not_allowed_is_never_visited() {
         StatusCode::OK
     });
     let base = listen(Router::new().fallback(canary)).await;
+    (base, visits)
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_allowed_is_never_visited() {
+    let (base, visits) = canary().await;
     let port = base.rsplit(':').next().unwrap();
     let world = world(&[]);
     for host in ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::1]", "0"] {
@@ -147,13 +147,7 @@ impl Lookup for Rebinds {
 
 #[tokio::test]
 async fn a_name_that_changes_its_mind_leads_nowhere() {
-    let visits = Arc::new(AtomicUsize::new(0));
-    let counted = visits.clone();
-    let canary = any(async move || {
-        counted.fetch_add(1, Ordering::SeqCst);
-        StatusCode::OK
-    });
-    let base = listen(Router::new().fallback(canary)).await;
+    let (base, visits) = canary().await;
     let port = base.rsplit(':').next().unwrap();
     let lookup = Arc::new(Rebinds(AtomicUsize::new(0)));
     let world = WorldOutside::with_lookup(Config::default(), Arc::new(At(0)), lookup.clone()).unwrap();

@@ -3,8 +3,10 @@
 mod budgets;
 mod dag;
 mod effects;
+mod factories;
 mod products;
 mod profiles;
+mod topics;
 
 use std::sync::LazyLock;
 
@@ -13,9 +15,7 @@ use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Submitter, Viewer};
 
-use crate::handlers::{
-    artifacts, events, factories, flags, fleet, health, holders, jobs, links, submit, tokens, topics, work,
-};
+use crate::handlers::{artifacts, events, flags, fleet, health, holders, jobs, links, submit, tokens, work};
 use crate::routes::Access::{Factory, Public, Role, RoleOrFactory};
 use crate::routes::{Code, Content, Param, Place, Route, Scope, schema_of};
 
@@ -29,8 +29,8 @@ pub fn table() -> &'static [Route] {
             work_routes(),
             artifact_routes(),
             event_routes(),
-            factory_routes(),
-            topic_routes(),
+            factories::factory_routes(),
+            topics::topic_routes(),
             budgets::budget_routes(),
             products::product_routes(),
             profiles::profile_routes(),
@@ -379,182 +379,6 @@ fn event_routes() -> Vec<Route> {
         .about("The fleet-wide feed as it grows, from now on or from where it is told; SSE ids are `pos`")
         .params(&[STREAM_AFTER, LAST_EVENT_ID])
         .answer(200, "Server-sent events", Content::Events(schema_of::<wire::Event>())),
-    ]
-}
-
-fn factory_routes() -> Vec<Route> {
-    vec![
-        Route::new(
-            Method::GET,
-            "/api/fleet/factories",
-            "listFactories",
-            Role(Viewer),
-            Scope::Products,
-            |m| on(m, factories::list),
-        )
-        .about("The factories that may serve one of the caller's products")
-        .gives::<wire::FactoryList>(200, "By id"),
-        Route::new(
-            Method::GET,
-            "/api/fleet/factories/{id}",
-            "getFactory",
-            Role(Viewer),
-            Scope::Factory,
-            |m| on(m, factories::get),
-        )
-        .about("One factory")
-        .gives::<wire::Factory>(200, "The factory"),
-        Route::new(
-            Method::POST,
-            "/api/fleet/factories/enroll",
-            "enrollFactory",
-            Role(Admin),
-            Scope::Within,
-            |m| on(m, factories::enroll),
-        )
-        .about("Make a factory known and give it a token")
-        .takes::<wire::EnrollRequest>()
-        .gives::<wire::EnrollAnswer>(201, "The factory and its token, which is shown once")
-        .refuses(&[Code::FactoryExists]),
-        Route::new(Method::POST, "/api/fleet/factories/heartbeat", "heartbeat", Factory, Scope::Own, |m| {
-            on(m, factories::heartbeat)
-        })
-        .about("What the factory has, and that it is there")
-        .takes::<wire::HeartbeatRequest>()
-        .gives::<wire::HeartbeatAnswer>(200, "When to send the next one, and what it is told to do"),
-        Route::new(
-            Method::POST,
-            "/api/fleet/factories/prune",
-            "pruneFactories",
-            Role(Operator),
-            Scope::Fleet,
-            |m| on(m, factories::prune),
-        )
-        .about("Forget factories that were not heard of for so long and hold nothing")
-        .takes::<wire::PruneRequest>()
-        .gives::<wire::PruneAnswer>(200, "Which ones"),
-        Route::new(
-            Method::POST,
-            "/api/fleet/factories/{id}/drain",
-            "drainFactory",
-            Role(Operator),
-            Scope::Factory,
-            |m| on(m, factories::drain),
-        )
-        .about("Give the factory nothing new, or let it take jobs again")
-        .may_take::<wire::DrainRequest>()
-        .gives::<wire::Factory>(200, "The factory after it"),
-        Route::new(
-            Method::POST,
-            "/api/fleet/factories/{id}/token/rotate",
-            "rotateFactoryToken",
-            Role(Admin),
-            Scope::Factory,
-            |m| on(m, factories::rotate),
-        )
-        .about("A new token for the factory; the old one works for a while longer")
-        .gives::<wire::RotateAnswer>(200, "The new token, which is shown once"),
-        Route::new(
-            Method::POST,
-            "/api/fleet/factories/{id}/token/revoke",
-            "revokeFactoryTokens",
-            Role(Admin),
-            Scope::Factory,
-            |m| on(m, factories::revoke),
-        )
-        .about("End every token of the factory at once")
-        .answer(204, "Done", Content::Nothing),
-        Route::new(
-            Method::DELETE,
-            "/api/fleet/factories/{id}",
-            "deregisterFactory",
-            Role(Operator),
-            Scope::Factory,
-            |m| on(m, factories::deregister),
-        )
-        .about("Forget the factory and end its tokens; what it holds comes back when its leases end")
-        .answer(204, "Done", Content::Nothing),
-    ]
-}
-
-fn topic_routes() -> Vec<Route> {
-    let about_one = |method, path, operation, access, handler| {
-        Route::new(method, path, operation, access, Scope::Product, handler)
-    };
-    vec![
-        Route::new(Method::GET, "/api/fleet/topics", "listTopics", Role(Viewer), Scope::Products, |m| {
-            on(m, topics::list)
-        })
-        .about("Topics with their depths, their gates and who is connected")
-        .gives::<wire::TopicList>(200, "By product and name"),
-        about_one(Method::POST, "/api/fleet/topics/{name}/pause", "pauseTopic", Role(Operator), |m| {
-            on(m, topics::close)
-        })
-        .about("Hand out nothing of this topic until it is resumed; what runs goes on")
-        .gives::<wire::Topic>(200, "The topic after it"),
-        about_one(Method::POST, "/api/fleet/topics/{name}/resume", "resumeTopic", Role(Operator), |m| {
-            on(m, topics::open)
-        })
-        .about("Hand out jobs of this topic again")
-        .gives::<wire::Topic>(200, "The topic after it"),
-        Route::new(
-            Method::POST,
-            "/api/fleet/topic-gate/close",
-            "pauseAllTopics",
-            Role(Operator),
-            Scope::Fleet,
-            |m| on(m, topics::close_all),
-        )
-        .about("Hand out nothing of any topic until the gate is opened again")
-        .gives::<wire::TopicGate>(200, "The gate after it"),
-        Route::new(
-            Method::POST,
-            "/api/fleet/topic-gate/open",
-            "resumeAllTopics",
-            Role(Operator),
-            Scope::Fleet,
-            |m| on(m, topics::open_all),
-        )
-        .about("Open the gate in front of all topics; those with a gate of their own stay as they are")
-        .gives::<wire::TopicGate>(200, "The gate after it"),
-        about_one(Method::POST, "/api/fleet/topics/{name}/jobs", "enqueueTopicJobs", Role(Submitter), |m| {
-            on(m, topics::enqueue)
-        })
-        .about("Enqueue one job or several, all or none")
-        .takes::<wire::EnqueueRequest>()
-        .gives::<wire::EnqueueAnswer>(201, "The jobs are stored")
-        .gives::<wire::EnqueueAnswer>(200, "Every key was seen before; these are the jobs that they made")
-        .refuses(&[Code::IdempotencyConflict]),
-        about_one(Method::GET, "/api/fleet/topics/{name}/jobs", "listTopicJobs", Role(Viewer), |m| {
-            on(m, topics::jobs)
-        })
-        .about("Jobs of the topic in one state, newest first")
-        .params(&[
-            query("state", "`scheduled`, `ready`, `running`, `done` or `dead`, which it is if left out"),
-            LIMIT,
-            query("cursor", "From `nextCursor` of the page before"),
-        ])
-        .gives::<wire::TopicJobPage>(200, "A page of jobs"),
-        Route::new(
-            Method::GET,
-            "/api/fleet/topics/{name}/jobs/{id}",
-            "getTopicJob",
-            Role(Viewer),
-            Scope::Job,
-            |m| on(m, topics::get),
-        )
-        .about("One job of the topic with its payload")
-        .gives::<wire::TopicJob>(200, "The job"),
-        about_one(
-            Method::POST,
-            "/api/fleet/topics/{name}/retry",
-            "retryDeadTopicJobs",
-            Role(Operator),
-            |m| on(m, topics::retry),
-        )
-        .about("Give dead jobs of the topic another chance; their attempts start over")
-        .may_take::<wire::RetryDeadRequest>()
-        .gives::<wire::RetryDeadAnswer>(200, "Which ones are ready again"),
     ]
 }
 
