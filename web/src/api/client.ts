@@ -1,0 +1,46 @@
+// One typed client for the whole page. Types come from the coordinator's own OpenAPI document.
+
+import createClient, { type Middleware } from 'openapi-fetch';
+import { session } from '../session/session';
+import { Problem } from './problem';
+import type { paths } from './schema';
+
+const bearer: Middleware = {
+  onRequest({ request }) {
+    const token = session.token();
+    if (token) request.headers.set('Authorization', `Bearer ${token}`);
+    return request;
+  },
+  onResponse({ request, response }) {
+    // Only a token that was sent can have ended; a login that is tried tells its own story.
+    if (response.status === 401 && request.headers.has('Authorization')) session.end('ended');
+    return response;
+  },
+};
+
+// `fetch` is looked up at each call, so that tests can stand in for it.
+export const api = createClient<paths>({ baseUrl: '/', fetch: (request) => globalThis.fetch(request) });
+api.use(bearer);
+
+interface Answered<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/// The answer, or a thrown [`Problem`] in the coordinator's own words.
+export async function answer<T>(call: Promise<Answered<T>>): Promise<T> {
+  let answered: Answered<T>;
+  try {
+    answered = await call;
+  } catch (cause) {
+    throw Problem.unreachable(cause);
+  }
+  if (!answered.response.ok) throw Problem.of(answered.response.status, answered.error);
+  return answered.data as T;
+}
+
+/// The header that narrows a call to one product.
+export function inProduct(product: string | undefined): { 'x-product-id'?: string } {
+  return product ? { 'x-product-id': product } : {};
+}

@@ -1,0 +1,53 @@
+// Short names for what the API speaks of.
+
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+
+export type Alert = Schemas['Alert'];
+export type Artifact = Schemas['Artifact'];
+export type Blocker = Schemas['Blocker'];
+export type Budget = Schemas['Budget'];
+export type BudgetPeriod = Schemas['BudgetPeriod'];
+export type Burndown = Schemas['Burndown'];
+export type Check = Schemas['Check'];
+export type Dag = Schemas['Dag'];
+export type DagJob = Schemas['DagJob'];
+export type Divergence = Schemas['Divergence'];
+export type Explanation = Schemas['Explanation'];
+export type Factory = Schemas['Factory'];
+export type FactoryVerdict = Schemas['FactoryVerdict'];
+export type FeedEvent = Schemas['Event'];
+export type Flag = Schemas['Flag'];
+export type FleetMetrics = Schemas['FleetMetrics'];
+export type Job = Schemas['Job'];
+export type JobPage = Schemas['JobPage'];
+export type LogPiece = Schemas['LogPiece'];
+export type PlanAnswer = Schemas['PlanAnswer'];
+export type Remedy = Schemas['Remedy'];
+export type Run = Schemas['Run'];
+export type Shadow = Schemas['Shadow'];
+export type Topic = Schemas['Topic'];
+export type TopicJob = Schemas['TopicJob'];
+export type TopicList = Schemas['TopicList'];
+export type WhoAmI = Schemas['WhoAmI'];
+
+export const STAGES = [
+  'queued',
+  'blocked',
+  'assigned',
+  'building',
+  'review',
+  'testing',
+  'shipped',
+  'failed',
+  'dead_letter',
+  'cancelled',
+] as const;
+export type Stage = (typeof STAGES)[number];
+
+export const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const;
+
+/// From the least to the most that a token may do.
+export const ROLES = ['worker', 'viewer', 'submitter', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];

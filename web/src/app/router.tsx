@@ -1,0 +1,85 @@
+// Every page and what its address holds. Pages but the first are fetched when they are opened.
+
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
+import { budgetSearch } from '../pages/budgets/search';
+import { FleetPage } from '../pages/fleet/FleetPage';
+import { jobSearch } from '../pages/job/search';
+import { jobsSearch } from '../pages/jobs/search';
+import { newJobSearch } from '../pages/new-job/search';
+import { topicSearch } from '../pages/topics/search';
+import { NotFound, PageCrashed } from './Fallbacks';
+import { Shell } from './Shell';
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: NotFound,
+  errorComponent: PageCrashed,
+});
+
+const fleet = createRoute({ getParentRoute: () => root, path: '/', component: FleetPage });
+
+const jobs = createRoute({
+  getParentRoute: () => root,
+  path: '/jobs',
+  validateSearch: jobsSearch,
+  component: lazyRouteComponent(() => import('../pages/jobs/JobsPage'), 'JobsPage'),
+});
+
+const newJob = createRoute({
+  getParentRoute: () => root,
+  path: '/new',
+  validateSearch: newJobSearch,
+  component: lazyRouteComponent(() => import('../pages/new-job/NewJobPage'), 'NewJobPage'),
+});
+
+const job = createRoute({
+  getParentRoute: () => root,
+  path: '/jobs/$id',
+  validateSearch: jobSearch,
+  component: lazyRouteComponent(() => import('../pages/job/JobPage'), 'JobPage'),
+});
+
+const budgets = createRoute({
+  getParentRoute: () => root,
+  path: '/budgets',
+  component: lazyRouteComponent(() => import('../pages/budgets/BudgetsPage'), 'BudgetsPage'),
+});
+
+const budget = createRoute({
+  getParentRoute: () => root,
+  path: '/budgets/$product',
+  validateSearch: budgetSearch,
+  component: lazyRouteComponent(() => import('../pages/budgets/BudgetPage'), 'BudgetPage'),
+});
+
+const topics = createRoute({
+  getParentRoute: () => root,
+  path: '/topics',
+  component: lazyRouteComponent(() => import('../pages/topics/TopicsPage'), 'TopicsPage'),
+});
+
+const topic = createRoute({
+  getParentRoute: () => root,
+  path: '/topics/$product/$name',
+  validateSearch: topicSearch,
+  component: lazyRouteComponent(() => import('../pages/topics/TopicPage'), 'TopicPage'),
+});
+
+const flags = createRoute({
+  getParentRoute: () => root,
+  path: '/flags',
+  component: lazyRouteComponent(() => import('../pages/flags/FlagsPage'), 'FlagsPage'),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([fleet, jobs, newJob, job, budgets, budget, topics, topic, flags]),
+  defaultPreload: 'intent',
+  defaultErrorComponent: PageCrashed,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,53 @@
+import { useQueryClient } from '@tanstack/react-query';
+import {
+  createContext,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useMemo,
+  useRef,
+  useSyncExternalStore,
+} from 'react';
+import type { FeedEvent } from '../api/types';
+import { session } from '../session/session';
+import { Feed, type FeedState } from './feed';
+import { Freshener } from './freshen';
+
+const FeedContext = createContext<Feed | null>(null);
+
+export function LiveProvider({ token, children }: { token: string; children: ReactNode }) {
+  const client = useQueryClient();
+  const feed = useMemo(() => new Feed({ token, refused: () => session.end('ended') }), [token]);
+  useEffect(() => {
+    const freshener = new Freshener(client);
+    const ends = [feed.onEvent((event) => freshener.touch(event)), feed.onConnect(() => freshener.all())];
+    feed.start();
+    return () => {
+      feed.stop();
+      freshener.stop();
+      for (const end of ends) end();
+    };
+  }, [client, feed]);
+  return <FeedContext value={feed}>{children}</FeedContext>;
+}
+
+export function useFeed(): Feed {
+  const feed = useContext(FeedContext);
+  if (!feed) throw new Error('there is no feed outside of LiveProvider');
+  return feed;
+}
+
+export function useFeedState(): FeedState {
+  const feed = useFeed();
+  return useSyncExternalStore(feed.onState, feed.state);
+}
+
+/// Calls `handler` with every event of the feed while the component is shown.
+export function useFeedEvents(handler: (event: FeedEvent) => void): void {
+  const feed = useFeed();
+  const newest = useRef(handler);
+  useEffect(() => {
+    newest.current = handler;
+  });
+  useEffect(() => feed.onEvent((event) => newest.current(event)), [feed]);
+}

@@ -1,0 +1,5 @@
+import { Title } from '@mantine/core';
+
+export function BudgetPage() {
+  return <Title order={1}>Budget</Title>;
+}

@@ -1,0 +1,5 @@
+import { Title } from '@mantine/core';
+
+export function BudgetsPage() {
+  return <Title order={1}>Budgets</Title>;
+}

@@ -1,0 +1,5 @@
+import { Title } from '@mantine/core';
+
+export function FleetPage() {
+  return <Title order={1}>Fleet</Title>;
+}

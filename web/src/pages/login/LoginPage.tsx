@@ -1,0 +1,89 @@
+import { Alert, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { Problem } from '../../api/problem';
+import { looksLikeToken, session } from '../../session/session';
+
+const WHY = {
+  none: undefined,
+  out: 'You are signed out. The token is no longer kept in this tab.',
+  ended: 'The token was revoked, or it has expired. Sign in with another one.',
+} as const;
+
+/// Signs in with a token, which is kept for this tab only.
+export function LoginPage() {
+  const [token, setToken] = useState('');
+  const [wrong, setWrong] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const why = WHY[session.ending()];
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const typed = token.trim();
+    if (!looksLikeToken(typed)) {
+      setWrong('A token begins with giga_ and has no spaces. `giga web` prints a link that has yours in it.');
+      return;
+    }
+    setBusy(true);
+    const refused = await refusal(typed);
+    setBusy(false);
+    if (refused) setWrong(refused);
+    else session.begin(typed);
+  };
+
+  return (
+    <Center mih="100vh" p="md" component="main">
+      <Paper withBorder p="xl" w="100%" maw={460}>
+        <form onSubmit={(event) => void submit(event)}>
+          <Stack>
+            <Title order={1} size="h3">
+              Gigafactory
+            </Title>
+            {why && <Alert color="blue">{why}</Alert>}
+            <PasswordInput
+              label="Token"
+              description={
+                <>
+                  Where the coordinator runs, <Code>giga web</Code> prints a link that signs you in; the token
+                  itself is in <Code>admin.token</Code> of its data folder.
+                </>
+              }
+              value={token}
+              onChange={(event) => {
+                setToken(event.currentTarget.value);
+                setWrong(undefined);
+              }}
+              error={wrong}
+              autoComplete="off"
+              spellCheck={false}
+              data-autofocus
+              autoFocus
+              required
+            />
+            <Button type="submit" loading={busy}>
+              Sign in
+            </Button>
+            <Text size="xs" c="dimmed">
+              The token stays in this tab and is sent to this coordinator only.
+            </Text>
+          </Stack>
+        </form>
+      </Paper>
+    </Center>
+  );
+}
+
+/// Why the coordinator does not take the token, if it does not.
+async function refusal(token: string): Promise<string | undefined> {
+  try {
+    const response = await fetch('/api/fleet/whoami', { headers: { Authorization: `Bearer ${token}` } });
+    if (!response.ok)
+      return Problem.of(response.status, await response.json().catch(() => undefined)).message;
+    const me = (await response.json()) as { kind: string; role?: string };
+    if (me.kind !== 'user' || me.role === 'worker') {
+      return 'This token is for a machine: it may read nothing here. Use one with the role viewer or higher.';
+    }
+    return undefined;
+  } catch (cause) {
+    return Problem.unreachable(cause).message;
+  }
+}

@@ -1,0 +1,5 @@
+import { Title } from '@mantine/core';
+
+export function TopicsPage() {
+  return <Title order={1}>Topics</Title>;
+}

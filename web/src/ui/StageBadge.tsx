@@ -1,0 +1,26 @@
+import classes from './StageBadge.module.css';
+
+const TONES: Record<string, string> = {
+  queued: 'quiet',
+  blocked: 'quiet',
+  assigned: 'busy',
+  building: 'busy',
+  review: 'warn',
+  testing: 'warn',
+  shipped: 'ok',
+  failed: 'bad',
+  dead_letter: 'bad',
+  cancelled: 'quiet',
+};
+
+export function stageWord(stage: string): string {
+  return stage.replaceAll('_', ' ');
+}
+
+export function StageBadge({ stage }: { stage: string }) {
+  return (
+    <span className={classes.badge} data-tone={TONES[stage] ?? 'quiet'}>
+      {stageWord(stage)}
+    </span>
+  );
+}

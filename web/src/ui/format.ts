@@ -1,0 +1,79 @@
+// Figures as people read them. None of these ever says NaN: what is not known is a dash.
+
+const DASH = '–';
+
+export function usd(dollars: number | null | undefined): string {
+  if (dollars === null || dollars === undefined || !Number.isFinite(dollars)) return DASH;
+  const size = Math.abs(dollars);
+  const digits = size !== 0 && size < 0.01 ? 4 : 2;
+  return `${dollars < 0 ? '−' : ''}$${size.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
+export function percent(share: number | null | undefined): string {
+  if (share === null || share === undefined || !Number.isFinite(share)) return DASH;
+  return `${Math.round(share * 100)} %`;
+}
+
+export function count(n: number | null | undefined): string {
+  if (n === null || n === undefined || !Number.isFinite(n)) return DASH;
+  return n.toLocaleString('en-US');
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/// Two units at most: `3 d 4 h`, `2 min 5 s`, `450 ms`.
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return DASH;
+  if (ms < 0) return duration(0);
+  if (ms < 1_000) return ms === 0 ? '0 s' : `${Math.round(ms)} ms`;
+  const seconds = Math.floor(ms / 1_000);
+  const units: [number, string][] = [
+    [86_400, 'd'],
+    [3_600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ];
+  const first = units.findIndex(([size]) => seconds >= size);
+  const parts: string[] = [];
+  let rest = seconds;
+  for (const [size, name] of units.slice(first, first + 2)) {
+    const whole = Math.floor(rest / size);
+    rest -= whole * size;
+    if (whole > 0) parts.push(`${whole} ${name}`);
+  }
+  return parts.join(' ');
+}
+
+/// Milliseconds since 1970, or nothing where the text is no time.
+export function millis(rfc3339: string | null | undefined): number | undefined {
+  const at = rfc3339 ? Date.parse(rfc3339) : Number.NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
+
+export function ago(at: number, now: number): string {
+  const past = now - at;
+  if (past < 0) return `in ${duration(-past)}`;
+  if (past < 1_000) return 'just now';
+  // Coarser with age: nobody cares for the seconds of yesterday.
+  const coarse = past < 60_000 ? past - (past % 1_000) : past - (past % 60_000);
+  return `${duration(coarse)} ago`;
+}
+
+export function bytes(size: number | null | undefined): string {
+  if (size === null || size === undefined || !Number.isFinite(size)) return DASH;
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let rest = size;
+  let unit = 0;
+  while (rest >= 1024 && unit < units.length - 1) {
+    rest /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? rest : rest.toFixed(1)} ${units[unit]}`;
+}
+
+/// A word in a `giga …` line, quoted where a shell would take it apart.
+export function shellWord(text: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
