@@ -1,3 +1,4 @@
+import './session/arrival';
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './app/global.css';
@@ -5,9 +6,10 @@ import './app/global.css';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './app/App';
-import { takeTokenFromAddress } from './session/session';
+import { session } from './session/session';
+import { signOutTogether } from './session/tabs';
 
-takeTokenFromAddress();
+signOutTogether(session);
 
 const root = document.getElementById('root');
 if (!root) throw new Error('index.html has no #root');

@@ -5,3 +5,7 @@
 
 pub mod client;
 pub mod wire;
+
+/// Says on every answer that would be the page whether it is: `built`, or `absent` where the coordinator was built
+/// without.
+pub const PAGE_HEADER: &str = "x-giga-page";

@@ -7,7 +7,7 @@ use giga_domain::budget::{NEAR_PERCENT, PauseCause, usd};
 use giga_domain::job::DepsMode;
 use giga_domain::{Budget, Event, FeedPos, Health, Job, JobId, Period, ProductId, Stage, Timestamp};
 use giga_ports::store::{EffectCounts, QueueState};
-use giga_scheduler::{Blocker, Remedy, routable};
+use giga_scheduler::{Blocker, Fix, Remedy, routable};
 
 use crate::view::{ViewState, Whom};
 use crate::{BudgetView, Coordinator, Error};
@@ -306,22 +306,25 @@ fn jobs(count: usize) -> String {
 }
 
 fn remedy_for_dep(dep: &Job) -> Option<Remedy> {
-    let (message, command) = match dep.stage() {
-        Stage::Failed => ("requeue the failed dependency", Some(format!("giga job requeue {}", dep.id))),
-        Stage::Testing => ("ship the dependency", Some(format!("giga job ship {}", dep.id))),
-        Stage::Review => ("review the dependency", Some(format!("giga review {} --approve", dep.id))),
+    match dep.stage() {
+        Stage::Failed => Some(Remedy::fix("requeue the failed dependency", Fix::Requeue(dep.id))),
+        Stage::Testing => Some(Remedy::fix("ship the dependency", Fix::Ship(dep.id))),
+        Stage::Review => Some(Remedy::fix("review the dependency", approve(dep))),
         Stage::DeadLetter | Stage::Cancelled => {
-            ("the dependency will never ship; submit it again and then this job, without it", None)
+            let anew = "the dependency will never ship; submit it again and then this job, without it";
+            Some(Remedy::advice(anew))
         }
-        _ => return None,
-    };
-    Some(Remedy { message: message.to_owned(), command })
+        _ => None,
+    }
+}
+
+/// The result that stands there now, as `giga review` does it.
+fn approve(job: &Job) -> Fix {
+    Fix::Approve { job: job.id, epoch: job.result.as_ref().map(|result| result.epoch) }
 }
 
 /// Why a job that is neither queued nor blocked stands where it is.
 pub(crate) fn standing(job: &Job, stage: Stage) -> (String, Vec<Blocker>, Vec<Remedy>) {
-    let remedy =
-        |message: &str, command: String| Remedy { message: message.to_owned(), command: Some(command) };
     let id = job.id;
     match stage {
         Stage::Assigned | Stage::Building => {
@@ -342,16 +345,12 @@ pub(crate) fn standing(job: &Job, stage: Stage) -> (String, Vec<Blocker>, Vec<Re
             let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
             let blocker =
                 Blocker { code: "review", message: format!("needs {} approval(s) from {who}", gate.quorum) };
-            let remedies = vec![remedy("approve it", format!("giga review {id} --approve"))];
+            let remedies = vec![Remedy::fix("approve it", approve(job))];
             ("waits for review".to_owned(), vec![blocker], remedies)
         }
         Stage::Testing => {
             let blocker = Blocker { code: "ship", message: "the manifest says `ship: manual`".to_owned() };
-            (
-                "waits to be shipped".to_owned(),
-                vec![blocker],
-                vec![remedy("ship it", format!("giga job ship {id}"))],
-            )
+            ("waits to be shipped".to_owned(), vec![blocker], vec![Remedy::fix("ship it", Fix::Ship(id))])
         }
         Stage::Failed => {
             let failure = job.failure();
@@ -360,15 +359,14 @@ pub(crate) fn standing(job: &Job, stage: Stage) -> (String, Vec<Blocker>, Vec<Re
                 failure.and_then(|f| f.detail.as_deref()).map(|d| format!(": {d}")).unwrap_or_default();
             let blocker = Blocker { code: "failed", message: format!("{reason}{detail}") };
             let remedies = vec![
-                remedy("try it again", format!("giga job requeue {id}")),
-                remedy("give it up", format!("giga job cancel {id}")),
+                Remedy::fix("try it again", Fix::Requeue(id)),
+                Remedy::fix("give it up", Fix::Cancel(id)),
             ];
             (format!("failed ({reason}) and waits for an operator"), vec![blocker], remedies)
         }
         Stage::DeadLetter => {
             let reason = job.failure().map_or("unknown", |f| f.reason.as_str());
-            let remedy =
-                Remedy { message: "final: submit it again once the cause is gone".to_owned(), command: None };
+            let remedy = Remedy::advice("final: submit it again once the cause is gone");
             (format!("given up after {} attempts ({reason})", job.attempts), Vec::new(), vec![remedy])
         }
         Stage::Shipped => ("done: it shipped".to_owned(), Vec::new(), Vec::new()),

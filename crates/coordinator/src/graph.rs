@@ -10,7 +10,7 @@ use giga_domain::transition::Tally;
 use giga_domain::{Actor, FailReason, Holder, Job, JobId, ProductId, Stage, graph, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{JobFilter, NewJob, Submitted};
-use giga_scheduler::{Blocker, Explanation, Remedy, Unroutable, routable};
+use giga_scheduler::{Blocker, Explanation, Fix, Remedy, Unroutable, routable};
 
 use crate::jobs::preview;
 use crate::view::Whom;
@@ -302,10 +302,8 @@ impl Coordinator {
             ),
         };
         if children.is_empty() && job.stage() == Stage::Blocked {
-            remedies.push(Remedy {
-                message: "give it children".to_owned(),
-                command: Some(format!("giga job submit FILE... --parent {}", job.id)),
-            });
+            let command = format!("giga job submit FILE... --parent {}", job.id);
+            remedies.push(Remedy::command("give it children", command));
         }
         let open = children.iter().filter(|child| child.stage() != Stage::Shipped);
         blockers.extend(open.take(MOST_TOLD).map(|child| Blocker {
@@ -322,10 +320,10 @@ pub(crate) fn composite_plan() -> Explanation {
     Explanation {
         summary: "would wait for its children; it runs nowhere itself".to_owned(),
         blockers: Vec::new(),
-        remedies: vec![Remedy {
-            message: "give it children after it is submitted".to_owned(),
-            command: Some("giga job submit FILE... --parent JOB".to_owned()),
-        }],
+        remedies: vec![Remedy::command(
+            "give it children after it is submitted",
+            "giga job submit FILE... --parent JOB",
+        )],
         factories: Vec::new(),
     }
 }
@@ -335,7 +333,7 @@ const MOST_TOLD: usize = 20;
 
 /// What brings a composite on whose children failed. Never what would only make it fail once more.
 fn retries(job: &Job, children: &[Job]) -> Vec<Remedy> {
-    let anew = |message: &str| vec![Remedy { message: message.to_owned(), command: None }];
+    let anew = |message: &str| vec![Remedy::advice(message)];
     let for_its_deps = job.failure().is_some_and(|why| why.reason == FailReason::DependencyFailed);
     if children.is_empty() && for_its_deps {
         return anew("deps of it are over and will never ship; submit it anew without them");
@@ -345,16 +343,13 @@ fn retries(job: &Job, children: &[Job]) -> Vec<Remedy> {
     }
     let failed = children.iter().filter(|child| child.stage() == Stage::Failed).take(MOST_TOLD);
     let mut remedies: Vec<Remedy> = failed
-        .map(|child| Remedy {
-            message: format!("see why {} failed, and try it again", child.spec.name),
-            command: Some(format!("giga job requeue {}", child.id)),
+        .map(|child| {
+            let message = format!("see why {} failed, and try it again", child.spec.name);
+            Remedy::fix(message, Fix::Requeue(child.id))
         })
         .collect();
     if job.stage() == Stage::Failed {
-        remedies.push(Remedy {
-            message: "then let it look at its children again".to_owned(),
-            command: Some(format!("giga job requeue {}", job.id)),
-        });
+        remedies.push(Remedy::fix("then let it look at its children again", Fix::Requeue(job.id)));
     }
     remedies
 }

@@ -236,6 +236,13 @@ impl Coordinator {
         &self.node
     }
 
+    /// What nobody could have known, for one answer.
+    pub fn nonce(&self) -> [u8; 16] {
+        let mut nonce = [0; 16];
+        nonce.copy_from_slice(&self.random.bytes()[..16]);
+        nonce
+    }
+
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }

@@ -85,7 +85,8 @@ impl Coordinator {
         };
         let over = !(job.stage().is_held() && job.epoch == epoch);
         let slice = self.logs.read(id, epoch, offset, limit).await?;
-        let (text, used) = whole_text(&slice.bytes, over);
+        let to_the_end = offset + slice.bytes.len() as u64 >= slice.total;
+        let (text, used) = whole_text(&slice.bytes, over && to_the_end);
         let next_offset = offset + used;
         Ok(LogPiece {
             epoch,
@@ -108,11 +109,18 @@ impl Coordinator {
 
 /// As much as is whole characters, and how many bytes that is. What never becomes text is replaced.
 fn whole_text(bytes: &[u8], last: bool) -> (String, u64) {
-    let end = match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() && !last => error.valid_up_to(),
-        _ => bytes.len(),
-    };
+    let begun = if last { 0 } else { begun_character(bytes) };
+    let end = bytes.len() - begun;
     (String::from_utf8_lossy(&bytes[..end]).into_owned(), end as u64)
+}
+
+/// How many bytes at the end are the beginning of a character whose rest is still to come.
+fn begun_character(bytes: &[u8]) -> usize {
+    let begins = |tail: &usize| {
+        let text = std::str::from_utf8(&bytes[bytes.len() - tail..]);
+        text.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    };
+    (1..=bytes.len().min(3)).find(begins).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -125,6 +133,11 @@ mod tests {
         assert_eq!(whole_text(&text[..3], false), ("gr".to_owned(), 2));
         assert_eq!(whole_text(text, false), ("grüße".to_owned(), 7));
         assert_eq!(whole_text(b"a\xffb", false), ("a\u{fffd}b".to_owned(), 3));
+        assert_eq!(
+            whole_text(b"a\xffb\xf0\x9f\x98", false),
+            ("a\u{fffd}b".to_owned(), 3),
+            "after a wrong byte too"
+        );
         assert_eq!(whole_text(&text[..3], true).1, 3, "at the end nothing is left over");
     }
 }

@@ -10,7 +10,7 @@ use giga_domain::{Actor, Event, JobId, Priority, Term, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::NewEviction;
 use giga_scheduler::{
-    Blocker, Explanation, JobView, Policy, Remedy, RunningJob, Snapshot, evictions, preemption_victim,
+    Blocker, Explanation, Fix, JobView, Policy, Remedy, RunningJob, Snapshot, evictions, preemption_victim,
 };
 
 use crate::view::{ViewState, Whom};
@@ -126,8 +126,7 @@ impl ViewState {
             let message = format!(
                 "let critical jobs take the seats of less urgent ones: job {victim} would be asked to let go"
             );
-            let command = Some("giga flags set preemption true".to_owned());
-            explanation.remedies.insert(0, Remedy { message, command });
+            explanation.remedies.insert(0, Remedy::fix(message, Fix::SwitchOn("preemption")));
         }
         explanation
     }

@@ -2,6 +2,8 @@
 
 /// A manifest with its body.
 pub const MANIFEST_BYTES: usize = 1024 * 1024;
+/// Texts that are rendered in one call.
+pub const MARKDOWN_TEXTS: usize = 50;
 /// Any other JSON request body.
 pub const REQUEST_BYTES: usize = 256 * 1024;
 /// The payload of a topic job.
@@ -29,6 +31,8 @@ pub const FACTORY_REPOS: usize = 2_000;
 pub const SEATS: u32 = 1_024;
 /// Jobs that one claim may name, and be granted.
 pub const CLAIM_JOBS: usize = 100;
+/// Jobs that a list may be asked for by their ids.
+pub const LISTED_IDS: usize = 100;
 pub const PAGE_DEFAULT: usize = 50;
 pub const PAGE_MAX: usize = 500;
 /// The log of one run.

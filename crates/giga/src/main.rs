@@ -61,6 +61,8 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         Command::Serve(_) | Command::Factory(FactoryCommand::Run(_)) => "info",
         // It tells its story itself.
         Command::Demo(_) => "error",
+        // It has the screen to itself; what goes wrong it shows there.
+        Command::Top => "off",
         _ => "warn",
     };
     let settings = Settings::load(config::flags(&cli), Surroundings::real())?;

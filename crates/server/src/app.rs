@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use giga_coordinator::Coordinator;
 use giga_domain::limits;
+use giga_web::Page;
 use tokio_util::sync::CancellationToken;
 
 use crate::live::Pulse;
@@ -30,6 +31,8 @@ pub struct ServerOptions {
     pub look_every: Duration,
     /// How long a shutdown waits for requests in flight.
     pub drain: Duration,
+    /// The page to serve; without one, a few words on how to get it.
+    pub page: Option<&'static Page>,
 }
 
 impl Default for ServerOptions {
@@ -40,9 +43,10 @@ impl Default for ServerOptions {
             body_timeout: Duration::from_secs(30),
             ready_timeout: Duration::from_secs(2),
             longest_wait: Duration::from_mins(1),
-            keep_alive: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(5),
             look_every: Duration::from_secs(30),
             drain: Duration::from_secs(10),
+            page: giga_web::page(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! No route decides anything about a job: it checks who asks and what they sent, calls a use case of the coordinator
 //! and maps the answer. Routes, their auth rules and the OpenAPI document all come from one table (`routes::table`);
-//! nothing is served that is not in it. Statuses are chosen in one place (`problem`).
+//! nothing is served that is not in it, but for the page (`site`): files that are part of the program, the same for
+//! everyone, which know nothing until their reader hands them a token. Statuses are chosen in one place (`problem`).
 
 mod app;
 mod auth;
@@ -10,6 +11,7 @@ mod caller;
 mod grpc;
 mod handlers;
 mod live;
+mod markdown;
 mod observe;
 mod openapi;
 mod problem;
@@ -17,6 +19,7 @@ mod request;
 pub mod routes;
 mod serve;
 mod shapes;
+mod site;
 
 pub use app::ServerOptions;
 pub use openapi::openapi;

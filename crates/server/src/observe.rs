@@ -29,17 +29,21 @@ pub(crate) struct HttpMetrics {
     pub(crate) requests: Family<RequestLabels, Counter>,
 }
 
+/// What was answered, where it was no route of the table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Served(pub(crate) &'static str);
+
 /// Counts and logs by the route's pattern, so that nobody can make up labels.
 pub(crate) async fn record(State(app): State<App>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let method = known(request.method());
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let path = request.uri().path().to_owned();
     let response = next.run(request).await;
     let status = response.status().as_u16();
+    let route = matched.unwrap_or_else(|| {
+        response.extensions().get::<Served>().map_or("unmatched", |served| served.0).to_owned()
+    });
     app.http.requests.get_or_create(&RequestLabels { method, route, status }).inc();
     let elapsed = began.elapsed();
     tracing::debug!(method, path, status, ?elapsed, "answered");

@@ -1,6 +1,6 @@
 //! Builds the router from the route table and serves it until it is told to stop.
 //!
-//! Nothing is routed here by hand: what is neither in the table nor a gRPC service answers 404.
+//! Nothing is routed here by hand: what is neither in the table nor a gRPC service is the page's (`site`), or 404.
 
 use std::io;
 use std::pin::pin;
@@ -23,7 +23,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::{App, ServerOptions};
 use crate::problem::{Code, Problem};
-use crate::{auth, grpc, observe, routes};
+use crate::{auth, grpc, observe, routes, site};
 
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -109,18 +109,13 @@ fn build(app: App) -> Router {
         router = router.route(route.path, (route.handler)(filter).route_layer(guard));
     }
     router
-        .fallback(no_such_route)
+        .fallback(site::answer)
         .method_not_allowed_fallback(wrong_method)
         .layer(CatchPanicLayer::custom(observe::panicked))
         .layer(middleware::from_fn_with_state(app.clone(), observe::record))
         .layer(middleware::map_response(observe::harden))
         .with_state(app.clone())
         .merge(grpc::router(&app))
-}
-
-async fn no_such_route(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
-    let path: String = uri.path().chars().take(200).collect();
-    Problem::new(Code::NotFound, format!("there is no {method} {path}; see /api/openapi.json"))
 }
 
 async fn wrong_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {

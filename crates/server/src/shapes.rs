@@ -9,11 +9,12 @@ use giga_domain::flag::FlagType;
 use giga_domain::token::{Grant, TokenRecord};
 use giga_domain::{Delivery, Factory, FactoryState, Health, JobId, ProductId};
 use giga_ports::store::JobText;
-use giga_scheduler::{Explanation, FactoryVerdict, Terms};
+use giga_scheduler::{Explanation, FactoryVerdict, Remedy, Terms};
 
 use crate::app::App;
 use crate::caller::{Caller, Products};
 use crate::problem::Problem;
+use crate::routes;
 
 fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Vec<String> {
     items.into_iter().map(|item| item.to_string()).collect()
@@ -107,9 +108,14 @@ pub(crate) fn explanation(
     wire::Explanation {
         summary: explanation.summary,
         blockers: blockers.map(|b| wire::Blocker { code: b.code.to_owned(), message: b.message }).collect(),
-        remedies: remedies.map(|r| wire::Remedy { message: r.message, command: r.command }).collect(),
+        remedies: remedies.map(remedy).collect(),
         factories: explanation.factories.into_iter().filter(sees).map(verdict).collect(),
     }
+}
+
+fn remedy(remedy: Remedy) -> wire::Remedy {
+    let call = remedy.fix.as_ref().and_then(routes::call_of);
+    wire::Remedy { message: remedy.message, command: remedy.command, call }
 }
 
 fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {

@@ -1,11 +1,11 @@
 //! Benchmarks: those of single crates, and the whole system beside a peer.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{cargo, run, setup};
+use crate::{cargo, root, run, setup, target};
 
 /// `bench` runs the crates' own; `bench dispatch [WORDS]` runs `giga bench dispatch WORDS` beside a private PostgreSQL.
 pub(crate) fn bench(words: &[String]) -> Result<()> {
@@ -44,12 +44,4 @@ fn install_peer() -> Result<Option<PathBuf>> {
     }
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--silent"]).current_dir(&to))?;
     Ok(Some(to))
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

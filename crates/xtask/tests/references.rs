@@ -37,6 +37,13 @@ fn events() {
     check("events.md", &page);
 }
 
+/// The document itself, for those who make clients of it; the page's types are made of it (`cargo xtask web-types`).
+#[test]
+fn openapi() {
+    let document = serde_json::to_string_pretty(&giga_server::openapi()).unwrap();
+    check("openapi.json", &format!("{document}\n"));
+}
+
 #[test]
 fn api() {
     let document = serde_json::to_value(giga_server::openapi()).unwrap();

@@ -56,7 +56,9 @@ fn arrows_point_inward() {
         ("broker", &["domain", "ports"]),
         ("proto", &[]),
         ("api", &["domain"]),
-        ("server", &["api", "coordinator", "domain", "ports", "proto", "scheduler"]),
+        ("web", &[]),
+        ("server", &["api", "coordinator", "domain", "ports", "proto", "scheduler", "web"]),
+        ("tui", &["api", "domain"]),
         ("factory", &["api", "broker", "domain", "ports", "proto"]),
         ("worker", &["proto"]),
         (
@@ -74,6 +76,7 @@ fn arrows_point_inward() {
                 "scheduler",
                 "server",
                 "store",
+                "tui",
                 "worker",
             ],
         ),

@@ -12,8 +12,9 @@ const bearer: Middleware = {
     return request;
   },
   onResponse({ request, response }) {
-    // Only a token that was sent can have ended; a login that is tried tells its own story.
-    if (response.status === 401 && request.headers.has('Authorization')) session.end('ended');
+    // Only the token that was sent can have ended; a login that is tried tells its own story.
+    const sent = request.headers.get('Authorization')?.replace(/^Bearer /, '');
+    if (response.status === 401 && sent) session.end('ended', sent);
     return response;
   },
 };

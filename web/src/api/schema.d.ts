@@ -692,7 +692,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The files of all runs of the job
+         * The files of all runs of the job. What a run changed is the one that is called `changes.diff`; the result that is reviewed and shipped is that of the run with `leaseEpoch` as in the job's `result`
          * @description Needs the role viewer or higher. What runs inside a job may call it about that job, with its job token. A job of another product is answered like one that does not exist.
          */
         get: operations["listArtifacts"];
@@ -2546,6 +2546,19 @@ export interface components {
             message: string;
             /** @description A command line that does it, where one exists. */
             command?: string | null;
+            call?: components["schemas"]["RemedyCall"] | null;
+        };
+        /** @description A call of this API that anybody with the right may make as it is. */
+        RemedyCall: {
+            /** @description `POST` or `PUT`. */
+            method: string;
+            path: string;
+            /** @description JSON; without one the call has no body. */
+            body?: unknown;
+            /** @description The least role that may make it: `operator` or `admin`. */
+            role: string;
+            /** @description It changes something for everybody, so that only a token for every product will do. */
+            everyProduct: boolean;
         };
         RenewAnswer: {
             expiresAt: string;
@@ -4219,6 +4232,8 @@ export interface operations {
     listJobs: {
         parameters: {
             query?: {
+                /** @description One or several ids, at most 100, separated by commas; those that are not found are left out */
+                id?: string;
                 /** @description One or several stages, separated by commas */
                 stage?: string;
                 /** @description One or several priorities, separated by commas */
@@ -4229,7 +4244,7 @@ export interface operations {
                 factory?: string;
                 /** @description Children of this job */
                 parent?: string;
-                /** @description The name contains this */
+                /** @description The name contains this, in upper or lower case */
                 name?: string;
                 /** @description How many at most: 1 to 500, 50 if left out */
                 limit?: string;

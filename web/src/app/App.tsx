@@ -2,7 +2,7 @@ import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { Problem } from '../api/problem';
 import { LiveProvider } from '../live/LiveProvider';
 import { LoginPage } from '../pages/login/LoginPage';
@@ -12,6 +12,8 @@ import { router } from './router';
 import { cssVariables, theme } from './theme';
 
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? undefined;
+// What Mantine's dialogs stand on makes a style element of its own, and asks for the nonce here.
+Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 function newQueryClient(): QueryClient {
   return new QueryClient({
@@ -38,7 +40,7 @@ export function App() {
       defaultColorScheme="auto"
       getStyleNonce={() => nonce ?? ''}
     >
-      <Notifications position="bottom-right" />
+      <Notifications position="bottom-left" />
       <SignedInOrNot />
     </MantineProvider>
   );
@@ -52,7 +54,6 @@ function SignedInOrNot() {
 /// Keyed by the token: what one person saw is gone when another signs in.
 function SignedIn({ token }: { token: string }) {
   const [client] = useState(newQueryClient);
-  useEffect(() => () => client.clear(), [client]);
   return (
     <QueryClientProvider client={client}>
       <LiveProvider token={token}>

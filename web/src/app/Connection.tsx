@@ -37,7 +37,13 @@ export function LostBanner() {
   const now = useNow(state.kind === 'lost');
   if (state.kind !== 'lost') return null;
   return (
-    <Alert color="red" title="The connection to the coordinator is lost" mb="md" role="alert">
+    <Alert
+      color="red"
+      title="The connection to the coordinator is lost"
+      mb="md"
+      role="alert"
+      className={classes.banner}
+    >
       <Group justify="space-between">
         <Text size="sm">
           For {duration(now - state.since)} now, so what you see may be old. It is tried again by itself;

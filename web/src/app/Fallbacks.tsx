@@ -1,6 +1,7 @@
 import { Anchor, Button, Code, Stack, Text, Title } from '@mantine/core';
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { Problem } from '../api/problem';
+import { Loading } from '../ui/States';
 
 export function NotFound() {
   return (
@@ -15,6 +16,11 @@ export function NotFound() {
       </Text>
     </Stack>
   );
+}
+
+/// Its script is still being fetched.
+export function PageOnItsWay() {
+  return <Loading what="the page" />;
 }
 
 /// A bug in a page costs that page only.

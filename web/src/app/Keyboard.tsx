@@ -1,80 +1,69 @@
 import { Button, Kbd, Modal, Table } from '@mantine/core';
-import { useDisclosure, useHotkeys } from '@mantine/hooks';
+import { useDisclosure } from '@mantine/hooks';
 import { useNavigate } from '@tanstack/react-router';
-import { useRef } from 'react';
+import type { ReactNode } from 'react';
+import { type Keys, useKeys } from './keys';
+import { PLACES } from './places';
 
-/// `g` and then a letter goes somewhere; the same letters as the pages begin with.
-const PLACES = {
-  f: ['/', 'Fleet'],
-  j: ['/jobs', 'Jobs'],
-  n: ['/new', 'New job'],
-  b: ['/budgets', 'Budgets'],
-  t: ['/topics', 'Topics'],
-  l: ['/flags', 'Flags'],
-} as const;
-type Letter = keyof typeof PLACES;
-/// How long `g` is remembered.
-const PATIENCE = 1_500;
-
+/// The keys that work everywhere, and the list of all keys.
 export function KeyboardHelp() {
   const [opened, { open, close }] = useDisclosure();
   const navigate = useNavigate();
-  const pressedG = useRef(0);
-  useHotkeys([
-    ['?', open],
-    ['shift+/', open],
-    [
-      '/',
-      () => {
-        document.querySelector<HTMLElement>('[data-filter]')?.focus();
-      },
-    ],
-    [
-      'g',
-      () => {
-        pressedG.current = Date.now();
-      },
-    ],
-    ...(Object.keys(PLACES) as Letter[]).map((letter): [string, () => void] => [
-      letter,
-      () => {
-        if (Date.now() - pressedG.current > PATIENCE) return;
-        pressedG.current = 0;
-        void navigate({ to: PLACES[letter][0] });
-      },
-    ]),
-  ]);
+  const jumps: Keys = Object.fromEntries(
+    PLACES.map(({ letter, to }) => [letter, () => void navigate({ to })]),
+  );
+  useKeys({ '?': open, '/': focusFilter }, jumps);
   return (
     <>
-      <Button variant="subtle" color="gray" size="xs" mt="md" onClick={open} fullWidth>
+      <Button variant="subtle" color="gray" size="xs" mt="md" onClick={open} fullWidth visibleFrom="sm">
         Keys&nbsp;<Kbd size="xs">?</Kbd>
       </Button>
       <Modal opened={opened} onClose={close} title="Keys">
         <Table>
           <Table.Tbody>
-            {(Object.keys(PLACES) as Letter[]).map((letter) => (
-              <Table.Tr key={letter}>
-                <Table.Td>
-                  <Kbd>g</Kbd> <Kbd>{letter}</Kbd>
-                </Table.Td>
-                <Table.Td>{PLACES[letter][1]}</Table.Td>
-              </Table.Tr>
+            {PLACES.map(({ letter, label }) => (
+              <Key key={letter} does={label}>
+                <Kbd>g</Kbd> <Kbd>{letter}</Kbd>
+              </Key>
             ))}
-            <Table.Tr>
-              <Table.Td>
-                <Kbd>/</Kbd>
-              </Table.Td>
-              <Table.Td>Filter or search on this page</Table.Td>
-            </Table.Tr>
-            <Table.Tr>
-              <Table.Td>
-                <Kbd>?</Kbd>
-              </Table.Td>
-              <Table.Td>This list</Table.Td>
-            </Table.Tr>
+            <Key does="Filter or search on this page">
+              <Kbd>/</Kbd>
+            </Key>
+            <Key does="Down and up a list">
+              <Kbd>j</Kbd> <Kbd>k</Kbd>
+            </Key>
+            <Key does="Select the job">
+              <Kbd>x</Kbd>
+            </Key>
+            <Key does="Open">
+              <Kbd>Enter</Kbd>
+            </Key>
+            <Key does="Close, or leave a field">
+              <Kbd>Esc</Kbd>
+            </Key>
+            <Key does="This list">
+              <Kbd>?</Kbd>
+            </Key>
           </Table.Tbody>
         </Table>
       </Modal>
     </>
   );
+}
+
+function Key({ does, children }: { does: string; children: ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Td>{children}</Table.Td>
+      <Table.Td>{does}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+function focusFilter(event: KeyboardEvent): void {
+  const filter = document.querySelector<HTMLElement>('[data-filter]');
+  if (!filter) return;
+  // Else the slash would be typed into it.
+  event.preventDefault();
+  filter.focus();
 }

@@ -10,46 +10,43 @@ import {
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
-import { useEffect } from 'react';
-import { Icon, type IconName } from '../ui/Icon';
+import { type RefObject, useEffect, useRef } from 'react';
+import { Icon } from '../ui/Icon';
 import { Connection, LostBanner } from './Connection';
 import { KeyboardHelp } from './Keyboard';
 import { Me } from './Me';
+import { PLACES, placeOf } from './places';
 import classes from './Shell.module.css';
 import { Summary } from './Summary';
-
-const PAGES: {
-  to: '/' | '/jobs' | '/new' | '/budgets' | '/topics' | '/flags';
-  label: string;
-  icon: IconName;
-}[] = [
-  { to: '/', label: 'Fleet', icon: 'fleet' },
-  { to: '/jobs', label: 'Jobs', icon: 'jobs' },
-  { to: '/new', label: 'New job', icon: 'plus' },
-  { to: '/budgets', label: 'Budgets', icon: 'budget' },
-  { to: '/topics', label: 'Topics', icon: 'topics' },
-  { to: '/flags', label: 'Flags', icon: 'flag' },
-];
+import { useDocumentTitle } from './title';
 
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure();
-  const path = useRouterState({ select: (state) => state.location.pathname });
-  // The menu of a narrow screen closes when another page opens.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what it goes by
-  useEffect(close, [path]);
+  const here = placeOf(useRouterState({ select: (state) => state.location.pathname }));
+  const arrivedAt = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
+  const main = useRef<HTMLElement>(null);
+  useDocumentTitle(here?.label);
+  useArrival(arrivedAt, main, close);
   return (
     <AppShell
       header={{ height: 52 }}
       navbar={{ width: 180, breakpoint: 'sm', collapsed: { mobile: !opened } }}
       padding="md"
     >
-      <a className={classes.skip} href="#main">
+      <button type="button" className={classes.skip} onClick={() => main.current?.focus()}>
         Skip to the page
-      </a>
+      </button>
       <AppShell.Header px="md">
         <Group h="100%" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
-            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Menu" />
+            <Burger
+              opened={opened}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label={opened ? 'Close the menu' : 'Open the menu'}
+              aria-expanded={opened}
+            />
             <Text fw={700} component={Link} to="/" className={classes.brand}>
               Gigafactory
             </Text>
@@ -64,27 +61,45 @@ export function Shell() {
       </AppShell.Header>
       <AppShell.Navbar p="xs">
         <nav aria-label="Pages">
-          {PAGES.map(({ to, label, icon }) => (
+          {PLACES.map((place) => (
             <NavLink
-              key={to}
+              key={place.to}
               component={Link}
-              to={to}
-              label={label}
-              leftSection={<Icon name={icon} />}
-              active={to === '/' ? path === '/' : path.startsWith(to)}
-              aria-current={(to === '/' ? path === '/' : path.startsWith(to)) ? 'page' : undefined}
+              to={place.to}
+              label={place.label}
+              leftSection={<Icon name={place.icon} />}
+              active={place === here}
+              aria-current={place === here ? 'page' : undefined}
               className={classes.nav}
             />
           ))}
         </nav>
         <KeyboardHelp />
       </AppShell.Navbar>
-      <AppShell.Main id="main" tabIndex={-1} className={classes.main}>
+      <AppShell.Main id="main" ref={main} tabIndex={-1} className={classes.main}>
         <LostBanner />
         <Outlet />
       </AppShell.Main>
     </AppShell>
   );
+}
+
+/// Another page: the menu of a narrow screen closes, and whoever goes by keys or by ear is at its beginning.
+function useArrival(
+  path: string | undefined,
+  main: RefObject<HTMLElement | null>,
+  closeMenu: () => void,
+): void {
+  const before = useRef(path);
+  useEffect(() => {
+    const isFirst = before.current === undefined;
+    if (before.current === path) return;
+    before.current = path;
+    if (isFirst) return;
+    closeMenu();
+    // Unless the page has put the focus where it wants it.
+    if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true });
+  }, [path, main, closeMenu]);
 }
 
 function ColorScheme() {

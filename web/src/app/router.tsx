@@ -7,7 +7,8 @@ import { jobSearch } from '../pages/job/search';
 import { jobsSearch } from '../pages/jobs/search';
 import { newJobSearch } from '../pages/new-job/search';
 import { topicSearch } from '../pages/topics/search';
-import { NotFound, PageCrashed } from './Fallbacks';
+import { NotFound, PageCrashed, PageOnItsWay } from './Fallbacks';
+import { patiently } from './patience';
 import { Shell } from './Shell';
 
 const root = createRootRoute({
@@ -22,59 +23,84 @@ const jobs = createRoute({
   getParentRoute: () => root,
   path: '/jobs',
   validateSearch: jobsSearch,
-  component: lazyRouteComponent(() => import('../pages/jobs/JobsPage'), 'JobsPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/jobs/JobsPage')),
+    'JobsPage',
+  ),
 });
 
 const newJob = createRoute({
   getParentRoute: () => root,
   path: '/new',
   validateSearch: newJobSearch,
-  component: lazyRouteComponent(() => import('../pages/new-job/NewJobPage'), 'NewJobPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/new-job/NewJobPage')),
+    'NewJobPage',
+  ),
 });
 
 const job = createRoute({
   getParentRoute: () => root,
   path: '/jobs/$id',
   validateSearch: jobSearch,
-  component: lazyRouteComponent(() => import('../pages/job/JobPage'), 'JobPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/job/JobPage')),
+    'JobPage',
+  ),
 });
 
 const budgets = createRoute({
   getParentRoute: () => root,
   path: '/budgets',
-  component: lazyRouteComponent(() => import('../pages/budgets/BudgetsPage'), 'BudgetsPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/budgets/BudgetsPage')),
+    'BudgetsPage',
+  ),
 });
 
 const budget = createRoute({
   getParentRoute: () => root,
   path: '/budgets/$product',
   validateSearch: budgetSearch,
-  component: lazyRouteComponent(() => import('../pages/budgets/BudgetPage'), 'BudgetPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/budgets/BudgetPage')),
+    'BudgetPage',
+  ),
 });
 
 const topics = createRoute({
   getParentRoute: () => root,
   path: '/topics',
-  component: lazyRouteComponent(() => import('../pages/topics/TopicsPage'), 'TopicsPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/topics/TopicsPage')),
+    'TopicsPage',
+  ),
 });
 
 const topic = createRoute({
   getParentRoute: () => root,
   path: '/topics/$product/$name',
   validateSearch: topicSearch,
-  component: lazyRouteComponent(() => import('../pages/topics/TopicPage'), 'TopicPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/topics/TopicPage')),
+    'TopicPage',
+  ),
 });
 
 const flags = createRoute({
   getParentRoute: () => root,
   path: '/flags',
-  component: lazyRouteComponent(() => import('../pages/flags/FlagsPage'), 'FlagsPage'),
+  component: lazyRouteComponent(
+    patiently(() => import('../pages/flags/FlagsPage')),
+    'FlagsPage',
+  ),
 });
 
 export const router = createRouter({
   routeTree: root.addChildren([fleet, jobs, newJob, job, budgets, budget, topics, topic, flags]),
   defaultPreload: 'intent',
   defaultErrorComponent: PageCrashed,
+  defaultPendingComponent: PageOnItsWay,
   scrollRestoration: true,
 });
 

@@ -1,6 +1,6 @@
 // Colours and sizes. Mantine's defaults for dimmed text and filled buttons miss the contrast of WCAG AA; these do not.
 
-import { type CSSVariablesResolver, createTheme } from '@mantine/core';
+import { type CSSVariablesResolver, createTheme, Modal, ModalHeader, Notification } from '@mantine/core';
 
 export const theme = createTheme({
   primaryColor: 'blue',
@@ -11,6 +11,12 @@ export const theme = createTheme({
   fontFamilyMonospace: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
   fontSizes: { xs: '0.75rem', sm: '0.8125rem', md: '0.875rem', lg: '1rem', xl: '1.25rem' },
   cursorType: 'pointer',
+  components: {
+    Modal: Modal.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
+    Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
+    // Only the page has a header in the sense of landmarks.
+    ModalHeader: ModalHeader.extend({ defaultProps: { role: 'presentation' } }),
+  },
 });
 
 export const cssVariables: CSSVariablesResolver = () => ({

@@ -8,6 +8,7 @@ import {
   useRef,
   useSyncExternalStore,
 } from 'react';
+import { Problem } from '../api/problem';
 import type { FeedEvent } from '../api/types';
 import { session } from '../session/session';
 import { Feed, type FeedState } from './feed';
@@ -17,10 +18,16 @@ const FeedContext = createContext<Feed | null>(null);
 
 export function LiveProvider({ token, children }: { token: string; children: ReactNode }) {
   const client = useQueryClient();
-  const feed = useMemo(() => new Feed({ token, refused: () => session.end('ended') }), [token]);
+  const feed = useMemo(() => new Feed({ token, refused: (why) => session.end(why, token) }), [token]);
   useEffect(() => {
     const freshener = new Freshener(client);
-    const ends = [feed.onEvent((event) => freshener.touch(event)), feed.onConnect(() => freshener.all())];
+    const ends = [
+      feed.onEvent((event) => freshener.touch(event)),
+      feed.onConnect(() => freshener.all()),
+      client.getQueryCache().subscribe((happened) => {
+        if (happened.type === 'updated' && isAbsence(happened.action)) feed.doubt();
+      }),
+    ];
     feed.start();
     return () => {
       feed.stop();
@@ -29,6 +36,13 @@ export function LiveProvider({ token, children }: { token: string; children: Rea
     };
   }, [client, feed]);
   return <FeedContext value={feed}>{children}</FeedContext>;
+}
+
+/// A call that nobody answered, or only a proxy.
+function isAbsence(action: { type: string; error?: unknown }): boolean {
+  if (action.type !== 'failed' && action.type !== 'error') return false;
+  const { code, status } = Problem.from(action.error);
+  return code === 'unreachable' || (code === 'unknown' && status >= 502 && status <= 504);
 }
 
 export function useFeed(): Feed {

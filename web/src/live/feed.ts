@@ -7,11 +7,17 @@ import type { FeedEvent } from '../api/types';
 import { SseParser } from './sse';
 
 /// The coordinator says something every 5 s; silence for so long is a dead connection.
-const SILENCE = 12_000;
-const FIRST_WAIT = 500;
-const LONGEST_WAIT = 5_000;
+export const SILENCE = 12_000;
+export const FIRST_WAIT = 500;
+export const LONGEST_WAIT = 5_000;
 /// A tab that nobody looks at gives its connection back: browsers allow six to one host, over all tabs.
-const HIDDEN = 60_000;
+export const HIDDEN = 60_000;
+/// After a longer gap the events in between are not asked for: everything is read anew at a connection anyway, and a
+/// night of a busy fleet is more than a page should go through.
+export const WORTH_RESUMING = 10 * 60_000;
+
+/// A connection is not doubted so soon after it was made: a call that always fails must not make a loop of it.
+export const DOUBT_AGAIN = 10_000;
 
 export type FeedState =
   | { kind: 'connecting' }
@@ -21,14 +27,16 @@ export type FeedState =
 
 export interface FeedOptions {
   token: string;
-  /// The token is no longer good.
-  refused(): void;
-  now?(): number;
+  /// The token is no longer good, or it never was good enough for this.
+  refused(why: 'ended' | 'forbidden'): void;
 }
 
 export class Feed {
   private current: FeedState = { kind: 'connecting' };
   private lastId: string | undefined;
+  private lastHeard = 0;
+  private connectedAt = 0;
+  /// The connection, or the attempt at one, that counts. What an earlier one still says is not listened to.
   private abort: AbortController | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private hiddenTimer: ReturnType<typeof setTimeout> | undefined;
@@ -42,16 +50,16 @@ export class Feed {
   start(): void {
     document.addEventListener('visibilitychange', this.seen);
     window.addEventListener('online', this.hurry);
+    // A tab may be opened in the background.
+    this.seen();
     void this.connect();
   }
 
   stop(): void {
     document.removeEventListener('visibilitychange', this.seen);
     window.removeEventListener('online', this.hurry);
-    clearTimeout(this.timer);
     clearTimeout(this.hiddenTimer);
-    this.abort?.abort();
-    this.abort = undefined;
+    this.letGo();
   }
 
   state = (): FeedState => this.current;
@@ -62,9 +70,13 @@ export class Feed {
 
   /// Tries at once instead of when its turn comes.
   hurry = (): void => {
-    if (this.current.kind !== 'lost') return;
-    clearTimeout(this.timer);
-    void this.connect();
+    if (this.current.kind === 'lost') void this.connect();
+  };
+
+  /// Another call found nobody there. The stream may not have noticed yet, so it is opened anew: either it goes on from
+  /// where it was, or everybody knows now.
+  doubt = (): void => {
+    if (this.current.kind === 'live' && Date.now() - this.connectedAt > DOUBT_AGAIN) void this.connect();
   };
 
   private readonly seen = (): void => {
@@ -72,82 +84,118 @@ export class Feed {
     if (document.visibilityState === 'hidden') {
       this.hiddenTimer = setTimeout(() => this.sleep(), HIDDEN);
     } else if (this.current.kind === 'asleep') {
+      this.set({ kind: 'connecting' });
       void this.connect();
+    } else {
+      this.hurry();
     }
   };
 
   private sleep(): void {
-    clearTimeout(this.timer);
+    this.letGo();
     this.set({ kind: 'asleep' });
-    this.abort?.abort();
+  }
+
+  private letGo(): void {
+    clearTimeout(this.timer);
+    const abort = this.abort;
+    this.abort = undefined;
+    abort?.abort();
   }
 
   private async connect(): Promise<void> {
+    this.letGo();
     const abort = new AbortController();
-    this.abort?.abort();
     this.abort = abort;
-    if (this.current.kind === 'asleep') this.set({ kind: 'connecting' });
+    let why = 'the coordinator closed the connection';
     try {
-      await this.read(abort);
-      this.lost(abort, 'the coordinator closed the connection');
+      const refused = await this.read(abort);
+      if (refused) {
+        if (this.abort === abort) this.options.refused(refused);
+        return;
+      }
     } catch (error) {
-      this.lost(abort, error instanceof Error ? error.message : String(error));
+      const cause: unknown = abort.signal.aborted ? abort.signal.reason : error;
+      why = cause instanceof Error ? cause.message : String(cause);
     }
+    if (this.abort === abort) this.lost(why);
   }
 
-  private async read(abort: AbortController): Promise<void> {
-    const headers: Record<string, string> = {
-      Authorization: `Bearer ${this.options.token}`,
-      Accept: 'text/event-stream',
-    };
-    if (this.lastId !== undefined) headers['Last-Event-ID'] = this.lastId;
+  private async read(abort: AbortController): Promise<'ended' | 'forbidden' | undefined> {
     const watchdog = new Watchdog(() => abort.abort(new Error(`silent for ${SILENCE / 1000} s`)));
     try {
       const response = await fetch('/api/fleet/events/stream', {
-        headers,
+        headers: this.headers(),
         signal: abort.signal,
         cache: 'no-store',
       });
-      if (response.status === 401) {
-        this.options.refused();
-        return;
-      }
+      if (response.status === 401) return 'ended';
+      if (response.status === 403) return 'forbidden';
       if (!response.ok || !response.body) throw new Error(`it answered with status ${response.status}`);
-      this.wait = FIRST_WAIT;
+      if (this.abort !== abort) return undefined;
+      this.lastHeard = Date.now();
+      this.connectedAt = this.lastHeard;
       this.set({ kind: 'live' });
-      for (const told of this.connections) told();
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      const parser = new SseParser();
-      for (;;) {
-        watchdog.pat();
-        const { done, value } = await reader.read();
-        if (done) return;
-        for (const message of parser.feed(value)) this.tell(message.id, message.data);
-      }
+      tellAll(this.connections, undefined);
+      await this.follow(response.body, abort, watchdog);
+      return undefined;
     } finally {
       watchdog.rest();
     }
   }
 
-  private tell(id: string | undefined, data: string): void {
-    const event = JSON.parse(data) as FeedEvent;
-    this.lastId = id ?? this.lastId;
-    for (const told of this.events) told(event);
+  private headers(): Record<string, string> {
+    const headers: Record<string, string> = {
+      Authorization: `Bearer ${this.options.token}`,
+      Accept: 'text/event-stream',
+    };
+    if (Date.now() - this.lastHeard > WORTH_RESUMING) this.lastId = undefined;
+    if (this.lastId !== undefined) headers['Last-Event-ID'] = this.lastId;
+    return headers;
   }
 
-  private lost(abort: AbortController, why: string): void {
-    // Another connection took its place, or nobody wants one any more.
-    if (this.abort !== abort || this.current.kind === 'asleep') return;
-    const reason = abort.signal.reason instanceof Error ? abort.signal.reason.message : why;
-    const since = this.current.kind === 'lost' ? this.current.since : (this.options.now ?? Date.now)();
-    this.set({ kind: 'lost', since, why: reason });
+  private async follow(body: ReadableStream<Uint8Array>, abort: AbortController, watchdog: Watchdog) {
+    const reader = body.getReader();
+    const decoder = new TextDecoder();
+    const parser = new SseParser();
+    for (;;) {
+      watchdog.pat();
+      const { done, value } = await reader.read();
+      if (done || this.abort !== abort) return;
+      // Only one that speaks is well again: one that hangs up at once is not asked twice a second.
+      this.wait = FIRST_WAIT;
+      this.lastHeard = Date.now();
+      for (const { id, data } of parser.feed(decoder.decode(value, { stream: true }))) {
+        this.lastId = id ?? this.lastId;
+        const event = readEvent(data);
+        if (event) tellAll(this.events, event);
+      }
+    }
+  }
+
+  private lost(why: string): void {
+    this.abort = undefined;
+    const since = this.current.kind === 'lost' ? this.current.since : Date.now();
     this.timer = setTimeout(() => void this.connect(), this.wait);
     this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
+    this.set({ kind: 'lost', since, why });
   }
 
   private set(state: FeedState): void {
     this.current = state;
-    for (const told of this.states) told();
+    tellAll(this.states, undefined);
+  }
+}
+
+/// What is not understood is passed over: asking for it again would not make it better.
+function readEvent(data: string): FeedEvent | undefined {
+  try {
+    const read: unknown = JSON.parse(data);
+    const isEvent =
+      typeof read === 'object' && read !== null && 'type' in read && typeof read.type === 'string';
+    return isEvent ? (read as FeedEvent) : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -168,4 +216,15 @@ class Watchdog {
 function keep<T>(set: Set<T>, listener: T): () => void {
   set.add(listener);
   return () => set.delete(listener);
+}
+
+/// One listener's bug is reported and costs neither the connection nor the other listeners anything.
+function tellAll<T>(listeners: Set<(told: T) => void>, told: T): void {
+  for (const listener of listeners) {
+    try {
+      listener(told);
+    } catch (error) {
+      reportError(error);
+    }
+  }
 }

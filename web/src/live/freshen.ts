@@ -1,13 +1,13 @@
 // Which queries an event makes stale. A busy fleet sends many events; each key is fetched again at most so often, and
 // only while something on the page shows it.
 
-import type { QueryClient, QueryKey } from '@tanstack/react-query';
+import { hashKey, type Query, type QueryClient, type QueryKey } from '@tanstack/react-query';
 import { keys } from '../api/queries';
 import type { FeedEvent } from '../api/types';
 
 /// Of one job, which few look at: soon. Of the whole fleet, which every event touches: less often.
-const SOON = 250;
-const SELDOM = 1_500;
+export const SOON = 250;
+export const SELDOM = 1_500;
 
 export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[] {
   const seldom = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SELDOM }));
@@ -38,30 +38,68 @@ export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[]
   }
 }
 
+/// A query whose page follows the feed by itself says so: `meta: { followsFeed: true }`.
+function isLeftAlone(query: Query): boolean {
+  return query.meta?.followsFeed === true;
+}
+
+/// A key that is due, and which of its queries if not all.
+interface Due {
+  timer: ReturnType<typeof setTimeout>;
+  only: ReadonlySet<string> | undefined;
+}
+
 export class Freshener {
-  private readonly due = new Map<string, ReturnType<typeof setTimeout>>();
+  private readonly due = new Map<string, Due>();
 
   constructor(private readonly client: QueryClient) {}
 
   touch(event: FeedEvent): void {
-    for (const { key, within } of touchedBy(event)) {
-      const name = JSON.stringify(key);
-      if (this.due.has(name)) continue;
-      const timer = setTimeout(() => {
-        this.due.delete(name);
-        void this.client.invalidateQueries({ queryKey: key });
-      }, within);
-      this.due.set(name, timer);
-    }
+    for (const { key, within } of touchedBy(event)) this.schedule(key, within);
   }
 
-  /// After a loss, or before the first connection, anything may have happened.
+  /// After a loss, or before the first connection, anything may have happened. What failed meanwhile is tried again.
   all(): void {
-    void this.client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'markdown' });
+    void this.client.invalidateQueries({
+      predicate: (query) => {
+        if (isLeftAlone(query)) return query.state.status === 'error' && query.state.data === undefined;
+        return query.state.status === 'error' || query.queryKey[0] !== 'markdown';
+      },
+    });
   }
 
   stop(): void {
-    for (const timer of this.due.values()) clearTimeout(timer);
+    for (const { timer } of this.due.values()) clearTimeout(timer);
     this.due.clear();
+  }
+
+  private schedule(key: QueryKey, within: number, only?: ReadonlySet<string>): void {
+    const name = hashKey(key);
+    const waiting = this.due.get(name);
+    if (waiting) {
+      // Something else happened since: now it is all of them again.
+      if (!only) waiting.only = undefined;
+      return;
+    }
+    const timer = setTimeout(() => {
+      const due = this.due.get(name);
+      this.due.delete(name);
+      this.freshen(key, within, due?.only);
+    }, within);
+    this.due.set(name, { timer, only });
+  }
+
+  /// What is being fetched may be older than the event, but to begin again and again would never end while events keep
+  /// coming: it has its turn when it is there.
+  private freshen(key: QueryKey, within: number, only: ReadonlySet<string> | undefined): void {
+    const touched = this.client
+      .getQueryCache()
+      .findAll({ queryKey: key })
+      .filter((query) => !isLeftAlone(query) && (!only || only.has(query.queryHash)));
+    const isUnderway = (query: Query) => query.state.fetchStatus === 'fetching';
+    const underway = new Set(touched.filter(isUnderway).map((query) => query.queryHash));
+    const idle = new Set(touched.filter((query) => !isUnderway(query)).map((query) => query.queryHash));
+    void this.client.invalidateQueries({ queryKey: key, predicate: (query) => idle.has(query.queryHash) });
+    if (underway.size > 0) this.schedule(key, within, underway);
   }
 }

@@ -5,13 +5,13 @@ const KEY = 'giga.token';
 /// What a coordinator could have issued; anything else need not be sent to find out.
 const SHAPE = /^giga_[A-Za-z0-9_-]{8,200}$/;
 
-/// Why nobody is signed in: never was, signed out, or the token was revoked or expired.
-export type Ending = 'none' | 'out' | 'ended';
+/// Why nobody is signed in: never was, signed out, the token was revoked or expired, or it may not look at anything.
+export type Ending = 'none' | 'out' | 'ended' | 'forbidden';
 
 type Listener = () => void;
 
-class Session {
-  private current: string | null = sessionStorage.getItem(KEY);
+export class Session {
+  private current: string | null = stored();
   private why: Ending = 'none';
   private readonly listeners = new Set<Listener>();
 
@@ -24,15 +24,16 @@ class Session {
   }
 
   begin(token: string): void {
-    sessionStorage.setItem(KEY, token);
+    store(token);
     this.current = token;
     this.why = 'none';
     this.tell();
   }
 
-  end(why: Ending): void {
-    if (this.current === null) return;
-    sessionStorage.removeItem(KEY);
+  /// With a `token`, only if it is still that one: an answer that comes late says nothing about the next one.
+  end(why: Ending, token?: string): void {
+    if (this.current === null || (token !== undefined && token !== this.current)) return;
+    store(null);
     this.current = null;
     this.why = why;
     this.tell();
@@ -50,6 +51,24 @@ class Session {
   }
 }
 
+/// A browser may forbid storage; then a reload asks for the token again.
+function stored(): string | null {
+  try {
+    return sessionStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}
+
+function store(token: string | null): void {
+  try {
+    if (token === null) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, token);
+  } catch {
+    // Nothing to do: it lives as long as the page.
+  }
+}
+
 export const session = new Session();
 
 export function looksLikeToken(text: string): boolean {
@@ -62,6 +81,6 @@ export function takeTokenFromAddress(): void {
   if (!found) return;
   const { pathname, search } = window.location;
   window.history.replaceState(null, '', pathname + search);
-  const token = decodeURIComponent(found[1] ?? '');
+  const token = (found[1] ?? '').trim();
   if (looksLikeToken(token)) session.begin(token);
 }

@@ -5,6 +5,8 @@ const DASH = '–';
 export function usd(dollars: number | null | undefined): string {
   if (dollars === null || dollars === undefined || !Number.isFinite(dollars)) return DASH;
   const size = Math.abs(dollars);
+  // Too little to be shown is still not nothing.
+  if (size !== 0 && size < 0.00005) return dollars < 0 ? '−<$0.0001' : '<$0.0001';
   const digits = size !== 0 && size < 0.01 ? 4 : 2;
   return `${dollars < 0 ? '−' : ''}$${size.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
@@ -27,7 +29,7 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return DASH;
   if (ms < 0) return duration(0);
-  if (ms < 1_000) return ms === 0 ? '0 s' : `${Math.round(ms)} ms`;
+  if (ms < 1_000) return Math.round(ms) === 0 ? '0 s' : `${Math.min(Math.round(ms), 999)} ms`;
   const seconds = Math.floor(ms / 1_000);
   const units: [number, string][] = [
     [86_400, 'd'],
@@ -52,9 +54,12 @@ export function millis(rfc3339: string | null | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : at;
 }
 
+/// The clocks of two machines differ by a little, and what just happened there must not be about to happen here.
+const SKEW = 2_000;
+
 export function ago(at: number, now: number): string {
   const past = now - at;
-  if (past < 0) return `in ${duration(-past)}`;
+  if (past < -SKEW) return `in ${duration(-past)}`;
   if (past < 1_000) return 'just now';
   // Coarser with age: nobody cares for the seconds of yesterday.
   const coarse = past < 60_000 ? past - (past % 1_000) : past - (past % 60_000);
@@ -64,13 +69,14 @@ export function ago(at: number, now: number): string {
 export function bytes(size: number | null | undefined): string {
   if (size === null || size === undefined || !Number.isFinite(size)) return DASH;
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let rest = size;
+  let rest = Math.max(0, size);
   let unit = 0;
-  while (rest >= 1024 && unit < units.length - 1) {
+  // Rounded to one digit, 1023.96 KiB would be 1024.0: that is the next unit already.
+  while (rest >= 1023.95 && unit < units.length - 1) {
     rest /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? rest : rest.toFixed(1)} ${units[unit]}`;
+  return `${unit === 0 ? Math.round(rest) : rest.toFixed(1)} ${units[unit]}`;
 }
 
 /// A word in a `giga …` line, quoted where a shell would take it apart.

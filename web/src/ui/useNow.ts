@@ -2,15 +2,20 @@ import { useSyncExternalStore } from 'react';
 
 // One timer for all ages on the page, and none while nobody looks.
 const listeners = new Set<() => void>();
-let now = Date.now();
+let now = wholeSecond();
 let timer: ReturnType<typeof setInterval> | undefined;
+
+function wholeSecond(): number {
+  const at = Date.now();
+  return at - (at % 1_000);
+}
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   if (!timer) {
-    now = Date.now();
+    now = wholeSecond();
     timer = setInterval(() => {
-      now = Date.now();
+      now = wholeSecond();
       for (const told of listeners) told();
     }, 1_000);
   }
@@ -24,10 +29,11 @@ function subscribe(listener: () => void): () => void {
 }
 
 const still = () => () => {};
+const snapshot = () => now;
 
 /// The time, to the second; stands still when it is not `ticking`.
 export function useNow(ticking = true): number {
-  return useSyncExternalStore(ticking ? subscribe : still, () =>
-    timer ? now : Date.now() - (Date.now() % 1_000),
-  );
+  // Nobody has looked for a while: what is left from then would be shown for a moment.
+  if (!timer) now = wholeSecond();
+  return useSyncExternalStore(ticking ? subscribe : still, snapshot);
 }

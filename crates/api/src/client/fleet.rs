@@ -5,11 +5,24 @@ use serde_json::Value;
 
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
-use crate::wire::{AlertList, EventPage, Flag, FlagList, FleetMetrics, SetFlagRequest, Shadow};
+use crate::wire::{
+    AlertList, EventPage, Flag, FlagList, FleetMetrics, MarkdownAnswer, MarkdownRequest, SetFlagRequest,
+    Shadow, WhoAmI,
+};
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
 
 impl Client {
+    /// Whose token this client has.
+    pub async fn whoami(&self) -> Result<WhoAmI> {
+        self.ask(Call::get(&["whoami"])).await
+    }
+
+    /// Markdown as HTML that may be shown.
+    pub async fn markdown(&self, texts: Vec<String>) -> Result<MarkdownAnswer> {
+        self.ask(Call::post(&["markdown"]).json(&MarkdownRequest { texts }).repeatable(true)).await
+    }
+
     pub async fn flags(&self) -> Result<FlagList> {
         self.ask(Call::get(&["flags"])).await
     }

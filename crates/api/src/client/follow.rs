@@ -15,8 +15,8 @@ use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::Event;
 
-/// The coordinator sends a comment every few seconds; without one for so long the connection is dead.
-const SILENCE: Duration = Duration::from_mins(1);
+/// The coordinator sends a comment every 5 s; without one for so long the connection is dead.
+const SILENCE: Duration = Duration::from_secs(15);
 /// Until the headers of the answer are there.
 const ANSWER: Duration = Duration::from_secs(15);
 const FIRST_WAIT: Duration = Duration::from_millis(100);

@@ -15,10 +15,13 @@ type Result<T> = std::result::Result<Answer<T>, ClientError>;
 /// What a list is narrowed by. Lists of words are alternatives.
 #[derive(Debug, Clone, Default)]
 pub struct JobQuery {
+    /// At most 100.
+    pub ids: Vec<String>,
     pub stages: Vec<String>,
     pub priorities: Vec<String>,
     pub repo: Option<String>,
     pub factory: Option<String>,
+    pub parent: Option<String>,
     pub name: Option<String>,
     pub limit: Option<usize>,
     pub cursor: Option<String>,
@@ -54,10 +57,12 @@ impl Client {
     pub async fn jobs(&self, query: &JobQuery) -> Result<JobPage> {
         let words = |words: &[String]| (!words.is_empty()).then(|| words.join(","));
         let call = Call::get(&["jobs"])
+            .query("id", words(&query.ids))
             .query("stage", words(&query.stages))
             .query("priority", words(&query.priorities))
             .query("repo", query.repo.as_ref())
             .query("factory", query.factory.as_ref())
+            .query("parent", query.parent.as_ref())
             .query("name", query.name.as_ref())
             .query("limit", query.limit)
             .query("cursor", query.cursor.as_ref());

@@ -13,6 +13,7 @@ mod fleet;
 mod follow;
 mod holder;
 mod jobs;
+mod page;
 mod products;
 mod profiles;
 mod sse;

@@ -628,6 +628,25 @@ pub struct Remedy {
     /// A command line that does it, where one exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The call that does exactly the same, where the command is complete as it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<RemedyCall>,
+}
+
+/// A call of this API that anybody with the right may make as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemedyCall {
+    /// `POST` or `PUT`.
+    pub method: String,
+    pub path: String,
+    /// JSON; without one the call has no body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// The least role that may make it: `operator` or `admin`.
+    pub role: String,
+    /// It changes something for everybody, so that only a token for every product will do.
+    pub every_product: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

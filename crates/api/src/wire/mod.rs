@@ -1,6 +1,7 @@
 //! Requests and answers: camelCase JSON, RFC 3339 times, ids as text.
 
 mod budgets;
+mod control;
 mod dag;
 mod effects;
 mod factories;
@@ -15,6 +16,7 @@ mod topics;
 mod work;
 
 pub use budgets::*;
+pub use control::*;
 pub use dag::*;
 pub use effects::*;
 pub use factories::*;

@@ -124,6 +124,9 @@ pub(crate) struct ListArgs {
     /// Only jobs that this factory holds
     #[arg(long, value_name = "FACTORY")]
     pub(crate) factory: Option<String>,
+    /// Only children of this job: its id, the end of its id, or its name
+    #[arg(long, value_name = "JOB")]
+    pub(crate) parent: Option<String>,
     /// Only jobs with this in their name
     #[arg(long, value_name = "TEXT")]
     pub(crate) name: Option<String>,

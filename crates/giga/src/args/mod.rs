@@ -9,6 +9,7 @@ mod fleet;
 mod job;
 mod product;
 mod topic;
+mod web;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub(crate) use product::{
     SetBudgetArgs, SetProductArgs,
 };
 pub(crate) use topic::{EnqueueArgs, GateArgs, TopicArg, TopicCommand, TopicJobsArgs};
+pub(crate) use web::WebArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -109,6 +111,25 @@ Several coordinators may share one PostgreSQL: each takes calls and streams, one
 The first start writes an admin token to DIR/admin.token. When it is ready, it says so on stdout:
   ready http://127.0.0.1:7717")]
     Serve(ServeArgs),
+    /// Print the address of the page, with your token in it
+    #[command(after_help = "\
+Examples:
+  giga web
+  xdg-open \"$(giga web)\"
+  giga web --no-token
+
+The token stands behind the #, which browsers do not send to any server; the page takes it out of the
+address at once and keeps it until the tab is closed.")]
+    Web(WebArgs),
+    /// Watch and steer the fleet in the terminal: board, factories, alerts, jobs, budgets, topics
+    #[command(after_help = "\
+Examples:
+  giga top
+  giga top --product demo
+
+`?` shows the keys that work where you are, `/` filters, `:` jumps, `q` quits. With a viewer's token it
+is read-only.")]
+    Top,
     /// Submit, watch and steer jobs
     #[command(subcommand)]
     Job(JobCommand),

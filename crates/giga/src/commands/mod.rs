@@ -20,7 +20,9 @@ mod profile;
 mod review;
 mod settings;
 mod token;
+mod top;
 mod topic;
+mod web;
 
 use clap::CommandFactory;
 
@@ -34,6 +36,8 @@ type Done = Result<(), CliError>;
 pub(crate) async fn run(command: Command, settings: Settings) -> Done {
     let context = Context::new(settings)?;
     match command {
+        Command::Web(args) => web::web(args, &context).await,
+        Command::Top => top::top(&context).await,
         Command::Job(command) => job::run(command, &context).await,
         Command::Dag(args) => dag::dag(&args.job, &context).await,
         Command::Review(args) => review::review(args, &context).await,

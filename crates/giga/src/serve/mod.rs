@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Setting, Settings, mask_url};
 use crate::exit::CliError;
-use crate::output::{announce, say, warn};
+use crate::output::{announce, progress, say, warn};
 use crate::signals;
 use crate::system::{SystemClock, SystemRandomness};
 use data::DataFolder;
@@ -77,6 +77,8 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
     if let Some(plan) = &plan {
         greet(&Started { url: &url, folder: &folder, token, settings, plan });
         factories.start(plan, folder.path(), &url);
+    } else {
+        progress("`giga web` prints the address of the page, with your token in it");
     }
     announce(&format!("ready {url}"))?;
 
@@ -234,6 +236,9 @@ fn greet(started: &Started<'_>) {
         lines.push(format!("  \x1b[36mexport GIGA_DATA={}\x1b[0m", folder.path().display()));
     }
     lines.push("  \x1b[36mgiga job init hello.md && giga job submit hello.md\x1b[0m".to_owned());
+    lines.push(
+        "  \x1b[36mgiga web\x1b[0m    prints the address of the page, with your token in it".to_owned(),
+    );
     lines.push(String::new());
     lines.push("Ctrl-C stops it; everything is kept.".to_owned());
     for line in lines {

@@ -26,6 +26,9 @@ async fn a_tree_is_made_drawn_and_worked_off() {
     assert!(made.contains("build") && made.contains("test") && made.contains("docs"), "{made}");
     let one = run(giga(home.path()).args(["job", "submit", "page.md", "--parent", "docs"]));
     assert!(one.err.contains("warning: page: ") && one.err.contains("nobody"), "{one:?}");
+    let children = home.giga(&["job", "list", "--parent", "release", "--all"]).ok();
+    let listed = ["build", "test", "docs", "page"].map(|name| children.contains(name));
+    assert_eq!(listed, [true, true, true, false], "only those right below it: {children}");
 
     let (job, epoch) = linux.take("r-1").await;
     linux.report(&job, epoch).await;

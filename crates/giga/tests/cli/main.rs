@@ -23,5 +23,7 @@ mod profile;
 mod python;
 mod start_stop;
 mod streams;
+mod top;
 mod topics;
+mod web;
 mod world;

@@ -110,6 +110,7 @@ pub struct JobText {
 /// Everything that is set must hold. Empty lists allow everything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobFilter {
+    pub ids: Vec<JobId>,
     pub products: Vec<ProductId>,
     pub stages: Vec<Stage>,
     pub priorities: Vec<Priority>,
@@ -117,19 +118,22 @@ pub struct JobFilter {
     /// Held by it now.
     pub factory: Option<FactoryId>,
     pub parent: Option<JobId>,
+    /// In upper or lower case, as far as the letters A to Z go: all databases agree on those.
     pub name_contains: Option<String>,
 }
 
 impl JobFilter {
     /// The meaning of the filter; a store may answer it by other means but not differently.
     pub fn matches(&self, job: &Job) -> bool {
-        (self.products.is_empty() || self.products.contains(&job.product))
+        let lower = str::to_ascii_lowercase;
+        (self.ids.is_empty() || self.ids.contains(&job.id))
+            && (self.products.is_empty() || self.products.contains(&job.product))
             && (self.stages.is_empty() || self.stages.contains(&job.stage()))
             && (self.priorities.is_empty() || self.priorities.contains(&job.spec.priority))
             && self.repo.as_ref().is_none_or(|repo| job.spec.repo.as_ref() == Some(repo))
             && self.factory.as_ref().is_none_or(|id| job.lease().is_some_and(|lease| lease.factory == *id))
             && self.parent.is_none_or(|parent| job.spec.parent == Some(parent))
-            && self.name_contains.as_ref().is_none_or(|part| job.spec.name.contains(part.as_str()))
+            && self.name_contains.as_ref().is_none_or(|part| lower(&job.spec.name).contains(&lower(part)))
     }
 }
 

@@ -5,6 +5,7 @@
 //! "at least".
 
 mod cause;
+mod fix;
 mod remedy;
 mod words;
 
@@ -17,6 +18,8 @@ use crate::select::aged;
 use crate::{JobView, Policy, ReadyQueue, Snapshot, Terms};
 
 use cause::Case;
+
+pub use fix::Fix;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,6 +49,25 @@ pub struct Remedy {
     /// A command line that does it, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// What exactly that command does, where it is complete as it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
+}
+
+impl Remedy {
+    /// What nobody can do by a command.
+    pub fn advice(message: impl Into<String>) -> Self {
+        Self { message: message.into(), command: None, fix: None }
+    }
+
+    /// A command that wants something chosen, or another place to run at.
+    pub fn command(message: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { message: message.into(), command: Some(command.into()), fix: None }
+    }
+
+    pub fn fix(message: impl Into<String>, fix: Fix) -> Self {
+        Self { message: message.into(), command: Some(fix.command()), fix: Some(fix) }
+    }
 }
 
 /// What the filters say of one factory as things stand, jobs ahead left aside.

@@ -7,9 +7,9 @@ use giga_domain::budget::PauseCause;
 use giga_domain::job::Concurrency;
 use giga_domain::{Capability, Timestamp};
 
-use super::Remedy;
 use super::cause::{Case, Prospect};
 use super::words::{dollars, excluded_until, moment, names, plain_dollars, too_low};
+use super::{Fix, Remedy};
 use crate::feasible::{self, Filter};
 use crate::routable::quoted;
 use crate::{Ceiling, FactoryView, MissingCapability, Unroutable};
@@ -23,7 +23,7 @@ pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
     if let Some((to, deadline)) = case.offer {
         let message =
             format!("wait until {}: {to} takes it, or it is planned anew", moment(*deadline, case.now));
-        remedies.push(just(message));
+        remedies.push(Remedy::advice(message));
     }
     let feasible_somewhere = case.factories.iter().any(|s| s.failures.is_empty());
     if case.unroutable.is_none() && !feasible_somewhere {
@@ -31,7 +31,7 @@ pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
     }
     if let Prospect::Behind { uses_up, .. } = &case.prospect {
         remedies.push(match uses_up {
-            Filter::Concurrency | Filter::Budget => just("wait for the jobs ahead of it to end".to_owned()),
+            Filter::Concurrency | Filter::Budget => Remedy::advice("wait for the jobs ahead of it to end"),
             _ => {
                 let fitting: Vec<&FactoryView> =
                     case.factories.iter().filter(|s| s.failures.is_empty()).map(|s| s.factory).collect();
@@ -45,37 +45,44 @@ pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
 fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
     match unroutable {
         Unroutable::NoFactories => vec![
-            run("start a factory on this machine, together with the coordinator", "giga up --factories 1"),
-            run("or enrol another machine and start `giga factory run` there", "giga factory enroll NAME"),
+            Remedy::command(
+                "start a factory on this machine, together with the coordinator",
+                "giga up --factories 1",
+            ),
+            Remedy::command(
+                "or enrol another machine and start `giga factory run` there",
+                "giga factory enroll NAME",
+            ),
         ],
         Unroutable::Capabilities(missing) => {
             let mut remedies: Vec<Remedy> = missing.iter().filter_map(|m| did_you_mean(m, case)).collect();
             let names: Vec<&Capability> = missing.iter().map(|m| &m.capability).collect();
-            remedies.push(run(
-                &format!("start a factory that advertises {} and whose token allows it", quoted(&names)),
+            remedies.push(Remedy::command(
+                format!("start a factory that advertises {} and whose token allows it", quoted(&names)),
                 "giga factory enroll NAME",
             ));
             remedies
         }
         Unroutable::Product(product) => {
-            vec![run(
-                &format!("enrol a factory whose token admits the product `{product}`"),
+            vec![Remedy::command(
+                format!("enrol a factory whose token admits the product `{product}`"),
                 "giga factory enroll NAME",
             )]
         }
         Unroutable::NoSingleFactory { closest, lacks } => {
-            let mut remedies = vec![just(format!("give {closest} {}: it has the rest", quoted(lacks)))];
+            let mut remedies =
+                vec![Remedy::advice(format!("give {closest} {}: it has the rest", quoted(lacks)))];
             remedies.extend(only(Filter::Product, case));
             remedies
         }
         Unroutable::Repo { repo, did_you_mean } => {
             let mut remedies = Vec::new();
             if let Some(near) = did_you_mean {
-                remedies.push(just(format!("did you mean the repository `{near}`?")));
+                remedies.push(Remedy::advice(format!("did you mean the repository `{near}`?")));
             }
             remedies.push(match case.factories.iter().find(|s| s.failures.contains(&Filter::Repo)) {
-                Some(s) => just(format!("check out `{repo}` on {}, or let it clone", s.factory.id)),
-                None => just(format!("check out `{repo}` on a factory")),
+                Some(s) => Remedy::advice(format!("check out `{repo}` on {}, or let it clone", s.factory.id)),
+                None => Remedy::advice(format!("check out `{repo}` on a factory")),
             });
             remedies
         }
@@ -87,29 +94,27 @@ fn did_you_mean(missing: &MissingCapability, case: &Case<'_>) -> Option<Remedy> 
     let having: Vec<&FactoryView> =
         case.snapshot.factories.iter().filter(|f| f.capabilities.contains(near)).collect();
     let verb = if having.len() == 1 { "advertises" } else { "advertise" };
-    Some(just(format!("did you mean `{near}`? {} {verb} it", names(&having, "and"))))
+    Some(Remedy::advice(format!("did you mean `{near}`? {} {verb} it", names(&having, "and"))))
 }
 
 fn open_gate(gate: Filter, case: &Case<'_>) -> Vec<Remedy> {
     let product = &case.job.product;
     match gate {
-        Filter::NotReady => vec![just(format!("wait until {}", moment(case.job.ready_at, case.now)))],
-        Filter::Paused => match case.product.pause {
-            Some(PauseCause::Ceiling { .. }) => more_budget(case),
-            _ => {
-                vec![run(
-                    &format!("resume the product `{product}`"),
-                    &format!("giga budget resume {product}"),
-                )]
-            }
-        },
+        Filter::NotReady => {
+            vec![Remedy::advice(format!("wait until {}", moment(case.job.ready_at, case.now)))]
+        }
+        Filter::Paused if matches!(case.product.pause, Some(PauseCause::Ceiling { .. })) => more_budget(case),
+        Filter::Paused => {
+            let message = format!("resume the product `{product}`");
+            vec![Remedy::fix(message, Fix::ResumeBudget(product.clone()))]
+        }
         // One that is paused by its ceiling was answered above.
         Filter::Budget if matches!(case.product.pause, Some(PauseCause::Ceiling { .. })) => Vec::new(),
         Filter::Budget => more_budget(case),
         Filter::Concurrency => {
             let held = feasible::running_with_key(case.job, case.snapshot);
             let wait = |concurrency: &Concurrency| {
-                just(format!(
+                Remedy::advice(format!(
                     "wait for a job with the key `{}` to end, or submit it with a limit above {held}",
                     concurrency.key
                 ))
@@ -129,18 +134,23 @@ fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
         |ceiling: &&Ceiling| (ceiling.used().saturating_add(needed)).saturating_sub(ceiling.usd_micros);
     let Some(most) = short.iter().map(missing).max() else {
         let left = case.product.budget_left_usd_micros.unwrap_or(0);
-        return vec![just(format!("+{} of budget for `{product}`", dollars(needed.saturating_sub(left))))];
+        return vec![Remedy::advice(format!(
+            "+{} of budget for `{product}`",
+            dollars(needed.saturating_sub(left))
+        ))];
     };
     let options: Vec<String> = short
         .iter()
         .map(|c| format!("--{} {}", c.period.as_str(), plain_dollars(c.used().saturating_add(needed))))
         .collect();
-    let mut remedies = vec![run(
-        &format!("+{} of budget for `{product}`", dollars(most)),
-        &format!("giga budget set {product} {}", options.join(" ")),
+    // No fix: a call sets all ceilings at once, and those that are not in the way may be others by now. The command reads
+    // them first, and writes only if nobody wrote meanwhile.
+    let mut remedies = vec![Remedy::command(
+        format!("+{} of budget for `{product}`", dollars(most)),
+        format!("giga budget set {product} {}", options.join(" ")),
     )];
     if too_low(case).is_some() {
-        remedies.push(just("or submit it with a lower cap (`budget.usd`)".to_owned()));
+        remedies.push(Remedy::advice("or submit it with a lower cap (`budget.usd`)"));
         return remedies;
     }
     let fits_then = |c: &&Ceiling| c.reserved_usd_micros.saturating_add(needed) <= c.usd_micros;
@@ -148,11 +158,14 @@ fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
     if let Some(reopens) = ends.and_then(|ends| ends.into_iter().max())
         && short.iter().all(fits_then)
     {
-        remedies.push(just(format!("or wait until {}, when it opens again", moment(reopens, case.now))));
+        remedies.push(Remedy::advice(format!(
+            "or wait until {}, when it opens again",
+            moment(reopens, case.now)
+        )));
     }
     if short.iter().any(|c| c.reserved_usd_micros > 0) && case.product.pause.is_none() {
         remedies
-            .push(just("or wait for jobs under way to end for less than is set aside for them".to_owned()));
+            .push(Remedy::advice("or wait for jobs under way to end for less than is set aside for them"));
     }
     remedies
 }
@@ -184,36 +197,36 @@ fn only(filter: Filter, case: &Case<'_>) -> Option<Remedy> {
 fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Option<Remedy> {
     let id = &factory.id;
     Some(match filter {
-        Filter::Draining => {
-            run(&format!("end the drain of {id}"), &format!("giga factory drain {id} --undo"))
+        Filter::Draining => Remedy::fix(format!("end the drain of {id}"), Fix::EndDrain(id.clone())),
+        Filter::Stale => {
+            Remedy::command(format!("start the agent on {id} again, on that machine"), "giga factory run")
         }
-        Filter::Stale => run(&format!("start the agent on {id} again, on that machine"), "giga factory run"),
-        Filter::Down => run(&format!("find out on {id} itself why it reports itself as down"), "giga doctor"),
-        Filter::Product => run(
-            &format!("enrol {id} again with a token that admits the product `{}`", case.job.product),
+        Filter::Down => {
+            Remedy::command(format!("find out on {id} itself why it reports itself as down"), "giga doctor")
+        }
+        Filter::Product => Remedy::command(
+            format!("enrol {id} again with a token that admits the product `{}`", case.job.product),
             "giga factory enroll NAME",
         ),
-        Filter::Capabilities => just(format!("give {id} {}", quoted(&feasible::lacking(case.job, factory)))),
-        Filter::Repo => just(format!(
+        Filter::Capabilities => {
+            Remedy::advice(format!("give {id} {}", quoted(&feasible::lacking(case.job, factory))))
+        }
+        Filter::Repo => Remedy::advice(format!(
             "check out `{}` on {id}, or let it clone",
             case.job.repo.as_deref().unwrap_or_default()
         )),
         Filter::Seats => more_seats(&[factory]),
-        Filter::Excluded => {
-            just(format!("wait until {}, when {id} is asked again", excluded_until(case, &[factory])?))
-        }
+        Filter::Excluded => Remedy::advice(format!(
+            "wait until {}, when {id} is asked again",
+            excluded_until(case, &[factory])?
+        )),
         _ => return None,
     })
 }
 
 fn more_seats(factories: &[&FactoryView]) -> Remedy {
-    just(format!("wait for a seat, raise seatLimit of {}, or add a factory like it", names(factories, "or")))
-}
-
-fn just(message: String) -> Remedy {
-    Remedy { message, command: None }
-}
-
-fn run(message: &str, command: &str) -> Remedy {
-    Remedy { message: message.to_owned(), command: Some(command.to_owned()) }
+    Remedy::advice(format!(
+        "wait for a seat, raise seatLimit of {}, or add a factory like it",
+        names(factories, "or")
+    ))
 }

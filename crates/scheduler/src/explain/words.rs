@@ -122,7 +122,27 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
             }
             None => format!("{who} could run it but did not pick it up in time"),
         },
+        Filter::Capabilities if many => lacked_by_many(&factories, case),
+        Filter::Repo if many => {
+            let repo = case.job.repo.as_deref().unwrap_or_default();
+            format!("{who} have no repository `{repo}` and may not clone")
+        }
         _ => factories.first().map(|f| format!("{who} {}", detail(filter, case, f))).unwrap_or_default(),
+    }
+}
+
+fn lacked_by_many(factories: &[&FactoryView], case: &Case<'_>) -> String {
+    let lacked: Vec<String> =
+        factories.iter().map(|factory| quoted(&feasible::lacking(case.job, factory))).collect();
+    match lacked.as_slice() {
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => {
+            format!("{} lack {first}", names(factories, "and"))
+        }
+        [first, ..] => {
+            let all = names(factories, "and");
+            format!("{all} each lack a capability, {} for one {first}", factories[0].id)
+        }
+        [] => String::new(),
     }
 }
 

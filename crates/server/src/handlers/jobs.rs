@@ -23,7 +23,10 @@ pub(crate) async fn list(
     query: Query,
 ) -> Answer<Json<wire::JobPage>> {
     let priorities = Priority::ALL.map(|priority| (priority.as_str(), priority));
+    let ids = query.list("id", |text| check::id::<JobId>("id", text))?;
+    check::at_most("id", ids.len(), limits::LISTED_IDS)?;
     let filter = JobFilter {
+        ids,
         products: caller.products.as_filter().to_vec(),
         stages: query.list("stage", |text| check::id::<Stage>("stage", text))?,
         priorities: query.list("priority", |text| check::word("priority", text, &priorities))?,

@@ -4,6 +4,7 @@
 
 pub(crate) mod artifacts;
 pub(crate) mod budgets;
+pub(crate) mod control;
 pub(crate) mod dag;
 pub(crate) mod effects;
 pub(crate) mod events;

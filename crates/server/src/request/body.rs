@@ -33,8 +33,8 @@ const SLOWEST: usize = 256 * 1024;
 /// A JSON object of this type.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-/// The same where it may carry many payloads.
-pub(crate) struct LargeJson<T>(pub(crate) T);
+/// The same where it may carry many payloads, or long texts.
+pub(crate) struct LargeJson<T, const LIMIT: usize = { limits::TOPIC_REQUEST_BYTES }>(pub(crate) T);
 
 /// The same, or nothing at all, which means the default.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
@@ -50,12 +50,12 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<App> for LargeJson<T> {
+impl<T: DeserializeOwned, const LIMIT: usize> FromRequest<App> for LargeJson<T, LIMIT> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body, limits::TOPIC_REQUEST_BYTES, app).await?;
+        let bytes = read(body, LIMIT, app).await?;
         require_json(&parts.headers)?;
         json::parse(&bytes).map(Self)
     }

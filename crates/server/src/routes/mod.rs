@@ -3,6 +3,7 @@
 //! The router, the guard and the OpenAPI document are all made from these entries. An entry cannot be written without
 //! saying who may call it, and there is no other way to serve anything.
 
+mod fix;
 mod table;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 pub use crate::problem::Code;
+pub(crate) use fix::call_of;
 pub use table::table;
 
 use crate::app::App;

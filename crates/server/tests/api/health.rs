@@ -37,7 +37,7 @@ async fn prometheus_gets_counters_and_gauges() {
     world.submit("demo", "name: a").await;
     world.building("demo", "f-1", "b").await;
     world.get("/api/fleet/jobs").gives(401).await;
-    world.get("/nowhere").gives(404).await;
+    world.get("/api/nowhere").gives(404).await;
     let text = world.get("/metrics").gives(200).await.text;
     for line in [
         "giga_jobs_submitted_total{product=\"demo\"} 2",

@@ -6,6 +6,8 @@ use serde_json::json;
 
 use crate::world::World;
 
+const NOBODY: &str = "01J9ZK3V5N8Q4W2E6R7T1Y0ABC";
+
 #[tokio::test]
 async fn a_job_goes_from_submit_to_shipped() {
     let world = World::start().await;
@@ -180,7 +182,27 @@ async fn lists_filter_and_page_without_gaps() {
     assert_eq!(ids(&list("priority=high,low&repo=r0").gives(200).await.json()).len(), 8);
     assert_eq!(ids(&list("name=job-1&stage=queued,blocked").gives(200).await.json()).len(), 11);
     assert_eq!(ids(&list("stage=failed").gives(200).await.json()).len(), 0);
+    assert_eq!(ids(&list("name=JOB-1&stage=queued").gives(200).await.json()).len(), 11);
+    let picked = format!("id={},{},{NOBODY},{}", made[4], made[0], made[4]);
+    assert_eq!(ids(&list(&picked).gives(200).await.json()), [made[0].as_str(), made[4].as_str()]);
+    assert_eq!(ids(&list(&format!("{picked}&limit=1")).gives(200).await.json()), [made[0].as_str()]);
+    assert_eq!(ids(&list(&format!("{picked}&stage=failed")).gives(200).await.json()).len(), 0);
     let held = world.claim("f-1", "r").await;
     let factory: FactoryId = "f-1".parse().unwrap();
     assert_eq!(ids(&list(&format!("factory={factory}")).gives(200).await.json()), [held.id.to_string()]);
+}
+
+#[tokio::test]
+async fn ids_of_another_product_are_not_found() {
+    let world = World::start().await;
+    let (ours, theirs) = (world.submit("alpha", "name: a").await, world.submit("beta", "name: b").await);
+    let viewer = world.token(giga_domain::token::Role::Viewer, &["alpha"]).await;
+    let both = format!("/api/fleet/jobs?id={},{}", ours.id, theirs.id);
+    let page = world.get(&both).token(&viewer).gives(200).await.json();
+    let jobs = page["jobs"].as_array().unwrap();
+    assert_eq!((jobs.len(), &jobs[0]["id"]), (1, &json!(ours.id)));
+    assert_eq!(
+        world.get(&both).token(&world.admin).gives(200).await.json()["jobs"].as_array().unwrap().len(),
+        2
+    );
 }

@@ -105,3 +105,26 @@ async fn another_products_log_does_not_exist() {
     let other = world.token(Role::Viewer, &["beta"]).await;
     world.get(&path).token(&other).refused(404, "not_found", "there is no job").await;
 }
+
+#[tokio::test]
+async fn a_character_on_the_edge_of_two_pieces_stays_whole_after_the_run() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &[]).await;
+    let job = world.building("demo", "f-1", "a").await;
+    // Two bytes each after an odd one, so that every edge of a power of two cuts one in two.
+    let written = format!("x{}", "ü".repeat(200_000));
+    let (first, second) = written.split_at(200_001);
+    append(&world, &job, &token, 0, first).gives(200).await;
+    append(&world, &job, &token, first.len() as u64, second).gives(200).await;
+    world.hold(&job, vec![HolderAction::Report(RunReport::default())]).await;
+    let (mut read, mut offset) = (String::new(), 0);
+    loop {
+        let piece = piece(&world, &job, &format!("?offset={offset}")).await;
+        read.push_str(piece["text"].as_str().unwrap());
+        offset = piece["nextOffset"].as_u64().unwrap();
+        if piece["complete"] == json!(true) {
+            break;
+        }
+    }
+    assert_eq!((read.len(), read == written), (written.len(), true));
+}

@@ -4,6 +4,7 @@
 mod artifacts;
 mod budgets;
 mod client;
+mod control;
 mod dag;
 mod delivery;
 mod document;
@@ -24,7 +25,9 @@ mod poll;
 mod probe;
 mod products;
 mod profiles;
+mod remedies;
 mod reviews;
+mod site;
 mod streams;
 mod submit;
 mod tokens;

@@ -27,6 +27,8 @@ async fn paths_and_queries() {
         ("/api/fleet/jobs?priority=urgent", "priority: `urgent` is none of critical, high, normal, low"),
         ("/api/fleet/jobs?factory=a%20b", "factory: factory id"),
         ("/api/fleet/jobs?parent=x", "parent: job id"),
+        ("/api/fleet/jobs?id=", "id: job id"),
+        ("/api/fleet/jobs?id=01J9ZK3V5N8Q4W2E6R7T1Y0ABC,x", "id: job id `x` is malformed"),
         ("/api/fleet/jobs?limit=0", "limit: it must be from 1 to 500"),
         ("/api/fleet/jobs?limit=501", "limit: it must be from 1 to 500"),
         ("/api/fleet/jobs?limit=-1", "limit: `-1` is not a whole number"),
@@ -49,6 +51,9 @@ async fn paths_and_queries() {
     ] {
         world.get(path).token(&world.admin).refused(400, "invalid_request", needle).await;
     }
+    let many = format!("/api/fleet/jobs?id={}", vec![JOB; 101].join(","));
+    let refused = "id: it may list at most 100; it lists 101";
+    world.get(&many).token(&world.admin).refused(400, "invalid_request", refused).await;
     world.get(&format!("/api/fleet/jobs/{JOB}")).token(&world.admin).refused(404, "not_found", JOB).await;
 }
 

@@ -193,7 +193,8 @@ fn sample(route: &Route, things: &Things) -> Sample {
         | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
         | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets" | "getBudget"
         | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct" | "listProfiles"
-        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" => ("", None, 200),
+        | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" | "whoami" => ("", None, 200),
+        "renderMarkdown" => ("", Some(json!({"texts": ["**bold**"]})), 200),
         "addWebhook" => ("", Some(json!({"url": "https://example.com/hook", "productId": product})), 201),
         "removeWebhook" => (things.webhook.as_str(), None, 204),
         "testWebhook" => (things.webhook.as_str(), None, 202),
@@ -332,8 +333,9 @@ async fn walk(route: &'static Route, who: Who, whose: Whose) {
 async fn nothing_else_is_served() {
     let world = World::start().await;
     let admin = &world.admin;
+    // What is no route may be an address of the page; see `site`.
     for path in
-        ["/", "/api", "/api/fleet", "/api/fleet/jobs/", "/api/fleet/nothing", "/api/../livez/x", "/admin"]
+        ["/api", "/api/fleet", "/api/fleet/jobs/", "/api/fleet/nothing", "/api/../livez/x", "/admin.php"]
     {
         world.get(path).token(admin).refused(404, "not_found", "there is no GET").await;
     }

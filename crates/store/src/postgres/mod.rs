@@ -124,7 +124,7 @@ impl Writer {
 
 impl Driver for Postgres {
     const LIVE_JOBS: &'static str = "jobs";
-    const CONTAINS: &'static str = "strpos";
+    const NAME_CONTAINS: &'static str = "strpos(lower(jobs.name COLLATE \"C\"), {}) > 0";
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         const NOW: Table = Table { name: "clock", key: 0, columns: &[("now", Kind::Int)] };

@@ -5,8 +5,14 @@ use giga_ports::store::{EffectFilter, JobFilter};
 
 use super::{Cell, target_cell, text};
 
+/// More arms than this take longer to plan than they save.
+const MOST_ARMS: usize = 100;
+
 /// The `WHERE … LIMIT …` behind a select from jobs left-joined with leases, newest first. `contains` is the
-/// database's function for "where in the first text does the second stand", 0 for nowhere.
+/// database's own way to look for a part of a name, with `{}` for the part in lower case.
+///
+/// An index has the jobs of one product or stage in order, not those of several: asked for those at once, SQLite reads
+/// all of them and sorts. So the newest of each are asked for one by one, and the newest of these are the answer.
 pub(crate) fn list_query(
     filter: &JobFilter,
     before: Option<JobId>,
@@ -14,21 +20,43 @@ pub(crate) fn list_query(
     contains: &str,
 ) -> (String, Vec<Cell>) {
     let mut clause = Clause::default();
-    clause.one_of("jobs.product_id", filter.products.iter().map(text));
-    clause.one_of("jobs.stage", filter.stages.iter().map(text));
-    clause.one_of("jobs.priority", filter.priorities.iter().map(|p| u64::from(p.rank()).into()));
-    clause.one_of("jobs.repo", filter.repo.iter().map(text));
-    clause.one_of("leases.factory_id", filter.factory.iter().map(text));
-    clause.one_of("jobs.parent_id", filter.parent.iter().map(text));
-    if let Some(part) = &filter.name_contains {
-        let place = clause.bind(part.as_str().into());
-        clause.conditions.push(format!("{contains}(jobs.name, {place}) > 0"));
+    let arms = arms(filter);
+    if arms.len() < 2 {
+        clause.jobs_of(filter, before, contains);
+    } else {
+        let mut arm = |filter: &JobFilter| {
+            clause.jobs_of(filter, before, contains);
+            let newest = clause.newest_first("jobs.id DESC", limit);
+            format!("SELECT id FROM (SELECT jobs.id FROM jobs {newest}) AS arm")
+        };
+        let union = arms.iter().map(&mut arm).collect::<Vec<_>>().join(" UNION ALL ");
+        let most = clause.bind(limit.into());
+        let newest = format!("SELECT id FROM ({union}) AS arms ORDER BY id DESC LIMIT {most}");
+        clause.conditions.push(format!("jobs.id IN ({newest})"));
     }
-    if let Some(before) = before {
-        let place = clause.bind(text(before));
-        clause.conditions.push(format!("jobs.id < {place}"));
+    (clause.newest_first("jobs.id DESC", limit), clause.values)
+}
+
+/// The same filter as several, with one stage each, or with one product each where no stage narrows it down. Never with
+/// one of both: an arm for each pair could read the same stage again and again for products that have little in it.
+fn arms(filter: &JobFilter) -> Vec<JobFilter> {
+    // What leaves few jobs to sort, or is about leases.
+    if !filter.ids.is_empty() || filter.factory.is_some() || filter.parent.is_some() {
+        return Vec::new();
     }
-    clause.newest_first("jobs.id DESC", limit)
+    match filter.stages.as_slice() {
+        [] if filter.products.len() <= MOST_ARMS => {
+            each_once(&filter.products, |product| JobFilter { products: vec![product], ..filter.clone() })
+        }
+        [] => Vec::new(),
+        stages => each_once(stages, |stage| JobFilter { stages: vec![stage], ..filter.clone() }),
+    }
+}
+
+/// What one arm has no other one may have.
+fn each_once<T: Clone + PartialEq>(values: &[T], arm: impl Fn(T) -> JobFilter) -> Vec<JobFilter> {
+    let first = |(at, value): &(usize, &T)| !values[..*at].contains(value);
+    values.iter().enumerate().filter(first).map(|(_, value)| arm(value.clone())).collect()
 }
 
 /// The `WHERE … LIMIT …` behind a select from effects, newest first.
@@ -46,7 +74,7 @@ pub(crate) fn effects_query(
         let (at, id) = (clause.bind(at.into()), clause.bind(text(id)));
         clause.conditions.push(format!("(created_at, id) < ({at}, {id})"));
     }
-    clause.newest_first("created_at DESC, id DESC", limit)
+    (clause.newest_first("created_at DESC, id DESC", limit), clause.values)
 }
 
 #[derive(Default)]
@@ -61,11 +89,30 @@ impl Clause {
         format!("${}", self.values.len())
     }
 
-    fn newest_first(mut self, order: &str, limit: usize) -> (String, Vec<Cell>) {
+    /// Everything so far, which starts over behind it.
+    fn newest_first(&mut self, order: &str, limit: usize) -> String {
         let limit = self.bind(limit.into());
-        let conditions =
-            if self.conditions.is_empty() { "TRUE".to_owned() } else { self.conditions.join(" AND ") };
-        (format!("WHERE {conditions} ORDER BY {order} LIMIT {limit}"), self.values)
+        let conditions = std::mem::take(&mut self.conditions);
+        let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
+        format!("WHERE {conditions} ORDER BY {order} LIMIT {limit}")
+    }
+
+    fn jobs_of(&mut self, filter: &JobFilter, before: Option<JobId>, contains: &str) {
+        self.one_of("jobs.id", filter.ids.iter().map(text));
+        self.one_of("jobs.product_id", filter.products.iter().map(text));
+        self.one_of("jobs.stage", filter.stages.iter().map(text));
+        self.one_of("jobs.priority", filter.priorities.iter().map(|p| u64::from(p.rank()).into()));
+        self.one_of("jobs.repo", filter.repo.iter().map(text));
+        self.one_of("leases.factory_id", filter.factory.iter().map(text));
+        self.one_of("jobs.parent_id", filter.parent.iter().map(text));
+        if let Some(part) = &filter.name_contains {
+            let place = self.bind(part.to_ascii_lowercase().into());
+            self.conditions.push(contains.replace("{}", &place));
+        }
+        if let Some(before) = before {
+            let place = self.bind(text(before));
+            self.conditions.push(format!("jobs.id < {place}"));
+        }
     }
 
     /// No values allow everything.
@@ -80,30 +127,71 @@ impl Clause {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use giga_domain::Stage;
+    use giga_domain::{ProductId, Stage};
+
+    const CONTAINS: &str = "instr(jobs.name, {}) > 0";
 
     #[test]
     fn values_are_bound_and_never_written_into_the_text() {
-        let hostile = "'; DROP TABLE jobs; --%_";
+        let hostile = "'; drop table jobs; --%_{}";
         let filter = JobFilter {
-            stages: vec![Stage::Queued, Stage::Failed],
+            stages: vec![Stage::Queued],
             repo: Some(hostile.into()),
             name_contains: Some(hostile.into()),
             ..JobFilter::default()
         };
-        let (sql, values) = list_query(&filter, None, 7, "instr");
+        let (sql, values) = list_query(&filter, None, 7, CONTAINS);
         assert_eq!(
             sql,
-            "WHERE jobs.stage IN ($1, $2) AND jobs.repo IN ($3) AND instr(jobs.name, $4) > 0 \
-             ORDER BY jobs.id DESC LIMIT $5"
+            "WHERE jobs.stage IN ($1) AND jobs.repo IN ($2) AND instr(jobs.name, $3) > 0 \
+             ORDER BY jobs.id DESC LIMIT $4"
         );
+        assert_eq!(values, vec!["queued".into(), hostile.into(), hostile.into(), Cell::Int(7)]);
         assert_eq!(
-            values,
-            vec!["queued".into(), "failed".into(), hostile.into(), hostile.into(), Cell::Int(7)]
-        );
-        assert_eq!(
-            list_query(&JobFilter::default(), None, 1, "instr").0,
+            list_query(&JobFilter::default(), None, 1, CONTAINS).0,
             "WHERE TRUE ORDER BY jobs.id DESC LIMIT $1"
         );
+    }
+
+    #[test]
+    fn several_stages_are_asked_for_one_by_one() {
+        let stages = vec![Stage::Queued, Stage::Failed, Stage::Queued];
+        let filter = JobFilter { stages, repo: Some("r".into()), ..JobFilter::default() };
+        let (sql, values) = list_query(&filter, None, 7, CONTAINS);
+        assert_eq!(
+            sql,
+            "WHERE jobs.id IN (SELECT id FROM (\
+             SELECT id FROM (SELECT jobs.id FROM jobs WHERE jobs.stage IN ($1) AND jobs.repo IN ($2) \
+             ORDER BY jobs.id DESC LIMIT $3) AS arm UNION ALL \
+             SELECT id FROM (SELECT jobs.id FROM jobs WHERE jobs.stage IN ($4) AND jobs.repo IN ($5) \
+             ORDER BY jobs.id DESC LIMIT $6) AS arm) AS arms ORDER BY id DESC LIMIT $7) \
+             ORDER BY jobs.id DESC LIMIT $8"
+        );
+        let arm = |stage: &str| [stage.into(), "r".into(), Cell::Int(7)];
+        let ends = [Cell::Int(7), Cell::Int(7)];
+        assert_eq!(values, [&arm("queued")[..], &arm("failed")[..], &ends[..]].concat());
+    }
+
+    #[test]
+    fn products_have_arms_where_no_stage_narrows_them_down() {
+        let product = |n: usize| format!("p{n}").parse::<ProductId>().expect("a product id");
+        let with = |products: usize, stages: &[Stage]| JobFilter {
+            products: (0..products).map(product).collect(),
+            stages: stages.to_vec(),
+            ..JobFilter::default()
+        };
+        for (filter, expected) in [
+            (with(0, &[]), 0),
+            (with(1, &[]), 1),
+            (with(2, &[]), 2),
+            (with(100, &[]), 100),
+            (with(101, &[]), 0),
+            (with(2, &[Stage::Queued]), 1),
+            (with(101, &Stage::ALL), Stage::ALL.len()),
+        ] {
+            assert_eq!(arms(&filter).len(), expected, "{} products", filter.products.len());
+        }
+        let held = JobFilter { factory: Some("f-1".parse().expect("a factory id")), ..with(2, &Stage::ALL) };
+        assert_eq!(arms(&held), []);
     }
 }

@@ -41,8 +41,9 @@ pub(crate) trait Driver: Send + Sync + 'static {
     /// The table `jobs`, read in the order of ids through the index of live ones.
     const LIVE_JOBS: &'static str;
 
-    /// The function that finds the second text in the first: 0 for nowhere.
-    const CONTAINS: &'static str;
+    /// Whether the name of a job contains the text that `{}` stands for, which is in lower case. Only A to Z are taken
+    /// for a to z, whatever the database's language is.
+    const NAME_CONTAINS: &'static str;
 
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 

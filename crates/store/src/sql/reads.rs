@@ -73,7 +73,7 @@ impl<D: Driver> StoreReads for SqlBackend<D> {
     }
 
     async fn list_jobs(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
-        let (tail, values) = rows::list_query(filter, before, limit, D::CONTAINS);
+        let (tail, values) = rows::list_query(filter, before, limit, D::NAME_CONTAINS);
         jobs(&self.driver, &tail, values).await
     }
 

@@ -70,7 +70,7 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 
 impl Driver for Sqlite {
     const LIVE_JOBS: &'static str = "jobs INDEXED BY jobs_live";
-    const CONTAINS: &'static str = "instr";
+    const NAME_CONTAINS: &'static str = "instr(lower(jobs.name), {}) > 0";
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(self.clock.now())

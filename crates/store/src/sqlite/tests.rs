@@ -3,12 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use giga_domain::{Actor, FactoryId};
+use giga_domain::{Actor, FactoryId, Stage, Timestamp};
+use giga_ports::store::JobFilter;
 use giga_ports::{Store, StoreError, StoreReads};
 use giga_testkit::ManualClock;
-use rusqlite::Connection;
+use rusqlite::{Connection, params_from_iter};
 use serde_json::json;
 
+use super::{Sqlite, connection};
+use crate::rows;
+use crate::sql::Driver;
 use crate::{BatchStore, SqliteBackend, SqliteStore, Tuning};
 
 async fn open(path: &Path) -> Result<SqliteBackend, StoreError> {
@@ -93,4 +97,50 @@ async fn a_file_that_another_process_keeps_is_passing() {
     assert!(error.is_transient());
     std::fs::remove_file(&path).unwrap();
     assert!(backend.ping().await.unwrap_err().is_transient(), "a lost file is not ready");
+}
+
+/// What the database does for a list: for each of its steps the one that it is part of, and what it is.
+fn plan_of(connection: &Connection, filter: &JobFilter) -> Vec<(i64, String)> {
+    let before = "01J9ZK3V5N8Q4W2E6R7T1Y0ABC".parse().unwrap();
+    let (tail, values) = rows::list_query(filter, Some(before), 51, Sqlite::NAME_CONTAINS);
+    let sql = format!("EXPLAIN QUERY PLAN {}", crate::sql::select_jobs(&tail));
+    let mut statement = connection.prepare(&sql).unwrap();
+    let steps =
+        statement.query_map(params_from_iter(values), |row| Ok((row.get("parent")?, row.get("detail")?)));
+    steps.unwrap().map(Result::unwrap).collect()
+}
+
+/// However many jobs there are: they come out of an index in the order that they are shown in, and only what is few
+/// is sorted.
+#[test]
+fn a_list_reads_no_more_jobs_than_it_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = connection::open_writer(&folder.path().join("plans.db"), Timestamp::ZERO).unwrap();
+    let any = JobFilter::default;
+    let products = || vec!["a".parse().unwrap(), "b".parse().unwrap()];
+    for (filter, index) in [
+        (any(), "sqlite_autoindex_jobs_1"),
+        (JobFilter { products: products()[..1].to_vec(), ..any() }, "jobs_by_product"),
+        (JobFilter { products: products(), ..any() }, "jobs_by_product"),
+        (JobFilter { stages: vec![Stage::Queued], ..any() }, "jobs_by_stage"),
+        (JobFilter { stages: Stage::ALL.to_vec(), ..any() }, "jobs_by_stage"),
+        (JobFilter { products: products(), stages: vec![Stage::Queued], ..any() }, "jobs_by_stage"),
+        (JobFilter { products: products(), stages: Stage::ALL.to_vec(), ..any() }, "jobs_by_stage"),
+        (
+            JobFilter { parent: Some("01J9ZK3V5N8Q4W2E6R7T1Y0ABC".parse().unwrap()), ..any() },
+            "jobs_by_parent",
+        ),
+    ] {
+        let plan = plan_of(&connection, &filter);
+        let of_jobs = |(_, step): &&(i64, String)| step.contains(" jobs ");
+        assert!(plan.iter().any(|(_, step)| step.contains(index)), "{filter:?}: {plan:#?}");
+        for (parent, step) in plan.iter().filter(of_jobs) {
+            assert!(step.contains(" USING "), "{filter:?} reads everything: {plan:#?}");
+            let sorts = plan.iter().any(|(of, step)| of == parent && step.contains("TEMP B-TREE"));
+            assert!(!sorts, "{filter:?} sorts what it reads: {plan:#?}");
+        }
+    }
+    // Held jobs are few: whoever holds them is asked first.
+    let held = plan_of(&connection, &JobFilter { factory: Some("f-1".parse().unwrap()), ..any() });
+    assert!(held[0].1.starts_with("SEARCH leases USING INDEX leases_by_request"), "{held:#?}");
 }

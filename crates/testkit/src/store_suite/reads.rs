@@ -19,7 +19,7 @@ async fn populated(world: &World) -> Vec<Job> {
     let parent = world.submitted(|_| ()).await;
     for number in 0..24_usize {
         let new = world.new_job(|spec| {
-            spec.name = format!("fix {} 100%_{number}", ["greeting", "Greeting", "parser"][number % 3]);
+            spec.name = format!("fix {} 100%_{number}", ["greeting", "Greeting", "Pärser"][number % 3]);
             spec.priority = Priority::ALL[number % 4];
             spec.repo = [None, Some("hello"), Some("world")][number % 3].map(str::to_owned);
             spec.parent = (number % 10 == 0).then_some(parent.id);
@@ -68,16 +68,25 @@ pub async fn each_filter_alone(world: &World) {
         JobFilter { factory: Some(factory("mac-1")), ..any() },
         JobFilter { factory: Some(factory("linux-1")), ..any() },
         JobFilter { parent: Some(parent), ..any() },
-        // Case counts, and the text is no pattern.
+        // An id that nobody has is simply not found.
+        JobFilter { ids: vec![jobs[3].id, jobs[20].id, world.new_job(|_| ()).id], ..any() },
+        // Case does not count, and the text is no pattern.
         JobFilter { name_contains: Some("greeting".to_owned()), ..any() },
+        JobFilter { name_contains: Some("FIX GREETING".to_owned()), ..any() },
+        JobFilter { name_contains: Some("päRSER".to_owned()), ..any() },
         JobFilter { name_contains: Some("100%_1".to_owned()), ..any() },
     ] {
         assert_filter(world, &jobs, filter).await;
     }
-    for nothing in ["g%g", "gre_ting", "no such name"] {
+    // Beyond A to Z it does count, on all of them alike.
+    for nothing in ["g%g", "gre_ting", "no such name", "PÄRSER"] {
         let filter = JobFilter { name_contains: Some(nothing.to_owned()), ..any() };
         assert_eq!(all(world, &filter).await, [], "{nothing}");
     }
+    let greetings = JobFilter { name_contains: Some("greeting".to_owned()), ..any() };
+    assert_eq!(all(world, &greetings).await.len(), 16, "of both spellings");
+    let unknown = JobFilter { ids: vec![world.new_job(|_| ()).id], ..any() };
+    assert_eq!(all(world, &unknown).await, []);
 }
 
 pub async fn filters_together(world: &World) {
@@ -95,6 +104,19 @@ pub async fn filters_together(world: &World) {
             repo: Some("world".to_owned()),
             ..any()
         },
+        // The same one twice is once.
+        JobFilter {
+            products: vec![product("other"), product("demo"), product("other")],
+            stages: vec![Stage::Queued, Stage::Cancelled, Stage::Queued],
+            name_contains: Some("greeting".to_owned()),
+            ..any()
+        },
+        // So many that a store would not ask for them one by one.
+        JobFilter {
+            products: (0..120).map(|n| product(&format!("p-{n}"))).chain([product("other")]).collect(),
+            ..any()
+        },
+        JobFilter { products: vec![product("other"), product("other")], ..any() },
         JobFilter {
             factory: Some(factory("mac-1")),
             stages: vec![Stage::Assigned],
@@ -103,11 +125,22 @@ pub async fn filters_together(world: &World) {
         },
         JobFilter { parent: Some(parent), name_contains: Some("fix".to_owned()), ..any() },
         JobFilter {
+            ids: jobs.iter().take(12).map(|job| job.id).collect(),
+            stages: vec![Stage::Queued],
+            products: vec![product("other")],
+            ..any()
+        },
+        JobFilter {
+            ids: jobs.iter().map(|job| job.id).collect(),
+            factory: Some(factory("linux-1")),
+            ..any()
+        },
+        JobFilter {
             products: vec![product("other")],
             stages: vec![Stage::Queued, Stage::Building],
             priorities: vec![Priority::High],
             repo: Some("hello".to_owned()),
-            name_contains: Some("Greeting".to_owned()),
+            name_contains: Some("gREETING".to_owned()),
             ..any()
         },
     ] {
@@ -118,7 +151,16 @@ pub async fn filters_together(world: &World) {
 pub async fn pages_cover_all_exactly_once(world: &World) {
     let jobs = populated(world).await;
     let queued = JobFilter { stages: vec![Stage::Queued], ..JobFilter::default() };
-    for filter in [JobFilter::default(), queued] {
+    let picked =
+        JobFilter { ids: jobs.iter().step_by(3).map(|job| job.id).collect(), ..JobFilter::default() };
+    let twice = vec![Stage::Queued, Stage::Assigned, Stage::Queued];
+    let several = JobFilter {
+        products: vec![product("demo"), product("other")],
+        stages: twice,
+        ..JobFilter::default()
+    };
+    let both = JobFilter { products: vec![product("demo"), product("other")], ..JobFilter::default() };
+    for filter in [JobFilter::default(), queued, picked, several, both] {
         let expected: Vec<_> = jobs.iter().filter(|job| filter.matches(job)).cloned().collect();
         for limit in [1, 4, 7, 1_000] {
             let (mut seen, mut before) = (Vec::new(), None);

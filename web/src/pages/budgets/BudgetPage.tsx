@@ -1,5 +1,92 @@
-import { Title } from '@mantine/core';
+import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from '@tanstack/react-router';
+import { budgetQuery } from '../../api/queries';
+import type { Budget } from '../../api/types';
+import { useTitle } from '../../app/title';
+import { CommandLine } from '../../ui/CommandLine';
+import { count, shellWord, usd } from '../../ui/format';
+import { Panel } from '../../ui/Panel';
+import { Loaded } from '../../ui/States';
+import { Ticks } from '../../ui/Ticks';
+import classes from './BudgetPage.module.css';
+import { BurndownPanel } from './BurndownPanel';
+import { CeilingForm } from './CeilingForm';
+import { CorrectForm } from './CorrectForm';
+import { KillSwitch } from './KillSwitch';
+import { Meter } from './Meter';
+import { PauseNote } from './PauseNote';
+import { ProductFacts } from './ProductFacts';
+import { utc } from './spending';
 
 export function BudgetPage() {
-  return <Title order={1}>Budget</Title>;
+  const { product } = useParams({ from: '/budgets/$product' });
+  const budget = useQuery(budgetQuery(product));
+  useTitle(`${product} budget`);
+  return (
+    <Stack gap="md">
+      <Group justify="space-between">
+        <div>
+          <Anchor component={Link} to="/budgets" size="xs">
+            Budgets
+          </Anchor>
+          <Title order={1} size="h3">
+            {product}
+          </Title>
+        </div>
+        <Group gap="xs">
+          <CommandLine command={`giga budget show ${shellWord(product)}`} />
+          {budget.data && <KillSwitch budget={budget.data} />}
+        </Group>
+      </Group>
+      <Loaded query={budget} what="budget">
+        {(data) => (
+          // What was typed for one product is nothing for another.
+          <Stack gap="md" key={product}>
+            <PauseNote budget={data} />
+            {data.warnings?.map((warning) => (
+              <Text key={warning} size="sm" c="var(--giga-warn)">
+                <Ticks text={warning} />
+              </Text>
+            ))}
+            <Periods budget={data} />
+            <BurndownPanel budget={data} />
+            <div className={classes.columns}>
+              <CeilingForm budget={data} />
+              <div className={classes.column}>
+                <ProductFacts product={product} />
+                <CorrectForm product={product} />
+              </div>
+            </div>
+          </Stack>
+        )}
+      </Loaded>
+    </Stack>
+  );
+}
+
+function Periods({ budget }: { budget: Budget }) {
+  return (
+    <Panel
+      title="Now"
+      aside={
+        <Text size="xs" c="dimmed">
+          {usd(budget.reservedUsd)} set aside for running jobs · cap of a job that names none:{' '}
+          {usd(budget.jobUsd)}
+        </Text>
+      }
+    >
+      <ul className={classes.periods}>
+        {budget.periods.map((period) => (
+          <li key={period.period}>
+            <Meter period={period} reservedUsd={budget.reservedUsd} />
+            <div className={classes.facts}>
+              {period.until ? `until ${utc(period.until)}` : 'since the beginning'}
+            </div>
+            {period.tokens > 0 && <div className={classes.facts}>{count(period.tokens)} tokens</div>}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
 }

@@ -1,5 +1,145 @@
-import { Title } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { budgetsQuery, metricsQuery, productsQuery } from '../../api/queries';
+import type { Budget } from '../../api/types';
+import { CommandLine } from '../../ui/CommandLine';
+import { usd } from '../../ui/format';
+import { Panel } from '../../ui/Panel';
+import { Empty, Loaded } from '../../ui/States';
+import { Ticks } from '../../ui/Ticks';
+import { useRowKeys } from '../../ui/useRowKeys';
+import classes from './BudgetsPage.module.css';
+import { KillSwitch } from './KillSwitch';
+import { Meter } from './Meter';
+import { PauseNote } from './PauseNote';
+import { PERIODS, periodOf, withoutBudget } from './spending';
 
 export function BudgetsPage() {
-  return <Title order={1}>Budgets</Title>;
+  useRowKeys();
+  const budgets = useQuery(budgetsQuery());
+  return (
+    <Stack gap="md">
+      <Group justify="space-between">
+        <Title order={1} size="h3">
+          Budgets
+        </Title>
+        <CommandLine command="giga budget list" />
+      </Group>
+      <Panel title="Products" aside={<Key />}>
+        <Loaded query={budgets} what="budgets">
+          {(data) =>
+            data.budgets.length === 0 ? (
+              <Empty title="No budget was set, and nothing was spent">
+                Without a ceiling, jobs may spend what their manifests allow. Set one:{' '}
+                <CommandLine command="giga budget set demo --day 20 --month 300" />
+              </Empty>
+            ) : (
+              <ul className={classes.list}>
+                {data.budgets.map((budget) => (
+                  <BudgetRow key={budget.productId} budget={budget} />
+                ))}
+              </ul>
+            )
+          }
+        </Loaded>
+      </Panel>
+      <Others budgets={budgets.data?.budgets} />
+    </Stack>
+  );
+}
+
+/// What the bars mean.
+function Key() {
+  return (
+    <span className={classes.key}>
+      <span className={classes.swatch} data-kind="spent" aria-hidden /> spent
+      <span className={classes.swatch} data-kind="reserved" aria-hidden /> set aside for running jobs
+    </span>
+  );
+}
+
+function BudgetRow({ budget }: { budget: Budget }) {
+  const { productId } = budget;
+  return (
+    <li className={classes.row}>
+      <div className={classes.head}>
+        <Link to="/budgets/$product" params={{ product: productId }} className={classes.product} data-row>
+          {productId}
+        </Link>
+        <span className={classes.aside}>
+          {budget.reservedUsd > 0 ? `${usd(budget.reservedUsd)} set aside` : 'nothing set aside'}
+        </span>
+        <span className={classes.aside}>
+          {budget.tightest ? `${usd(budget.leftUsd)} left (${budget.tightest})` : 'no ceiling'}
+        </span>
+      </div>
+      <div className={classes.meters}>
+        {PERIODS.map((name) => {
+          const period = periodOf(budget, name);
+          return period && <Meter key={name} period={period} reservedUsd={budget.reservedUsd} />;
+        })}
+      </div>
+      <div className={classes.actions}>
+        <KillSwitch budget={budget} />
+      </div>
+      {(budget.paused || (budget.warnings?.length ?? 0) > 0) && (
+        <div className={classes.notes}>
+          <PauseNote budget={budget} />
+          {budget.warnings?.map((warning) => (
+            <p key={warning} className={classes.warning}>
+              <Ticks text={warning} />
+            </p>
+          ))}
+        </div>
+      )}
+    </li>
+  );
+}
+
+/// Products that have none yet, and one that nobody heard of.
+function Others({ budgets }: { budgets: Budget[] | undefined }) {
+  const navigate = useNavigate();
+  const [typed, setTyped] = useState('');
+  const products = useQuery(productsQuery()).data?.products.map((product) => product.productId);
+  const working = useQuery(metricsQuery()).data?.products.map((product) => product.productId);
+  if (!budgets) return null;
+  const others = withoutBudget(budgets, products ?? [], working ?? []);
+  const open = (event: FormEvent) => {
+    event.preventDefault();
+    const product = typed.trim();
+    if (product) void navigate({ to: '/budgets/$product', params: { product } });
+  };
+  return (
+    <Panel title="Another product">
+      {others.length > 0 && (
+        <Text size="sm" mb="sm">
+          Without a budget so far:{' '}
+          {others.map((product, at) => (
+            <span key={product}>
+              {at > 0 && ', '}
+              <Link to="/budgets/$product" params={{ product }} className={classes.product}>
+                {product}
+              </Link>
+            </span>
+          ))}
+        </Text>
+      )}
+      <form onSubmit={open}>
+        <Group align="flex-end" gap="xs">
+          <TextInput
+            label="Product"
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            maxLength={64}
+            size="xs"
+          />
+          <Button type="submit" size="xs" variant="default" disabled={typed.trim() === ''}>
+            Open its budget
+          </Button>
+        </Group>
+      </form>
+    </Panel>
+  );
 }

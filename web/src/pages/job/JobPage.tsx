@@ -1,5 +1,66 @@
-import { Title } from '@mantine/core';
+import { Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from '@tanstack/react-router';
+import { Problem } from '../../api/problem';
+import { jobQuery } from '../../api/queries';
+import { useTitle } from '../../app/title';
+import { CommandLine } from '../../ui/CommandLine';
+import { AnchorLink } from '../../ui/links';
+import { Loading, ProblemAlert } from '../../ui/States';
+import { JobView } from './JobView';
+import { isHeld } from './now/now';
+
+/// A lease is renewed without an event; only so often is it looked at.
+const LEASE_LOOKS = 5_000;
 
 export function JobPage() {
-  return <Title order={1}>Job</Title>;
+  const { id } = useParams({ from: '/jobs/$id' });
+  const query = useQuery({
+    ...jobQuery(id),
+    refetchInterval: (one) => (isHeld(one.state.data?.stage ?? '') ? LEASE_LOOKS : false),
+  });
+  useTitle(query.data?.name);
+  // One that is gone for good shows that, and not how it once was.
+  const status = query.error ? Problem.from(query.error).status : undefined;
+  if (status === 404 || status === 400) return <NoSuchJob id={id} error={query.error} />;
+  if (query.data) return <JobView key={id} job={query.data} />;
+  if (query.error) {
+    return (
+      <Stack>
+        <Title order={1} size="h3">
+          Job
+        </Title>
+        <ProblemAlert error={query.error} retry={() => void query.refetch()} />
+        <ToTheJobs />
+      </Stack>
+    );
+  }
+  return (
+    <>
+      <Title order={1} size="h3">
+        Job
+      </Title>
+      <Loading what="job" />
+    </>
+  );
+}
+
+function NoSuchJob({ id, error }: { id: string; error: unknown }) {
+  return (
+    <Stack align="flex-start">
+      <Title order={1} size="h3">
+        There is no such job
+      </Title>
+      <Text>
+        {Problem.from(error).message}. Perhaps the link was cut off, the job is older than what is kept, or it
+        belongs to a product that your token does not cover.
+      </Text>
+      <CommandLine command={`giga job show ${/^[0-9A-Za-z_-]{1,64}$/.test(id) ? id : 'JOB'}`} />
+      <ToTheJobs />
+    </Stack>
+  );
+}
+
+function ToTheJobs() {
+  return <AnchorLink to="/jobs">To the jobs</AnchorLink>;
 }

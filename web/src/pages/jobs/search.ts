@@ -10,10 +10,14 @@ export interface JobsSearch {
   product?: string;
   repo?: string;
   factory?: string;
+  /// The id of a job: its children.
   parent?: string;
   /// The name contains this.
   name?: string;
 }
+
+export const FILTERS = ['stage', 'priority', 'product', 'repo', 'factory', 'parent', 'name'] as const;
+export type FilterName = (typeof FILTERS)[number];
 
 export function jobsSearch(search: Record<string, unknown>): JobsSearch {
   return {

@@ -7,6 +7,7 @@ const WHY = {
   none: undefined,
   out: 'You are signed out. The token is no longer kept in this tab.',
   ended: 'The token was revoked, or it has expired. Sign in with another one.',
+  forbidden: 'That token is for a machine: it may read nothing here. Use one with the role viewer or higher.',
 } as const;
 
 /// Signs in with a token, which is kept for this tab only.

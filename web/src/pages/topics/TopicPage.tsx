@@ -1,5 +1,85 @@
-import { Title } from '@mantine/core';
+import { Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams, useSearch } from '@tanstack/react-router';
+import { topicsQuery } from '../../api/queries';
+import type { Topic } from '../../api/types';
+import { useTitle } from '../../app/title';
+import { CommandLine } from '../../ui/CommandLine';
+import { count, plural } from '../../ui/format';
+import { AnchorLink } from '../../ui/links';
+import { Panel } from '../../ui/Panel';
+import { Loaded } from '../../ui/States';
+import { EnqueueForm } from './EnqueueForm';
+import { TOPIC_STATES } from './search';
+import { TopicSwitch, topicCommand } from './TopicGate';
+import { TopicJobs } from './TopicJobs';
+import classes from './TopicPage.module.css';
+import { TopicState } from './TopicState';
 
 export function TopicPage() {
-  return <Title order={1}>Topic</Title>;
+  const { product, name } = useParams({ from: '/topics/$product/$name' });
+  const { state = 'ready' } = useSearch({ from: '/topics/$product/$name' });
+  const topics = useQuery(topicsQuery());
+  useTitle(`${name} topic`);
+  return (
+    <Stack gap="md">
+      <Loaded query={topics} what="topic">
+        {(list) => {
+          const topic: Topic = list.topics.find(
+            (known) => known.productId === product && known.name === name,
+          ) ?? {
+            productId: product,
+            name,
+            byState: {},
+            workers: 0,
+            inFlight: 0,
+          };
+          return (
+            <>
+              <Group justify="space-between">
+                <div>
+                  <AnchorLink to="/topics" size="xs">
+                    Topics
+                  </AnchorLink>
+                  <Title order={1} size="h3">
+                    <span className={classes.product}>{product} / </span>
+                    {name}
+                  </Title>
+                  <Text size="sm" component="p" m={0}>
+                    <TopicState topic={topic} gateClosed={Boolean(list.paused)} /> ·{' '}
+                    {plural(topic.workers, 'worker')} connected to this coordinator · {count(topic.inFlight)}{' '}
+                    in flight
+                  </Text>
+                </div>
+                <Group gap="xs">
+                  <CommandLine command={topicCommand('show', topic)} />
+                  <TopicSwitch topic={topic} />
+                </Group>
+              </Group>
+              <Panel title="Jobs">
+                <nav className={classes.states} aria-label="Jobs by state">
+                  {TOPIC_STATES.map((each) => (
+                    <Link
+                      key={each}
+                      to="/topics/$product/$name"
+                      params={{ product, name }}
+                      search={{ state: each }}
+                      replace
+                      className={classes.state}
+                      aria-current={each === state ? 'page' : undefined}
+                      data-tone={each === 'dead' && (topic.byState.dead ?? 0) > 0 ? 'bad' : undefined}
+                    >
+                      {each} <b>{count(topic.byState[each] ?? 0)}</b>
+                    </Link>
+                  ))}
+                </nav>
+                <TopicJobs key={`${product}/${name}/${state}`} topic={topic} state={state} />
+              </Panel>
+              <EnqueueForm key={`${product}/${name}`} product={product} topic={name} />
+            </>
+          );
+        }}
+      </Loaded>
+    </Stack>
+  );
 }

@@ -1,5 +1,131 @@
-import { Title } from '@mantine/core';
+import { Group, Stack, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { topicsQuery } from '../../api/queries';
+import type { Topic, TopicList } from '../../api/types';
+import { CommandLine } from '../../ui/CommandLine';
+import { count } from '../../ui/format';
+import { Panel } from '../../ui/Panel';
+import { Empty, Loaded } from '../../ui/States';
+import { useRowKeys } from '../../ui/useRowKeys';
+import { TOPIC_STATES } from './search';
+import { GateOfAll, TopicSwitch } from './TopicGate';
+import { TopicState } from './TopicState';
+import classes from './Topics.module.css';
 
 export function TopicsPage() {
-  return <Title order={1}>Topics</Title>;
+  useRowKeys();
+  const topics = useQuery(topicsQuery());
+  return (
+    <Stack gap="md">
+      <Group justify="space-between">
+        <Title order={1} size="h3">
+          Topics
+        </Title>
+        <CommandLine command="giga topic list" />
+      </Group>
+      <Loaded query={topics} what="topics">
+        {(data) => (
+          <>
+            <GateOfAll paused={data.paused} />
+            <Panel title="Topics">{data.topics.length === 0 ? <NoTopics /> : <Table list={data} />}</Panel>
+          </>
+        )}
+      </Loaded>
+    </Stack>
+  );
+}
+
+function NoTopics() {
+  return (
+    <Empty title="No topic has a job yet">
+      <p>Topics are plain queues for handlers in your own processes. A topic begins with its first job:</p>
+      <CommandLine command={`giga topic enqueue mail '{"to": "ana"}'`} />
+    </Empty>
+  );
+}
+
+function Table({ list }: { list: TopicList }) {
+  const sorted = [...list.topics].sort((a, b) => key(a).localeCompare(key(b)));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
+    <section className={classes.box} tabIndex={0} aria-label="Topics and how many jobs they have">
+      <table className={classes.table}>
+        <thead>
+          <tr>
+            <th scope="col">topic</th>
+            {TOPIC_STATES.map((state) => (
+              <th scope="col" key={state} className={classes.number}>
+                {state}
+              </th>
+            ))}
+            <th scope="col" className={classes.number}>
+              workers
+            </th>
+            <th scope="col" className={classes.number}>
+              in flight
+            </th>
+            <th scope="col">state</th>
+            <th scope="col">
+              <span className={classes.hidden}>actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map((topic) => (
+            <Row key={key(topic)} topic={topic} gateClosed={Boolean(list.paused)} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function key(topic: Topic): string {
+  return `${topic.productId}/${topic.name}`;
+}
+
+function Row({ topic, gateClosed }: { topic: Topic; gateClosed: boolean }) {
+  const params = { product: topic.productId, name: topic.name };
+  return (
+    <tr>
+      <th scope="row" className={classes.name}>
+        <span className={classes.dim}>{topic.productId} / </span>
+        <Link to="/topics/$product/$name" params={params} data-row>
+          {topic.name}
+        </Link>
+      </th>
+      {TOPIC_STATES.map((state) => {
+        const n = topic.byState[state] ?? 0;
+        return (
+          <td
+            key={state}
+            className={classes.number}
+            data-tone={n > 0 && state === 'dead' ? 'bad' : undefined}
+          >
+            {n === 0 ? (
+              <span className={classes.dim}>0</span>
+            ) : (
+              <Link
+                to="/topics/$product/$name"
+                params={params}
+                search={{ state }}
+                aria-label={`${n} ${state} of ${topic.name}`}
+              >
+                {count(n)}
+              </Link>
+            )}
+          </td>
+        );
+      })}
+      <td className={classes.number}>{count(topic.workers)}</td>
+      <td className={classes.number}>{count(topic.inFlight)}</td>
+      <td>
+        <TopicState topic={topic} gateClosed={gateClosed} />
+      </td>
+      <td className={classes.actions}>
+        <TopicSwitch topic={topic} />
+      </td>
+    </tr>
+  );
 }

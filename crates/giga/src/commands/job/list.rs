@@ -13,15 +13,20 @@ use crate::output::{Columns, Format, ago, append_page, dash, printable, say, sta
 pub(super) async fn list(args: ListArgs, context: &Context) -> Done {
     let client = context.client()?;
     let wanted = if args.all { usize::MAX } else { args.limit.unwrap_or(limits::PAGE_DEFAULT) };
+    let parent = match &args.parent {
+        Some(parent) => Some(context.job_id(&client, parent).await?),
+        None => None,
+    };
     let mut query = JobQuery {
         stages: args.stage,
         priorities: args.priority,
         repo: args.repo,
         factory: args.factory,
+        parent,
         name: args.name,
         // Zero and the like are the coordinator's to refuse.
         limit: Some(wanted.min(limits::PAGE_MAX)),
-        cursor: None,
+        ..JobQuery::default()
     };
     let mut page = client.jobs(&query).await?;
     while let Some(cursor) = page.value.next_cursor.take() {

@@ -1,6 +1,7 @@
 //! The table. Whatever the server answers to stands here, with who may ask.
 
 mod budgets;
+mod control;
 mod dag;
 mod effects;
 mod factories;
@@ -36,6 +37,7 @@ pub fn table() -> &'static [Route] {
             profiles::profile_routes(),
             effects::effect_routes(),
             admin_routes(),
+            control::control_routes(),
             state_routes(),
         ]
         .into_iter()
@@ -78,12 +80,13 @@ fn jobs_routes() -> Vec<Route> {
         })
         .about("List jobs, newest first")
         .params(&[
+            query("id", "One or several ids, at most 100, separated by commas; those that are not found are left out"),
             query("stage", "One or several stages, separated by commas"),
             query("priority", "One or several priorities, separated by commas"),
             query("repo", "Exactly this repository"),
             query("factory", "Held by this factory now"),
             query("parent", "Children of this job"),
-            query("name", "The name contains this"),
+            query("name", "The name contains this, in upper or lower case"),
             LIMIT,
             query("cursor", "From `nextCursor` of the page before"),
         ])
@@ -285,7 +288,7 @@ fn artifact_routes() -> Vec<Route> {
             Scope::Job,
             |m| on(m, artifacts::list),
         )
-        .about("The files of all runs of the job")
+        .about("The files of all runs of the job. What a run changed is the one that is called `changes.diff`; the result that is reviewed and shipped is that of the run with `leaseEpoch` as in the job's `result`")
         .also_from_inside()
         .gives::<wire::ArtifactList>(200, "By epoch and name"),
         Route::new(Method::GET, "/api/fleet/artifacts/{id}", "getArtifact", Role(Viewer), Scope::Job, |m| {

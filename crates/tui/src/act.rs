@@ -1,0 +1,75 @@
+//! Doing what was confirmed, and saying what became of it.
+
+use giga_api::client::{Client, ClientError};
+use giga_api::wire::{Job, PauseBudgetRequest, ReviewRequest};
+
+use crate::data::{describe, narrowed};
+use crate::msg::Action;
+use crate::text::{count, usd};
+
+pub(crate) async fn act(client: &Client, action: &Action) -> Result<String, String> {
+    match done(client, action).await {
+        Ok(said) => Ok(format!("{said}   ({})", action.line())),
+        Err(ClientError::Unreachable { reason, .. }) => {
+            Err(format!("nobody answered ({reason}): whether it was done is not known; look again"))
+        }
+        Err(error) => Err(describe(&error)),
+    }
+}
+
+async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
+    Ok(match action {
+        Action::Job { act, id, .. } => standing(&client.act(id, act.word(), None, None).await?.value),
+        Action::Approve { id, epoch, .. } => {
+            let request = verdict("approve", None, *epoch);
+            standing(&client.review(id, &request).await?.value)
+        }
+        Action::RequestChanges { id, epoch, comment, .. } => {
+            let request = verdict("request_changes", Some(comment.clone()), *epoch);
+            standing(&client.review(id, &request).await?.value)
+        }
+        Action::Drain { factory, undo } => {
+            client.drain(factory, *undo).await?;
+            if *undo {
+                format!("{factory} takes jobs again")
+            } else {
+                format!("{factory} finishes what it holds and takes nothing new")
+            }
+        }
+        Action::PauseBudget { product, stop_running } => {
+            let request = PauseBudgetRequest { reason: None, stop_running: *stop_running };
+            let answer = narrowed(client, Some(product)).pause_budget(product, &request).await?;
+            let stopped = match answer.stopped {
+                0 => String::new(),
+                many => format!(", {} asked to let go", count(many as usize, "job")),
+            };
+            format!("{product} is paused{stopped}")
+        }
+        Action::ResumeBudget { product } => {
+            let budget = narrowed(client, Some(product)).resume_budget(product).await?;
+            let left = budget.left_usd.map(|left| format!(", {} left", usd(left))).unwrap_or_default();
+            format!("{product} is open again{left}")
+        }
+        Action::PauseTopic { product, topic } => {
+            narrowed(client, Some(product)).pause_topic(topic).await?;
+            format!("topic {topic} is paused")
+        }
+        Action::ResumeTopic { product, topic } => {
+            narrowed(client, Some(product)).resume_topic(topic).await?;
+            format!("topic {topic} is open again")
+        }
+        Action::RetryDead { product, topic, .. } => {
+            let answer = narrowed(client, Some(product)).retry_dead(topic, Vec::new()).await?;
+            format!("{} of {topic} ready again", count(answer.retried.len(), "job"))
+        }
+    })
+}
+
+fn verdict(word: &str, comment: Option<String>, epoch: Option<u64>) -> ReviewRequest {
+    // Bound to what was looked at: a result that came since is not judged by this.
+    ReviewRequest { verdict: word.to_owned(), reviewer: None, comment, lease_epoch: epoch }
+}
+
+fn standing(job: &Job) -> String {
+    format!("{} is {}", job.name, job.stage.replace('_', " "))
+}

@@ -1,0 +1,121 @@
+//! What products may spend and have spent. No ceiling is normal: then there is an amount and no bar.
+
+use giga_api::wire::{Budget, BudgetPeriod};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::nothing;
+use super::table::{line, mark};
+use super::theme::{self, bar_text};
+use crate::model::Model;
+use crate::text::{age, clean, fit, usd, when};
+
+/// Lines of one product: its name, two lines with two periods each, and one between products.
+pub(crate) const ROW: usize = 4;
+
+pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
+    let shown = model.shown_budgets();
+    match &model.budgets {
+        None => return nothing(area, buf, &["asking the coordinator …"]),
+        Some(all) if all.is_empty() => {
+            return nothing(
+                area,
+                buf,
+                &[
+                    "No product has spent anything or has a budget yet. A ceiling is set with",
+                    "",
+                    "giga budget set PRODUCT --day 20 --job 2.50",
+                ],
+            );
+        }
+        Some(_) if shown.is_empty() => {
+            return nothing(area, buf, &["No product matches; Esc clears the filter."]);
+        }
+        Some(_) => {}
+    }
+    let first = Rect { height: 1, ..area };
+    line(first, buf, &[(" █ spent  ▒ set aside for what runs  ░ left; by UTC".to_owned(), theme::faint())]);
+    let cursor = &model.budget_list.cursor;
+    let room = model.list_height();
+    for (at, budget) in shown.iter().enumerate().skip(cursor.top()).take(room.max(1)) {
+        let y = area.y + 1 + ((at - cursor.top()) * ROW) as u16;
+        let rows = Rect { y, height: (ROW as u16).min(area.bottom().saturating_sub(y)), ..area };
+        one(model, budget, at == cursor.index(), rows, buf);
+    }
+}
+
+fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buffer) {
+    let mut rows = area.rows();
+    let Some(first) = rows.next() else { return };
+    let (state, style) = match &budget.paused {
+        None => match (budget.left_usd, &budget.tightest) {
+            (Some(left), Some(period)) => {
+                (format!("open, {} left of the {period}", usd(left)), theme::good())
+            }
+            _ => ("open, without a ceiling".to_owned(), theme::good()),
+        },
+        Some(pause) => {
+            let since = age(&pause.at, model.now);
+            let reason =
+                pause.reason.as_deref().map(|reason| format!(": {}", clean(reason))).unwrap_or_default();
+            let text = match (pause.cause.as_str(), &pause.by, &pause.period) {
+                ("ceiling", _, Some(period)) => {
+                    let until =
+                        budget.periods.iter().find(|p| p.period == *period).and_then(|p| p.until.as_deref());
+                    let opens = until.map_or("until it is raised".to_owned(), |until| {
+                        format!("opens {}", when(until, model.now))
+                    });
+                    format!("PAUSED {since}: the ceiling of the {} is reached, {opens}", clean(period))
+                }
+                (_, Some(by), _) => format!("PAUSED {since} by {}{reason}", clean(by)),
+                _ => format!("PAUSED {since}{reason}"),
+            };
+            (text, theme::loud())
+        }
+    };
+    let cap =
+        budget.job_usd.map_or("no cap for a job".to_owned(), |cap| format!("{} a job at most", usd(cap)));
+    let pieces = [
+        (format!(" {}  ", clean(&budget.product_id)), theme::title()),
+        (state, style),
+        (format!("  {cap}"), theme::faint()),
+    ];
+    line(first, buf, &pieces);
+    if selected {
+        mark(first, buf);
+    }
+    let half = usize::from(area.width) / 2;
+    for (row, pair) in rows.zip(budget.periods.chunks(2)) {
+        let mut pieces = Vec::new();
+        for period in pair {
+            pieces.extend(amounts(period, budget.reserved_usd, half));
+        }
+        line(row, buf, &pieces);
+    }
+}
+
+fn amounts(period: &BudgetPeriod, reserved: f64, room: usize) -> Vec<(String, Style)> {
+    let name = fit(&format!(" {}", clean(&period.period)), 7);
+    let spent = usd(period.spent_usd);
+    let aside = if reserved > 0.0 { format!("+{}", usd(reserved)) } else { String::new() };
+    match period.ceiling_usd {
+        None => vec![
+            (name, theme::faint()),
+            (fit(&format!("{spent}{aside} spent, no ceiling"), room.saturating_sub(7)), Style::new()),
+        ],
+        Some(ceiling) => {
+            let left = period.left_usd.unwrap_or(0.0);
+            let style = if left <= 0.0 {
+                theme::bad()
+            } else if left < ceiling * 0.2 {
+                theme::warn()
+            } else {
+                theme::good()
+            };
+            let bar = bar_text((period.spent_usd, reserved), ceiling, 10);
+            let text = format!(" {spent}{aside} of {}", usd(ceiling));
+            vec![(name, theme::faint()), (bar, style), (fit(&text, room.saturating_sub(17)), Style::new())]
+        }
+    }
+}

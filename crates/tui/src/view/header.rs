@@ -1,0 +1,117 @@
+//! The two lines at the top: how busy the fleet is, and where the reader is. They are there in every view.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+use super::table::line;
+use super::theme::{self, bar_text};
+use crate::model::{Model, Tab};
+use crate::text::{clean, cut, span, width};
+
+type Piece = (String, Style);
+
+pub(super) fn draw(model: &Model, first: Rect, second: Rect, buf: &mut Buffer) {
+    fleet(model, first, buf);
+    tabs(model, second, buf);
+}
+
+fn fleet(model: &Model, area: Rect, buf: &mut Buffer) {
+    let room = usize::from(area.width);
+    let alerts = alerts(model);
+    let mut pieces: Vec<Piece> = Vec::new();
+    match &model.metrics {
+        None => pieces.push((" asking the coordinator …".to_owned(), theme::faint())),
+        Some(metrics) => {
+            let factories = &metrics.factories;
+            let (used, seats) = (factories.seats_used, factories.seats);
+            let cells = if room >= 100 { 20 } else { 10 };
+            let busy = if seats > 0 && used >= seats { theme::warn() } else { theme::good() };
+            pieces.push((" ".to_owned(), Style::new()));
+            pieces.push((bar_text((f64::from(used), 0.0), f64::from(seats), cells), busy));
+            pieces.push((format!(" {used}/{seats} seats"), theme::title()));
+            let live = format!("  {} live", factories.live);
+            pieces.push((live, if factories.live == 0 { theme::warn() } else { Style::new() }));
+            for (count, word) in [(factories.stale, "stale"), (factories.draining, "draining")] {
+                if count > 0 {
+                    pieces.push((format!(" {count} {word}"), theme::warn()));
+                }
+            }
+            let queued = model.in_stages(&["queued"]);
+            let running = model.in_stages(&["assigned", "building"]);
+            let review = model.in_stages(&["review"]);
+            let short = room < 100 && factories.stale + factories.draining > 0;
+            let word = |long: &'static str, brief: &'static str| if short { brief } else { long };
+            pieces.push((format!("  {queued} {}", word("queued", "que")), Style::new()));
+            pieces.push((format!("  {running} {}", word("running", "run")), theme::stage("building")));
+            pieces.push((format!("  {review} {}", word("review", "rev")), theme::stage("review")));
+        }
+    }
+    let right = width(&alerts.0) + 1;
+    let left = Rect { width: area.width.saturating_sub(right as u16), ..area };
+    line(left, buf, &pieces);
+    let at = Rect { x: left.right(), width: area.width - left.width, ..area };
+    line(at, buf, &[alerts]);
+}
+
+fn alerts(model: &Model) -> Piece {
+    match model.alerts.as_ref().map(Vec::len) {
+        None => (String::new(), Style::new()),
+        Some(0) => ("no alerts".to_owned(), theme::faint()),
+        Some(1) => ("1 alert".to_owned(), theme::loud()),
+        Some(many) => (format!("{many} alerts"), theme::loud()),
+    }
+}
+
+fn tabs(model: &Model, area: Rect, buf: &mut Buffer) {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (number, tab) in Tab::ALL.into_iter().enumerate() {
+        let here = tab == model.tab;
+        let style = match (here, model.pages.is_empty()) {
+            (true, true) => theme::selected().add_modifier(Modifier::BOLD),
+            (true, false) => theme::title(),
+            (false, _) => theme::faint(),
+        };
+        let name =
+            if area.width < 70 && !here { tab.name().get(..3).unwrap_or_default() } else { tab.name() };
+        pieces.push((format!(" {} {name}", number + 1), style));
+    }
+    pieces.push((" ".to_owned(), Style::new()));
+    let used: usize = pieces.iter().map(|(text, _)| width(text)).sum();
+    line(area, buf, &pieces);
+    let room = usize::from(area.width).saturating_sub(used + 1);
+    let mut right = about(model);
+    // The connection says most; what is left of it is cut from the left.
+    while right.iter().map(|(text, _)| width(text) + 1).sum::<usize>() > room + 1 && right.len() > 1 {
+        right.remove(0);
+    }
+    let needed = right.iter().map(|(text, _)| width(text) + 1).sum::<usize>().min(room + 1);
+    let mut at = Rect { x: area.right().saturating_sub(needed as u16), ..area };
+    for (text, style) in right {
+        at.width = area.right().saturating_sub(at.x);
+        let text = cut(&text, usize::from(at.width));
+        let cells = width(&text) as u16;
+        line(at, buf, &[(text, style)]);
+        at.x += cells + 1;
+    }
+}
+
+fn about(model: &Model) -> Vec<Piece> {
+    let product = match (&model.product, model.who.products.as_slice()) {
+        (Some(product), _) => (cut(&clean(product), 16), theme::title()),
+        (None, []) => ("all products".to_owned(), theme::faint()),
+        // All that the token is for.
+        (None, [only]) => (cut(&clean(only), 16), theme::faint()),
+        (None, several) => (format!("{} products", several.len()), theme::faint()),
+    };
+    let mut pieces = vec![product];
+    if !model.who.may_act() {
+        pieces.push(("read-only".to_owned(), theme::warn()));
+    }
+    pieces.push(match model.link.lost() {
+        Some((since, _)) => (format!("○ lost {}", span(model.now.since(*since))), theme::loud()),
+        None if model.link.open => ("● live".to_owned(), theme::good()),
+        None => ("○ …".to_owned(), theme::faint()),
+    });
+    pieces
+}

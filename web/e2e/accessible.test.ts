@@ -1,0 +1,79 @@
+import AxeBuilder from '@axe-core/playwright';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type DemoFleet, startDemoFleet } from './fleet';
+import { openBrowser, Tab } from './harness/tabs';
+import { addresses, expectSense, settled, visit } from './harness/walk';
+
+// Every page, full of things, as everybody may see it: dark and light, on a desk and on a phone.
+
+let fleet: DemoFleet;
+let browser: Browser;
+
+beforeAll(async () => {
+  fleet = await startDemoFleet();
+  browser = await openBrowser();
+}, 180_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await fleet?.stop();
+});
+
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'];
+
+async function violations(where: string, axe: AxeBuilder): Promise<string[]> {
+  const found = (await axe.setLegacyMode().analyze()).violations;
+  return found.map(({ id, help, nodes }) => {
+    const shown = nodes.slice(0, 3).map((node) => `${node.target.join(' ')}: ${node.html.slice(0, 160)}`);
+    return `${where}: ${id} (${help}), ${nodes.length} times:\n    ${shown.join('\n    ')}`;
+  });
+}
+
+/// Every rule in the dark; in the light those again that go by colours.
+async function looked(page: Page, where: string): Promise<string[]> {
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const dark = await violations(`${where} (dark)`, new AxeBuilder({ page }).withTags(RULES));
+  await page.emulateMedia({ colorScheme: 'light' });
+  const colours = new AxeBuilder({ page }).withRules(['color-contrast', 'link-in-text-block']);
+  return [...dark, ...(await violations(`${where} (light)`, colours))];
+}
+
+function everywhere(): string[] {
+  const id = (name: string) => fleet.jobs.get(name)?.id ?? '';
+  return [
+    ...addresses({ job: id('Retry webhooks that fail'), product: 'shop', topic: 'mail' }),
+    `/jobs/${id('Release 2.4')}?tab=graph`,
+    `/jobs/${id('Upgrade the linter')}`,
+    `/jobs/${id('Move checkout to the new payment API')}`,
+    `/jobs/${id('Build the iOS app')}?tab=explain`,
+    `/new?from=${id('Fix rounding in the cart total')}`,
+    '/jobs?stage=queued,building&priority=high',
+    '/topics/billing/invoices?state=dead',
+    '/budgets/billing',
+    '/budgets/atlas',
+  ];
+}
+
+test.each([1280, 375])('dark and light at %i px', async (width) => {
+  const tab = await Tab.open(browser, fleet.world.url, { width, height: 800 });
+  const { page } = tab;
+  const wrong: string[] = [];
+  await tab.goto('/');
+  await settled(page);
+  wrong.push(...(await looked(page, 'login')));
+  await tab.goto(`/#token=${fleet.world.token}`);
+  await page.reload();
+  await page.getByLabel('Connection: live').waitFor();
+  for (const address of everywhere()) {
+    await visit(page, address);
+    await expectSense(page, address);
+    wrong.push(...(await looked(page, address)));
+    const over = await page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+    if (over > 0) wrong.push(`${address}: the page is ${over} px wider than the screen`);
+  }
+  expect(wrong.join('\n')).toBe('');
+  expect(await tab.close()).toEqual([]);
+});

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { good, setTheStage } from './harness';
+import { expectSense, visit } from './harness/walk';
+
+const stage = setTheStage({ factories: ['forge-1'], repos: { hello: { 'a.txt': 'a\n' } } });
+
+const params = { path: { product: 'demo' } };
+const JOB = { engine: 'shell', repo: 'hello', ship: 'auto' };
+
+test('pausing on the page stops placement, and the waiting job says why; resuming starts it and it ships', async () => {
+  const { world } = stage;
+  await good(world.api().PUT('/api/fleet/budgets/{product}', { params, body: { ceilings: {}, jobUsd: 1 } }));
+  const { page } = await stage.open('/budgets');
+  await page.getByRole('button', { name: 'Pause…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('giga budget pause demo').waitFor();
+  await dialog.getByLabel('Why').fill('the books are closed');
+  await dialog.getByRole('button', { name: 'Pause it' }).click();
+  await page.getByText('the books are closed').first().waitFor();
+
+  const job = await world.submit({ name: 'waits for money', ...JOB, script: 'echo b > b.txt' });
+  await visit(page, `/jobs/${job.id}?tab=explain`);
+  await page
+    .getByText(/paused/i)
+    .first()
+    .waitFor();
+  await page.getByText('the books are closed').first().waitFor();
+  expect((await world.job(job.id)).stage).toBe('queued');
+
+  await visit(page, '/budgets/demo');
+  await page.getByRole('button', { name: 'Resume' }).first().click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume it' }).click();
+  await world.waitFor(job.id, 'shipped');
+  await visit(page, `/jobs/${job.id}`);
+  await page.locator('main').getByText('shipped', { exact: true }).first().waitFor();
+});
+
+test('what runs is stopped too when that is asked for, and goes on when it is resumed', async () => {
+  const { world } = stage;
+  const gate = world.gate('stop');
+  const job = await world.submit({
+    name: 'stopped in the middle',
+    ...JOB,
+    script: `${gate.wait}\necho c > c.txt`,
+  });
+  await world.waitFor(job.id, 'building');
+  const { page } = await stage.open('/budgets/demo');
+  await page.getByRole('button', { name: 'Pause…' }).click();
+  await page.getByLabel('Also stop what runs').check();
+  await page.getByRole('dialog').getByText('giga budget pause demo --stop-running').waitFor();
+  await page.getByRole('button', { name: 'Pause it and stop what runs' }).click();
+  await world.waitFor(job.id, 'queued');
+  await gate.open();
+  await page.getByRole('button', { name: 'Resume' }).first().click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume it' }).click();
+  await world.waitFor(job.id, 'shipped');
+});
+
+test('no ceiling, a ceiling that is set on the page, and money that is set aside: no figure is nonsense', async () => {
+  const { world } = stage;
+  const gate = world.gate('aside');
+  const { page } = await stage.open('/budgets/demo');
+  await page.getByRole('heading', { level: 1, name: /demo/ }).waitFor();
+  await expectSense(page, 'a budget without a ceiling');
+  const job = await world.submit({
+    name: 'sets money aside',
+    ...JOB,
+    script: gate.wait,
+    budget: { usd: 2.5 },
+  });
+  await world.waitFor(job.id, 'building');
+  await page.getByText('$2.50').first().waitFor();
+  const day = page.getByLabel(/^(A )?day/i).first();
+  await day.fill('ten');
+  await expectSense(page, 'a ceiling that is no number');
+  await day.fill('10');
+  await page
+    .getByRole('button', { name: /^(Save|Set)/ })
+    .first()
+    .click();
+  await world.eventually('the ceiling is kept', async () => {
+    const budget = await good(world.api().GET('/api/fleet/budgets/{product}', { params }));
+    return budget.periods.some((period) => period.period === 'day' && period.ceilingUsd === 10);
+  });
+  await page.getByText('$10.00').first().waitFor();
+  await expectSense(page, 'a budget with a ceiling');
+  await visit(page, '/budgets');
+  await expectSense(page, 'all budgets');
+  await gate.open();
+});

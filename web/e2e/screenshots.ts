@@ -1,0 +1,90 @@
+// The pictures of the README and the docs: real pages of a real fleet. `npm run screenshots`.
+
+import { mkdir, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type DemoFleet, startDemoFleet } from './fleet';
+import { openBrowser, Tab } from './harness/tabs';
+import { drawn, gigaTop } from './harness/terminal';
+import { expectSense, settled } from './harness/walk';
+
+const IMAGES = resolve('../docs/images');
+const LARGEST = 300_000;
+
+let fleet: DemoFleet;
+let browser: Browser;
+
+beforeAll(async () => {
+  await mkdir(IMAGES, { recursive: true });
+  fleet = await startDemoFleet();
+  browser = await openBrowser();
+}, 180_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await fleet?.stop();
+});
+
+const job = (name: string) => {
+  const found = fleet.jobs.get(name);
+  if (!found) throw new Error(`the fleet has no job ${name}`);
+  return found.id;
+};
+
+interface Picture {
+  name: string;
+  path: () => string;
+  schemes: ('light' | 'dark')[];
+  height?: number;
+}
+
+const PICTURES: Picture[] = [
+  { name: 'fleet', path: () => '/', schemes: ['light', 'dark'] },
+  { name: 'jobs', path: () => '/jobs', schemes: ['light', 'dark'] },
+  { name: 'job', path: () => `/jobs/${job('Retry webhooks that fail')}`, schemes: ['light', 'dark'] },
+  { name: 'diff', path: () => `/jobs/${job('Fix rounding in the cart total')}?tab=diff`, schemes: ['dark'] },
+  {
+    name: 'graph',
+    path: () => `/jobs/${job('Release 2.4')}?tab=graph`,
+    schemes: ['light', 'dark'],
+    height: 680,
+  },
+  {
+    name: 'explain',
+    path: () => `/jobs/${job('Build the iOS app')}?tab=explain`,
+    schemes: ['dark'],
+    height: 720,
+  },
+  { name: 'new-job', path: () => `/new?from=${job('Fix rounding in the cart total')}`, schemes: ['light'] },
+  { name: 'budget', path: () => '/budgets/shop?span=day', schemes: ['light', 'dark'] },
+  { name: 'budgets', path: () => '/budgets', schemes: ['dark'] },
+  { name: 'topics', path: () => '/topics', schemes: ['light'], height: 540 },
+];
+
+const shots = PICTURES.flatMap((picture) => picture.schemes.map((scheme) => ({ ...picture, scheme })));
+
+test.each(shots)('$name in $scheme', async ({ name, path, scheme, height = 860 }) => {
+  const tab = await Tab.open(browser, fleet.world.url, { scheme, width: 1360, height });
+  try {
+    await tab.goto(`${path()}#token=${fleet.world.token}`);
+    await tab.page.getByLabel('Connection: live').waitFor();
+    await settled(tab.page);
+    await expectSense(tab.page, name);
+    const file = `${IMAGES}/${name}-${scheme}.png`;
+    await tab.page.screenshot({ path: file, animations: 'disabled' });
+    expect((await stat(file)).size).toBeLessThan(LARGEST);
+  } finally {
+    expect(await tab.close()).toEqual([]);
+  }
+});
+
+test('giga top', async () => {
+  const screen = await gigaTop(fleet.world, { columns: 112, lines: 15, shows: 'Fix roundin' });
+  const page = await browser.newPage();
+  await page.setContent(drawn(screen));
+  const file = `${IMAGES}/top.png`;
+  await page.locator('#screen').screenshot({ path: file });
+  await page.close();
+  expect((await stat(file)).size).toBeLessThan(LARGEST);
+});

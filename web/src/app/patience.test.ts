@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ASK_AGAIN, patiently } from './patience';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+test('what can be had is had at once', async () => {
+  const ask = vi.fn();
+  vi.stubGlobal('fetch', ask);
+  await expect(patiently(async () => 'page')()).resolves.toBe('page');
+  expect(ask).not.toHaveBeenCalled();
+});
+
+test('a page that is opened while the coordinator is away comes when it is back', async () => {
+  let answer: () => Promise<{ status: number }> = async () => {
+    throw new TypeError('Failed to fetch');
+  };
+  vi.stubGlobal('fetch', () => answer());
+  const load = vi.fn(async (): Promise<string> => {
+    throw new Error('Failed to fetch dynamically imported module');
+  });
+  const opened = vi.fn();
+  const page = patiently(load)().then(opened);
+  await vi.advanceTimersByTimeAsync(ASK_AGAIN * 5);
+  answer = async () => ({ status: 502 });
+  await vi.advanceTimersByTimeAsync(ASK_AGAIN * 5);
+  expect(load).toHaveBeenCalledOnce();
+  expect(opened).not.toHaveBeenCalled();
+  load.mockImplementation(async () => 'page');
+  answer = async () => ({ status: 200 });
+  await vi.advanceTimersByTimeAsync(ASK_AGAIN);
+  await page;
+  expect(opened).toHaveBeenCalledWith('page');
+});
+
+test('what is missing although the coordinator is there is said to be', async () => {
+  vi.stubGlobal('fetch', async () => ({ status: 200 }));
+  const load = vi.fn(async () => {
+    throw new Error('no such file');
+  });
+  await expect(patiently(load)()).rejects.toThrow('no such file');
+  expect(load).toHaveBeenCalledTimes(2);
+});

@@ -1,0 +1,31 @@
+// Pages are fetched when they are opened, and the coordinator may be away just then. The router would load the whole page
+// anew at once, and what one sees then is the browser's own error instead of the banner: so the script is waited for.
+
+/// How often it is asked whether the coordinator is back.
+export const ASK_AGAIN = 1_000;
+
+/// Loads it; where that fails, once more as soon as the coordinator answers. What is then still missing is of an older
+/// build, and the router loads the page anew.
+export function patiently<T>(load: () => Promise<T>): () => Promise<T> {
+  return async () => {
+    try {
+      return await load();
+    } catch {
+      await reachable();
+      return load();
+    }
+  };
+}
+
+async function reachable(): Promise<void> {
+  for (;;) {
+    try {
+      const { status } = await fetch('/livez', { cache: 'no-store' });
+      // From 502 to 504 only a proxy has answered.
+      if (status < 502 || status > 504) return;
+    } catch {
+      // Not yet.
+    }
+    await new Promise((settle) => setTimeout(settle, ASK_AGAIN));
+  }
+}

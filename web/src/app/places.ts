@@ -1,0 +1,17 @@
+// The pages that one can go to from anywhere, and the letter after `g` that goes there.
+
+import type { IconName } from '../ui/Icon';
+
+export const PLACES = [
+  { to: '/', label: 'Fleet', icon: 'fleet', letter: 'f' },
+  { to: '/jobs', label: 'Jobs', icon: 'jobs', letter: 'j' },
+  { to: '/new', label: 'New job', icon: 'plus', letter: 'n' },
+  { to: '/budgets', label: 'Budgets', icon: 'budget', letter: 'b' },
+  { to: '/topics', label: 'Topics', icon: 'topics', letter: 't' },
+  { to: '/flags', label: 'Flags', icon: 'flag', letter: 'l' },
+] as const satisfies { to: string; label: string; icon: IconName; letter: string }[];
+
+/// The place that a path belongs to: `/jobs/01J…` is of Jobs.
+export function placeOf(path: string): (typeof PLACES)[number] | undefined {
+  return PLACES.find(({ to }) => path === to || (to !== '/' && path.startsWith(`${to}/`)));
+}

@@ -1,0 +1,160 @@
+import { QueryClient, QueryObserver } from '@tanstack/react-query';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { keys } from '../api/queries';
+import type { FeedEvent } from '../api/types';
+import { Freshener, SELDOM, SOON, touchedBy } from './freshen';
+
+const event = (type: string, jobId?: string): FeedEvent => ({
+  pos: 1,
+  at: '2026-01-01T00:00:00Z',
+  type,
+  cause: '',
+  actor: '',
+  data: {},
+  jobId,
+});
+
+let client: QueryClient;
+let freshener: Freshener;
+let ends: (() => void)[];
+
+/// Something on the page that shows the key; counts how often it was fetched.
+function shown(key: readonly unknown[], fetch: () => Promise<unknown> = async () => 1, meta = {}) {
+  const queryFn = vi.fn(fetch);
+  const options = { queryKey: key, queryFn, meta, staleTime: Number.POSITIVE_INFINITY, retry: false };
+  ends.push(new QueryObserver(client, options).subscribe(() => {}));
+  return queryFn;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  client = new QueryClient();
+  freshener = new Freshener(client);
+  ends = [];
+});
+
+afterEach(() => {
+  freshener.stop();
+  for (const end of ends) end();
+  client.clear();
+  vi.useRealTimers();
+});
+
+test('many events of a job are one fetch, soon; those of the fleet are fewer', async () => {
+  const job = shown([...keys.job('a'), 'job']);
+  const other = shown([...keys.job('b'), 'job']);
+  const metrics = shown(keys.metrics);
+  await vi.advanceTimersByTimeAsync(0);
+  for (let i = 0; i < 50; i += 1) freshener.touch(event('job.started', 'a'));
+  await vi.advanceTimersByTimeAsync(SOON);
+  expect([job, other, metrics].map((fetch) => fetch.mock.calls.length)).toEqual([2, 1, 1]);
+  await vi.advanceTimersByTimeAsync(SELDOM);
+  expect([job, other, metrics].map((fetch) => fetch.mock.calls.length)).toEqual([2, 1, 2]);
+});
+
+test('a slow answer is not cut off by the events that keep coming, and is asked for once more after it', async () => {
+  let finished = 0;
+  const slow = async () => {
+    await new Promise((settle) => setTimeout(settle, 5_000));
+    finished += 1;
+    return finished;
+  };
+  const metrics = shown(keys.metrics, slow);
+  for (let past = 0; past < 20_000; past += 500) {
+    freshener.touch(event('job.started', 'a'));
+    await vi.advanceTimersByTimeAsync(500);
+  }
+  expect(finished).toBeGreaterThanOrEqual(3);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(metrics.mock.calls.length).toBe(finished);
+  // The last fetch began after the last event.
+  expect(finished).toBeGreaterThanOrEqual(4);
+});
+
+test('what is under way when something happens is fetched once more when it is there', async () => {
+  const slow = shown(keys.metrics, () => new Promise((settle) => setTimeout(settle, 5_000, 1)));
+  await vi.advanceTimersByTimeAsync(1_000);
+  freshener.touch(event('job.started', 'a'));
+  await vi.advanceTimersByTimeAsync(4_000);
+  expect(slow).toHaveBeenCalledOnce();
+  await vi.advanceTimersByTimeAsync(SELDOM);
+  expect(slow).toHaveBeenCalledTimes(2);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(slow).toHaveBeenCalledTimes(2);
+});
+
+test('while one query of a key is under way, what happens next counts for all of them', async () => {
+  const slow = shown([...keys.job('a'), 'slow'], () => new Promise((settle) => setTimeout(settle, 400, 1)));
+  const quick = shown([...keys.job('a'), 'quick']);
+  await vi.advanceTimersByTimeAsync(400);
+  freshener.touch(event('job.started', 'a'));
+  await vi.advanceTimersByTimeAsync(SOON);
+  expect([slow, quick].map((fetch) => fetch.mock.calls.length)).toEqual([2, 2]);
+  freshener.touch(event('job.reported', 'a'));
+  await vi.advanceTimersByTimeAsync(SOON);
+  freshener.touch(event('job.shipped', 'a'));
+  await vi.advanceTimersByTimeAsync(SOON * 3);
+  expect(slow.mock.calls.length).toBe(3);
+  expect(quick.mock.calls.length).toBe(4);
+});
+
+test('a connection refreshes everything on the page, what failed first of all', async () => {
+  let away = true;
+  const metrics = shown(keys.metrics);
+  const failed = shown(keys.budgets, async () => {
+    if (away) throw new Error('away');
+    return 1;
+  });
+  const text = shown(['markdown', 'a'], async () => {
+    if (away) throw new Error('away');
+    return '<p>a</p>';
+  });
+  const rendered = shown(['markdown', 'b']);
+  const list = shown(keys.jobs, async () => 1, { followsFeed: true });
+  const noList = shown(
+    [...keys.jobs, 'x'],
+    async () => {
+      if (away) throw new Error('away');
+      return 1;
+    },
+    { followsFeed: true },
+  );
+  await vi.advanceTimersByTimeAsync(0);
+  expect(client.getQueryState(keys.budgets)?.status).toBe('error');
+  away = false;
+  freshener.all();
+  await vi.advanceTimersByTimeAsync(0);
+  const calls = [metrics, failed, text, rendered, list, noList].map((fetch) => fetch.mock.calls.length);
+  expect(calls).toEqual([2, 2, 2, 1, 1, 2]);
+  expect(client.getQueryState(keys.budgets)?.status).toBe('success');
+  expect(client.getQueryState([...keys.jobs, 'x'])?.status).toBe('success');
+});
+
+test('what is not on the page is only marked as old', async () => {
+  const queryFn = vi.fn(async () => 1);
+  await client.prefetchQuery({ queryKey: keys.metrics, queryFn });
+  freshener.touch(event('job.started', 'a'));
+  await vi.advanceTimersByTimeAsync(SELDOM);
+  expect(queryFn).toHaveBeenCalledOnce();
+  expect(client.getQueryState(keys.metrics)?.isInvalidated).toBe(true);
+});
+
+test('after stop nothing happens any more', async () => {
+  const metrics = shown(keys.metrics);
+  await vi.advanceTimersByTimeAsync(0);
+  freshener.touch(event('job.started', 'a'));
+  freshener.stop();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(metrics).toHaveBeenCalledOnce();
+});
+
+test.each([
+  ['budget.paused', [keys.budgets, keys.metrics, keys.alerts]],
+  ['factory.draining', [keys.factories, keys.metrics, keys.alerts]],
+  ['topic.paused', [keys.topics]],
+  ['flag.changed', [keys.flags, keys.factories]],
+  ['job.diverged', [keys.metrics, keys.alerts, keys.factories, keys.budgets, keys.dag, keys.shadow]],
+  ['something.new', []],
+])('%s touches what shows it', (type, expected) => {
+  expect(touchedBy(event(type)).map(({ key }) => key)).toEqual(expected);
+});

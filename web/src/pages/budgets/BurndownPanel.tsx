@@ -1,0 +1,184 @@
+import { Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { answer, api } from '../../api/client';
+import { keys } from '../../api/queries';
+import type { Budget, Burndown } from '../../api/types';
+import { Chart } from '../../ui/Chart';
+import { CommandLine } from '../../ui/CommandLine';
+import { count, shellWord, usd } from '../../ui/format';
+import { Panel } from '../../ui/Panel';
+import { Loaded } from '../../ui/States';
+import classes from './BurndownPanel.module.css';
+import { BUCKETS, bottom, commandOf, type Lines, lines, top } from './burndown';
+import { SPANS, type Span } from './search';
+import { periodOf, utc } from './spending';
+
+const HEIGHT = 260;
+
+const burndownQuery = (product: string, span: Span, from: string | undefined) =>
+  queryOptions({
+    queryKey: [...keys.budget(product), 'burndown', span, from],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET('/api/fleet/budgets/{product}/burndown', {
+          params: { path: { product }, query: { from, bucket: BUCKETS[span] } },
+          signal,
+        }),
+      ),
+    refetchInterval: 15_000,
+    // Another span or another day: the old drawing stays until the new one is there.
+    placeholderData: (old) => old,
+  });
+
+export function BurndownPanel({ budget }: { budget: Budget }) {
+  const { span = 'month' } = useSearch({ from: '/budgets/$product' });
+  const navigate = useNavigate({ from: '/budgets/$product' });
+  const [asTable, setAsTable] = useState(false);
+  const from = periodOf(budget, span)?.since ?? undefined;
+  const burndown = useQuery(burndownQuery(budget.productId, span, from));
+  return (
+    <Panel
+      title="Burndown"
+      aside={
+        <Group gap="xs">
+          <SegmentedControl
+            size="xs"
+            aria-label="How much of the ledger"
+            value={span}
+            onChange={(value) => void navigate({ search: { span: value as Span }, replace: true })}
+            data={SPANS.map((value) => ({ value, label: `this ${value}` }))}
+          />
+          <Button size="xs" variant="default" onClick={() => setAsTable(!asTable)} aria-pressed={asTable}>
+            As a table
+          </Button>
+        </Group>
+      }
+    >
+      <div className={classes.place}>
+        <Loaded query={burndown} what="burndown">
+          {(data) =>
+            asTable ? <Ledger burndown={data} /> : <Drawing burndown={data} budget={budget} span={span} />
+          }
+        </Loaded>
+      </div>
+      <CommandLine command={commandOf(shellWord(budget.productId), burndown.data)} />
+    </Panel>
+  );
+}
+
+function Drawing({ burndown, budget, span }: { burndown: Burndown; budget: Budget; span: Span }) {
+  const drawn = useMemo(() => lines(burndown, budget, span), [burndown, budget, span]);
+  const chart = useMemo(() => drawn && <Curve lines={drawn} span={span} />, [drawn, span]);
+  if (!drawn) return null;
+  const elsewhere =
+    drawn.ceiling === undefined && burndown.ceilingUsd !== null && burndown.ceilingUsd !== undefined;
+  return (
+    <figure className={classes.figure}>
+      {chart}
+      <figcaption className={classes.legend}>
+        <span>
+          <i className={classes.key} data-kind="spent" aria-hidden /> spent {usd(drawn.spent.at(-1))}
+        </span>
+        <span>
+          <i className={classes.key} data-kind="reserved" aria-hidden /> set aside {usd(drawn.reserved)}
+        </span>
+        {drawn.ceiling !== undefined ? (
+          <>
+            <span>
+              <i className={classes.key} data-kind="ceiling" aria-hidden /> ceiling {usd(drawn.ceiling)}
+            </span>
+            <span>
+              <i className={classes.key} data-kind="even" aria-hidden /> spent evenly
+            </span>
+          </>
+        ) : (
+          <span>
+            no ceiling for a {span}
+            {elsewhere && `; that of the ${burndown.ceilingOf} is ${usd(burndown.ceilingUsd)}`}
+          </span>
+        )}
+        <span>times are UTC</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+function Curve({ lines: drawn, span }: { lines: Lines; span: Span }) {
+  const { from, to, now, ceiling, reserved } = drawn;
+  const spent = drawn.spent.at(-1) ?? 0;
+  // The end of the period is a point of its own: the ceiling reaches it, what was spent does not.
+  const ends = to > now;
+  const x = ends ? [...drawn.x, to] : drawn.x;
+  const evenly = (at: number) => ((ceiling ?? 0) * (at - from)) / Math.max(1, to - from);
+  return (
+    <Chart
+      label={`This ${span}: ${usd(spent)} spent, ${usd(reserved)} set aside, ${ceiling === undefined ? 'no ceiling' : `ceiling ${usd(ceiling)}`}`}
+      height={HEIGHT}
+      x={x}
+      range={{ from, to, bottom: bottom(drawn), top: top(drawn) }}
+      mark={ends ? now : undefined}
+      band={
+        reserved > 0
+          ? {
+              from: now,
+              to: ends ? to : now + (now - from) * 0.03,
+              bottom: spent,
+              top: spent + reserved,
+              color: 'busy',
+            }
+          : undefined
+      }
+      value={usd}
+      lines={[
+        { name: 'spent', color: 'busy', values: ends ? [...drawn.spent, null] : drawn.spent, filled: true },
+        ...(ceiling === undefined
+          ? []
+          : [
+              { name: 'ceiling', color: 'bad' as const, values: x.map(() => ceiling), dashed: true },
+              { name: 'even', color: 'quiet' as const, values: x.map(evenly), dashed: true },
+            ]),
+      ]}
+    />
+  );
+}
+
+/// The same for those who cannot see the curve, or want the figures. Stretches without anything are left out.
+function Ledger({ burndown }: { burndown: Burndown }) {
+  const rows = burndown.buckets.filter((bucket) => bucket.usd !== 0 || bucket.runs > 0 || bucket.tokens > 0);
+  if (rows.length === 0) {
+    return (
+      <Text size="sm" c="dimmed">
+        Nothing was spent since {utc(burndown.from)}.
+      </Text>
+    );
+  }
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
+    <section className={classes.scroll} tabIndex={0} aria-label="What was spent, stretch by stretch">
+      <Table className={classes.table}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th scope="col">from</Table.Th>
+            <Table.Th scope="col">spent</Table.Th>
+            <Table.Th scope="col">in all</Table.Th>
+            <Table.Th scope="col">runs</Table.Th>
+            <Table.Th scope="col">tokens</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((bucket) => (
+            <Table.Tr key={bucket.from}>
+              <Table.Td>{utc(bucket.from)}</Table.Td>
+              <Table.Td>{usd(bucket.usd)}</Table.Td>
+              <Table.Td>{usd(bucket.cumulativeUsd)}</Table.Td>
+              <Table.Td>{count(bucket.runs)}</Table.Td>
+              <Table.Td>{count(bucket.tokens)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </section>
+  );
+}

@@ -1,0 +1,101 @@
+import { Button, Stack, Text, TextInput } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { answer, api } from '../../api/client';
+import { keys } from '../../api/queries';
+import { useMay } from '../../session/useSession';
+import { CommandLine } from '../../ui/CommandLine';
+import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
+import { shellWord, usd } from '../../ui/format';
+import { Panel } from '../../ui/Panel';
+import { parseCorrection } from './fields';
+
+/// Recognises a repeated click as the same correction. Not `randomUUID`: browsers have that on safe origins only.
+function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, '0'),
+  ).join('');
+}
+
+/// The ledger by hand: so much more, or less, was spent than it says.
+export function CorrectForm({ product }: { product: string }) {
+  const may = useMay('admin');
+  const ask = useConfirm();
+  const client = useQueryClient();
+  const [amount, setAmount] = useState('');
+  const [reason, setReason] = useState('');
+  const [key, setKey] = useState(newKey);
+  const [busy, setBusy] = useState(false);
+  if (!may) return null;
+  const parsed = parseCorrection(amount);
+  const why = reason.trim();
+  const sum = parsed.usd ?? 0;
+  const command = `giga budget correct ${shellWord(product)} --usd ${parsed.usd ?? 'USD'} -m ${why ? shellWord(why) : 'REASON'}`;
+  const correct = async (event: FormEvent) => {
+    event.preventDefault();
+    if (parsed.error || !why) return;
+    const yes = await ask({
+      title: `Correct the ledger of ${product}?`,
+      text: `It will say that ${usd(Math.abs(sum))} ${sum < 0 ? 'less' : 'more'} was spent. It cannot be removed, only corrected again.`,
+      yes: 'Correct it',
+      command,
+    });
+    if (!yes) return;
+    setBusy(true);
+    try {
+      await answer(
+        api.POST('/api/fleet/budgets/{product}/correct', {
+          params: { path: { product }, header: { 'idempotency-key': key } },
+          body: { usd: sum, reason: why },
+        }),
+      );
+      tellDone(`The ledger of ${product} is corrected by ${usd(sum)}`);
+      setAmount('');
+      setReason('');
+      setKey(newKey());
+      await client.invalidateQueries({ queryKey: keys.budgets });
+    } catch (error) {
+      tellProblem('Correcting did not work', error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Panel title="Correct the ledger">
+      <form onSubmit={(event) => void correct(event)} noValidate>
+        <Stack gap="sm">
+          <Text size="sm" c="dimmed">
+            For what was billed apart, or refunded.
+          </Text>
+          <TextInput
+            label="Dollars"
+            description="With a minus where less was spent than the ledger says"
+            value={amount}
+            error={amount.trim() !== '' && parsed.error}
+            inputMode="decimal"
+            autoComplete="off"
+            onChange={(event) => setAmount(event.currentTarget.value)}
+          />
+          <TextInput
+            label="Why"
+            description="It stands in the history of the product"
+            value={reason}
+            maxLength={4_000}
+            onChange={(event) => setReason(event.currentTarget.value)}
+          />
+          <CommandLine command={command} />
+          <div>
+            <Button
+              type="submit"
+              variant="default"
+              loading={busy}
+              disabled={parsed.error !== undefined || !why}
+            >
+              Correct…
+            </Button>
+          </div>
+        </Stack>
+      </form>
+    </Panel>
+  );
+}

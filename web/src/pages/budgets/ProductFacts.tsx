@@ -1,0 +1,50 @@
+import { Stack, Text } from '@mantine/core';
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { answer, api } from '../../api/client';
+import { keys } from '../../api/queries';
+import { CommandLine } from '../../ui/CommandLine';
+import { shellWord } from '../../ui/format';
+import { Panel } from '../../ui/Panel';
+import { Loaded } from '../../ui/States';
+
+const productQuery = (product: string) =>
+  queryOptions({
+    queryKey: [...keys.products, product],
+    queryFn: ({ signal }) =>
+      answer(api.GET('/api/fleet/products/{product}', { params: { path: { product } }, signal })),
+  });
+
+/// The product's share and repositories. They are set from a terminal.
+export function ProductFacts({ product }: { product: string }) {
+  const query = useQuery(productQuery(product));
+  const word = shellWord(product);
+  return (
+    <Panel
+      title="Product"
+      aside={
+        <Link to="/jobs" search={{ product }}>
+          <Text size="xs" component="span" c="var(--mantine-color-anchor)">
+            its jobs
+          </Text>
+        </Link>
+      }
+    >
+      <Loaded query={query} what="product">
+        {(data) => (
+          <Stack gap="xs">
+            <Text size="sm">
+              Share of the fleet: <b>{data.share}</b> against the others’, which are 1 unless they are set.
+            </Text>
+            <Text size="sm">
+              {data.repos.length === 0 ? 'It owns no repository.' : `It owns ${data.repos.join(', ')}.`}
+            </Text>
+            <CommandLine
+              command={`giga product set ${word} --share ${data.share} --repos ${data.repos.length > 0 ? shellWord(data.repos.join(',')) : "''"}`}
+            />
+          </Stack>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}

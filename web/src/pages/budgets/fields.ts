@@ -1,0 +1,81 @@
+// The form of the ceilings: what people type, what is sent, and the same as a command.
+
+import type { Budget } from '../../api/types';
+import { shellWord } from '../../ui/format';
+
+export const FIELDS = ['day', 'week', 'month', 'total', 'job'] as const;
+export type Field = (typeof FIELDS)[number];
+export type Typed = Record<Field, string>;
+
+const MOST = 1_000_000_000;
+const DOLLARS = /^\$?(\d{1,10}(?:\.\d{1,6})?)$/;
+
+export type Parsed = { usd: number | null; error?: undefined } | { usd?: undefined; error: string };
+
+/// Dollars as people type them; nothing is no ceiling.
+export function parseDollars(text: string): Parsed {
+  const typed = text.trim();
+  if (typed === '') return { usd: null };
+  const usd = Number(DOLLARS.exec(typed)?.[1] ?? Number.NaN);
+  if (!Number.isFinite(usd) || usd > MOST) {
+    return { error: 'Dollars from 0 to 1000000000 with at most six decimals, such as 12.50; empty for none' };
+  }
+  return { usd };
+}
+
+/// A correction: a sign is allowed, nothing and zero are not.
+export function parseCorrection(text: string): Parsed {
+  const typed = text.trim().replace('−', '-');
+  const negative = typed.startsWith('-');
+  const size = parseDollars(typed.replace(/^[+-]/, ''));
+  if (size.error || !size.usd) {
+    return {
+      error: 'Dollars with at most six decimals and not 0, such as 1.20, or -1.20 where less was spent',
+    };
+  }
+  return { usd: negative ? -size.usd : size.usd };
+}
+
+export function typedFrom(budget: Pick<Budget, 'ceilings' | 'jobUsd'>): Typed {
+  const text = (usd: number | null | undefined) => (usd === null || usd === undefined ? '' : String(usd));
+  const { day, week, month, total } = budget.ceilings;
+  return {
+    day: text(day),
+    week: text(week),
+    month: text(month),
+    total: text(total),
+    job: text(budget.jobUsd),
+  };
+}
+
+export function errorsOf(typed: Typed): Partial<Typed> {
+  const errors: Partial<Typed> = {};
+  for (const field of FIELDS) {
+    const { error } = parseDollars(typed[field]);
+    if (error) errors[field] = error;
+  }
+  return errors;
+}
+
+export function changedFields(typed: Typed, budget: Pick<Budget, 'ceilings' | 'jobUsd'>): Field[] {
+  const before = typedFrom(budget);
+  return FIELDS.filter((field) => {
+    const now = parseDollars(typed[field]);
+    return now.error !== undefined || now.usd !== parseDollars(before[field]).usd;
+  });
+}
+
+/// Everything, since what is left out is none from then on.
+export function requestOf(typed: Typed) {
+  const usd = (field: Field) => parseDollars(typed[field]).usd ?? null;
+  return {
+    ceilings: { day: usd('day'), week: usd('week'), month: usd('month'), total: usd('total') },
+    jobUsd: usd('job'),
+  };
+}
+
+/// `giga budget set` leaves what it does not name as it is.
+export function commandOf(product: string, typed: Typed, changed: readonly Field[]): string {
+  const options = changed.map((field) => ` --${field} ${parseDollars(typed[field]).usd ?? 'none'}`);
+  return `giga budget set ${shellWord(product)}${options.join('')}`;
+}

@@ -1,0 +1,54 @@
+import { Button, Group, NativeSelect, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { factoriesQuery } from '../../api/queries';
+import { useMay } from '../../session/useSession';
+import { CommandLine } from '../../ui/CommandLine';
+import { Panel } from '../../ui/Panel';
+import { flagCommand, MODES } from './takes';
+import { useSetFlag } from './useSetFlag';
+
+/// A delivery mode for one factory alone, to try it before the fleet follows.
+export function DeliveryForm() {
+  const may = useMay('admin');
+  const factories = useQuery(factoriesQuery()).data?.factories ?? [];
+  const { set, busy } = useSetFlag();
+  const [chosen, setFactory] = useState('');
+  const [mode, setMode] = useState('shadow');
+  const factory = chosen || factories[0]?.id;
+  if (!may || !factory) return null;
+  const name = `delivery.${factory}`;
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    void set(name, mode, mode);
+  };
+  return (
+    <Panel title="Delivery for one factory">
+      <form onSubmit={save}>
+        <Group align="flex-end" gap="xs">
+          <NativeSelect
+            size="xs"
+            label="Factory"
+            data={factories.map(({ id }) => id)}
+            value={factory}
+            onChange={(event) => setFactory(event.currentTarget.value)}
+          />
+          <NativeSelect
+            size="xs"
+            label="Jobs reach it by"
+            data={Object.keys(MODES)}
+            value={mode}
+            onChange={(event) => setMode(event.currentTarget.value)}
+          />
+          <Button type="submit" size="xs" variant="default" loading={busy}>
+            Set…
+          </Button>
+          <CommandLine command={flagCommand(name, mode)} />
+        </Group>
+        <Text size="xs" c="dimmed" mt="xs">
+          {MODES[mode]}
+        </Text>
+      </form>
+    </Panel>
+  );
+}

@@ -1,0 +1,136 @@
+import { Button, Group, NativeSelect, Switch, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import type { Flag } from '../../api/types';
+import { useMay } from '../../session/useSession';
+import { CommandLine } from '../../ui/CommandLine';
+import { Ticks } from '../../ui/Ticks';
+import classes from './Flags.module.css';
+import { fieldText, flagCommand, isDelivery, MODES, pictured, readField, type Takes, takes } from './takes';
+import { useSetFlag } from './useSetFlag';
+
+/// A flag with its field. Nothing happens before "Set": what is about to be done stands beside it as a command.
+export function FlagRow({ flag }: { flag: Flag }) {
+  const may = useMay('admin');
+  const { set, busy } = useSetFlag();
+  // Undefined while nobody types: the field then follows the coordinator.
+  const [typed, setTyped] = useState<string>();
+  const what = takes(flag.takes);
+  const text = typed ?? fieldText(flag.value);
+  const read = readField(text, what);
+  const changed =
+    typed !== undefined && (read.error !== undefined || fieldText(read.value) !== fieldText(flag.value));
+  const save = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!changed || read.error !== undefined) return;
+    if (await set(flag.name, read.value, read.value)) setTyped(undefined);
+  };
+  const reset = async () => {
+    if (await set(flag.name, null, flag.default)) setTyped(undefined);
+  };
+  return (
+    <li className={classes.row}>
+      <div>
+        <div className={classes.name}>{flag.name}</div>
+        <div className={classes.about}>
+          <Ticks text={flag.about} />
+        </div>
+      </div>
+      <form className={classes.form} onSubmit={(event) => void save(event)} noValidate>
+        <Field
+          flag={flag}
+          what={what}
+          text={text}
+          error={changed ? read.error : undefined}
+          onType={setTyped}
+          disabled={!may}
+        />
+        <div className={classes.note}>
+          {isDelivery(flag.name) && MODES[text]}
+          {what.kind === 'integer' && [pictured(flag, read.value), flag.takes].filter(Boolean).join(' · ')}
+        </div>
+        {changed && (
+          <Group gap="xs">
+            <Button type="submit" size="xs" loading={busy} disabled={read.error !== undefined}>
+              Set
+            </Button>
+            <Button size="xs" variant="default" onClick={() => setTyped(undefined)}>
+              Undo
+            </Button>
+            {read.error === undefined && <CommandLine command={flagCommand(flag.name, read.value)} />}
+          </Group>
+        )}
+      </form>
+      <div className={classes.default}>
+        {flag.isDefault ? (
+          'default'
+        ) : (
+          <>
+            <span>
+              {flag.name.includes('.') ? 'the fleet has' : 'default'} {fieldText(flag.default)}
+            </span>
+            {may && (
+              <Button
+                size="compact-xs"
+                variant="subtle"
+                loading={busy}
+                onClick={() => void reset()}
+                aria-label={`Take ${flag.name} back to ${fieldText(flag.default)}`}
+                title={flagCommand(flag.name, null)}
+              >
+                Take back
+              </Button>
+            )}
+          </>
+        )}
+      </div>
+    </li>
+  );
+}
+
+interface FieldProps {
+  flag: Flag;
+  what: Takes;
+  text: string;
+  error: string | undefined;
+  disabled: boolean;
+  onType: (text: string) => void;
+}
+
+function Field({ flag, what, text, error, disabled, onType }: FieldProps) {
+  switch (what.kind) {
+    case 'bool':
+      return (
+        <Switch
+          checked={text === 'true'}
+          disabled={disabled}
+          onChange={(event) => onType(String(event.currentTarget.checked))}
+          label={text === 'true' ? 'on' : 'off'}
+          aria-label={flag.name}
+        />
+      );
+    case 'choice':
+      return (
+        <NativeSelect
+          size="xs"
+          aria-label={flag.name}
+          data={what.words}
+          value={text}
+          disabled={disabled}
+          onChange={(event) => onType(event.currentTarget.value)}
+        />
+      );
+    default:
+      return (
+        <TextInput
+          size="xs"
+          aria-label={`${flag.name}: ${flag.takes}`}
+          value={text}
+          error={error}
+          disabled={disabled}
+          inputMode={what.kind === 'integer' ? 'numeric' : undefined}
+          autoComplete="off"
+          onChange={(event) => onType(event.currentTarget.value)}
+        />
+      );
+  }
+}

@@ -1,0 +1,112 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { factoriesQuery, shadowQuery } from '../../api/queries';
+import type { Divergence, Shadow } from '../../api/types';
+import { Ago } from '../../ui/Ago';
+import { CommandLine } from '../../ui/CommandLine';
+import { count, duration, percent } from '../../ui/format';
+import { Panel } from '../../ui/Panel';
+import { Empty, Loaded } from '../../ui/States';
+import classes from './Flags.module.css';
+import { divergenceRate } from './takes';
+
+/// What the dispatcher would have done otherwise, for factories in shadow mode.
+export function ShadowPanel() {
+  const shadow = useQuery(shadowQuery());
+  const factories = useQuery(factoriesQuery()).data?.factories;
+  const inShadow = factories?.filter((factory) => factory.delivery === 'shadow').length ?? 0;
+  return (
+    <Panel title="Shadow divergence">
+      <Loaded query={shadow} what="divergence">
+        {(data) => (
+          <>
+            <Figures shadow={data} inShadow={inShadow} />
+            {data.recent.length > 0 && <Recent divergences={data.recent} />}
+            {data.recent.length === 0 && <None compared={data.agreements} inShadow={inShadow} />}
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Figures({ shadow, inShadow }: { shadow: Shadow; inShadow: number }) {
+  const rate = divergenceRate(shadow.agreements, shadow.divergences);
+  return (
+    <dl className={classes.figures}>
+      <div>
+        <dt>factories in shadow</dt>
+        <dd>{count(inShadow)}</dd>
+      </div>
+      <div>
+        <dt>as planned</dt>
+        <dd>{count(shadow.agreements)}</dd>
+      </div>
+      <div>
+        <dt>otherwise</dt>
+        <dd data-tone={shadow.divergences > 0 ? 'warn' : undefined}>{count(shadow.divergences)}</dd>
+      </div>
+      <div>
+        <dt>rate</dt>
+        <dd>{percent(rate)}</dd>
+      </div>
+    </dl>
+  );
+}
+
+function None({ compared, inShadow }: { compared: number; inShadow: number }) {
+  if (compared > 0) return <Empty title="Every job went where the dispatcher would have sent it" />;
+  if (inShadow > 0) {
+    return (
+      <Empty title="Nothing to compare yet">
+        A comparison is made when a factory in shadow claims a job.
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No factory is in shadow mode">
+      <p>
+        In shadow mode polling decides while the dispatcher plans beside it. What it would have done otherwise
+        is shown here, before you trust it. Try it with one factory:
+      </p>
+      <CommandLine command="giga flags set delivery.FACTORY shadow" />
+    </Empty>
+  );
+}
+
+function Recent({ divergences }: { divergences: Divergence[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
+    <section className={classes.box} tabIndex={0} aria-label="The last divergences, newest first">
+      <table className={classes.table}>
+        <thead>
+          <tr>
+            <th scope="col">when</th>
+            <th scope="col">job</th>
+            <th scope="col">would have gone to</th>
+            <th scope="col">went to</th>
+            <th scope="col">after</th>
+          </tr>
+        </thead>
+        <tbody>
+          {divergences.map((divergence) => (
+            <tr key={`${divergence.jobId} ${divergence.at}`}>
+              <td>
+                <Ago at={divergence.at} />
+              </td>
+              <td>
+                <Link to="/jobs/$id" params={{ id: divergence.jobId }} className={classes.id}>
+                  {divergence.jobId}
+                </Link>
+                {divergence.productId && <span className={classes.product}> {divergence.productId}</span>}
+              </td>
+              <td>{divergence.routedTo}</td>
+              <td>{divergence.claimedBy}</td>
+              <td>{duration(divergence.lagMs)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

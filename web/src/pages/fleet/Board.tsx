@@ -1,0 +1,110 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { metricsQuery } from '../../api/queries';
+import type { FleetMetrics, Stage } from '../../api/types';
+import { count } from '../../ui/format';
+import { Icon } from '../../ui/Icon';
+import { AnchorLink } from '../../ui/links';
+import { Panel } from '../../ui/Panel';
+import { stageWord } from '../../ui/StageBadge';
+import { Empty, Loaded } from '../../ui/States';
+import classes from './Board.module.css';
+
+const COLUMNS: readonly Stage[] = [
+  'queued',
+  'blocked',
+  'assigned',
+  'building',
+  'review',
+  'testing',
+  'failed',
+  'dead_letter',
+  'shipped',
+  'cancelled',
+];
+const TONES: Partial<Record<Stage, string>> = {
+  assigned: 'busy',
+  building: 'busy',
+  review: 'warn',
+  testing: 'warn',
+  failed: 'bad',
+  dead_letter: 'bad',
+  shipped: 'ok',
+};
+
+export function Board() {
+  const metrics = useQuery(metricsQuery());
+  return (
+    <Panel title="Stages">
+      <Loaded query={metrics} what="stages">
+        {(data) =>
+          data.products.length === 0 ? (
+            <Empty title="No jobs yet">
+              <AnchorLink to="/new" inherit underline="always">
+                Submit the first one
+              </AnchorLink>
+              , or from a terminal: <code>giga job submit hello.md</code>
+            </Empty>
+          ) : (
+            <Table products={data.products} />
+          )
+        }
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Table({ products }: { products: FleetMetrics['products'] }) {
+  const sorted = [...products].sort((a, b) => (a.productId < b.productId ? -1 : 1));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
+    <section className={classes.box} tabIndex={0} aria-label="Jobs by product and stage">
+      <table className={classes.table}>
+        <thead>
+          <tr>
+            <th scope="col">product</th>
+            {COLUMNS.map((stage) => (
+              <th scope="col" key={stage} className={classes.number}>
+                {stageWord(stage)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map(({ productId, byStage, budget }) => (
+            <tr key={productId}>
+              <th scope="row" className={classes.product}>
+                <Link to="/jobs" search={{ product: productId }}>
+                  {productId}
+                </Link>
+                {budget?.paused && (
+                  <Link to="/budgets/$product" params={{ product: productId }} className={classes.paused}>
+                    <Icon name="pause" size={12} /> paused
+                  </Link>
+                )}
+              </th>
+              {COLUMNS.map((stage) => {
+                const n = byStage[stage] ?? 0;
+                return (
+                  <td key={stage} className={classes.number} data-tone={n > 0 ? TONES[stage] : undefined}>
+                    {n === 0 ? (
+                      <span className={classes.none}>0</span>
+                    ) : (
+                      <Link
+                        to="/jobs"
+                        search={{ stage, product: productId }}
+                        aria-label={`${n} ${stageWord(stage)} of ${productId}`}
+                      >
+                        {count(n)}
+                      </Link>
+                    )}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

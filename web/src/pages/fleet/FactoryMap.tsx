@@ -1,0 +1,184 @@
+// All factories, in an order that does not change. Few are tiles, many are squares that open their tile.
+
+import { Button, Group, Modal, NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useLocation } from '@tanstack/react-router';
+import { useDeferredValue, useEffect, useMemo, useState } from 'react';
+import { factoriesQuery } from '../../api/queries';
+import type { Factory, Job } from '../../api/types';
+import { useFeedEvents } from '../../live/LiveProvider';
+import { CommandLine } from '../../ui/CommandLine';
+import { plural } from '../../ui/format';
+import { Icon } from '../../ui/Icon';
+import { Panel } from '../../ui/Panel';
+import { Empty, Loaded } from '../../ui/States';
+import { useRowKeys } from '../../ui/useRowKeys';
+import classes from './FactoryMap.module.css';
+import { FactorySquare } from './FactorySquare';
+import { FactoryTile } from './FactoryTile';
+import { afterEvent, type Offers, offeredTo, offersOf } from './offers';
+import { PruneButton } from './PruneButton';
+import { queuedQuery, runningQuery } from './queries';
+import { byHolder, inOrder, matches, STANDING_WORDS, standing, type TileFilter } from './standing';
+
+/// Above this, tiles are too many to look at.
+const TILES = 40;
+type Shape = 'tiles' | 'squares';
+
+export function FactoryMap() {
+  const factories = useQuery(factoriesQuery());
+  return (
+    <Panel title="Factories" aside={<Summary factories={factories.data?.factories} />}>
+      <Loaded query={factories} what="factories">
+        {(data) => (data.factories.length === 0 ? <NoFactories /> : <Factories factories={data.factories} />)}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Summary({ factories }: { factories: Factory[] | undefined }) {
+  if (!factories || factories.length === 0) return null;
+  const counts = new Map<string, number>();
+  for (const factory of factories) {
+    const word = STANDING_WORDS[standing(factory)];
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  return (
+    <span className={classes.summary}>{[...counts].map(([word, n]) => `${n} ${word}`).join(' · ')}</span>
+  );
+}
+
+function NoFactories() {
+  return (
+    <Empty title="No factory has joined yet">
+      <p>Nothing runs until one does. A coordinator with a factory on this machine:</p>
+      <CommandLine command="giga up --repos ~/code" />
+      <p>Another machine: admit it here, then start it there with the token that this prints.</p>
+      <CommandLine command="giga factory enroll mac-1 > mac-1.token" />
+      <br />
+      <CommandLine command="giga factory run --id mac-1 --token-file mac-1.token --repos ~/code" />
+    </Empty>
+  );
+}
+
+/// What is offered to whom, from the queue and what the feed said since.
+function useOffers(): Map<string, number> {
+  const { data, dataUpdatedAt } = useQuery(queuedQuery());
+  const [offers, setOffers] = useState<Offers>(new Map());
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a look that found the same still replaces what was guessed
+  useEffect(() => setOffers(offersOf(data?.jobs ?? [])), [data, dataUpdatedAt]);
+  useFeedEvents((event) => setOffers((known) => afterEvent(known, event)));
+  return useMemo(() => offeredTo(offers), [offers]);
+}
+
+const EVERYTHING: TileFilter = { text: '', standing: 'any' };
+
+function Factories({ factories }: { factories: Factory[] }) {
+  useRowKeys();
+  const [filter, setFilter] = useState(EVERYTHING);
+  const [chosen, setShape] = useState<Shape>();
+  const [open, setOpen] = useState<string>();
+  const running = useQuery(runningQuery()).data?.jobs;
+  const offers = useOffers();
+  const held = useMemo(() => byHolder(running ?? []), [running]);
+  const sorted = useMemo(() => inOrder(factories), [factories]);
+  // Typing stays quick, however many tiles go by it.
+  const applied = useDeferredValue(filter);
+  const shown = sorted.filter((factory) => matches(factory, applied, held.get(factory.id)));
+  const shape = chosen ?? (factories.length > TILES ? 'squares' : 'tiles');
+  const opened = factories.find((factory) => factory.id === open);
+  useTileOfAddress(shape, sorted, setOpen);
+  const tile = (factory: Factory) => (
+    <FactoryTile
+      factory={factory}
+      running={held.get(factory.id) ?? NOTHING}
+      offered={offers.get(factory.id) ?? 0}
+    />
+  );
+  return (
+    <>
+      <Group mb="sm" gap="xs" align="flex-end">
+        <TextInput
+          data-filter
+          size="xs"
+          aria-label="Filter factories by name, capability, repository or job"
+          placeholder="Name, capability, repo, job"
+          leftSection={<Icon name="search" size={12} />}
+          value={filter.text}
+          onChange={(event) => setFilter({ ...filter, text: event.currentTarget.value })}
+          onKeyDown={(event) => {
+            if (event.key === 'Escape') setFilter({ ...filter, text: '' });
+          }}
+          className={classes.filter}
+        />
+        <NativeSelect
+          size="xs"
+          aria-label="Only factories that are"
+          value={filter.standing}
+          onChange={(event) =>
+            setFilter({ ...filter, standing: event.currentTarget.value as TileFilter['standing'] })
+          }
+          data={[
+            { value: 'any', label: 'any state' },
+            { value: 'busy', label: 'at work' },
+            { value: 'free', label: 'with a free seat' },
+            ...Object.entries(STANDING_WORDS).map(([value, label]) => ({ value, label })),
+          ]}
+        />
+        <SegmentedControl
+          size="xs"
+          aria-label="How factories are drawn"
+          value={shape}
+          onChange={(value) => setShape(value as Shape)}
+          data={[
+            { value: 'tiles', label: 'Tiles' },
+            { value: 'squares', label: 'Squares' },
+          ]}
+        />
+        <PruneButton anySilent={factories.some((factory) => !factory.live)} />
+      </Group>
+      {shown.length === 0 && (
+        <Empty title="No factory is like that">
+          <Button size="xs" variant="default" onClick={() => setFilter(EVERYTHING)}>
+            Show all {plural(factories.length, 'factory', 'factories')}
+          </Button>
+        </Empty>
+      )}
+      {shape === 'tiles' ? (
+        <ul className={classes.tiles} data-many={shown.length > TILES || undefined} aria-label="Factories">
+          {shown.map((factory) => (
+            <li key={factory.id} id={`factory-${factory.id}`} className={classes.tile}>
+              {tile(factory)}
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <ul className={classes.squares} aria-label="Factories">
+          {shown.map((factory) => (
+            <li key={factory.id}>
+              <FactorySquare factory={factory} offered={offers.get(factory.id) ?? 0} onOpen={setOpen} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <Modal opened={opened !== undefined} onClose={() => setOpen(undefined)} title="Factory" centered>
+        {opened && tile(opened)}
+      </Modal>
+    </>
+  );
+}
+
+const NOTHING: Job[] = [];
+
+/// `#factory-NAME`, as alerts link to it: shows that tile.
+function useTileOfAddress(shape: Shape, factories: Factory[], open: (id: string) => void) {
+  const { hash } = useLocation();
+  const id = hash.startsWith('factory-') ? hash.slice('factory-'.length) : undefined;
+  const known = factories.some((factory) => factory.id === id);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new address opens something
+  useEffect(() => {
+    if (!id || !known) return;
+    if (shape === 'squares') open(id);
+    else document.getElementById(`factory-${id}`)?.scrollIntoView({ block: 'center' });
+  }, [id, known]);
+}

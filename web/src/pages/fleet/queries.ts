@@ -1,0 +1,76 @@
+// What only this page reads. The keys begin with those that the feed makes stale.
+
+import { queryOptions } from '@tanstack/react-query';
+import { answer, api } from '../../api/client';
+import { keys } from '../../api/queries';
+import type { components } from '../../api/schema';
+import type { FeedEvent } from '../../api/types';
+
+type EventPage = components['schemas']['EventPage'];
+
+/// A page of the job list is the most that one call gives; a fleet with more running jobs shows ids for the rest.
+const MOST = '500';
+
+/// Names and ages of what runs, in one call for all factories.
+export const runningQuery = () =>
+  queryOptions({
+    queryKey: [...keys.factories, 'running'],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET('/api/fleet/jobs', {
+          params: { query: { stage: 'assigned,building', limit: MOST } },
+          signal,
+        }),
+      ),
+    refetchInterval: 15_000,
+  });
+
+/// The queue, for what is offered and not taken yet. Seldom: the feed tells the rest (offers.ts).
+export const queuedQuery = () =>
+  queryOptions({
+    queryKey: ['offers'],
+    queryFn: ({ signal }) =>
+      answer(api.GET('/api/fleet/jobs', { params: { query: { stage: 'queued', limit: '200' } }, signal })),
+    refetchInterval: 15_000,
+  });
+
+/// How far back the last events are looked for. Somebody who sees one product of many has to look further.
+const BACK = [60, 1_000, 10_000];
+const PAGES = 5;
+
+/// The end of the feed, newest first, so that the ticker does not begin empty.
+export async function lastEvents(most: number, signal: AbortSignal): Promise<FeedEvent[]> {
+  const { feedHead } = await answer(api.GET('/api/fleet/metrics', { signal }));
+  let last: FeedEvent[] = [];
+  for (const back of BACK) {
+    last = await eventsFrom(Math.max(0, feedHead - back), signal);
+    if (last.length >= most || back >= feedHead) break;
+  }
+  return last.slice(-most).reverse();
+}
+
+async function eventsFrom(start: number, signal: AbortSignal): Promise<FeedEvent[]> {
+  const found: FeedEvent[] = [];
+  let after: number | null | undefined = start;
+  for (let page = 0; page < PAGES && typeof after === 'number'; page += 1) {
+    const query = { after: String(after), limit: MOST };
+    const answered: EventPage = await answer(api.GET('/api/fleet/events', { params: { query }, signal }));
+    found.push(...answered.events);
+    after = answered.nextAfter;
+  }
+  return found;
+}
+
+/// Names of a few jobs. A name never changes.
+export const namesQuery = (ids: readonly string[]) =>
+  queryOptions({
+    queryKey: ['names', ...ids],
+    queryFn: async ({ signal }) => {
+      const query = { id: ids.join(','), limit: String(ids.length) };
+      const page = await answer(api.GET('/api/fleet/jobs', { params: { query }, signal }));
+      return page.jobs.map((job): [string, string] => [job.id, job.name]);
+    },
+    enabled: ids.length > 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    placeholderData: (old) => old,
+  });

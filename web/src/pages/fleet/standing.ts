@@ -1,0 +1,108 @@
+// How a factory stands, how its seats are taken, and in which order factories are shown. No markup, so that it can be
+// tested.
+
+import type { Factory, Job } from '../../api/types';
+
+export const STANDINGS = ['live', 'degraded', 'draining', 'down', 'stale', 'new'] as const;
+export type Standing = (typeof STANDINGS)[number];
+
+export const STANDING_WORDS: Record<Standing, string> = {
+  live: 'live',
+  degraded: 'degraded',
+  draining: 'draining',
+  down: 'down',
+  stale: 'stale',
+  new: 'never seen',
+};
+
+export const STANDING_ABOUT: Record<Standing, string> = {
+  live: 'heard of in time, takes jobs',
+  degraded: 'says that it is degraded: it is given jobs last',
+  draining: 'finishes what it holds and takes nothing new',
+  down: 'says that it is down: it is given nothing',
+  stale: 'not heard of for too long: what it holds comes back when its leases end',
+  new: 'enrolled, but it was never started',
+};
+
+export function standing(factory: Pick<Factory, 'live' | 'health' | 'state' | 'lastSeenAt'>): Standing {
+  if (!factory.live) return factory.lastSeenAt ? 'stale' : 'new';
+  if (factory.health === 'down') return 'down';
+  if (factory.state === 'draining') return 'draining';
+  return factory.health === 'degraded' ? 'degraded' : 'live';
+}
+
+export interface Seats {
+  used: number;
+  /// Offered to it and not taken yet.
+  reserved: number;
+  free: number;
+  /// More jobs than seats: it was made smaller while it was full.
+  over: number;
+}
+
+/// How the seats are taken. What is offered never counts more than what is free.
+export function seats(limit: number, used: number, offered = 0): Seats {
+  const whole = (n: number) => (Number.isFinite(n) ? Math.max(0, Math.floor(n)) : 0);
+  const all = whole(limit);
+  const taken = whole(used);
+  const reserved = Math.min(whole(offered), Math.max(0, all - taken));
+  return {
+    used: Math.min(taken, all),
+    reserved,
+    free: Math.max(0, all - taken - reserved),
+    over: Math.max(0, taken - all),
+  };
+}
+
+const names = new Intl.Collator('en', { numeric: true });
+
+/// By name and by nothing that changes, so that no tile moves away under the pointer. `mac-10` comes after `mac-9`.
+export function inOrder(factories: readonly Factory[]): Factory[] {
+  return [...factories].sort((a, b) => names.compare(a.id, b.id) || (a.id < b.id ? -1 : 1));
+}
+
+export interface TileFilter {
+  text: string;
+  standing: Standing | 'any' | 'busy' | 'free';
+}
+
+/// Every word of the text has to be found in the name, a capability, a repository, or a job that it runs.
+export function matches(factory: Factory, filter: TileFilter, running: readonly Job[] = []): boolean {
+  const stands = standing(factory);
+  const { used, free } = seats(factory.seatLimit, factory.seatsUsed);
+  if (filter.standing === 'busy' && used === 0) return false;
+  if (filter.standing === 'free' && !(free > 0 && (stands === 'live' || stands === 'degraded'))) return false;
+  if (!['any', 'busy', 'free', stands].includes(filter.standing)) return false;
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return true;
+  const said = [
+    factory.id,
+    ...factory.capabilities,
+    ...factory.repos.map((repo) => repo.name),
+    ...running.map((job) => job.name),
+  ].map((text) => text.toLowerCase());
+  return words.every((word) => said.some((text) => text.includes(word)));
+}
+
+/// Engines first: they decide what it can be given.
+export function capabilitiesInOrder(capabilities: readonly string[]): string[] {
+  const isEngine = (text: string) => text.startsWith('engine:');
+  return [...capabilities.filter(isEngine), ...capabilities.filter((text) => !isEngine(text))];
+}
+
+/// The jobs that each factory holds, the longest running first.
+export function byHolder(jobs: readonly Job[]): Map<string, Job[]> {
+  const held = new Map<string, Job[]>();
+  for (const job of jobs) {
+    if (!job.lease) continue;
+    const list = held.get(job.lease.factoryId) ?? [];
+    list.push(job);
+    held.set(job.lease.factoryId, list);
+  }
+  for (const list of held.values()) {
+    list.sort(
+      (a, b) => (a.lease?.grantedAt ?? '').localeCompare(b.lease?.grantedAt ?? '') || (a.id < b.id ? -1 : 1),
+    );
+  }
+  return held;
+}

@@ -1,0 +1,174 @@
+// Each factory and what was said of it. A fleet may have thousands: those that fit are rendered only while in sight, those
+// that do not are counted by reason.
+
+import { Text, UnstyledButton } from '@mantine/core';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useRef, useState } from 'react';
+import type { FactoryVerdict } from '../../api/types';
+import { plural } from '../../ui/format';
+import { filterWord, lead, type Refusal, widest } from './ExplainGroups';
+import classes from './ExplainPanel.module.css';
+import { figure, ScoreTerms } from './ExplainScore';
+import { Words } from './ExplainWords';
+
+/// Up to here the list is simply there; longer ones scroll in a box of their own.
+const SHORT = 12;
+/// So many names are written out; nobody reads more.
+const NAMES = 200;
+
+interface Toggling {
+  open: ReadonlySet<string>;
+  toggle: (id: string) => void;
+}
+
+export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
+  const [changed, setChanged] = useState<ReadonlySet<string>>(new Set());
+  const scale = widest(verdicts);
+  const first = verdicts[0];
+  // The best is open until somebody closes it; which one is best may change under one's eyes.
+  const open = new Set(changed);
+  if (first && !changed.has(first.factoryId)) open.add(first.factoryId);
+  else if (first) open.delete(first.factoryId);
+  const toggle = (id: string) =>
+    setChanged((before) => {
+      const after = new Set(before);
+      if (!after.delete(id)) after.add(id);
+      return after;
+    });
+  const ahead = lead(verdicts[0], verdicts[1]);
+  return (
+    <>
+      {ahead && (
+        <Text size="sm" c="dimmed" mb={4}>
+          {first?.factoryId} is{' '}
+          {ahead.by > 0
+            ? `ahead of ${ahead.over} by ${figure(ahead.by)}`
+            : `level with ${ahead.over}, and comes first by name`}
+          {ahead.by > 0 && ahead.mostly && `, mostly because it ${ahead.mostly}`}.
+        </Text>
+      )}
+      {verdicts.length <= SHORT ? (
+        <ol className={classes.factories}>
+          {verdicts.map((verdict) => (
+            <li key={verdict.factoryId}>
+              <Candidate verdict={verdict} scale={scale} toggling={{ open, toggle }} />
+            </li>
+          ))}
+        </ol>
+      ) : (
+        <ManyFeasible verdicts={verdicts} scale={scale} toggling={{ open, toggle }} />
+      )}
+    </>
+  );
+}
+
+function ManyFeasible({
+  verdicts,
+  scale,
+  toggling,
+}: {
+  verdicts: FactoryVerdict[];
+  scale: number;
+  toggling: Toggling;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const rows = useVirtualizer({
+    count: verdicts.length,
+    getScrollElement: () => box.current,
+    estimateSize: (index) => (toggling.open.has(verdicts[index]?.factoryId ?? '') ? 180 : 34),
+    getItemKey: (index) => verdicts[index]?.factoryId ?? index,
+    overscan: 6,
+  });
+  return (
+    <section ref={box} className={classes.box} aria-label="Factories that could take it, best first">
+      <ol className={classes.factories} style={{ height: rows.getTotalSize(), position: 'relative' }}>
+        {rows.getVirtualItems().map((row) => {
+          const verdict = verdicts[row.index];
+          if (!verdict) return null;
+          return (
+            <li
+              key={row.key}
+              data-index={row.index}
+              ref={rows.measureElement}
+              aria-setsize={verdicts.length}
+              aria-posinset={row.index + 1}
+              className={classes.placed}
+              style={{ transform: `translateY(${row.start}px)` }}
+            >
+              <Candidate verdict={verdict} scale={scale} toggling={toggling} />
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}
+
+function Candidate({
+  verdict,
+  scale,
+  toggling,
+}: {
+  verdict: FactoryVerdict;
+  scale: number;
+  toggling: Toggling;
+}) {
+  const opened = toggling.open.has(verdict.factoryId);
+  return (
+    <>
+      <UnstyledButton
+        className={classes.candidate}
+        aria-expanded={opened}
+        onClick={() => toggling.toggle(verdict.factoryId)}
+      >
+        <span className={classes.caret} aria-hidden="true" data-open={opened || undefined}>
+          ›
+        </span>
+        <span className={classes.id}>{verdict.factoryId}</span>
+        <span className={classes.figure}>
+          <span className={classes.quiet}>score</span> {figure(verdict.score ?? 0)}
+        </span>
+      </UnstyledButton>
+      {opened && <ScoreTerms verdict={verdict} scale={scale} />}
+    </>
+  );
+}
+
+export function Refused({ groups }: { groups: Refusal[] }) {
+  return (
+    <ul className={classes.factories}>
+      {groups.map((group) => (
+        <li key={`${group.filter} ${group.detail}`}>
+          <RefusedGroup group={group} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function RefusedGroup({ group }: { group: Refusal }) {
+  const [only] = group.factories;
+  const said = (
+    <>
+      <span className={classes.filter}>{filterWord(group.filter)}</span>{' '}
+      {group.factories.length === 1 ? (
+        <b>{only}</b>
+      ) : (
+        <b>{plural(group.factories.length, 'factory', 'factories')}</b>
+      )}
+      {': '}
+      <Words text={group.detail} />
+    </>
+  );
+  if (group.factories.length === 1) return <div className={classes.refused}>{said}</div>;
+  const more = group.factories.length - NAMES;
+  return (
+    <details className={classes.refused}>
+      <summary>{said}</summary>
+      <div className={classes.ids}>
+        {group.factories.slice(0, NAMES).join(', ')}
+        {more > 0 && ` and ${plural(more, 'other')}`}
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,71 @@
+import { Text } from '@mantine/core';
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { lazy, Suspense } from 'react';
+import { answer, api } from '../../api/client';
+import { Problem } from '../../api/problem';
+import { dagQuery } from '../../api/queries';
+import type { Job } from '../../api/types';
+import { CommandLine } from '../../ui/CommandLine';
+import { AnchorLink } from '../../ui/links';
+import { Panel } from '../../ui/Panel';
+import { Loaded, Loading } from '../../ui/States';
+
+const JobGraph = lazy(() => import('../../ui/Graph').then((module) => ({ default: module.JobGraph })));
+
+/// Nobody nests deeper; a wrong answer must not make it look for ever.
+const DEEPEST = 20;
+
+/// The job at the top of the family, as far up as this token sees.
+const rootQuery = (job: Job) =>
+  queryOptions({
+    queryKey: ['root', job.id],
+    queryFn: async ({ signal }): Promise<{ id: string; name: string }> => {
+      let top: Pick<Job, 'id' | 'name' | 'parentId'> = job;
+      for (let step = 0; top.parentId && step < DEEPEST; step += 1) {
+        const id = top.parentId;
+        try {
+          top = await answer(api.GET('/api/fleet/jobs/{id}', { params: { path: { id } }, signal }));
+        } catch (error) {
+          if (Problem.from(error).code !== 'not_found') throw error;
+          break;
+        }
+      }
+      return { id: top.id, name: top.name };
+    },
+    // Parents never change.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/// The whole family that the job belongs to, drawn from the top.
+export function GraphTab({ job }: { job: Job }) {
+  const root = useQuery(rootQuery(job));
+  return (
+    <Panel title="Graph" aside={<CommandLine command={`giga dag ${root.data?.id ?? job.id}`} />}>
+      {root.data && root.data.id !== job.id && (
+        <Text size="sm" mb="xs">
+          All below{' '}
+          <AnchorLink to="/jobs/$id" params={{ id: root.data.id }} search={{ tab: 'graph' }}>
+            {root.data.name}
+          </AnchorLink>
+          , with this job marked.
+        </Text>
+      )}
+      <Loaded query={root} what="graph">
+        {({ id }) => <Drawn id={id} selected={job.id} />}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Drawn({ id, selected }: { id: string; selected: string }) {
+  const query = useQuery(dagQuery(id));
+  return (
+    <Loaded query={query} what="graph">
+      {(dag) => (
+        <Suspense fallback={<Loading what="graph" />}>
+          <JobGraph dag={dag} selected={selected} />
+        </Suspense>
+      )}
+    </Loaded>
+  );
+}

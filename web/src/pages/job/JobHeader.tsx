@@ -1,0 +1,139 @@
+import { ActionIcon, Code, CopyButton, Text, Title, Tooltip } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { jobQuery, keys } from '../../api/queries';
+import type { FeedEvent, Job, Run } from '../../api/types';
+import { useMay } from '../../session/useSession';
+import { ActionButton } from '../../ui/Confirm';
+import { Icon } from '../../ui/Icon';
+import { AnchorLink, ButtonLink } from '../../ui/links';
+import { StageBadge } from '../../ui/StageBadge';
+import { useNow } from '../../ui/useNow';
+import { act, actionCommand, type JobAction, jobActions } from '../jobs/actions';
+import { Words } from './ExplainWords';
+import classes from './JobView.module.css';
+import { explainNowQuery } from './now/explainNow';
+import { isOver, tellNow } from './now/now';
+import { visible } from './visible';
+
+interface JobHeaderProps {
+  job: Job;
+  runs: readonly Run[];
+  events: readonly FeedEvent[];
+  /// What is happening now in a line, for tabs that do not show it at length.
+  brief: boolean;
+}
+
+/// Which job this is, where it stands and what one can do about it.
+export function JobHeader({ job, runs, events, brief }: JobHeaderProps) {
+  const maySubmit = useMay('submitter');
+  return (
+    <>
+      <div className={classes.title}>
+        <Title order={1} size="h3" className={classes.name}>
+          {visible(job.name)}
+        </Title>
+        <StageBadge stage={job.stage} />
+        <div className={classes.actions}>
+          {jobActions(job).map((action) => (
+            <Action key={action.name} job={job} action={action} />
+          ))}
+          {maySubmit && (
+            <ButtonLink size="xs" variant="default" to="/new" search={{ from: job.id }}>
+              New job from this
+            </ButtonLink>
+          )}
+        </div>
+      </div>
+      <dl className={classes.facts}>
+        <Fact name="Priority">{job.priority}</Fact>
+        <Fact name="Product">
+          <AnchorLink size="xs" to="/jobs" search={{ product: job.productId }}>
+            {job.productId}
+          </AnchorLink>
+        </Fact>
+        {job.repo && (
+          <Fact name="Repo">
+            <AnchorLink size="xs" to="/jobs" search={{ repo: job.repo }}>
+              {job.repo}
+            </AnchorLink>
+          </Fact>
+        )}
+        {job.attempts > 0 && <Fact name="Attempts used up">{job.attempts}</Fact>}
+        {job.kind !== 'agent' && <Fact name="Kind">{job.kind}</Fact>}
+        <Fact name="Id">
+          <Code>{job.id}</Code>
+          <CopyButton value={job.id}>
+            {({ copied, copy }) => (
+              <Tooltip label={copied ? 'Copied' : 'Copy'}>
+                <ActionIcon size="xs" variant="subtle" color="gray" onClick={copy} aria-label="Copy the id">
+                  <Icon name={copied ? 'check' : 'copy'} size={13} />
+                </ActionIcon>
+              </Tooltip>
+            )}
+          </CopyButton>
+        </Fact>
+        {job.parentId && <Parent id={job.parentId} />}
+      </dl>
+      {brief && <Brief job={job} runs={runs} events={events} />}
+    </>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Parent({ id }: { id: string }) {
+  const { data } = useQuery(jobQuery(id));
+  return (
+    <Fact name="Parent">
+      <AnchorLink size="xs" to="/jobs/$id" params={{ id }} search={{}}>
+        {data?.name ?? id}
+      </AnchorLink>
+    </Fact>
+  );
+}
+
+function Action({ job, action }: { job: Job; action: JobAction }) {
+  const client = useQueryClient();
+  return (
+    <ActionButton
+      label={action.label}
+      role={action.role}
+      color={action.danger ? 'red' : undefined}
+      variant={action.name === 'ship' ? 'filled' : 'default'}
+      command={actionCommand(action.name, [job.id])}
+      confirm={{
+        title: `${action.label} ${job.name}?`,
+        text: action.about,
+        yes: action.yes,
+        danger: action.danger,
+      }}
+      done={`${job.name} is ${action.done}`}
+      run={async () => {
+        try {
+          await act(action.name, job);
+        } finally {
+          // Also when it was refused: then the job is no longer as it is shown.
+          await client.invalidateQueries({ queryKey: keys.job(job.id) });
+        }
+      }}
+    />
+  );
+}
+
+function Brief({ job, runs, events }: Omit<JobHeaderProps, 'brief'>) {
+  const now = useNow(!isOver(job.stage));
+  const waits = job.stage === 'queued' || job.stage === 'blocked';
+  const { data: explanation } = useQuery({ ...explainNowQuery(job), enabled: waits });
+  return (
+    <Text className={classes.brief} lineClamp={1}>
+      <Words text={visible(tellNow({ job, runs, events, explanation, now }).title)} />
+    </Text>
+  );
+}

@@ -1,0 +1,123 @@
+import { Button, Text } from '@mantine/core';
+import { useState } from 'react';
+import { count } from '../../../ui/format';
+import { Scrolls } from '../Scrolls';
+import { visible } from '../visible';
+import { Counts } from './Counts';
+import { SideRows, UnifiedRows } from './DiffRows';
+import classes from './DiffView.module.css';
+import type { DiffFile, Hunk } from './parseDiff';
+
+/// Of a very long file so many lines are shown at once.
+const STEP = 1_000;
+
+const KINDS: Record<DiffFile['kind'], string> = {
+  changed: 'changed',
+  added: 'new',
+  removed: 'removed',
+  renamed: 'renamed',
+  copied: 'copied',
+  mode: 'mode',
+};
+
+export function fileTitle(file: DiffFile): string {
+  const moved = (file.kind === 'renamed' || file.kind === 'copied') && file.oldName !== file.newName;
+  return visible(
+    moved ? `${file.oldName} → ${file.newName}` : file.newName || file.oldName || 'a file without a name',
+  );
+}
+
+interface DiffFileProps {
+  id: string;
+  file: DiffFile;
+  side: boolean;
+  wrap: boolean;
+  open: boolean;
+  setOpen: (open: boolean) => void;
+}
+
+export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileProps) {
+  const [limit, setLimit] = useState(STEP);
+  const { hunks, left } = firstLines(file.hunks, limit);
+  const title = fileTitle(file);
+  return (
+    <section id={id} className={classes.file} aria-label={title}>
+      <h3 className={classes.head}>
+        <button type="button" className={classes.fold} aria-expanded={open} onClick={() => setOpen(!open)}>
+          <span aria-hidden>{open ? '▾' : '▸'}</span>
+          <span className={classes.name}>{title}</span>
+          <span className={classes.kind}>{KINDS[file.kind]}</span>
+          {file.mode && <span className={classes.kind}>{visible(file.mode)}</span>}
+          {file.binary ? (
+            <span className={classes.kind}>binary</span>
+          ) : (
+            <Counts added={file.added} removed={file.removed} />
+          )}
+        </button>
+      </h3>
+      {open && (
+        <Scrolls className={classes.body} wrap={wrap} label={`Changes of ${title}`}>
+          {hunks.length === 0 ? (
+            <Text size="sm" c="dimmed" p="xs">
+              {without(file)}
+            </Text>
+          ) : (
+            <table className={classes.lines} data-side={side || undefined}>
+              {side ? (
+                <colgroup>
+                  <col className={classes.numberCol} />
+                  <col />
+                  <col className={classes.numberCol} />
+                  <col />
+                </colgroup>
+              ) : (
+                <colgroup>
+                  <col className={classes.numberCol} />
+                  <col className={classes.numberCol} />
+                  <col />
+                </colgroup>
+              )}
+              {hunks.map((hunk, index) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: a diff never changes
+                <tbody key={index}>
+                  <tr className={classes.hunk}>
+                    <td colSpan={side ? 4 : 3}>{visible(hunk.header)}</td>
+                  </tr>
+                  {side ? <SideRows lines={hunk.lines} /> : <UnifiedRows lines={hunk.lines} />}
+                </tbody>
+              ))}
+            </table>
+          )}
+          {left > 0 && (
+            <Button size="xs" variant="default" m="xs" onClick={() => setLimit(limit + STEP)}>
+              Show {count(Math.min(STEP, left))} more of {count(left)} lines
+            </Button>
+          )}
+        </Scrolls>
+      )}
+    </section>
+  );
+}
+
+function without(file: DiffFile): string {
+  if (file.binary) return 'A binary file: its bytes are not shown.';
+  if (file.kind === 'renamed')
+    return `Moved as it is${file.similarity ? ` (${file.similarity} the same)` : ''}.`;
+  if (file.kind === 'copied') return 'Copied as it is.';
+  if (file.kind === 'mode') return `Only its mode changed: ${visible(file.mode ?? '')}.`;
+  return file.kind === 'added' ? 'An empty file.' : 'No lines of it are in the diff.';
+}
+
+/// The hunks up to a number of lines, and how many lines there are beyond.
+function firstLines(hunks: readonly Hunk[], limit: number): { hunks: Hunk[]; left: number } {
+  const shown: Hunk[] = [];
+  let room = limit;
+  let left = 0;
+  for (const hunk of hunks) {
+    const lines = room > 0 ? hunk.lines.slice(0, room) : [];
+    if (lines.length > 0) shown.push({ header: hunk.header, lines });
+    room -= lines.length;
+    left += hunk.lines.length - lines.length;
+  }
+  return { hunks: shown, left };
+}

@@ -1,0 +1,120 @@
+import { Button, SegmentedControl, Switch, Text } from '@mantine/core';
+import { useElementSize } from '@mantine/hooks';
+import { useId, useState } from 'react';
+import { plural } from '../../../ui/format';
+import { Empty } from '../../../ui/States';
+import { visible } from '../visible';
+import { Counts } from './Counts';
+import { DiffFilePanel, fileTitle } from './DiffFilePanel';
+import classes from './DiffView.module.css';
+import type { Diff, DiffFile } from './parseDiff';
+
+/// Two columns of code need this much room.
+const WIDE = 900;
+/// Files open by themselves until so many lines are shown; a large one stays folded in any case.
+const OPEN_LINES = 1_500;
+const LARGE_FILE = 600;
+
+type Way = 'side' | 'unified';
+
+/// A diff, file by file: in two columns where there is room for them.
+export function DiffView({ diff }: { diff: Diff }) {
+  const { ref, width } = useElementSize();
+  const [chosen, setChosen] = useState<Way>();
+  const [wrap, setWrap] = useState(true);
+  const [turned, setTurned] = useState<ReadonlyMap<number, boolean>>(new Map());
+  const prefix = useId();
+  const way = chosen ?? (width >= WIDE ? 'side' : 'unified');
+  const open = openAtFirst(diff.files);
+  const isOpen = (index: number) => turned.get(index) ?? open[index] ?? false;
+  const anyOpen = diff.files.some((_, index) => isOpen(index));
+  const turn = (index: number, to: boolean) => setTurned((before) => new Map(before).set(index, to));
+
+  if (diff.files.length === 0) return <Empty title="Nothing was changed" />;
+  return (
+    <div ref={ref} className={classes.diff}>
+      <div className={classes.tools}>
+        <Text size="sm" className={classes.sum}>
+          {plural(diff.files.length, 'file')} <Counts added={diff.added} removed={diff.removed} />
+        </Text>
+        <SegmentedControl
+          size="xs"
+          aria-label="Show changes"
+          value={way}
+          onChange={(value) => setChosen(value === 'side' ? 'side' : 'unified')}
+          data={[
+            { value: 'unified', label: 'Unified' },
+            { value: 'side', label: 'Side by side' },
+          ]}
+        />
+        <Switch
+          size="xs"
+          label="Wrap"
+          checked={wrap}
+          onChange={(event) => setWrap(event.currentTarget.checked)}
+        />
+        <Button
+          size="compact-xs"
+          variant="default"
+          onClick={() => setTurned(new Map(diff.files.map((_, index) => [index, !anyOpen])))}
+        >
+          {anyOpen ? 'Fold all' : 'Open all'}
+        </Button>
+      </div>
+      {diff.notes.length > 0 && (
+        <Text size="sm" className={classes.note} role="note">
+          {visible(diff.notes.slice(0, 5).join(' '))}
+        </Text>
+      )}
+      {diff.files.length > 1 && (
+        <nav aria-label="Changed files">
+          <ul className={classes.list}>
+            {diff.files.map((file, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: a diff never changes, and names may repeat
+              <li key={index}>
+                <a
+                  href={`#${prefix}-${index}`}
+                  onClick={(event) => {
+                    event.preventDefault();
+                    turn(index, true);
+                    document.getElementById(`${prefix}-${index}`)?.scrollIntoView({ block: 'start' });
+                  }}
+                >
+                  {fileTitle(file)}
+                </a>
+                {file.binary ? (
+                  <span className={classes.kind}>binary</span>
+                ) : (
+                  <Counts added={file.added} removed={file.removed} />
+                )}
+              </li>
+            ))}
+          </ul>
+        </nav>
+      )}
+      {diff.files.map((file, index) => (
+        <DiffFilePanel
+          // biome-ignore lint/suspicious/noArrayIndexKey: a diff never changes, and names may repeat
+          key={index}
+          id={`${prefix}-${index}`}
+          file={file}
+          // One side of these would be empty.
+          side={way === 'side' && file.kind !== 'added' && file.kind !== 'removed'}
+          wrap={wrap}
+          open={isOpen(index)}
+          setOpen={(to) => turn(index, to)}
+        />
+      ))}
+    </div>
+  );
+}
+
+function openAtFirst(files: readonly DiffFile[]): boolean[] {
+  let shown = 0;
+  return files.map((file) => {
+    const lines = file.added + file.removed;
+    const fits = lines <= LARGE_FILE && shown + lines <= OPEN_LINES;
+    if (fits) shown += lines;
+    return fits;
+  });
+}

@@ -1,0 +1,178 @@
+import { Button, Group, Modal, Table, Text } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { answer, api } from '../../../api/client';
+import { artifactsQuery, keys } from '../../../api/queries';
+import type { Artifact, Job } from '../../../api/types';
+import { Ago } from '../../../ui/Ago';
+import { CommandLine } from '../../../ui/CommandLine';
+import { ActionButton, tellProblem } from '../../../ui/Confirm';
+import { bytes } from '../../../ui/format';
+import { Icon } from '../../../ui/Icon';
+import { AnchorLink } from '../../../ui/links';
+import { Empty, Loaded } from '../../../ui/States';
+import { visible } from '../visible';
+import { artifactTextQuery } from './artifactText';
+import classes from './Files.module.css';
+import { hasPreview } from './preview';
+
+/// What the runs of a job left behind.
+export function FilesPanel({ job }: { job: Job }) {
+  const query = useQuery(artifactsQuery(job.id));
+  const [looked, setLooked] = useState<Artifact>();
+  return (
+    <>
+      <Loaded query={query} what="files">
+        {({ artifacts }) =>
+          artifacts.length === 0 ? (
+            <Empty title="No files">
+              Runs leave their changes here, and whatever they upload from inside with their job token.
+            </Empty>
+          ) : (
+            <FileTable job={job} files={artifacts} look={setLooked} />
+          )
+        }
+      </Loaded>
+      <Modal
+        opened={looked !== undefined}
+        onClose={() => setLooked(undefined)}
+        title={visible(looked?.name ?? '')}
+        size="xl"
+      >
+        {looked && <Preview file={looked} />}
+      </Modal>
+    </>
+  );
+}
+
+function FileTable({ job, files, look }: { job: Job; files: Artifact[]; look: (file: Artifact) => void }) {
+  const newestFirst = [...files].sort((a, b) => b.leaseEpoch - a.leaseEpoch || a.name.localeCompare(b.name));
+  return (
+    <>
+      <Group justify="flex-end" mb="xs">
+        <CommandLine command={`giga artifact list ${job.id}`} />
+      </Group>
+      <Table.ScrollContainer minWidth={640} type="native" className={classes.scroll}>
+        <Table verticalSpacing={6} className={classes.files}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">Name</Table.Th>
+              <Table.Th scope="col">Size</Table.Th>
+              <Table.Th scope="col">Type</Table.Th>
+              <Table.Th scope="col">Run</Table.Th>
+              <Table.Th scope="col">Made</Table.Th>
+              <Table.Th scope="col">
+                <span className={classes.hidden}>What one can do</span>
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {newestFirst.map((file) => (
+              <Table.Tr key={file.id}>
+                <Table.Td className={classes.name}>{visible(file.name)}</Table.Td>
+                <Table.Td>{bytes(file.size)}</Table.Td>
+                <Table.Td>{visible(file.mediaType)}</Table.Td>
+                <Table.Td>
+                  <AnchorLink
+                    size="sm"
+                    to="/jobs/$id"
+                    params={{ id: job.id }}
+                    search={{ tab: 'log', epoch: file.leaseEpoch }}
+                    aria-label={`Log of run ${file.leaseEpoch}`}
+                  >
+                    {file.leaseEpoch}
+                  </AnchorLink>
+                </Table.Td>
+                <Table.Td>
+                  <Ago at={file.createdAt} />
+                </Table.Td>
+                <Table.Td>
+                  <Deeds job={job} file={file} look={look} />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </>
+  );
+}
+
+function Deeds({ job, file, look }: { job: Job; file: Artifact; look: (file: Artifact) => void }) {
+  const client = useQueryClient();
+  const name = visible(file.name);
+  return (
+    <Group gap={6} wrap="nowrap" justify="flex-end">
+      {hasPreview(file) && (
+        <Button size="compact-xs" variant="default" onClick={() => look(file)} aria-label={`Look at ${name}`}>
+          Look
+        </Button>
+      )}
+      <Button
+        size="compact-xs"
+        variant="default"
+        leftSection={<Icon name="down" size={12} />}
+        onClick={() => void download(file)}
+        aria-label={`Download ${name}`}
+      >
+        Download
+      </Button>
+      <ActionButton
+        size="compact-xs"
+        label="Delete"
+        aria-label={`Delete ${name}`}
+        role="operator"
+        command={`giga artifact rm ${file.id}`}
+        confirm={{
+          title: `Delete ${name}?`,
+          text: `The ${bytes(file.size)} that run ${file.leaseEpoch} left are gone for good.`,
+          yes: 'Delete it',
+          danger: true,
+        }}
+        done={`${name} is deleted`}
+        run={async () => {
+          await answer(api.DELETE('/api/fleet/artifacts/{id}', { params: { path: { id: file.id } } }));
+          await client.invalidateQueries({ queryKey: keys.job(job.id) });
+        }}
+      />
+    </Group>
+  );
+}
+
+/// Through a link that is signed for a while: the token never stands in an address.
+async function download(file: Artifact): Promise<void> {
+  try {
+    const { url } = await answer(
+      api.GET('/api/fleet/artifacts/{id}/link', { params: { path: { id: file.id } } }),
+    );
+    const target = new URL(url, location.href);
+    if (target.protocol !== 'https:' && target.protocol !== 'http:')
+      throw new Error(`not a link to a file: ${url}`);
+    const link = document.createElement('a');
+    link.href = target.href;
+    link.target = '_blank';
+    link.rel = 'noopener noreferrer';
+    link.click();
+  } catch (error) {
+    tellProblem('The file could not be downloaded', error);
+  }
+}
+
+function Preview({ file }: { file: Artifact }) {
+  const query = useQuery(artifactTextQuery(file.id));
+  return (
+    <>
+      <Loaded query={query} what="file">
+        {(text) => (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keys
+          <pre className={classes.preview} tabIndex={0}>
+            {text === '' ? 'The file is empty.' : visible(text)}
+          </pre>
+        )}
+      </Loaded>
+      <Text size="xs" c="dimmed" mt="xs" component="div">
+        <CommandLine command={`giga artifact get ${file.id}`} />
+      </Text>
+    </>
+  );
+}

@@ -1,0 +1,189 @@
+import { Paper, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useId } from 'react';
+import type { FeedEvent, Job, Run } from '../../../api/types';
+import { Ago } from '../../../ui/Ago';
+import { duration, millis } from '../../../ui/format';
+import { AnchorLink } from '../../../ui/links';
+import { useNow } from '../../../ui/useNow';
+import { OneRemedy } from '../ExplainRemedies';
+import { Words } from '../ExplainWords';
+import { plainText } from '../log/ansi';
+import { useLog } from '../log/useLog';
+import { Checks } from '../runs/Checks';
+import { visible } from '../visible';
+import { explainNowQuery } from './explainNow';
+import classes from './NowCard.module.css';
+import { isHeld, isOver, leaseLeft, spending, tellNow } from './now';
+
+interface NowCardProps {
+  job: Job;
+  runs: readonly Run[];
+  events: readonly FeedEvent[];
+}
+
+/// What is happening now, and the smallest thing that would move it.
+export function NowCard({ job, runs, events }: NowCardProps) {
+  const now = useNow(!isOver(job.stage));
+  const title = useId();
+  const { data: explanation } = useQuery({ ...explainNowQuery(job), enabled: !isOver(job.stage) });
+  const told = tellNow({ job, runs, events, explanation, now });
+  // In review the form beside it is the remedy.
+  const remedy = job.stage === 'review' || isHeld(job.stage) ? undefined : explanation?.remedies[0];
+  return (
+    <Paper
+      component="section"
+      withBorder
+      p="md"
+      className={classes.card}
+      data-tone={told.tone}
+      aria-labelledby={title}
+    >
+      <h2 id={title} className={classes.title} style={{ margin: 0 }}>
+        <Words text={visible(told.title)} />
+      </h2>
+      {told.detail && !told.title.includes(told.detail) && (
+        <Text size="sm" className={classes.detail} mt={4}>
+          <Words text={visible(told.detail)} />
+        </Text>
+      )}
+      {told.since && (
+        <Text size="xs" c="dimmed" mt={4}>
+          <Since at={told.since} over={isOver(job.stage)} now={now} />
+        </Text>
+      )}
+      {isHeld(job.stage) && <Held job={job} runs={runs} now={now} />}
+      {job.stage === 'blocked' && <Deps job={job} />}
+      {(job.stage === 'failed' || job.stage === 'dead_letter') && <WhatFailed job={job} run={runs[0]} />}
+      {job.stage === 'dead_letter' && (
+        <Text size="sm" mt="xs">
+          Nobody will try it again by itself. Look at the log and the runs, and submit a new job from this
+          one.
+        </Text>
+      )}
+      {remedy && (
+        <div className={classes.remedy}>
+          <OneRemedy remedy={remedy} />
+        </div>
+      )}
+    </Paper>
+  );
+}
+
+/// Since when it is so: how long for what goes on, how long ago for what is over.
+function Since({ at, over, now }: { at: string; over: boolean; now: number }) {
+  const then = millis(at);
+  if (over || then === undefined) return <Ago at={at} />;
+  const past = Math.max(0, now - then);
+  // Nobody counts the seconds of an hour.
+  const coarse = past - (past % (past < 60_000 ? 1_000 : 60_000));
+  return (
+    <time dateTime={at} title={new Date(then).toLocaleString()}>
+      for {duration(coarse)}
+    </time>
+  );
+}
+
+/// The checks of the run that failed, and the way to its log.
+function WhatFailed({ job, run }: { job: Job; run: Run | undefined }) {
+  if (!run) return null;
+  const failed = run.report.checks?.filter((check) => !check.passed) ?? [];
+  return (
+    <div className={classes.remedy}>
+      {failed.length > 0 && <Checks checks={failed} />}
+      <AnchorLink
+        size="sm"
+        to="/jobs/$id"
+        params={{ id: job.id }}
+        search={{ tab: 'log', epoch: run.leaseEpoch }}
+      >
+        Log of run {run.leaseEpoch}
+      </AnchorLink>
+    </div>
+  );
+}
+
+function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number }) {
+  const run = runs.find((one) => one.leaseEpoch === job.leaseEpoch);
+  const left = leaseLeft(job, now);
+  const spent = spending(job);
+  return (
+    <>
+      <dl className={classes.facts}>
+        <Fact name="Held by">{job.lease?.factoryId ?? '–'}</Fact>
+        <Fact name="Run (epoch)">{job.leaseEpoch}</Fact>
+        <Fact name="Taken">
+          <Ago at={job.lease?.grantedAt} />
+        </Fact>
+        {run?.engine && <Fact name="Engine">{run.engine}</Fact>}
+        {spent && <Fact name="Cost of this run">{spent}</Fact>}
+        {left && (
+          <Fact name="Lease">
+            {left.text}
+            <div
+              className={classes.bar}
+              role="progressbar"
+              aria-label="Lease left"
+              aria-valuemin={0}
+              aria-valuemax={100}
+              aria-valuenow={Math.round(left.share * 100)}
+              data-over={left.share === 0 || undefined}
+            >
+              <span style={{ width: `${left.share * 100}%` }} />
+            </div>
+          </Fact>
+        )}
+      </dl>
+      <LastLine jobId={job.id} epoch={job.leaseEpoch} />
+    </>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function LastLine({ jobId, epoch }: { jobId: string; epoch: number }) {
+  const { buffer, error } = useLog(jobId, epoch);
+  let at = buffer.length - 1;
+  while (at > 0 && plainText(buffer.row(at)?.text ?? '').trim() === '') at -= 1;
+  const line = plainText(buffer.row(at)?.text ?? '').trim();
+  return (
+    <Link
+      className={classes.lastLine}
+      to="/jobs/$id"
+      params={{ id: jobId }}
+      search={{ tab: 'log' }}
+      title="Open the log"
+    >
+      {error !== undefined
+        ? 'The log cannot be read right now'
+        : visible(line.slice(0, 500)) || 'Nothing in the log yet'}
+    </Link>
+  );
+}
+
+/// What it waits for, to be opened.
+function Deps({ job }: { job: Job }) {
+  if (job.deps.length === 0) return null;
+  return (
+    <Text size="sm" mt="xs" component="div">
+      Waits for {job.depsMode === 'any' ? 'one of ' : ''}
+      {job.deps.slice(0, 20).map((id, index) => (
+        <span key={id}>
+          {index > 0 ? ', ' : ''}
+          <AnchorLink size="sm" to="/jobs/$id" params={{ id }} search={{}}>
+            {id}
+          </AnchorLink>
+        </span>
+      ))}
+      {job.deps.length > 20 ? ` and ${job.deps.length - 20} more` : ''}
+    </Text>
+  );
+}

@@ -1,0 +1,54 @@
+import { SegmentedControl, Text } from '@mantine/core';
+import { useState } from 'react';
+import type { Job } from '../../../api/types';
+import { Markdown } from '../../../ui/Markdown';
+import { Panel } from '../../../ui/Panel';
+import { visible } from '../visible';
+import classes from './Overview.module.css';
+
+/// What the job was asked to do, in the words of whoever wrote it.
+export function TaskPanel({ job }: { job: Job }) {
+  const [raw, setRaw] = useState(false);
+  const body = job.bodyMd ?? '';
+  return (
+    <Panel
+      title="Task"
+      aside={
+        <SegmentedControl
+          size="xs"
+          aria-label="Show the task"
+          value={raw ? 'raw' : 'read'}
+          onChange={(value) => setRaw(value === 'raw')}
+          data={[
+            { value: 'read', label: 'Read' },
+            { value: 'raw', label: 'As written' },
+          ]}
+        />
+      }
+    >
+      {body.trim() === '' ? (
+        <Text size="sm" c="dimmed">
+          The job has no text.
+        </Text>
+      ) : (
+        <Words text={body} raw={raw} />
+      )}
+      {job.personaMd && (
+        <details className={classes.persona}>
+          <summary>What the engine is told before that</summary>
+          <Words text={job.personaMd} raw={raw} />
+        </details>
+      )}
+    </Panel>
+  );
+}
+
+function Words({ text, raw }: { text: string; raw: boolean }) {
+  if (!raw) return <Markdown text={text} />;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keys
+    <pre className={classes.raw} tabIndex={0}>
+      {visible(text)}
+    </pre>
+  );
+}

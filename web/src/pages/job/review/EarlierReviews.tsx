@@ -1,0 +1,36 @@
+import type { Job } from '../../../api/types';
+import { Ago } from '../../../ui/Ago';
+import { Markdown } from '../../../ui/Markdown';
+import { Panel } from '../../../ui/Panel';
+import { visible } from '../visible';
+import classes from './Review.module.css';
+
+const DID: Record<string, string> = {
+  approve: 'approved',
+  request_changes: 'asked for changes',
+  reject: 'rejected it',
+};
+
+/// What reviewers said so far, the newest first.
+export function EarlierReviews({ job }: { job: Job }) {
+  const reviews = [...(job.reviews ?? [])].reverse();
+  if (reviews.length === 0) return null;
+  return (
+    <Panel title="Reviews">
+      <ol className={classes.notes} reversed>
+        {reviews.map((note) => (
+          <li key={`${note.at} ${note.reviewer}`}>
+            <div className={classes.who}>
+              <b>{visible(note.reviewer)}</b>{' '}
+              <span data-verdict={note.verdict}>{DID[note.verdict] ?? note.verdict}</span>
+              <span className={classes.when}>
+                run {note.leaseEpoch}, <Ago at={note.at} />
+              </span>
+            </div>
+            {note.comment && <Markdown text={note.comment} />}
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+}

@@ -1,0 +1,177 @@
+import { Alert, Button, Group, NativeSelect, Radio, Stack, Text, Textarea } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useState } from 'react';
+import { answer, api } from '../../../api/client';
+import { Problem } from '../../../api/problem';
+import { keys, whoamiQuery } from '../../../api/queries';
+import type { Job } from '../../../api/types';
+import { useMay } from '../../../session/useSession';
+import { CommandLine } from '../../../ui/CommandLine';
+import { tellDone } from '../../../ui/Confirm';
+import { shellWord } from '../../../ui/format';
+import { ProblemAlert } from '../../../ui/States';
+import { type Draft, keepDraft, NO_DRAFT, readDraft, VERDICTS, type Verdict } from './draft';
+
+const WORDS: Record<Verdict, { label: string; about: string; done: string }> = {
+  approve: { label: 'Approve', about: 'It may go on.', done: 'approved' },
+  request_changes: {
+    label: 'Request changes',
+    about: 'It is run again, on the same branch, with your comment.',
+    done: 'sent back with your comment',
+  },
+  reject: { label: 'Reject', about: 'It fails with the reason "rejected".', done: 'rejected' },
+};
+
+export function reviewCommand(job: Pick<Job, 'id'>, { verdict, comment }: Draft, reviewer?: string): string {
+  const as = reviewer ? ` --as ${shellWord(reviewer)}` : '';
+  const text = comment.trim() ? ` -m ${shellWord(comment.trim())}` : '';
+  return `giga review ${job.id} --${verdict.replace('_', '-')}${text}${as}`;
+}
+
+/// The verdict on the result that one has looked at, and on no other.
+export function ReviewForm({ job }: { job: Job }) {
+  const client = useQueryClient();
+  const may = useMay('operator');
+  const admin = useMay('admin');
+  const { data: me } = useQuery(whoamiQuery());
+  const there = job.result?.leaseEpoch;
+  const [draft, setDraft] = useState<Draft>(() => ({ epoch: there, ...readDraft(job.id) }));
+  const [reviewer, setReviewer] = useState('');
+  const [problem, setProblem] = useState<unknown>();
+  const [wrong, setWrong] = useState<string>();
+  const [busy, setBusy] = useState(false);
+
+  const seen = draft.epoch ?? there;
+  const other = seen !== there;
+  // From here on this is what was looked at, also after a reload.
+  useEffect(() => keepDraft(job.id, draft), [job.id, draft]);
+  const reviewers = job.gate?.reviewers ?? [];
+  const outsider = reviewers.length > 0 && me?.label !== undefined && !reviewers.includes(me.label ?? '');
+
+  const change = (part: Partial<Draft>) => {
+    setDraft((old) => ({ ...old, epoch: seen, ...part }));
+    setWrong(undefined);
+  };
+
+  const send = async (event: FormEvent) => {
+    event.preventDefault();
+    const comment = draft.comment.trim();
+    if (draft.verdict === 'request_changes' && comment === '') {
+      setWrong('Say what should be different: the next run gets this comment.');
+      return;
+    }
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const call = api.POST('/api/fleet/jobs/{id}/review', {
+        params: { path: { id: job.id } },
+        body: {
+          verdict: draft.verdict,
+          ...(comment ? { comment } : {}),
+          ...(reviewer ? { reviewer } : {}),
+          ...(seen !== undefined ? { leaseEpoch: seen } : {}),
+        },
+      });
+      await answer(call);
+      tellDone(`${job.name} is ${WORDS[draft.verdict].done}`);
+      // Whatever comes next is looked at anew.
+      setDraft(NO_DRAFT);
+      keepDraft(job.id, NO_DRAFT);
+    } catch (error) {
+      setProblem(error);
+    } finally {
+      setBusy(false);
+      void client.invalidateQueries({ queryKey: keys.job(job.id) });
+    }
+  };
+
+  if (!may) {
+    return (
+      <Text size="sm" c="dimmed">
+        A verdict needs the role operator; your token may only look.
+      </Text>
+    );
+  }
+  return (
+    <form onSubmit={(event) => void send(event)} aria-label="Review" noValidate>
+      <Stack gap="sm">
+        {other && (
+          <Alert color="orange" title="Look again" role="alert">
+            <Text size="sm">
+              Another result has come in: run {there ?? '–'} instead of run {seen ?? '–'}, which you looked
+              at.
+            </Text>
+            <Button
+              size="xs"
+              mt="xs"
+              variant="default"
+              onClick={() => {
+                change({ epoch: there });
+                setProblem(undefined);
+              }}
+            >
+              I have looked at run {there ?? '–'}
+            </Button>
+          </Alert>
+        )}
+        {outsider && (
+          <Text size="sm" c="var(--giga-warn)">
+            Only {reviewers.join(' or ')} may approve; your token speaks for {me?.label || 'nobody by name'}.
+          </Text>
+        )}
+        <Radio.Group
+          label="Verdict"
+          value={draft.verdict}
+          onChange={(value) => change({ verdict: VERDICTS.find((known) => known === value) ?? 'approve' })}
+        >
+          <Stack gap={6} mt={4}>
+            {VERDICTS.map((verdict) => (
+              <Radio
+                key={verdict}
+                size="xs"
+                value={verdict}
+                label={WORDS[verdict].label}
+                description={WORDS[verdict].about}
+              />
+            ))}
+          </Stack>
+        </Radio.Group>
+        <Textarea
+          label="Comment"
+          description="Markdown"
+          placeholder="What reads well, what should be different"
+          autosize
+          minRows={3}
+          maxRows={14}
+          value={draft.comment}
+          onChange={(event) => change({ comment: event.currentTarget.value })}
+          required={draft.verdict === 'request_changes'}
+          error={wrong}
+        />
+        {admin && reviewers.length > 0 && (
+          <NativeSelect
+            label="In the name of"
+            value={reviewer}
+            onChange={(event) => setReviewer(event.currentTarget.value)}
+            data={[{ value: '', label: me?.label || 'this token' }, ...reviewers]}
+          />
+        )}
+        {problem !== undefined && !(other && Problem.from(problem).code === 'result_mismatch') && (
+          <ProblemAlert error={problem} />
+        )}
+        <Group justify="space-between">
+          <Button
+            type="submit"
+            size="sm"
+            loading={busy}
+            disabled={other}
+            color={draft.verdict === 'reject' ? 'red' : undefined}
+          >
+            {WORDS[draft.verdict].label}
+          </Button>
+        </Group>
+        <CommandLine command={reviewCommand(job, draft, reviewer || undefined)} />
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,41 @@
+import { Text } from '@mantine/core';
+import type { Check } from '../../../api/types';
+import { duration } from '../../../ui/format';
+import { plainText } from '../log/ansi';
+import { visible } from '../visible';
+import classes from './Runs.module.css';
+
+/// What the manifest's verify commands said. The output of one that failed is open.
+export function Checks({ checks }: { checks: readonly Check[] | undefined }) {
+  if (!checks || checks.length === 0) {
+    return (
+      <Text size="sm" c="dimmed">
+        none
+      </Text>
+    );
+  }
+  return (
+    <ul className={classes.checks}>
+      {checks.map((check, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the same command may stand there twice
+        <li key={index}>
+          <details open={!check.passed}>
+            <summary>
+              <span className={classes.passed} data-passed={check.passed}>
+                {check.passed ? '✓ passed' : '✗ failed'}
+              </span>{' '}
+              <code>{visible(check.command)}</code>
+              {check.wallMs !== undefined && <span className={classes.took}> {duration(check.wallMs)}</span>}
+            </summary>
+            <pre className={classes.output}>{readable(check.output) || 'It said nothing.'}</pre>
+          </details>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function readable(output: string | undefined): string {
+  const lines = (output ?? '').trimEnd().split('\n');
+  return visible(lines.map((line) => plainText(line.replace(/\r$/, ''))).join('\n'));
+}

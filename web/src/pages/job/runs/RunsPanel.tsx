@@ -1,0 +1,138 @@
+import { Anchor, Button, Code, Text } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import type { Job, Run } from '../../../api/types';
+import { Ago } from '../../../ui/Ago';
+import { CommandLine } from '../../../ui/CommandLine';
+import { count, duration, millis, plural, usd } from '../../../ui/format';
+import { AnchorLink } from '../../../ui/links';
+import { useNow } from '../../../ui/useNow';
+import { Scrolls } from '../Scrolls';
+import { visible } from '../visible';
+import { Checks } from './Checks';
+import classes from './Runs.module.css';
+import { outcomeTone, totals, webLink } from './runFacts';
+
+const SHOWN = 6;
+
+/// Every attempt in a column of its own, the newest first, so that one sees what changed between them.
+export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
+  const [all, setAll] = useState(false);
+  const now = useNow(runs.some((run) => run.outcome === 'running'));
+  const shown = all ? runs : runs.slice(0, SHOWN);
+  const sum = totals(runs);
+  const rows: [string, (run: Run) => ReactNode][] = [
+    ['Outcome', (run) => <Outcome run={run} />],
+    ['Factory', (run) => run.factoryId],
+    ['Engine', (run) => run.engine ?? '–'],
+    ['Taken', (run) => <Ago at={run.assignedAt} />],
+    ['Started', (run) => <Ago at={run.startedAt} />],
+    ['Ended', (run) => <Ago at={run.endedAt} />],
+    ['Duration', (run) => lasted(run, now)],
+    ['Cost', (run) => usd(run.report.costUsd)],
+    ['Tokens', (run) => count(run.report.tokens)],
+    ['Changes', (run) => <Changed run={run} />],
+    ['Summary', (run) => visible(run.report.summary ?? '–')],
+    ['Checks', (run) => <Checks checks={run.report.checks} />],
+    ['Branch', (run) => (run.report.branch ? <Code>{run.report.branch}</Code> : '–')],
+    [
+      'Commit',
+      (run) =>
+        run.report.commit ? <Code title={run.report.commit}>{run.report.commit.slice(0, 12)}</Code> : '–',
+    ],
+    ['Pull request', (run) => <PullRequest url={run.report.pullRequest} />],
+    ['More', (run) => <Links job={job} run={run} />],
+  ];
+  return (
+    <>
+      <div className={classes.above}>
+        <Text size="sm">
+          {plural(runs.length, 'run')} · {usd(sum.usd)} · {plural(sum.tokens, 'token')}
+        </Text>
+        <CommandLine command={`giga job show ${job.id}`} />
+      </div>
+      <Scrolls className={classes.scroll} label="Runs side by side">
+        <table className={classes.runs}>
+          <thead>
+            <tr>
+              <th scope="col">Run</th>
+              {shown.map((run) => (
+                <th key={run.leaseEpoch} scope="col">
+                  {run.leaseEpoch}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([name, show]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                {shown.map((run) => (
+                  <td key={run.leaseEpoch}>{show(run)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scrolls>
+      {runs.length > shown.length && (
+        <Button size="xs" variant="default" mt="xs" onClick={() => setAll(true)}>
+          Show all {runs.length} runs
+        </Button>
+      )}
+    </>
+  );
+}
+
+function Outcome({ run }: { run: Run }) {
+  return (
+    <>
+      <b className={classes.outcome} data-tone={outcomeTone(run.outcome)}>
+        {run.outcome}
+      </b>
+      {run.failure && (
+        <div className={classes.failure}>
+          {run.failure.reason.replaceAll('_', ' ')}
+          {run.failure.detail ? `: ${visible(run.failure.detail)}` : ''}
+        </div>
+      )}
+    </>
+  );
+}
+
+function Changed({ run: { report } }: { run: Run }) {
+  if (report.filesChanged === null || report.filesChanged === undefined) return '–';
+  return `${plural(report.filesChanged, 'file')}, +${count(report.linesAdded ?? 0)} −${count(report.linesRemoved ?? 0)}`;
+}
+
+function PullRequest({ url }: { url: string | null | undefined }) {
+  if (!url) return '–';
+  const link = webLink(url);
+  return link ? (
+    <Anchor size="sm" href={link} target="_blank" rel="noopener noreferrer">
+      {visible(url)}
+    </Anchor>
+  ) : (
+    visible(url)
+  );
+}
+
+function Links({ job, run }: { job: Job; run: Run }) {
+  const to = (tab: 'log' | 'diff') => ({ tab, epoch: run.leaseEpoch });
+  return (
+    <>
+      <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }} search={to('log')}>
+        Log<span className={classes.hidden}> of run {run.leaseEpoch}</span>
+      </AnchorLink>{' '}
+      ·{' '}
+      <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }} search={to('diff')}>
+        Diff<span className={classes.hidden}> of run {run.leaseEpoch}</span>
+      </AnchorLink>
+    </>
+  );
+}
+
+function lasted(run: Run, now: number): string {
+  const from = millis(run.startedAt ?? run.assignedAt);
+  const to = run.outcome === 'running' ? now : millis(run.endedAt);
+  return from === undefined || to === undefined ? '–' : duration(to - from);
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { FeedEvent } from '../../../api/types';
+import { isKnown, sentence } from './sentences';
+
+// The coordinator writes this page from its own list of events.
+const documented = [...readFileSync('../docs/events.md', 'utf8').matchAll(/^\| `([a-z_.]+)` \|/gm)].map(
+  (row) => row[1] ?? '',
+);
+
+function event(type: string, part: Partial<FeedEvent> = {}): FeedEvent {
+  return {
+    pos: 1,
+    at: '2026-01-01T00:00:00Z',
+    type,
+    cause: '',
+    actor: 'reaper',
+    data: {},
+    ...part,
+  } as FeedEvent;
+}
+
+it('the page lists the events that this test goes by', () => {
+  expect(documented.length).toBeGreaterThan(40);
+  expect(documented).toContain('job.lease_expired');
+});
+
+describe.each(documented)('%s', (type) => {
+  it('has a sentence of its own, also when its data is missing or nonsense', () => {
+    expect(isKnown(type)).toBe(true);
+    const nonsense = {
+      factoryId: {},
+      size: 'x',
+      quorum: null,
+      reviewers: 'ana',
+      usdMicros: Number.NaN,
+      commit: [],
+    };
+    for (const data of [{}, nonsense]) {
+      const told = sentence(event(type, { data: data as FeedEvent['data'] }));
+      expect(told).not.toMatch(/undefined|NaN|null|\[object/);
+      expect(told).not.toContain(type);
+      expect(told.length).toBeGreaterThan(5);
+    }
+  });
+});
+
+describe('sentences', () => {
+  it.each([
+    [
+      event('job.assigned', { data: { factoryId: 'mac-1', leaseEpoch: 3 } as never }),
+      'Taken by mac-1 as run 3',
+    ],
+    [
+      event('job.failed', { data: { reason: 'verify_failed', detail: 'sh test.sh' } as never }),
+      'Failed, verify failed: sh test.sh',
+    ],
+    [event('job.reported', { from: 'building', to: 'review' }), 'Work is done; waits for review'],
+    [
+      event('job.changes_requested', {
+        cause: 'ana asked for changes: a test: please',
+        data: { reviewer: 'ana' } as never,
+      }),
+      'ana asked for changes; queued for another run: a test: please',
+    ],
+    [
+      event('job.approved', {
+        from: 'review',
+        to: 'testing',
+        cause: 'bo approved',
+        data: { reviewer: 'bo' } as never,
+      }),
+      'Approved by bo; the review is complete',
+    ],
+    [
+      event('job.settled_up', { data: { usdMicros: 1_250_000 } as never }),
+      'The cancelled run really cost $1.25',
+    ],
+    [
+      event('job.requeued', { cause: 'try again with more memory' }),
+      'Queued again: try again with more memory',
+    ],
+    [event('job.unheard_of', { cause: 'something new' }), 'job.unheard_of: something new'],
+    [event('constructor', { cause: 'not ours' }), 'constructor: not ours'],
+  ])('%#', (told, text) => {
+    expect(sentence(told)).toBe(text);
+  });
+});

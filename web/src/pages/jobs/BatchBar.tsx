@@ -1,0 +1,136 @@
+import { Button, Group, Paper, Text, Tooltip } from '@mantine/core';
+import { useRef, useState } from 'react';
+import type { Job } from '../../api/types';
+import { useMay } from '../../session/useSession';
+import { tellDone, useConfirm } from '../../ui/Confirm';
+import { count, plural } from '../../ui/format';
+import { ACTIONS, actionCommand, isLegal, JOB_ACTIONS, type JobActionName } from './actions';
+import classes from './BatchBar.module.css';
+import type { Report } from './BatchReport';
+import { runBatch } from './batch';
+
+interface BatchBarProps {
+  chosen: readonly Job[];
+  clear(): void;
+  finished(report: Report): void;
+}
+
+interface Running {
+  action: JobActionName;
+  finished: number;
+  of: number;
+}
+
+/// What can be done with the jobs that are selected.
+export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
+  const ask = useConfirm();
+  const mayAct = useMay('operator');
+  const [running, setRunning] = useState<Running>();
+  const stop = useRef<AbortController>(undefined);
+
+  const run = async (name: JobActionName) => {
+    const jobs = chosen.filter((job) => isLegal(name, job.stage));
+    const action = ACTIONS[name];
+    const yes = await ask({
+      title: `${action.label} ${plural(jobs.length, 'job')}?`,
+      text: (
+        <Question
+          about={jobs.length === 1 ? action.about : action.aboutMany}
+          jobs={jobs}
+          chosen={chosen.length}
+        />
+      ),
+      yes: `${action.label} ${plural(jobs.length, 'job')}`,
+      danger: action.danger,
+      command: actionCommand(
+        name,
+        jobs.map((job) => job.id),
+      ),
+    });
+    if (!yes) return;
+    const abort = new AbortController();
+    stop.current = abort;
+    setRunning({ action: name, finished: 0, of: jobs.length });
+    const outcome = await runBatch(name, jobs, {
+      signal: abort.signal,
+      progress: (now) => setRunning({ action: name, finished: now, of: jobs.length }),
+    });
+    setRunning(undefined);
+    if (outcome.done.length > 0) tellDone(`${plural(outcome.done.length, 'job')} ${action.done}`);
+    finished({ action: name, outcome });
+  };
+
+  if (chosen.length === 0) return null;
+  return (
+    <Paper withBorder shadow="md" className={classes.bar} component="section" aria-label="Selected jobs">
+      <Group gap="xs">
+        <Text size="sm" fw={600} role="status">
+          {count(chosen.length)} selected
+        </Text>
+        {running ? (
+          <>
+            <Text size="sm">
+              {ACTIONS[running.action].label}: {count(running.finished)} of {count(running.of)} done
+            </Text>
+            <Button size="xs" variant="default" onClick={() => stop.current?.abort()}>
+              Stop
+            </Button>
+          </>
+        ) : (
+          <>
+            {JOB_ACTIONS.map((name) => {
+              const legal = chosen.filter((job) => isLegal(name, job.stage)).length;
+              const about = !mayAct
+                ? 'needs the role operator'
+                : legal === 0
+                  ? `only from ${ACTIONS[name].from.join(', ').replace('_', ' ')}`
+                  : undefined;
+              return (
+                <Tooltip key={name} label={about} disabled={about === undefined}>
+                  <Button
+                    size="xs"
+                    variant="default"
+                    data-disabled={about !== undefined || undefined}
+                    aria-disabled={about !== undefined}
+                    onClick={() => {
+                      if (about === undefined) void run(name);
+                    }}
+                  >
+                    {ACTIONS[name].label} {legal > 0 ? count(legal) : ''}
+                  </Button>
+                </Tooltip>
+              );
+            })}
+            <Button size="xs" variant="subtle" onClick={clear}>
+              Clear
+            </Button>
+          </>
+        )}
+      </Group>
+    </Paper>
+  );
+}
+
+/// Names that are read; beyond that nobody reads them.
+const READ = 20;
+
+function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]; chosen: number }) {
+  const others = chosen - jobs.length;
+  return (
+    <>
+      <p className={classes.about}>{about}</p>
+      <ul className={classes.names}>
+        {jobs.slice(0, READ).map((job) => (
+          <li key={job.id}>{job.name}</li>
+        ))}
+        {jobs.length > READ && <li>and {count(jobs.length - READ)} more</li>}
+      </ul>
+      {others > 0 && (
+        <p className={classes.about}>
+          {plural(others, 'other selected job')} {others === 1 ? 'is' : 'are'} left alone: it does not fit
+          where {others === 1 ? 'it is' : 'they are'} now.
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { factoriesQuery, metricsQuery } from '../../api/queries';
+import { type Job, PRIORITIES, STAGES } from '../../api/types';
+import { count } from '../../ui/format';
+import { Icon } from '../../ui/Icon';
+import { stageWord } from '../../ui/StageBadge';
+import classes from './Filters.module.css';
+import { byStage, chips, toggled, words } from './filter';
+import type { JobsSearch } from './search';
+import { useTyped } from './useTyped';
+
+interface FiltersProps {
+  search: JobsSearch;
+  change(next: JobsSearch, how?: 'typing'): void;
+  /// What is loaded: its repositories can be chosen too.
+  rows: readonly Job[];
+}
+
+export function Filters({ search, change, rows }: FiltersProps) {
+  const { data: metrics } = useQuery(metricsQuery());
+  const { data: factories } = useQuery(factoriesQuery());
+  const [opened, { toggle }] = useDisclosure();
+  const [typed, type] = useTyped(search.name ?? '', (name) =>
+    change({ ...search, name: name || undefined }, 'typing'),
+  );
+  const counts = byStage(metrics, search.product);
+  const repos = [
+    ...(factories?.factories ?? []).flatMap((factory) => factory.repos.map((repo) => repo.name)),
+    ...rows.flatMap((job) => (job.repo ? [job.repo] : [])),
+  ];
+  const hidden = chips(search).filter((chip) => chip.filter !== 'name').length;
+
+  return (
+    <search className={classes.filters} aria-label="Jobs">
+      <div className={classes.first}>
+        <TextInput
+          data-filter
+          size="xs"
+          className={classes.name}
+          leftSection={<Icon name="search" />}
+          aria-label="Name contains"
+          placeholder="Name contains…"
+          maxLength={500}
+          value={typed}
+          onChange={(event) => type(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Escape') event.currentTarget.blur();
+          }}
+        />
+        <Button
+          size="xs"
+          variant="default"
+          hiddenFrom="sm"
+          onClick={toggle}
+          aria-expanded={opened}
+          aria-controls="job-filters"
+        >
+          Filters{hidden > 0 ? ` (${hidden})` : ''}
+        </Button>
+      </div>
+      <div id="job-filters" className={classes.rest} data-opened={opened || undefined}>
+        <fieldset className={classes.toggles}>
+          <legend>Stage</legend>
+          {STAGES.map((stage) => (
+            <Toggle
+              key={stage}
+              on={words(search.stage).includes(stage)}
+              flip={() => change({ ...search, stage: toggled(search.stage, stage) })}
+              word={stageWord(stage)}
+              figure={metrics ? count(counts.get(stage) ?? 0) : undefined}
+            />
+          ))}
+        </fieldset>
+        <fieldset className={classes.toggles}>
+          <legend>Priority</legend>
+          {PRIORITIES.map((priority) => (
+            <Toggle
+              key={priority}
+              on={words(search.priority).includes(priority)}
+              flip={() => change({ ...search, priority: toggled(search.priority, priority) })}
+              word={priority}
+            />
+          ))}
+        </fieldset>
+        <Choice
+          label="Product"
+          any="any product"
+          value={search.product}
+          from={(metrics?.products ?? []).map((product) => product.productId)}
+          choose={(product) => change({ ...search, product })}
+        />
+        <Choice
+          label="Repository"
+          any="any repository"
+          value={search.repo}
+          from={repos}
+          choose={(repo) => change({ ...search, repo })}
+        />
+        <Choice
+          label="Factory"
+          any="any factory"
+          value={search.factory}
+          from={(factories?.factories ?? []).map((factory) => factory.id)}
+          choose={(factory) => change({ ...search, factory })}
+        />
+      </div>
+    </search>
+  );
+}
+
+function Toggle({ on, flip, word, figure }: { on: boolean; flip(): void; word: string; figure?: string }) {
+  return (
+    <button type="button" className={classes.toggle} aria-pressed={on} onClick={flip}>
+      {word}
+      {figure !== undefined && <span className={classes.figure}>{figure}</span>}
+    </button>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  any: string;
+  value: string | undefined;
+  from: string[];
+  choose(value: string | undefined): void;
+}
+
+/// One of what there is now; what the address names can always be chosen, also when it is gone.
+function Choice({ label, any, value, from, choose }: ChoiceProps) {
+  const known = [...new Set(value === undefined ? from : [...from, value])].sort();
+  return (
+    <NativeSelect
+      size="xs"
+      className={classes.choice}
+      aria-label={label}
+      value={value ?? ''}
+      onChange={(event) => choose(event.currentTarget.value || undefined)}
+      data={[{ value: '', label: any }, ...known.map((name) => ({ value: name, label: name }))]}
+    />
+  );
+}

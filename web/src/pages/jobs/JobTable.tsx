@@ -1,0 +1,190 @@
+import { Alert, Button } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import { useRouter } from '@tanstack/react-router';
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { Problem } from '../../api/problem';
+import { count } from '../../ui/format';
+import { JobRow } from './JobRow';
+import classes from './JobTable.module.css';
+import { NewPill } from './NewPill';
+import type { useJobList } from './useJobList';
+import { useRowKeys } from './useRowKeys';
+import type { useSelection } from './useSelection';
+
+/// Fixed, so that nothing has to be measured and nothing moves: a line of the table, or a card on a narrow screen.
+const LINE = 36;
+const CARD = 96;
+/// What hides the top of the window: the header of the page and that of the table.
+const HEADERS = 52 + 34;
+/// The next page is fetched when so few rows are left below.
+const NEAR_THE_END = 40;
+
+interface JobTableProps {
+  list: ReturnType<typeof useJobList>;
+  selection: ReturnType<typeof useSelection>;
+}
+
+export function JobTable({ list, selection }: JobTableProps) {
+  const { rows, query, look, waiting, showWaiting } = list;
+  const router = useRouter();
+  const isNarrow = useMediaQuery('(max-width: 47.99em)') ?? false;
+  const height = isNarrow ? CARD : LINE;
+  const body = useRef<HTMLTableSectionElement>(null);
+  const [top, setTop] = useState(0);
+  const virtual = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => height,
+    overscan: 12,
+    scrollMargin: top,
+    scrollPaddingStart: HEADERS,
+    scrollPaddingEnd: height,
+    getItemKey: (index) => rows[index]?.id ?? index,
+  });
+  useLayoutEffect(() => {
+    const now = (body.current?.getBoundingClientRect().top ?? 0) + window.scrollY;
+    if (Math.abs(now - top) > 1) setTop(now);
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another height makes all that was measured wrong
+  useLayoutEffect(() => virtual.measure(), [height]);
+
+  const items = virtual.getVirtualItems();
+  const first = items[0];
+  const last = items.at(-1);
+  useEffect(() => {
+    if (first && last) look(rows.slice(first.index, last.index + 1).map((job) => job.id));
+  }, [look, rows, first?.index, last?.index, first, last]);
+  useNextPage(query, rows.length - 1 - (last?.index ?? 0));
+
+  const { keyed, setActive, active } = useRowKeys(rows, virtual, selection);
+  const [pointed, setPointed] = useState(false);
+  const isAtTop = (virtual.scrollOffset ?? 0) <= top;
+  const isCalm = isAtTop && !pointed && active === undefined && selection.ids.size === 0;
+  const isWaiting = waiting.jobs.length > 0 || waiting.many;
+  useEffect(() => {
+    if (isCalm && isWaiting) showWaiting();
+  }, [isCalm, isWaiting, showWaiting]);
+
+  const { stateOf } = list;
+  const strays = useMemo(() => rows.filter((job) => stateOf(job) !== 'listed').length, [rows, stateOf]);
+  const all = selection.chosen.length === rows.length;
+  return (
+    <section
+      aria-label="The list of jobs"
+      ref={keyed}
+      onPointerEnter={(event) => {
+        setPointed(event.pointerType === 'mouse');
+        // Whoever points at a row may open it.
+        void router.loadRouteChunk(router.routesByPath['/jobs/$id']);
+      }}
+      onPointerLeave={() => setPointed(false)}
+      onBlur={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget)) setActive(undefined);
+      }}
+    >
+      {/* Above the rows, not among them: neither of these may move what one looks at. */}
+      <div className={classes.pill}>
+        <NewPill
+          waiting={waiting}
+          show={() => {
+            showWaiting();
+            window.scrollTo({ top: 0 });
+          }}
+        />
+        {strays > 0 && (
+          <Button size="xs" radius="xl" variant="default" onClick={() => void list.reload()}>
+            {strays === 1 ? '1 row no longer matches' : `${count(strays)} rows no longer match`}, reload
+          </Button>
+        )}
+      </div>
+      <table
+        className={classes.table}
+        aria-label="Jobs"
+        aria-rowcount={query.hasNextPage ? -1 : rows.length + 1}
+        aria-busy={query.isPlaceholderData || undefined}
+      >
+        <thead>
+          <tr aria-rowindex={1}>
+            <th className={classes.check}>
+              <label className={classes.box}>
+                <input
+                  type="checkbox"
+                  aria-label="Select all loaded jobs"
+                  checked={all}
+                  ref={(input) => {
+                    if (input) input.indeterminate = selection.ids.size > 0 && !all;
+                  }}
+                  onChange={selection.chooseAll}
+                />
+                <span className={classes.narrow} aria-hidden>
+                  Select all loaded
+                </span>
+              </label>
+            </th>
+            <th className={classes.stage}>Stage</th>
+            <th className={classes.priority}>Priority</th>
+            <th className={classes.name}>Name</th>
+            <th className={classes.product}>Product</th>
+            <th className={classes.repo}>Repository</th>
+            <th className={classes.where}>Where</th>
+            <th className={classes.since}>In stage</th>
+            <th className={classes.attempts}>Attempts</th>
+          </tr>
+        </thead>
+        <tbody ref={body}>
+          <Gap height={first ? first.start - top : 0} />
+          {items.map((item) => {
+            const job = rows[item.index];
+            if (!job) return null;
+            return (
+              <JobRow
+                key={job.id}
+                job={job}
+                index={item.index}
+                state={query.isPlaceholderData ? 'listed' : stateOf(job)}
+                isSelected={selection.ids.has(job.id)}
+                isActive={active === job.id}
+                choose={selection.choose}
+                activate={setActive}
+              />
+            );
+          })}
+          <Gap height={last ? virtual.getTotalSize() - (last.end - top) : 0} />
+        </tbody>
+      </table>
+      <Foot query={query} />
+    </section>
+  );
+}
+
+/// Stands for the rows that are out of sight. It spans the columns that are always there: more would make more.
+function Gap({ height }: { height: number }) {
+  if (height <= 0) return null;
+  return (
+    <tr className={classes.gap} aria-hidden>
+      <td colSpan={7} style={{ height }} />
+    </tr>
+  );
+}
+
+function useNextPage(query: JobTableProps['list']['query'], below: number): void {
+  const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = query;
+  const wanted = below < NEAR_THE_END && hasNextPage && !isFetching && !isFetchNextPageError;
+  useEffect(() => {
+    if (wanted) void fetchNextPage();
+  }, [wanted, fetchNextPage]);
+}
+
+function Foot({ query }: { query: JobTableProps['list']['query'] }) {
+  if (query.isFetchNextPageError) {
+    return (
+      <Alert color="red" mt="sm" role="alert" title="The next jobs could not be read">
+        {Problem.from(query.error).message}{' '}
+        <Button size="compact-xs" variant="default" onClick={() => void query.fetchNextPage()}>
+          Try again
+        </Button>
+      </Alert>
+    );
+  }
+  return <p className={classes.foot}>{query.hasNextPage ? 'Reading more' : 'These are all'}</p>;
+}

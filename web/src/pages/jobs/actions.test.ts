@@ -1,0 +1,50 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { STAGES } from '../../api/types';
+import { act, actionCommand, jobActions } from './actions';
+import { job } from './testJobs';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+test('each stage offers what the coordinator allows there', () => {
+  const offered = Object.fromEntries(
+    STAGES.map((stage) => [stage, jobActions({ stage }).map(({ name }) => name)]),
+  );
+  expect(offered).toEqual({
+    queued: ['cancel'],
+    blocked: ['cancel'],
+    assigned: ['cancel'],
+    building: ['cancel'],
+    review: ['requeue', 'reject', 'cancel'],
+    testing: ['ship', 'cancel'],
+    shipped: [],
+    failed: ['requeue', 'cancel'],
+    dead_letter: [],
+    cancelled: [],
+  });
+  expect(jobActions({ stage: 'of the future' })).toEqual([]);
+});
+
+test('the command is one that a shell understands', () => {
+  expect(actionCommand('ship', ['a'])).toBe('giga job ship a');
+  expect(actionCommand('reject', ['a'], "it's wrong")).toBe("giga job reject a -m 'it'\\''s wrong'");
+  expect(actionCommand('cancel', ['a', 'b'])).toBe("printf '%s\\n' a b | xargs -n1 giga job cancel");
+  expect(actionCommand('cancel', [])).toBe('');
+});
+
+test('a single action holds only for the job as it was seen', async () => {
+  const sent: Request[] = [];
+  vi.stubGlobal('fetch', async (request: Request) => {
+    sent.push(request);
+    return new Response(JSON.stringify(job(1, { stage: 'cancelled' })), {
+      headers: { 'content-type': 'application/json' },
+    });
+  });
+  const seen = job(1, { rev: 7 });
+  await expect(act('cancel', seen, { reason: 'no need' })).resolves.toMatchObject({ stage: 'cancelled' });
+  await act('cancel', seen, { onlyIfUnchanged: false });
+  expect(sent.map((request) => request.headers.get('if-match'))).toEqual(['"rev-7"', null]);
+  expect(sent[0]?.url).toMatch(new RegExp(`/api/fleet/jobs/${seen.id}/actions/cancel$`));
+  expect(await sent[0]?.json()).toEqual({ reason: 'no need' });
+});

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { Problem } from '../../api/problem';
+import type { Job } from '../../api/types';
+import { runBatch } from './batch';
+import { job } from './testJobs';
+
+const jobs = Array.from({ length: 10 }, (_, n) => job(n));
+const cancelled = (one: Pick<Job, 'id'>): Job => ({ ...job(0), id: one.id, stage: 'cancelled' });
+
+test('does all, few at a time, and tells how far it is', async () => {
+  let now = 0;
+  let most = 0;
+  const progress: number[] = [];
+  const outcome = await runBatch('cancel', jobs, {
+    progress: (finished) => progress.push(finished),
+    call: async (_, one) => {
+      now += 1;
+      most = Math.max(most, now);
+      await Promise.resolve();
+      now -= 1;
+      return cancelled(one);
+    },
+  });
+  expect(outcome.done.map((done) => done.id).sort()).toEqual(jobs.map((one) => one.id));
+  expect(most).toBe(4);
+  expect(progress).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+});
+
+test('says of each job why it did not work, and goes on', async () => {
+  const outcome = await runBatch('cancel', jobs, {
+    call: async (_, one) => {
+      if (one.id === jobs[3]?.id) throw Problem.of(409, { code: 'illegal_transition', detail: 'it is over' });
+      return cancelled(one);
+    },
+  });
+  expect(outcome.done).toHaveLength(9);
+  expect(outcome.failed).toEqual([{ job: jobs[3], why: 'it is over' }]);
+  expect(outcome.left).toEqual([]);
+});
+
+test('can be stopped: what is under way ends, the rest is not begun', async () => {
+  const stop = new AbortController();
+  const outcome = await runBatch('cancel', jobs, {
+    signal: stop.signal,
+    call: async (_, one) => {
+      stop.abort();
+      return cancelled(one);
+    },
+  });
+  expect(outcome.done.length + outcome.left.length).toBe(10);
+  expect(outcome.done.length).toBeLessThanOrEqual(4);
+  expect(outcome.failed).toEqual([]);
+});
+
+test('does nothing for nobody', async () => {
+  expect(await runBatch('ship', [])).toEqual({ done: [], failed: [], left: [] });
+});

@@ -1,0 +1,47 @@
+// One action for many jobs. Each is its own call and may fail for itself: what one job refuses costs the others nothing.
+
+import { Problem } from '../../api/problem';
+import type { Job } from '../../api/types';
+import { act, type JobActionName } from './actions';
+
+/// A coordinator is not flooded for it, and a browser allows six connections.
+const AT_ONCE = 4;
+
+export interface Outcome {
+  done: Job[];
+  failed: { job: Job; why: string }[];
+  /// Not tried: somebody stopped it.
+  left: Job[];
+}
+
+export interface BatchOptions {
+  signal?: AbortSignal;
+  progress?(finished: number): void;
+  call?: typeof act;
+}
+
+export async function runBatch(
+  action: JobActionName,
+  jobs: readonly Job[],
+  { signal, progress, call = act }: BatchOptions = {},
+): Promise<Outcome> {
+  const outcome: Outcome = { done: [], failed: [], left: [] };
+  const queue = [...jobs];
+  const worker = async () => {
+    for (let job = queue.shift(); job; job = queue.shift()) {
+      if (signal?.aborted) {
+        outcome.left.push(job);
+        continue;
+      }
+      try {
+        // The rows may be a moment old. What counts is whether the stage allows it, and that is checked where it is done.
+        outcome.done.push(await call(action, job, { onlyIfUnchanged: false }));
+      } catch (error) {
+        outcome.failed.push({ job, why: Problem.from(error).message });
+      }
+      progress?.(outcome.done.length + outcome.failed.length);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, queue.length) }, worker));
+  return outcome;
+}

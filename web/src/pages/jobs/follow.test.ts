@@ -1,0 +1,222 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { FeedEvent, Job } from '../../api/types';
+import {
+  Follower,
+  IDS,
+  LOOK_FOR_NEW,
+  MOST_NEW,
+  READ_AGAIN,
+  type Reads,
+  type Table,
+  TOGETHER,
+} from './follow';
+import { event, idOf, job } from './testJobs';
+
+const later = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+const started = (n: number) => event(n, 'job.started', { to: 'building' });
+const submitted = (n: number) => event(n, 'job.submitted', { to: 'queued' });
+
+let listed: Set<string>;
+let inSight: string[];
+let lastBeforeMore: string | undefined;
+let changes: FeedEvent[][];
+let replaced: { jobs: string[]; asked: readonly string[] }[];
+let announced: string[];
+let many: number;
+let asked: string[][];
+let broken: boolean;
+let slowness: number;
+let newest: { jobs: Job[]; more: boolean };
+let follower: Follower;
+
+const reads = (): Reads => {
+  const read = async (ids: readonly string[]): Promise<Job[]> => {
+    asked.push([...ids]);
+    if (slowness > 0) await new Promise((settle) => setTimeout(settle, slowness));
+    if (broken) throw new Error('away');
+    return ids.map((id) => job(Number(id.slice(3))));
+  };
+  return {
+    byId: read,
+    matching: async (ids) => (await read(ids)).filter((one) => one.name !== 'job-666'),
+    newest: async () => newest,
+  };
+};
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  listed = new Set([10, 9, 8, 7].map(idOf));
+  inSight = [10, 9].map(idOf);
+  lastBeforeMore = idOf(7);
+  changes = [];
+  replaced = [];
+  announced = [];
+  many = 0;
+  asked = [];
+  broken = false;
+  slowness = 0;
+  newest = { jobs: [], more: false };
+  const table: Table = {
+    has: (id) => listed.has(id),
+    lastBeforeMore: () => lastBeforeMore,
+    inSight: () => inSight,
+    change: (events) => changes.push([...events]),
+    replace: (jobs, wanted) => replaced.push({ jobs: jobs.map((one) => one.id), asked: wanted }),
+    announce: (jobs) => announced.push(...jobs.map((one) => one.name)),
+    announceMany: () => {
+      many += 1;
+    },
+  };
+  follower = new Follower(table, reads());
+});
+
+afterEach(() => {
+  follower.stop();
+  vi.useRealTimers();
+});
+
+describe('a row that changes', () => {
+  test('is changed at once with others, and read again with others', async () => {
+    for (const n of [10, 9, 10]) follower.hear(started(n));
+    await later(TOGETHER);
+    expect(changes.map((events) => events.length)).toEqual([3]);
+    expect(asked).toEqual([]);
+    await later(READ_AGAIN);
+    expect(asked).toEqual([[idOf(10), idOf(9)]]);
+    expect(replaced[0]?.jobs).toEqual([idOf(10), idOf(9)]);
+  });
+
+  test('out of sight is read when it comes into sight', async () => {
+    follower.hear(started(8));
+    await later(READ_AGAIN * 3);
+    expect(changes).toHaveLength(1);
+    expect(asked).toEqual([]);
+    inSight = [9, 8].map(idOf);
+    follower.seen();
+    await later(READ_AGAIN);
+    expect(asked).toEqual([[idOf(8)]]);
+    follower.seen();
+    await later(READ_AGAIN);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('is read at most so often, however much happens', async () => {
+    for (let past = 0; past < 4_000; past += 50) {
+      follower.hear(started(10));
+      await later(50);
+    }
+    expect(asked.length).toBeLessThanOrEqual(4_000 / READ_AGAIN);
+    expect(asked.length).toBeGreaterThanOrEqual(8);
+  });
+
+  test('while it is read is read once more, and never twice at the same time', async () => {
+    slowness = 2_000;
+    follower.hear(started(10));
+    await later(READ_AGAIN + 1_000);
+    follower.hear(started(10));
+    follower.hear(started(9));
+    await later(900);
+    expect(asked).toHaveLength(1);
+    await later(100 + READ_AGAIN);
+    expect(asked).toEqual([[idOf(10)], [idOf(10), idOf(9)]]);
+    await later(10_000);
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is not asked for over and over while the coordinator is away', async () => {
+    broken = true;
+    follower.hear(started(10));
+    await later(10_000);
+    expect(asked).toHaveLength(1);
+    broken = false;
+    follower.seen();
+    await later(READ_AGAIN);
+    expect(replaced).toHaveLength(1);
+  });
+});
+
+describe('a job that is not listed', () => {
+  test('is looked up with the filter and announced', async () => {
+    follower.hear(submitted(11));
+    follower.hear(submitted(666));
+    await later(LOOK_FOR_NEW);
+    expect(asked).toEqual([[idOf(11), idOf(666)]]);
+    expect(announced).toEqual(['job-11']);
+  });
+
+  test('may have come into the filter by its stage', async () => {
+    follower.hear(event(11, 'job.failed', { to: 'failed' }));
+    await later(LOOK_FOR_NEW);
+    expect(announced).toEqual(['job-11']);
+  });
+
+  test('is left alone where it belongs to a page that is not loaded yet', async () => {
+    follower.hear(submitted(3));
+    await later(LOOK_FOR_NEW);
+    expect(asked).toEqual([]);
+    lastBeforeMore = undefined;
+    follower.hear(submitted(3));
+    await later(LOOK_FOR_NEW);
+    expect(announced).toEqual(['job-3']);
+  });
+
+  test('is left alone when nothing about its stage changed, and when it is no job', async () => {
+    follower.hear(event(11, 'job.checkpointed'));
+    follower.hear(event(11, 'factory.changed', { jobId: null, to: null }));
+    await later(LOOK_FOR_NEW);
+    expect(asked).toEqual([]);
+  });
+
+  test('is asked for with as many others as the API takes', async () => {
+    for (let n = 0; n < IDS + 20; n += 1) follower.hear(submitted(1_000 + n));
+    await later(LOOK_FOR_NEW);
+    expect(asked.map((ids) => ids.length)).toEqual([IDS, 20]);
+    expect(announced).toHaveLength(IDS + 20);
+  });
+
+  test('in a flood is not looked up one by one', async () => {
+    for (let n = 0; n <= MOST_NEW; n += 1) follower.hear(submitted(1_000 + n));
+    await later(LOOK_FOR_NEW);
+    expect(asked).toEqual([]);
+    expect(many).toBe(1);
+  });
+
+  test('is not forgotten when it could not be looked up', async () => {
+    broken = true;
+    follower.hear(submitted(11));
+    await later(LOOK_FOR_NEW * 5);
+    expect(asked).toHaveLength(1);
+    broken = false;
+    follower.hear(submitted(12));
+    await later(LOOK_FOR_NEW);
+    expect(announced).toEqual(['job-11', 'job-12']);
+  });
+});
+
+describe('after a while without events', () => {
+  test('what is in sight is read again, and what is new is announced', async () => {
+    newest = { jobs: [job(12), job(11), job(10)], more: true };
+    await follower.catchUp(listed);
+    await later(READ_AGAIN);
+    expect(asked).toEqual([[idOf(10), idOf(9)]]);
+    expect(announced).toEqual(['job-12', 'job-11']);
+    expect(many).toBe(0);
+  });
+
+  test('a page of new ones only means that there are more', async () => {
+    newest = { jobs: [job(13), job(12)], more: true };
+    await follower.catchUp(listed);
+    expect(many).toBe(1);
+    expect(announced).toEqual([]);
+  });
+});
+
+test('after stop nothing is read and nothing is told', async () => {
+  follower.hear(started(10));
+  follower.hear(submitted(11));
+  follower.stop();
+  follower.hear(started(9));
+  await later(10_000);
+  expect([asked, changes, announced]).toEqual([[], [], []]);
+  expect(vi.getTimerCount()).toBe(0);
+});

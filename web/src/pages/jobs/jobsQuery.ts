@@ -1,0 +1,49 @@
+// The list as the API gives it: by pages, and single rows by their ids.
+
+import { infiniteQueryOptions } from '@tanstack/react-query';
+import { answer, api } from '../../api/client';
+import { keys } from '../../api/queries';
+import type { Job } from '../../api/types';
+import { toParams } from './filter';
+import type { Reads } from './follow';
+import type { JobsSearch } from './search';
+
+const PAGE = 100;
+
+async function page(search: JobsSearch, cursor: string | undefined, signal: AbortSignal) {
+  const { header, query } = toParams(search);
+  return answer(
+    api.GET('/api/fleet/jobs', {
+      params: { header, query: { ...query, limit: String(PAGE), cursor } },
+      signal,
+    }),
+  );
+}
+
+export const jobListQuery = (search: JobsSearch) =>
+  infiniteQueryOptions({
+    queryKey: [...keys.jobs, search],
+    queryFn: ({ pageParam, signal }) => page(search, pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.nextCursor ?? undefined,
+    // Rows are changed in place as events come (follow.ts). A refetch would read every page that was ever scrolled to.
+    staleTime: Number.POSITIVE_INFINITY,
+    meta: { followsFeed: true },
+  });
+
+async function byId(ids: readonly string[], search: JobsSearch, signal: AbortSignal): Promise<Job[]> {
+  const { header, query } = toParams(search);
+  const params = { header, query: { ...query, id: ids.join(','), limit: String(PAGE) } };
+  return (await answer(api.GET('/api/fleet/jobs', { params, signal }))).jobs;
+}
+
+export function readsOf(search: JobsSearch): Reads {
+  return {
+    byId: (ids, signal) => byId(ids, {}, signal),
+    matching: (ids, signal) => byId(ids, search, signal),
+    newest: async (signal) => {
+      const { jobs, nextCursor } = await page(search, undefined, signal);
+      return { jobs, more: Boolean(nextCursor) };
+    },
+  };
+}

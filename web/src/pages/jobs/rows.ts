@@ -1,0 +1,88 @@
+// The rows of the table: pages of jobs, newest first, changed in place. Ids sort by the time of submission, so an id says
+// where its row belongs.
+
+import type { InfiniteData } from '@tanstack/react-query';
+import type { FeedEvent, Job, JobPage } from '../../api/types';
+import { millis } from '../../ui/format';
+
+export type Pages = InfiniteData<JobPage>;
+
+export function rowsOf(pages: Pages | undefined): Job[] {
+  return pages?.pages.flatMap((page) => page.jobs) ?? [];
+}
+
+/// Rows that changed, each in its place. The same pages where none did.
+export function changed(pages: Pages, change: ReadonlyMap<string, (job: Job) => Job>): Pages {
+  let any = false;
+  const next = pages.pages.map((page) => {
+    if (!page.jobs.some((job) => change.has(job.id))) return page;
+    any = true;
+    return { ...page, jobs: page.jobs.map((job) => change.get(job.id)?.(job) ?? job) };
+  });
+  return any ? { ...pages, pages: next } : pages;
+}
+
+/// What was read of a job, unless the row is newer already, be it by an event that overtook the answer.
+export function newer(read: Job): (job: Job) => Job {
+  const readAt = millis(read.updatedAt) ?? 0;
+  return (job) => {
+    if (read.rev !== job.rev) return read.rev > job.rev ? read : job;
+    return readAt >= (millis(job.updatedAt) ?? 0) ? read : job;
+  };
+}
+
+/// Jobs that were not in the list, each where it belongs. Those past the end of what is loaded come with their page.
+export function withArrivals(pages: Pages, arrivals: readonly Job[]): Pages {
+  const known = new Set(rowsOf(pages).map((job) => job.id));
+  let rest = arrivals.filter((job) => !known.has(job.id)).sort(newestFirst);
+  if (rest.length === 0) return pages;
+  const next = pages.pages.map((page, index) => {
+    const isEnd = index === pages.pages.length - 1 && !page.nextCursor;
+    const last = page.jobs.at(-1);
+    const here = rest.filter((job) => isEnd || (last !== undefined && job.id > last.id));
+    if (here.length === 0) return page;
+    rest = rest.filter((job) => !here.includes(job));
+    return { ...page, jobs: [...page.jobs, ...here].sort(newestFirst) };
+  });
+  return { ...pages, pages: next };
+}
+
+function newestFirst(a: Job, b: Job): number {
+  return a.id < b.id ? 1 : a.id > b.id ? -1 : 0;
+}
+
+/// Only the newest page, to be read again: a reload of all of them would be one request for each.
+export function firstPage(pages: Pages | undefined): Pages | undefined {
+  return pages && { pages: pages.pages.slice(0, 1), pageParams: pages.pageParams.slice(0, 1) };
+}
+
+const HELD = ['assigned', 'building'];
+
+/// What an event says about a row, at once; the whole job is read again a moment later.
+export function afterEvent(event: FeedEvent): (job: Job) => Job {
+  return (job) => {
+    const data: Record<string, unknown> = event.data;
+    const factoryId = typeof data.factoryId === 'string' ? data.factoryId : undefined;
+    if (event.type === 'job.targeted') return { ...job, targetFactoryId: factoryId ?? job.targetFactoryId };
+    if (!event.to || event.to === job.stage) return job;
+    const held = HELD.includes(event.to);
+    return {
+      ...job,
+      stage: event.to,
+      updatedAt: event.at,
+      enqueuedAt: event.to === 'queued' ? event.at : job.enqueuedAt,
+      targetFactoryId: event.to === 'queued' ? job.targetFactoryId : null,
+      lease: held ? (job.lease ?? leaseOf(factoryId, event.at)) : null,
+    };
+  };
+}
+
+function leaseOf(factoryId: string | undefined, at: string): Job['lease'] {
+  return factoryId === undefined ? null : { factoryId, grantedAt: at, expiresAt: at };
+}
+
+/// Since when it is in its stage, as closely as a job tells.
+export function since(job: Job): string {
+  if (job.lease) return job.lease.grantedAt;
+  return job.stage === 'queued' ? job.enqueuedAt : job.updatedAt;
+}

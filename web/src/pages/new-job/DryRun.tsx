@@ -1,0 +1,112 @@
+import { Group, Stack, Text } from '@mantine/core';
+import { usd } from '../../ui/format';
+import { Note } from '../../ui/Note';
+import { Panel } from '../../ui/Panel';
+import { Loading } from '../../ui/States';
+import { ExplainPanel } from '../job/ExplainPanel';
+import { Words } from '../job/ExplainWords';
+import type { JobForm } from './form';
+import classes from './NewJob.module.css';
+import { SubmitBar } from './SubmitBar';
+import type { Drafting } from './useDraft';
+import type { Plan } from './usePlan';
+
+/// What submitting would do, while one types.
+export function DryRun({ drafting, plan }: { drafting: Drafting; plan: Plan }) {
+  const { form, text } = drafting.draft;
+  const byHand = text !== null;
+  return (
+    <Panel
+      title="Dry run"
+      aside={
+        <Text size="xs" c="dimmed" role="status">
+          {plan.current ? 'Of what you see' : 'Looking…'}
+        </Text>
+      }
+    >
+      <Stack gap="md">
+        <Verdict plan={plan} byHand={byHand} runs={byHand || form.kind === 'agent'} />
+        {!byHand && <WaitsFirst form={form} />}
+        <SubmitBar drafting={drafting} plan={plan} />
+        {plan.answer && <ExplainPanel explanation={plan.answer.explanation} />}
+      </Stack>
+    </Panel>
+  );
+}
+
+function Verdict({ plan, byHand, runs }: { plan: Plan; byHand: boolean; runs: boolean }) {
+  const { answer, problem } = plan;
+  if (problem?.code === 'unreachable') {
+    return (
+      <Note tone="warn" title="The coordinator cannot be reached" urgent>
+        Nothing is lost: the draft is kept in this tab, and the dry run goes on by itself.
+      </Note>
+    );
+  }
+  if (problem) return <Refused plan={plan} byHand={byHand} />;
+  if (!answer) return <Loading what="dry run" />;
+  return (
+    <Stack gap="xs">
+      {!answer.routable && (
+        <Note tone="bad" title="No factory of today's fleet can ever run it" urgent>
+          <Words text={answer.warnings.join('; ') || answer.explanation.summary} />
+        </Note>
+      )}
+      {answer.routable &&
+        answer.warnings.map((warning) => <Note key={warning} tone="warn" title={<Words text={warning} />} />)}
+      {runs && <Cost worst={answer.worstCaseUsd} />}
+    </Stack>
+  );
+}
+
+/// The dry run looks at factories only: what it waits for before that stands here.
+function WaitsFirst({ form }: { form: JobForm }) {
+  if (form.deps.length === 0) return null;
+  const names = form.deps.map((dep) => dep.name).join(', ');
+  const which = form.deps.length === 1 ? names : `${form.depsMode === 'any' ? 'any' : 'all'} of ${names}`;
+  return (
+    <Note tone="busy" title="First it is blocked">
+      It waits until {which} {form.deps.length === 1 ? 'has' : 'have'} shipped. What is said here is what
+      would happen then, as the fleet is now.
+    </Note>
+  );
+}
+
+function Refused({ plan, byHand }: { plan: Plan; byHand: boolean }) {
+  const { problem, others } = plan;
+  if (!problem) return null;
+  const where = byHand ? 'What is wrong is listed under the manifest.' : 'What is wrong stands at its field.';
+  const listed = byHand ? [] : others;
+  const elsewhere = problem.errors.length > listed.length;
+  return (
+    <Note tone="bad" title="Not right yet">
+      {problem.errors.length === 0 ? <Words text={problem.message} /> : elsewhere && where}
+      {listed.length > 0 && (
+        <ul>
+          {listed.map((error) => (
+            <li key={`${error.field} ${error.message}`}>
+              <Words text={error.message} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Note>
+  );
+}
+
+function Cost({ worst }: { worst: number | null | undefined }) {
+  const capped = worst !== null && worst !== undefined;
+  return (
+    <Group gap="xs" className={classes.cost}>
+      <Text size="sm" c="dimmed">
+        Costs at worst
+      </Text>
+      <Text size="sm" fw={600}>
+        {capped ? usd(worst) : 'not capped'}
+      </Text>
+      <Text size="xs" c="dimmed">
+        {capped ? 'its cap times all attempts' : 'set a cost cap to know'}
+      </Text>
+    </Group>
+  );
+}

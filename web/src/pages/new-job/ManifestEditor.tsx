@@ -1,0 +1,59 @@
+import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
+import { Note } from '../../ui/Note';
+import { Words } from '../job/ExplainWords';
+import type { Draft } from './draft';
+import classes from './NewJob.module.css';
+import { manifestText } from './send';
+import type { Plan } from './usePlan';
+
+/// The file that would be submitted. What is edited here goes back into the form where the form can say it.
+export function ManifestEditor({
+  draft,
+  plan,
+  setText,
+  back,
+}: {
+  draft: Draft;
+  plan: Plan;
+  setText: (text: string) => void;
+  back: () => void;
+}) {
+  const edited = draft.text !== null;
+  return (
+    <Stack gap="sm">
+      <Textarea
+        label="Manifest"
+        description="Markdown with YAML front matter. Edit it here, and this is what counts."
+        classNames={{ input: classes.code }}
+        autosize
+        minRows={16}
+        maxRows={40}
+        spellCheck={false}
+        value={manifestText(draft)}
+        onChange={(event) => setText(event.currentTarget.value)}
+      />
+      {edited && plan.others.length > 0 && (
+        <Note tone="bad" title="Not right yet" urgent>
+          <ul>
+            {plan.others.map((error) => (
+              <li key={`${error.line ?? ''} ${error.field} ${error.message}`}>
+                {error.line ? <b>Line {error.line}: </b> : null}
+                <Words text={error.message} />
+              </li>
+            ))}
+          </ul>
+        </Note>
+      )}
+      {edited && (
+        <Group justify="space-between">
+          <Text size="sm" c="dimmed">
+            Edited by hand: this is what counts.
+          </Text>
+          <Button size="xs" variant="default" onClick={back}>
+            Back to the form
+          </Button>
+        </Group>
+      )}
+    </Stack>
+  );
+}

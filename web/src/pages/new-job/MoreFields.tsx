@@ -1,0 +1,132 @@
+import { Autocomplete, Select, SimpleGrid, TagsInput, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { profilesQuery } from '../../api/queries';
+import type { Field } from './errors';
+import type { JobForm } from './form';
+import type { FieldsProps } from './JobFields';
+import { JobPicker, JobsPicker } from './JobPicker';
+
+type TextKey = {
+  [K in keyof JobForm]: JobForm[K] extends string ? (string extends JobForm[K] ? K : never) : never;
+}[keyof JobForm];
+
+export function MoreFields({ form, set, errors }: FieldsProps) {
+  const runs = form.kind === 'agent';
+  const text = (key: TextKey, field: Field, label: string, description: string, placeholder: string) => (
+    <TextInput
+      label={label}
+      description={description}
+      placeholder={placeholder}
+      value={form[key]}
+      error={errors[field]}
+      onChange={(event) => set(key, event.currentTarget.value)}
+    />
+  );
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
+      {runs && <Personas form={form} set={set} errors={errors} />}
+      <TagsInput
+        label="Reviewers"
+        description="Whose approval counts; anyone's without them"
+        value={form.reviewers}
+        error={errors['review.reviewers']}
+        acceptValueOnBlur
+        onChange={(reviewers) => set('reviewers', reviewers)}
+      />
+      <JobsPicker
+        label="Waits for"
+        description="Starts when these have shipped"
+        product={form.product.trim()}
+        value={form.deps}
+        error={errors.deps}
+        onChange={(deps) => set('deps', deps)}
+      />
+      {runs && (
+        <Select
+          label="Waits for all or any"
+          description="Of the jobs that it waits for"
+          placeholder="all"
+          clearable
+          clearButtonProps={{ 'aria-label': 'Clear waits for all or any' }}
+          value={form.depsMode || null}
+          error={errors.depsMode}
+          onChange={(mode) => set('depsMode', mode ?? '')}
+          data={['all', 'any']}
+        />
+      )}
+      <JobPicker
+        label="Parent"
+        description="Becomes a child of this job"
+        product={form.product.trim()}
+        value={form.parent}
+        error={errors.parent}
+        onChange={(parent) => set('parent', parent)}
+      />
+      {!runs && (
+        <Select
+          label="When a child fails"
+          description="What becomes of the others"
+          placeholder="cancel the others"
+          clearable
+          clearButtonProps={{ 'aria-label': 'Clear when a child fails' }}
+          value={form.onFailure || null}
+          error={errors.onFailure}
+          onChange={(policy) => set('onFailure', policy ?? '')}
+          data={[
+            { value: 'fail_fast', label: 'cancel the others' },
+            { value: 'continue', label: 'go on with the others' },
+          ]}
+        />
+      )}
+      {runs && (
+        <>
+          {text('budgetWall', 'budget.wall', 'Longest run', 'Then it is stopped', '20m')}
+          {text('budgetTokens', 'budget.tokens', 'Token cap', 'Tokens that one run may use', '200000')}
+          {text('retryMax', 'retry.max', 'Retries', 'After the first attempt', '3')}
+          {text('retryBackoff', 'retry.backoff', 'Wait before a retry', 'Doubles each time', '30s')}
+          {text(
+            'concurrencyKey',
+            'concurrency.key',
+            'Concurrency key',
+            'Jobs with the same key take turns',
+            'repo:hello',
+          )}
+          {text('concurrencyLimit', 'concurrency.limit', 'Of these at once', 'At most so many run', '1')}
+          <TextInput
+            type="datetime-local"
+            label="Not before"
+            description="In your own time zone"
+            value={form.runAt}
+            error={errors.runAt}
+            onChange={(event) => set('runAt', event.currentTarget.value)}
+          />
+        </>
+      )}
+    </SimpleGrid>
+  );
+}
+
+function Personas({ form, set, errors }: FieldsProps) {
+  const profiles = useQuery(profilesQuery(form.product.trim() || undefined)).data?.profiles ?? [];
+  const [name = ''] = form.persona.trim().split('@');
+  const chosen = profiles.find((profile) => profile.name === name);
+  return (
+    <Autocomplete
+      label="Profile"
+      description={chosen ? `Fills in ${filled(chosen.defaults)}` : 'Fills in what this form leaves out'}
+      placeholder={profiles[0] ? `${profiles[0].name}@${profiles[0].version}` : 'coder@1'}
+      data={profiles.map((profile) => `${profile.name}@${profile.version}`)}
+      value={form.persona}
+      error={errors.persona}
+      onChange={(persona) => set('persona', persona)}
+    />
+  );
+}
+
+/// What a profile says beside its persona.
+function filled(defaults: object): string {
+  const keys = Object.keys(defaults);
+  return keys.length > 0
+    ? `what is left out of ${keys.join(', ')}`
+    : 'nothing; it only tells the engine who it is';
+}

@@ -1,0 +1,177 @@
+import { Anchor, Button, Group, Stack, Text, Tooltip } from '@mantine/core';
+import { useHotkeys } from '@mantine/hooks';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useRef, useState } from 'react';
+import { Problem } from '../../api/problem';
+import { useMay } from '../../session/useSession';
+import { CommandLine } from '../../ui/CommandLine';
+import { tellDone, useConfirm } from '../../ui/Confirm';
+import { shellWord } from '../../ui/format';
+import { Icon } from '../../ui/Icon';
+import { Note } from '../../ui/Note';
+import { sentence } from '../job/ExplainGroups';
+import { Words } from '../job/ExplainWords';
+import { manifestText, submit } from './send';
+import type { Drafting } from './useDraft';
+import type { Plan } from './usePlan';
+
+const JOB_ID = /\b[0-9A-HJKMNP-TV-Z]{26}\b/;
+
+export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }) {
+  const { draft } = drafting;
+  const may = useMay('submitter');
+  const ask = useConfirm();
+  const navigate = useNavigate();
+  const [busy, setBusy] = useState(false);
+  // A second click may come before the first has drawn anything.
+  const sending = useRef(false);
+  const [problem, setProblem] = useState<Problem>();
+  const unnamed = draft.text === null && draft.form.name.trim() === '';
+  const refused = plan.problem !== undefined && plan.problem.code !== 'unreachable' && plan.current;
+  const never = plan.answer !== undefined && !plan.answer.routable;
+
+  const send = async () => {
+    if (sending.current) return;
+    sending.current = true;
+    try {
+      if (never && !(await ask(neverQuestion(plan)))) return;
+      setBusy(true);
+      setProblem(undefined);
+      const job = await submit(draft);
+      drafting.forget();
+      tellDone(`${job.name} is submitted`);
+      await navigate({ to: '/jobs/$id', params: { id: job.id }, search: {} });
+    } catch (error) {
+      setProblem(Problem.from(error));
+    } finally {
+      sending.current = false;
+      setBusy(false);
+    }
+  };
+
+  const renew = () => {
+    drafting.renewKey();
+    setProblem(undefined);
+  };
+
+  const why = !may
+    ? 'needs the role submitter'
+    : unnamed
+      ? 'give it a name first'
+      : 'something is not right yet';
+  const blocked = !may || unnamed || refused;
+  useHotkeys([['mod+Enter', () => !blocked && void send()]], []);
+  return (
+    <Stack gap="xs">
+      {problem && <SubmitProblem problem={problem} renew={renew} />}
+      <Group gap="xs">
+        <Tooltip label={why} disabled={!blocked}>
+          <Button
+            color={never ? 'red' : undefined}
+            disabled={blocked}
+            loading={busy}
+            onClick={() => void send()}
+          >
+            {never ? 'Submit anyway…' : problem?.code === 'unreachable' ? 'Submit again' : 'Submit'}
+          </Button>
+        </Tooltip>
+        <Download draft={draft} />
+        {blocked && (
+          <Text size="sm" c="dimmed">
+            {why.charAt(0).toUpperCase() + why.slice(1)}.
+          </Text>
+        )}
+      </Group>
+      <Text size="xs" c="dimmed" component="div">
+        The same from a terminal: <CommandLine command={commandOf(drafting)} />
+      </Text>
+    </Stack>
+  );
+}
+
+function neverQuestion(plan: Plan) {
+  return {
+    title: 'Submit it although no factory can run it?',
+    text: (
+      <>
+        <Words text={sentence(plan.answer?.warnings.join('; ') || plan.answer?.explanation.summary || '')} />.
+        It would wait until the fleet changes.
+      </>
+    ),
+    yes: 'Submit anyway: no factory can run it',
+    danger: true,
+  };
+}
+
+function fileName(drafting: { draft: Drafting['draft'] }): string {
+  const name = drafting.draft.form.name
+    .trim()
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/^[-.]+|[-.]+$/g, '');
+  return `${name.slice(0, 60) || 'job'}.md`;
+}
+
+function commandOf(drafting: Drafting): string {
+  const { parent } = drafting.draft.form;
+  const under = parent ? ` --parent ${shellWord(parent.id)}` : '';
+  return `giga job submit ${fileName(drafting)}${under}`;
+}
+
+function Download({ draft }: { draft: Drafting['draft'] }) {
+  const save = () => {
+    const url = URL.createObjectURL(new Blob([manifestText(draft)], { type: 'text/markdown' }));
+    const link = document.createElement('a');
+    link.href = url;
+    link.download = fileName({ draft });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  };
+  return (
+    <Button variant="default" leftSection={<Icon name="down" />} onClick={save}>
+      Download manifest
+    </Button>
+  );
+}
+
+function SubmitProblem({ problem, renew }: { problem: Problem; renew: () => void }) {
+  if (problem.code === 'unreachable') {
+    return (
+      <Note tone="warn" title="No answer came" urgent>
+        The coordinator cannot be reached. Whether the job was made is not known; submitting this draft again
+        is safe and never makes a second one.
+      </Note>
+    );
+  }
+  if (problem.code === 'idempotency_conflict') {
+    const made = JOB_ID.exec(problem.message)?.[0];
+    return (
+      <Note tone="warn" title="An earlier version of this draft became a job" urgent>
+        <Stack gap="xs" align="flex-start">
+          <Text size="sm">It was sent before, and has been changed since.</Text>
+          {made && (
+            <Anchor component={Link} to={`/jobs/${made}`} size="sm" underline="always">
+              Look at that job
+            </Anchor>
+          )}
+          <Button size="xs" variant="default" onClick={renew}>
+            Make this one a job of its own
+          </Button>
+        </Stack>
+      </Note>
+    );
+  }
+  return (
+    <Note tone="bad" title="It was not submitted" urgent>
+      <Words text={problem.message} />
+      {problem.errors.length > 0 && (
+        <ul>
+          {problem.errors.map((error) => (
+            <li key={`${error.field} ${error.message}`}>
+              <Words text={error.message} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Note>
+  );
+}

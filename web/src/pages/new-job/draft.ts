@@ -1,0 +1,85 @@
+// What is being typed, kept for this tab: a reload in the middle loses nothing.
+
+import { EMPTY_FORM, type JobForm } from './form';
+
+const KEY = 'giga.draft';
+
+export interface Draft {
+  form: JobForm;
+  /// The manifest edited by hand, which then counts instead of the form.
+  text: string | null;
+  /// The same for every submit of this draft, so that it makes one job however often it is sent.
+  key: string;
+}
+
+export interface DraftPlace {
+  /// Whose draft it is: another token in the same tab starts with its own.
+  owner: string;
+  /// The job that it starts from. Each has a draft of its own, so that none takes another's place.
+  from?: string;
+}
+
+export function newDraft(form: JobForm): Draft {
+  return { form, text: null, key: newKey() };
+}
+
+export function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+function nameOf({ owner, from }: DraftPlace): string {
+  return [KEY, owner, from ?? ''].join(' ');
+}
+
+export function loadDraft(place: DraftPlace): Draft | undefined {
+  try {
+    const kept: unknown = JSON.parse(sessionStorage.getItem(nameOf(place)) ?? 'null');
+    if (!isRecord(kept) || !isRecord(kept.form) || typeof kept.key !== 'string') return undefined;
+    const text = typeof kept.text === 'string' ? kept.text : null;
+    return { form: mended(kept.form), text, key: kept.key };
+  } catch {
+    return undefined;
+  }
+}
+
+/// Whether it could be kept: a full or forbidden storage must not stop anybody from typing.
+export function saveDraft(place: DraftPlace, draft: Draft): boolean {
+  try {
+    sessionStorage.setItem(nameOf(place), JSON.stringify(draft));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function dropDraft(place: DraftPlace): void {
+  try {
+    sessionStorage.removeItem(nameOf(place));
+  } catch {
+    // What cannot be reached cannot come back either.
+  }
+}
+
+/// Every field is there and of its kind, whatever an older page wrote.
+function mended(kept: Record<string, unknown>): JobForm {
+  const form: Record<string, unknown> = { ...EMPTY_FORM };
+  for (const [key, empty] of Object.entries(EMPTY_FORM)) {
+    const value = kept[key];
+    if (key === 'parent') form[key] = isPicked(value) ? value : null;
+    else if (key === 'deps') form[key] = Array.isArray(value) ? value.filter(isPicked) : [];
+    else if (Array.isArray(empty)) {
+      form[key] = Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+    } else if (typeof value === 'string') form[key] = value;
+  }
+  if (form.kind !== 'composite') form.kind = 'agent';
+  return form as unknown as JobForm;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isPicked(value: unknown): value is { id: string; name: string } {
+  return isRecord(value) && typeof value.id === 'string' && typeof value.name === 'string';
+}

@@ -1,0 +1,79 @@
+// Which input an error of the coordinator belongs to.
+
+import type { FieldError } from '../../api/problem';
+
+/// Paths of the manifest, as the coordinator names them, and the inputs that stand for them.
+export const FIELDS = [
+  'name',
+  'product',
+  'kind',
+  'repo',
+  'engine',
+  'script',
+  'persona',
+  'capabilities',
+  'priority',
+  'deps',
+  'depsMode',
+  'onFailure',
+  'budget.usd',
+  'budget.tokens',
+  'budget.wall',
+  'retry.max',
+  'retry.backoff',
+  'verify',
+  'review.quorum',
+  'review.reviewers',
+  'ship',
+  'concurrency.key',
+  'concurrency.limit',
+  'runAt',
+  'parent',
+  'bodyMd',
+] as const;
+export type Field = (typeof FIELDS)[number];
+
+/// Those behind "More": it opens where one of them is wrong.
+export const UNDER_MORE: readonly Field[] = [
+  'persona',
+  'deps',
+  'depsMode',
+  'onFailure',
+  'budget.tokens',
+  'budget.wall',
+  'retry.max',
+  'retry.backoff',
+  'review.reviewers',
+  'concurrency.key',
+  'concurrency.limit',
+  'runAt',
+  'parent',
+];
+
+export type FieldErrors = Partial<Record<Field, string>>;
+
+/// A group as a whole stands at its first input.
+const WHOLE = new Map<string, Field>([
+  ['budget', 'budget.usd'],
+  ['retry', 'retry.max'],
+  ['review', 'review.quorum'],
+  ['concurrency', 'concurrency.key'],
+]);
+
+/// `children[0].budget.usd` and `verify[2]` as the inputs they are about.
+export function fieldOf(path: string): Field | undefined {
+  const own = path.replace(/^(children\[\d+\]|manifest)\.?/, '').replace(/\[\d+\]/g, '');
+  return WHOLE.get(own) ?? FIELDS.find((field) => field === own);
+}
+
+/// At their inputs, and the others as they came.
+export function sortErrors(errors: FieldError[]): { fields: FieldErrors; others: FieldError[] } {
+  const fields: FieldErrors = {};
+  const others: FieldError[] = [];
+  for (const error of errors) {
+    const field = fieldOf(error.field);
+    if (!field) others.push(error);
+    else fields[field] = fields[field] ? `${fields[field]}; ${error.message}` : error.message;
+  }
+  return { fields, others };
+}

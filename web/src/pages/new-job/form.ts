@@ -1,0 +1,145 @@
+// What the form holds, and the manifest that it stands for. Text stays text until the end: what is half typed is kept,
+// and what is no number is sent as it is, for the coordinator to refuse in its own words.
+
+export interface PickedJob {
+  id: string;
+  name: string;
+}
+
+export interface JobForm {
+  name: string;
+  product: string;
+  kind: 'agent' | 'composite';
+  repo: string;
+  engine: string;
+  script: string;
+  persona: string;
+  capabilities: string[];
+  priority: string;
+  deps: PickedJob[];
+  depsMode: string;
+  onFailure: string;
+  budgetUsd: string;
+  budgetTokens: string;
+  budgetWall: string;
+  retryMax: string;
+  retryBackoff: string;
+  verify: string[];
+  quorum: string;
+  reviewers: string[];
+  ship: string;
+  concurrencyKey: string;
+  concurrencyLimit: string;
+  /// As an input for local time gives it: `2030-01-31T09:00`.
+  runAt: string;
+  parent: PickedJob | null;
+  body: string;
+}
+
+export const EMPTY_FORM: JobForm = {
+  name: '',
+  product: '',
+  kind: 'agent',
+  repo: '',
+  engine: '',
+  script: '',
+  persona: '',
+  capabilities: [],
+  priority: '',
+  deps: [],
+  depsMode: '',
+  onFailure: '',
+  budgetUsd: '',
+  budgetTokens: '',
+  budgetWall: '',
+  retryMax: '',
+  retryBackoff: '',
+  verify: [],
+  quorum: '',
+  reviewers: [],
+  ship: '',
+  concurrencyKey: '',
+  concurrencyLimit: '',
+  runAt: '',
+  parent: null,
+  body: '',
+};
+
+export type Scalar = string | number | boolean;
+export type ManifestValue = Scalar | Scalar[] | Record<string, Scalar | Scalar[]>;
+export type Manifest = Record<string, ManifestValue>;
+
+/// Only what was filled in: the rest is left to the profile and to the coordinator's defaults. A composite runs nothing
+/// itself, so what the form still holds from before it became one is left out too.
+export function toManifest(form: JobForm): Manifest {
+  const runs = form.kind !== 'composite';
+  const manifest: Manifest = {};
+  const put = (key: string, value: ManifestValue | undefined) => {
+    if (value !== undefined) manifest[key] = value;
+  };
+  put('name', word(form.name));
+  put('product', word(form.product));
+  if (!runs) put('kind', 'composite');
+  if (runs) {
+    put('repo', word(form.repo));
+    put('engine', word(form.engine));
+    if (form.engine.trim() === 'shell' || form.persona.trim() !== '') put('script', block(form.script));
+    put('persona', word(form.persona));
+    put('capabilities', list(form.capabilities));
+    put('priority', word(form.priority));
+  }
+  put('deps', list(form.deps.map((dep) => dep.id)));
+  if (form.deps.length > 0)
+    put('depsMode', runs || form.depsMode !== 'any' ? word(form.depsMode) : undefined);
+  if (!runs) put('onFailure', word(form.onFailure));
+  if (runs) {
+    put(
+      'budget',
+      parts({ usd: number(form.budgetUsd), tokens: number(form.budgetTokens), wall: word(form.budgetWall) }),
+    );
+    put('retry', parts({ max: number(form.retryMax), backoff: word(form.retryBackoff) }));
+    put('verify', list(form.verify));
+  }
+  put('review', parts({ quorum: number(form.quorum), reviewers: list(form.reviewers) }));
+  put('ship', word(form.ship));
+  if (runs) {
+    put('concurrency', parts({ key: word(form.concurrencyKey), limit: number(form.concurrencyLimit) }));
+    put('runAt', instant(form.runAt));
+  }
+  return manifest;
+}
+
+function word(text: string): string | undefined {
+  return text.trim() === '' ? undefined : text.trim();
+}
+
+/// Scripts keep their blanks and line ends.
+function block(text: string): string | undefined {
+  return text.trim() === '' ? undefined : text;
+}
+
+function number(text: string): Scalar | undefined {
+  const trimmed = text.trim();
+  if (trimmed === '') return undefined;
+  return /^-?\d+(\.\d+)?$/.test(trimmed) ? Number(trimmed) : trimmed;
+}
+
+function list(items: string[]): string[] | undefined {
+  const filled = items.filter((item) => item.trim() !== '');
+  return filled.length > 0 ? filled : undefined;
+}
+
+function parts(
+  values: Record<string, Scalar | Scalar[] | undefined>,
+): Record<string, Scalar | Scalar[]> | undefined {
+  const said = Object.entries(values).filter(
+    (entry): entry is [string, Scalar | Scalar[]] => entry[1] !== undefined,
+  );
+  return said.length > 0 ? Object.fromEntries(said) : undefined;
+}
+
+function instant(local: string): string | undefined {
+  if (local === '') return undefined;
+  const at = new Date(local);
+  return Number.isNaN(at.getTime()) ? local : at.toISOString();
+}

@@ -1,0 +1,92 @@
+// The form as it would have been filled in for a job that exists.
+
+import type { Job } from '../../api/types';
+import { EMPTY_FORM, type JobForm, type PickedJob } from './form';
+
+/// What a job's manifest says where nothing was said.
+const DEFAULTS = {
+  engine: 'any',
+  priority: 'normal',
+  depsMode: 'all',
+  onFailure: 'fail_fast',
+  retryMax: '3',
+  retryBackoff: '30s',
+  quorum: '0',
+} as const;
+
+export function formOf(job: Job, now: number): JobForm {
+  const form: JobForm = {
+    ...EMPTY_FORM,
+    ...filledIn(job.manifest, now),
+    product: job.productId,
+    deps: job.deps.map((id): PickedJob => ({ id, name: id })),
+    body: job.bodyMd ?? '',
+  };
+  form.name ||= job.name;
+  // With a profile every word counts: left out, the profile's would take its place.
+  return form.persona === '' ? withoutDefaults(form, form.kind === 'composite') : form;
+}
+
+/// What a manifest says, in the words of the form; jobs that it waits for have names that it does not say.
+export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'parent' | 'body'> {
+  const manifest = record(given);
+  const composite = text(manifest.kind) === 'composite';
+  const [budget, retry] = [record(manifest.budget), record(manifest.retry)];
+  const [review, concurrency] = [record(manifest.review), record(manifest.concurrency)];
+  return {
+    name: text(manifest.name),
+    product: text(manifest.product),
+    kind: composite ? 'composite' : 'agent',
+    repo: text(manifest.repo),
+    engine: text(manifest.engine),
+    script: text(manifest.script),
+    persona: text(manifest.persona),
+    capabilities: texts(manifest.capabilities),
+    priority: text(manifest.priority),
+    depsMode: text(manifest.depsMode),
+    onFailure: composite ? text(manifest.onFailure) : '',
+    budgetUsd: text(budget.usd),
+    budgetTokens: text(budget.tokens),
+    budgetWall: text(budget.wall),
+    retryMax: text(retry.max),
+    retryBackoff: text(retry.backoff),
+    verify: texts(manifest.verify),
+    quorum: text(review.quorum),
+    reviewers: texts(review.reviewers),
+    ship: text(manifest.ship),
+    concurrencyKey: text(concurrency.key),
+    concurrencyLimit: text(concurrency.limit),
+    runAt: future(text(manifest.runAt), now),
+  };
+}
+
+function withoutDefaults(form: JobForm, composite: boolean): JobForm {
+  const kept = { ...form };
+  for (const key of Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[]) {
+    if (kept[key] === DEFAULTS[key]) kept[key] = '';
+  }
+  if (kept.ship === (composite ? 'auto' : 'manual')) kept.ship = '';
+  return kept;
+}
+
+/// A time that has passed means nothing to a new job.
+function future(rfc3339: string, now: number): string {
+  const at = Date.parse(rfc3339);
+  if (Number.isNaN(at) || at <= now) return '';
+  const local = new Date(at - new Date(at).getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 16);
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {};
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(text).filter((item) => item !== '') : [];
+}

@@ -1,0 +1,147 @@
+import { Button, Checkbox, Group } from '@mantine/core';
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { answer, api, inProduct } from '../../api/client';
+import { keys } from '../../api/queries';
+import type { Topic } from '../../api/types';
+import { useKeys } from '../../app/keys';
+import { useMay } from '../../session/useSession';
+import { CommandLine } from '../../ui/CommandLine';
+import { ActionButton } from '../../ui/Confirm';
+import { count, plural, shellWord } from '../../ui/format';
+import { Empty, Loading, ProblemAlert } from '../../ui/States';
+import { useRowKeys } from '../../ui/useRowKeys';
+import { topicJobsQuery } from './queries';
+import type { TopicState } from './search';
+import { topicCommand } from './TopicGate';
+import { TopicJobRow } from './TopicJobRow';
+import classes from './TopicJobs.module.css';
+
+const NONE: Record<TopicState, string> = {
+  ready: 'Nothing waits',
+  scheduled: 'Nothing is planned for later',
+  running: 'Nothing runs',
+  dead: 'No dead jobs',
+  done: 'Nothing was done yet, or it was cleared away',
+};
+
+export function TopicJobs({ topic, state }: { topic: Topic; state: TopicState }) {
+  const query = useInfiniteQuery(topicJobsQuery(topic.productId, topic.name, state));
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const mayRetry = useMay('operator');
+  const closeAll = () => setOpen(new Set());
+  useRowKeys();
+  useKeys({ Escape: closeAll });
+  if (!query.data) {
+    return query.isError ? (
+      <ProblemAlert error={query.error} retry={() => void query.refetch()} />
+    ) : (
+      <Loading what="jobs" />
+    );
+  }
+  const jobs = query.data.pages.flatMap((page) => page.jobs);
+  const picks = state === 'dead' && mayRetry;
+  const picked = jobs.filter((job) => chosen.has(job.id)).map((job) => job.id);
+  const command = topicCommand(
+    state === 'dead' ? 'dead' : 'jobs',
+    topic,
+    state === 'dead' ? '' : ` --state ${state}`,
+  );
+  return (
+    <>
+      {state === 'dead' && jobs.length > 0 && (
+        <Group gap="xs" mb="xs">
+          {picks && (
+            <Checkbox
+              size="xs"
+              label="All that are shown"
+              checked={picked.length === jobs.length}
+              indeterminate={picked.length > 0 && picked.length < jobs.length}
+              onChange={(event) =>
+                setChosen(event.currentTarget.checked ? new Set(jobs.map((job) => job.id)) : new Set())
+              }
+            />
+          )}
+          <RetryButton topic={topic} ids={picked} done={() => setChosen(new Set())} />
+        </Group>
+      )}
+      {jobs.length === 0 ? (
+        <Empty title={NONE[state]}>
+          {state === 'ready' && 'Add a job with the form below, or from a terminal.'}
+          {state === 'dead' && 'A job dies when its retries are used up. It then waits here for somebody.'}
+        </Empty>
+      ) : (
+        <ul className={classes.list} aria-label={`${state} jobs`}>
+          {jobs.map((job) => (
+            <TopicJobRow
+              key={job.id}
+              job={job}
+              open={open.has(job.id)}
+              onToggle={() => setOpen(toggled(open, job.id))}
+              chosen={picks ? chosen.has(job.id) : undefined}
+              onChoose={() => setChosen(toggled(chosen, job.id))}
+            />
+          ))}
+        </ul>
+      )}
+      <Group mt="xs" justify="space-between">
+        <CommandLine command={command} />
+        {query.hasNextPage && (
+          <Button
+            size="xs"
+            variant="default"
+            loading={query.isFetchingNextPage}
+            onClick={() => void query.fetchNextPage()}
+          >
+            Show more
+          </Button>
+        )}
+        {(query.data.pages.length ?? 0) > 2 && (
+          <Button size="xs" variant="subtle" loading={query.isFetching} onClick={() => void query.refetch()}>
+            {plural(jobs.length, 'job')} shown, look again
+          </Button>
+        )}
+      </Group>
+    </>
+  );
+}
+
+function RetryButton({ topic, ids, done }: { topic: Topic; ids: string[]; done: () => void }) {
+  const client = useQueryClient();
+  const { name, productId } = topic;
+  const some = ids.length > 0;
+  const dead = topic.byState.dead ?? 0;
+  const retry = async () => {
+    await answer(
+      api.POST('/api/fleet/topics/{name}/retry', {
+        params: { path: { name }, header: inProduct(productId) },
+        body: some ? { jobs: ids } : {},
+      }),
+    );
+    done();
+    await client.invalidateQueries({ queryKey: keys.topics });
+  };
+  return (
+    <ActionButton
+      label={some ? `Retry ${count(ids.length)}…` : 'Retry all dead…'}
+      role="operator"
+      run={retry}
+      done="They are ready again"
+      command={topicCommand('retry', topic, ids.map((id) => ` ${shellWord(id)}`).join(''))}
+      confirm={{
+        title: some
+          ? `Retry ${plural(ids.length, 'dead job')} of ${name}?`
+          : `Retry all ${count(dead)} dead jobs of ${name}?`,
+        text: 'Their attempts start over. If the cause is still there, they die again.',
+        yes: 'Retry them',
+      }}
+    />
+  );
+}
+
+function toggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(set);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}

@@ -1,0 +1,89 @@
+import { useRouter } from '@tanstack/react-router';
+import { Handle, type NodeProps, Position, type ReactFlowState, useReactFlow, useStore } from '@xyflow/react';
+import { type FocusEvent, type MouseEvent, memo } from 'react';
+import { plural } from './format';
+import classes from './Graph.module.css';
+import { NODE_HEIGHT, NODE_WIDTH } from './GraphLayout';
+import type { JobFacts } from './GraphModel';
+import { StageBadge, stageWord } from './StageBadge';
+
+/// From so far away nothing can be read: only where it stands and how it is.
+const FAR = 0.3;
+const isFar = (state: ReactFlowState) => state.transform[2] < FAR;
+
+export const JobNode = memo(function JobNode({ data, positionAbsoluteX, positionAbsoluteY }: NodeProps) {
+  const facts = data as JobFacts;
+  const far = useStore(isFar);
+  const flow = useReactFlow();
+  const router = useRouter();
+  // Whoever walks by keyboard is taken along.
+  const follow = (event: FocusEvent<HTMLElement>) => {
+    if (!event.currentTarget.matches(':focus-visible')) return;
+    const middle = { x: positionAbsoluteX + NODE_WIDTH / 2, y: positionAbsoluteY + NODE_HEIGHT / 2 };
+    void flow.setCenter(middle.x, middle.y, { zoom: Math.max(flow.getZoom(), 2 * FAR) });
+  };
+  // A link by hand: a thousand of the router's would each listen for hints to load their page early.
+  const open = (event: MouseEvent) => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    void router.navigate({ to: '/jobs/$id', params: { id: facts.id }, search: {} });
+  };
+  const said = sayings(facts);
+  return (
+    <>
+      <Handle type="target" position={Position.Left} isConnectable={false} />
+      <a
+        href={`/jobs/${encodeURIComponent(facts.id)}`}
+        onClick={open}
+        className={classes.node}
+        data-stage={facts.stage}
+        data-kind={facts.kind}
+        data-far={far || undefined}
+        data-selected={facts.selected || undefined}
+        aria-current={facts.selected ? 'true' : undefined}
+        aria-label={far ? `${facts.name}, ${stageWord(facts.stage)}` : undefined}
+        draggable={false}
+        onFocus={follow}
+        title={[facts.name, stageWord(facts.stage), ...said].join('\n')}
+      >
+        {!far && <Near facts={facts} said={said} />}
+      </a>
+      <Handle type="source" position={Position.Right} isConnectable={false} />
+    </>
+  );
+});
+
+function sayings(facts: JobFacts): string[] {
+  const said = [
+    facts.kind === 'composite' && 'composite',
+    facts.kind === 'outside' && 'outside of this tree',
+    facts.factory && `on ${facts.factory}`,
+    facts.attempts > 0 && `${plural(facts.attempts, 'attempt')} used`,
+    facts.failure,
+  ];
+  return said.filter((text) => typeof text === 'string');
+}
+
+function Near({ facts, said }: { facts: JobFacts; said: string[] }) {
+  return (
+    <>
+      <span className={classes.name}>{facts.name}</span>
+      <span className={classes.facts}>
+        <StageBadge stage={facts.stage} />
+        <span className={classes.said}>{said.join(' · ')}</span>
+      </span>
+      {facts.progress && facts.progress.total > 0 && (
+        <span className={classes.progress}>
+          <span className={classes.track} aria-hidden="true">
+            <span className={classes.filled} style={{ width: `${facts.progress.percent}%` }} />
+          </span>
+          {facts.progress.shipped}/{facts.progress.total}
+        </span>
+      )}
+    </>
+  );
+}
+
+export const FrameNode = memo(function FrameNode() {
+  return <div className={classes.frame} />;
+});

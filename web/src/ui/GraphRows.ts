@@ -1,0 +1,66 @@
+import type { Dag } from '../api/types';
+import { shapeOf } from './GraphLayout';
+import { factsOf } from './GraphModel';
+
+export interface ListRow {
+  id: string;
+  name: string;
+  stage: string;
+  kind: 'job' | 'composite' | 'outside';
+  depth: number;
+  factory?: string;
+  attempts: number;
+  failure?: string;
+  /// In words: all of these, or any.
+  waitsFor: string;
+  progress?: string;
+}
+
+/// So many are named; the others are counted.
+const NAMED = 3;
+
+/// Each job under its parent, in the order in which they were made; what is outside comes last.
+export function listRows(dag: Dag): ListRow[] {
+  const { children, root } = shapeOf(dag);
+  const facts = new Map(factsOf(dag, undefined).map((fact) => [fact.id, fact]));
+  const jobs = new Map(dag.jobs.map((job) => [job.id, job]));
+  const rows: ListRow[] = [];
+  const visit = (id: string, depth: number) => {
+    const job = jobs.get(id);
+    const fact = facts.get(id);
+    if (!job || !fact) return;
+    const { name, stage, kind, factory, attempts, failure, progress } = fact;
+    const waitsFor = waiting(
+      job.deps.map((dep) => facts.get(dep)?.name ?? dep),
+      job.depsMode,
+    );
+    const below = progress && progress.total > 0 && children.has(id);
+    rows.push({
+      id,
+      name,
+      stage,
+      kind,
+      depth,
+      factory,
+      attempts,
+      failure,
+      waitsFor,
+      progress: below ? `${progress.shipped}/${progress.total} shipped` : undefined,
+    });
+    for (const child of children.get(id) ?? []) visit(child, depth + 1);
+  };
+  visit(root, 0);
+  for (const dep of dag.outside) {
+    rows.push({ ...dep, kind: 'outside', depth: 0, attempts: 0, waitsFor: '' });
+  }
+  return rows;
+}
+
+function waiting(names: string[], mode: string): string {
+  const [first] = names;
+  if (first === undefined) return '';
+  if (names.length === 1) return first;
+  const shown = names.slice(0, NAMED).join(', ');
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${mode === 'any' ? 'any of' : 'all of'} ${shown}${more}`;
+}

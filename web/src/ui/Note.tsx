@@ -1,0 +1,28 @@
+import type { ReactNode } from 'react';
+import { Icon } from './Icon';
+import classes from './Note.module.css';
+
+export type Tone = 'bad' | 'warn' | 'busy';
+
+/// Something to know, in the middle of a page: calm, and never by colour alone. What is `urgent` is read out at once.
+export function Note({
+  tone,
+  title,
+  urgent,
+  children,
+}: {
+  tone: Tone;
+  title: ReactNode;
+  urgent?: boolean;
+  children?: ReactNode;
+}) {
+  return (
+    <div className={classes.note} data-tone={tone} role={urgent ? 'alert' : undefined}>
+      <div className={classes.title}>
+        <Icon name={tone === 'busy' ? 'open' : 'warn'} size={14} />
+        {title}
+      </div>
+      {children && <div className={classes.text}>{children}</div>}
+    </div>
+  );
+}
