@@ -30,11 +30,17 @@ async function violations(where: string, axe: AxeBuilder): Promise<string[]> {
   });
 }
 
+/// Colours on their way from one to another are nobody's colours.
+async function inColours(page: Page, colorScheme: 'dark' | 'light'): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.waitForFunction(() => !document.getAnimations().some((one) => one instanceof CSSTransition));
+}
+
 /// Every rule in the dark; in the light those again that go by colours.
 async function looked(page: Page, where: string): Promise<string[]> {
-  await page.emulateMedia({ colorScheme: 'dark' });
+  await inColours(page, 'dark');
   const dark = await violations(`${where} (dark)`, new AxeBuilder({ page }).withTags(RULES));
-  await page.emulateMedia({ colorScheme: 'light' });
+  await inColours(page, 'light');
   const colours = new AxeBuilder({ page }).withRules(['color-contrast', 'link-in-text-block']);
   return [...dark, ...(await violations(`${where} (light)`, colours))];
 }

@@ -43,9 +43,9 @@ test('a drain that keeps a job waiting is ended by the button beside it', async 
     const params = { path: { id } };
     await good(world.api().POST('/api/fleet/factories/{id}/drain', { params, body: { undo: false } }));
   }
-  const job = await world.submit({ name: 'waits for a drain', engine: 'shell', script: 'true' });
+  const job = await world.submit({ name: 'held up', engine: 'shell', script: 'true' });
   const { page } = await stage.open(`/jobs/${job.id}?tab=explain`);
-  await page.getByText(/drain/i).first().waitFor();
+  await page.getByText('forge-1 and mac-1 could run it but are draining', { exact: true }).waitFor();
   expect((await world.job(job.id)).stage).toBe('queued');
   await page
     .getByRole('button', { name: /^Do it: .*drain/i })

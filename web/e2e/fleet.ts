@@ -69,7 +69,12 @@ async function build(world: World, jobs: Map<string, Job>): Promise<Worker> {
   await world.killFactory('annex-1');
   await whatIsAtWork(world, submit);
   await whatWaits(world, submit);
-  return topicWorker(world);
+  const worker = await topicWorker(world);
+  await world.eventually('annex-1 is missed', async () => {
+    const { factories } = await good(world.api().GET('/api/fleet/factories', {}));
+    return factories.some((factory) => factory.id === 'annex-1' && !factory.live);
+  });
+  return worker;
 }
 
 type Submit = (name: string, text: string, manifest: Record<string, unknown>) => Promise<Job>;

@@ -103,7 +103,17 @@ test('filters live in the address; a changed row stays in place and says that it
   await page.locator('[data-filter]').fill('new t');
   await page.getByText('giga job list').filter({ hasText: 'new t' }).waitFor();
   await page.waitForURL(/name=new/);
+
+  // What is typed replaces the address; what is chosen is a step that one can take back.
+  const queued = page.getByRole('button', { name: /^queued/, pressed: true });
+  await queued.click();
+  await queued.waitFor({ state: 'detached' });
+  await page.waitForURL((url) => !url.searchParams.has('stage'));
   await page.goBack();
+  await queued.waitFor();
+  const { searchParams } = new URL(page.url());
+  expect(Object.fromEntries(searchParams)).toEqual({ stage: 'queued', priority: 'high', name: 'new t' });
+  expect(await page.locator('[data-filter]').inputValue()).toBe('new t');
 });
 
 test('several at once: chosen by key and mouse, asked about once, told about one by one', async () => {
@@ -125,5 +135,12 @@ test('several at once: chosen by key and mouse, asked about once, told about one
     const query = { name: 'batch', stage: 'cancelled' };
     return (await good(world.api().GET('/api/fleet/jobs', { params: { query } }))).jobs.length === 2;
   });
+  await page.getByText('2 jobs cancelled').waitFor();
+  const chosen = page.getByRole('region', { name: 'Selected jobs' });
+  await chosen.waitFor({ state: 'detached' });
+  await dialog.waitFor({ state: 'detached' });
+  await page.getByLabel('Select batch a').check();
+  await chosen.getByText('1 selected').waitFor();
   await page.keyboard.press('Escape');
+  await chosen.waitFor({ state: 'detached' });
 });

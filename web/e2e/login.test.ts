@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { good, NETWORK, setTheStage } from './harness';
+import { Holder } from './harness/holder';
 import { visit } from './harness/walk';
 
 const stage = setTheStage();
@@ -8,9 +9,23 @@ const stage = setTheStage();
 const login = (page: Page) => page.getByLabel(/^Token/);
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true });
 
-/// What changes something, by the names of its buttons.
-const DEEDS =
-  /^(Ship|Requeue|Reject|Cancel|Pause|Resume|Submit|Drain|Close|Open|Retry|Set|Save|Correct|Do it|Forget)\b/;
+/// Buttons that change nothing but what one sees, or a draft that nobody else does. All others are deeds.
+const HARMLESS = /^(Copy .*|Download manifest|Clear|Start over|Add a command|Newest first)$/;
+/// What says of itself that it only shows something, or that it does nothing now.
+const SHOWS = '[aria-expanded], [aria-pressed], [role="tab"]';
+const IDLE = ':disabled, [aria-disabled="true"], [data-disabled]';
+
+/// What can be clicked in this page, or chosen from a menu of it, that changes something.
+async function deeds(page: Page): Promise<string[]> {
+  const offered = ':is(main, [role="menu"]) :is(button, [role="menuitem"], [role="switch"])';
+  const names = await page.locator(`${offered}:not(${SHOWS}, ${IDLE})`).evaluateAll((all) =>
+    all.map((one) => {
+      const label = one instanceof HTMLInputElement ? one.labels?.[0]?.textContent : one.textContent;
+      return one.getAttribute('aria-label') ?? label ?? '';
+    }),
+  );
+  return names.filter((name) => !HARMLESS.test(name));
+}
 
 async function signIn(page: Page, token: string): Promise<void> {
   await login(page).fill(token);
@@ -110,36 +125,61 @@ test('signing out forgets the token and what was seen', async () => {
   await login(page).waitFor();
 });
 
-test('a viewer sees everything and is offered nothing; the API refuses too', async () => {
-  const { token } = await stage.world.issueToken('viewer');
-  const job = await stage.world.submit({ name: 'look but do not touch', capabilities: ['moon'] });
+test('a viewer sees everything and is offered nothing that an admin is; the API refuses too', async () => {
+  const { world } = stage;
+  const { token } = await world.issueToken('viewer');
+  const holder = await Holder.enrol(world, 'press-2');
+  const job = await world.submit({ name: 'look but do not touch', capabilities: ['moon'] });
+  const reviewed = await world.submit({ name: 'look at it', review: { quorum: 1, reviewers: [] } });
+  await holder.report(await holder.take(reviewed.id), { summary: 'done' });
+  await world.waitFor(reviewed.id, 'review');
   const params = { path: { product: 'demo' } };
   const body = { ceilings: { day: 5 }, jobUsd: null };
-  await good(stage.world.api().PUT('/api/fleet/budgets/{product}', { params, body }));
+  await good(world.api().PUT('/api/fleet/budgets/{product}', { params, body }));
   const topic = { path: { name: 'mail' }, header: { 'x-product-id': 'demo' } };
   await good(
-    stage.world.api().POST('/api/fleet/topics/{name}/jobs', { params: topic, body: { payload: 1 } as never }),
+    world.api().POST('/api/fleet/topics/{name}/jobs', { params: topic, body: { payload: 1 } as never }),
   );
-  const { page } = await stage.open(`/jobs/${job.id}`, { token });
-  await heading(page, 'look but do not touch').waitFor();
-  for (const address of [
-    `/jobs/${job.id}`,
+
+  // The way to what is not offered before one has chosen or typed something.
+  const reach: Record<string, (page: Page) => Promise<void>> = {
+    '/': (page) => page.getByRole('button', { name: 'Actions for press-2' }).click(),
+    '/jobs': (page) => page.getByLabel('Select look but do not touch').check(),
+    '/new': async (page) => {
+      await page.getByRole('textbox', { name: 'Name' }).fill('a job');
+      await page.getByRole('combobox', { name: 'Product' }).fill('demo');
+    },
+  };
+  const places = [
     '/',
+    `/jobs/${job.id}`,
+    `/jobs/${job.id}?tab=explain`,
+    `/jobs/${reviewed.id}`,
     '/jobs',
     '/new',
     '/budgets',
     '/budgets/demo',
     '/topics',
+    '/topics/demo/mail',
     '/flags',
-  ]) {
-    await visit(page, address);
-    const deeds = page.locator('main').getByRole('button', { name: DEEDS, disabled: false });
-    expect(await deeds.allTextContents(), `what a viewer is offered on ${address}`).toEqual([]);
+  ];
+  const viewer = (await stage.open('/', { token })).page;
+  const admin = (await stage.open('/')).page;
+  for (const page of [viewer, admin]) await heading(page, 'Fleet').waitFor();
+  for (const address of places) {
+    for (const page of [admin, viewer]) {
+      await visit(page, address);
+      await reach[address]?.(page);
+    }
+    await expect
+      .poll(() => deeds(admin), { message: `what an admin is offered on ${address}` })
+      .not.toEqual([]);
+    expect(await deeds(viewer), `what a viewer is offered on ${address}`).toEqual([]);
   }
   const path = { id: job.id, action: 'cancel' };
-  const { response } = await stage.world
+  const { response } = await world
     .api(token)
     .POST('/api/fleet/jobs/{id}/actions/{action}', { params: { path }, body: {} });
   expect(response.status).toBe(403);
-  expect((await stage.world.job(job.id)).stage).toBe('queued');
+  expect((await world.job(job.id)).stage).toBe('queued');
 });

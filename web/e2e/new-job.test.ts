@@ -116,6 +116,119 @@ describe('a draft', () => {
     expect(await named('never runs')).toBe(1);
   });
 
+  it('is not sent before a dry run of what stands there now has judged it', async () => {
+    const { page } = await opened();
+    await fill(page, 'too fast');
+    const asked = page.getByRole('dialog', { name: 'Submit it although no factory can run it?' });
+    const leave = page.getByRole('button', { name: 'Leave it as it is' });
+    const engine = page.getByRole('combobox', { name: 'Engine' });
+    await engine.fill('nobody');
+    await engine.press('Control+Enter');
+    await asked
+      .getByText(/nobody/)
+      .first()
+      .waitFor();
+    await leave.click();
+    await engine.fill('');
+    await page.getByRole('button', { name: 'Submit', exact: true }).waitFor();
+    await page.getByText('Of what you see').waitFor();
+    const capabilities = page.getByRole('combobox', { name: 'Capabilities' });
+    await capabilities.fill('gpu:h100');
+    // Not closed with Enter: leaving the input counts, and so does the hotkey.
+    await page.getByRole('button', { name: 'Submit', exact: true }).click();
+    await asked
+      .getByText(/gpu:h100/)
+      .first()
+      .waitFor();
+    await leave.click();
+    await page.getByRole('button', { name: 'Submit anyway…' }).waitFor();
+    await capabilities.fill('gpu:h200');
+    await capabilities.press('Control+Enter');
+    await asked
+      .getByText(/gpu:h200/)
+      .first()
+      .waitFor();
+    await leave.click();
+    expect(await named('too fast')).toBe(0);
+  });
+
+  it('is not sent without a dry run by who did not say so, and an older answer is not taken for one', async () => {
+    const { page, tolerate } = await opened();
+    tolerate();
+    await fill(page, 'nobody answers');
+    await page.getByText('w1').first().waitFor();
+    await page.route('**/api/fleet/plan', (route) => route.abort('connectionreset'));
+    await page.getByRole('textbox', { name: 'Cost cap' }).fill('1');
+    await page.getByText('No answer', { exact: true }).waitFor();
+    expect(await page.getByText('w1').count()).toBe(0);
+    await page.getByRole('button', { name: 'Submit', exact: true }).click();
+    const asked = page.getByRole('dialog', { name: 'Submit it without a dry run?' });
+    await asked.getByRole('button', { name: 'Leave it as it is' }).click();
+    expect(await named('nobody answers')).toBe(0);
+    await page.getByRole('button', { name: 'Submit', exact: true }).click();
+    await asked.getByRole('button', { name: 'Submit without a dry run' }).click();
+    await page.waitForURL(/\/jobs\/[0-9A-Z]{26}/);
+    expect(await named('nobody answers')).toBe(1);
+  });
+
+  it('that the flag `strict` refuses is not offered to be submitted', async () => {
+    const { page } = await opened();
+    await fill(page, 'strictly not');
+    await page.getByRole('combobox', { name: 'Engine' }).fill('nobody-has-it');
+    await page.getByRole('button', { name: 'Submit anyway…' }).waitFor();
+    await stage.world.flag('strict', true);
+    try {
+      await page.getByText('The flag strict refuses what no factory can run.').waitFor();
+      expect(await page.getByRole('button', { name: 'Submit', exact: true }).isDisabled()).toBe(true);
+    } finally {
+      await stage.world.flag('strict', false);
+    }
+    await page.getByRole('button', { name: 'Submit anyway…' }).waitFor();
+  });
+
+  it('whose time is half typed does not start now', async () => {
+    const { page } = await opened();
+    await fill(page, 'half a time');
+    const time = page.getByLabel('Not before');
+    const submit = page.getByRole('button', { name: 'Submit', exact: true });
+    await time.focus();
+    await time.press('Delete');
+    await page.getByText('Not a whole day and time yet').waitFor();
+    expect(await submit.isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Start over' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Start over' }).click();
+    await page.getByText('Not a whole day and time yet').waitFor({ state: 'hidden' });
+
+    // From an empty one, too, of which the browser tells nothing.
+    await page.getByRole('textbox', { name: 'Name' }).fill('half a time');
+    await time.focus();
+    await time.press('1');
+    await page.getByText('Not a whole day and time yet').waitFor();
+    expect(await submit.isDisabled()).toBe(true);
+    await time.fill('2040-01-01T00:00');
+    await page.getByText('Not a whole day and time yet').waitFor({ state: 'hidden' });
+    expect(await submit.isEnabled()).toBe(true);
+  });
+
+  it('for one product is not taken for a job of another', async () => {
+    const { page } = await opened();
+    const product = page.getByRole('combobox', { name: 'Product' });
+    await page.getByRole('textbox', { name: 'Name' }).fill('of demo');
+    await product.fill('demo');
+    const there = new URL('/new?product=atlas', page.url()).href;
+    await page.goto(there);
+    await page.getByText('“of demo” is for demo').waitFor();
+    await page.getByRole('button', { name: 'Go on with the draft' }).click();
+    await expect.poll(() => product.inputValue()).toBe('demo');
+    await page.goto(there);
+    await page.getByRole('button', { name: 'Start for atlas' }).click();
+    await expect.poll(() => product.inputValue()).toBe('atlas');
+    expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('');
+    await page.getByRole('textbox', { name: 'Name' }).fill('of atlas');
+    await page.reload();
+    await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('of atlas');
+  });
+
   it('starts from another job with all that it said', async () => {
     const first = await stage.world.submit({
       name: 'the first',

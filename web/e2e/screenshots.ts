@@ -37,6 +37,8 @@ interface Picture {
   path: () => string;
   schemes: ('light' | 'dark')[];
   height?: number;
+  /// What must be drawn before it is taken.
+  shows?: string;
 }
 
 const PICTURES: Picture[] = [
@@ -57,19 +59,20 @@ const PICTURES: Picture[] = [
     height: 720,
   },
   { name: 'new-job', path: () => `/new?from=${job('Fix rounding in the cart total')}`, schemes: ['light'] },
-  { name: 'budget', path: () => '/budgets/shop?span=day', schemes: ['light', 'dark'] },
+  { name: 'budget', path: () => '/budgets/shop?span=day', schemes: ['light', 'dark'], shows: 'canvas' },
   { name: 'budgets', path: () => '/budgets', schemes: ['dark'] },
   { name: 'topics', path: () => '/topics', schemes: ['light'], height: 540 },
 ];
 
 const shots = PICTURES.flatMap((picture) => picture.schemes.map((scheme) => ({ ...picture, scheme })));
 
-test.each(shots)('$name in $scheme', async ({ name, path, scheme, height = 860 }) => {
+test.each(shots)('$name in $scheme', async ({ name, path, scheme, height = 860, shows = 'h1' }) => {
   const tab = await Tab.open(browser, fleet.world.url, { scheme, width: 1360, height });
   try {
     await tab.goto(`${path()}#token=${fleet.world.token}`);
     await tab.page.getByLabel('Connection: live').waitFor();
     await settled(tab.page);
+    await tab.page.locator(shows).first().waitFor({ state: 'attached' });
     await expectSense(tab.page, name);
     const file = `${IMAGES}/${name}-${scheme}.png`;
     await tab.page.screenshot({ path: file, animations: 'disabled' });

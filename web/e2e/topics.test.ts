@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { percent } from '../src/ui/format';
 import { good, NETWORK, setTheStage } from './harness';
 import { visit } from './harness/walk';
 import { Worker } from './harness/worker';
@@ -70,7 +71,17 @@ test('a flag is set after a question, sticks, and is taken back', async () => {
   await dialog.getByRole('button').last().click();
   await world.eventually('it is set', async () => (await flag('delivery'))?.value === 'poll');
   await page.reload();
-  expect(await page.getByRole('combobox', { name: 'delivery', exact: true }).inputValue()).toBe('poll');
+  const field = page.getByRole('combobox', { name: 'delivery', exact: true });
+  await field.waitFor();
+  expect(await field.inputValue()).toBe('poll');
+
+  await page.getByRole('button', { name: 'Take delivery back to stream' }).click();
+  await dialog.getByText('giga flags set delivery').waitFor();
+  await dialog.getByRole('button', { name: 'Deliver by stream' }).click();
+  await world.eventually('it is as by default', async () => (await flag('delivery'))?.isDefault === true);
+  expect((await flag('delivery'))?.value).toBe('stream');
+  await page.getByRole('button', { name: 'Take delivery back to stream' }).waitFor({ state: 'detached' });
+  expect(await field.inputValue()).toBe('stream');
 });
 
 test('a token for one product is told kindly that flags are for the whole fleet', async () => {
@@ -91,9 +102,12 @@ test('the shadow page counts what the dispatcher would have done otherwise', asy
     return shadow.agreements + shadow.divergences > 0;
   });
   const { page } = await stage.open('/flags');
-  await page.getByRole('heading', { name: 'Shadow divergence' }).waitFor();
-  await page
-    .getByText(/dispatcher/)
-    .first()
-    .waitFor();
+  const panel = page.getByRole('region', { name: 'Shadow divergence' });
+  const figure = (name: string) =>
+    panel.locator('dl > div').filter({ hasText: name }).locator('dd').textContent();
+  const { agreements, divergences } = await good(world.api().GET('/api/fleet/shadow', {}));
+  const shown = () => Promise.all(['factories in shadow', 'as planned', 'otherwise', 'rate'].map(figure));
+  await panel.locator('dl').waitFor();
+  const rate = percent(divergences / (agreements + divergences));
+  await expect.poll(shown).toEqual(['1', String(agreements), String(divergences), rate]);
 });

@@ -309,7 +309,7 @@ fn remedy_for_dep(dep: &Job) -> Option<Remedy> {
     match dep.stage() {
         Stage::Failed => Some(Remedy::fix("requeue the failed dependency", Fix::Requeue(dep.id))),
         Stage::Testing => Some(Remedy::fix("ship the dependency", Fix::Ship(dep.id))),
-        Stage::Review => Some(Remedy::fix("review the dependency", approve(dep))),
+        Stage::Review => Some(look("review the dependency", dep.id)),
         Stage::DeadLetter | Stage::Cancelled => {
             let anew = "the dependency will never ship; submit it again and then this job, without it";
             Some(Remedy::advice(anew))
@@ -318,9 +318,9 @@ fn remedy_for_dep(dep: &Job) -> Option<Remedy> {
     }
 }
 
-/// The result that stands there now, as `giga review` does it.
-fn approve(job: &Job) -> Fix {
-    Fix::Approve { job: job.id, epoch: job.result.as_ref().map(|result| result.epoch) }
+/// No step that can be taken at once: whoever approves has looked at the result first, and this shows it.
+fn look(message: &str, job: JobId) -> Remedy {
+    Remedy::command(message, format!("giga review {job}"))
 }
 
 /// Why a job that is neither queued nor blocked stands where it is.
@@ -345,7 +345,7 @@ pub(crate) fn standing(job: &Job, stage: Stage) -> (String, Vec<Blocker>, Vec<Re
             let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
             let blocker =
                 Blocker { code: "review", message: format!("needs {} approval(s) from {who}", gate.quorum) };
-            let remedies = vec![Remedy::fix("approve it", approve(job))];
+            let remedies = vec![look("review it", id)];
             ("waits for review".to_owned(), vec![blocker], remedies)
         }
         Stage::Testing => {

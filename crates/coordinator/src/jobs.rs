@@ -41,6 +41,8 @@ pub struct SubmitAnswer {
 pub struct DryRun {
     pub explanation: Explanation,
     pub routable: Result<(), Unroutable>,
+    /// Nobody could run it, and `strict` takes no such jobs.
+    pub refused: bool,
     /// It is for a repository that another product owns, and would go there all the same.
     pub foreign_repo: Option<String>,
     /// In millionths of a dollar: the job's own cap, for each attempt that its retry policy allows.
@@ -175,13 +177,16 @@ impl Coordinator {
         if new.spec.kind == JobKind::Composite {
             return Ok(DryRun {
                 routable: Ok(()),
+                refused: false,
                 explanation: crate::graph::composite_plan(),
                 foreign_repo,
                 worst_case_usd_micros: None,
             });
         }
+        let routable = self.routable(&view);
         Ok(DryRun {
-            routable: self.routable(&view),
+            refused: routable.is_err() && self.flag("strict") == true,
+            routable,
             explanation: self.explain_view(&view, now),
             foreign_repo,
             worst_case_usd_micros: new.spec.budget.usd_micros.map(|cap| cap.saturating_mul(attempts)),

@@ -7,9 +7,10 @@
 //! anywhere, carries nothing of the author's but words, links and the language of code, and takes time and room in
 //! proportion to the text.
 
+mod spelled;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use ammonia::{Builder, Url, UrlRelative};
@@ -17,6 +18,8 @@ use giga_domain::limits;
 use pulldown_cmark::{
     Alignment, CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html,
 };
+
+use self::spelled::{spelled_out, spelled_out_piece};
 
 /// Deeper than people read; what is nested deeper stands on this level.
 const DEEPEST: usize = 24;
@@ -102,28 +105,6 @@ fn most_cells(text: &str) -> usize {
     cells
 }
 
-/// Characters that change the order of others, or that nobody sees and a machine reads.
-fn spelled_out(text: &str) -> Cow<'_, str> {
-    let strange = |c: char| match c {
-        '\n' | '\r' | '\t' => false,
-        // Embeddings, overrides and isolates; tags, which spell ASCII that nobody sees.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' => true,
-        c => c.is_control(),
-    };
-    if !text.contains(strange) {
-        return Cow::Borrowed(text);
-    }
-    let mut spelled = String::with_capacity(text.len());
-    for c in text.chars() {
-        if strange(c) {
-            let _ = write!(spelled, "⟨U+{:04X}⟩", u32::from(c));
-        } else {
-            spelled.push(c);
-        }
-    }
-    Cow::Owned(spelled)
-}
-
 /// The address as a browser would take it, where that is one of the few kinds that we lead to.
 fn address(written: &str) -> Option<String> {
     let begins_with =
@@ -191,6 +172,11 @@ impl Judge {
     }
 
     fn text<'a>(&mut self, text: CowStr<'a>, judged: &mut Vec<Event<'a>>) {
+        // Once more: an entity such as `&#x202e;` is a character only now.
+        let text = match spelled_out_piece(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(spelled) => CowStr::from(spelled),
+        };
         if self.text_bytes + text.len() <= LONGEST_TEXT {
             self.text_bytes += text.len();
             return judged.push(Event::Text(text));

@@ -4,17 +4,17 @@ use std::io;
 use std::time::Duration;
 
 use crossterm::event::{Event, EventStream, KeyEventKind};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use giga_api::client::{Client, ClientError};
 use giga_domain::Timestamp;
 use rustix::process::{Signal, getpid, kill_process};
 use thiserror::Error;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use crate::data::{Desk, Inbox};
-use crate::model::{Model, Who};
+use crate::model::{Model, Tone, Who};
 use crate::msg::{Effect, Msg};
 use crate::terminal::Screen;
 use crate::{act, everything, feed, update};
@@ -23,6 +23,9 @@ use crate::{act, everything, feed, update};
 const TICK: Duration = Duration::from_secs(1);
 /// What waits to be taken in; whoever sends more waits.
 const WAITING: usize = 1_024;
+
+/// Whoever is stopped is stopped at once; who still runs after this long was not.
+const STOPPED: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
@@ -72,6 +75,31 @@ struct App {
     clock: fn() -> Timestamp,
 }
 
+/// Those that end it.
+struct Ends {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+    hangup: unix::Signal,
+}
+
+impl Ends {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
 enum Next {
     Go,
     Quit,
@@ -83,9 +111,7 @@ impl App {
         let mut keys = EventStream::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut hangup = signal(SignalKind::hangup())?;
+        let mut ends = Ends::new()?;
         let effects = everything(&mut self.model);
         self.carry_out(effects);
         loop {
@@ -101,14 +127,12 @@ impl App {
                     let now = (self.clock)();
                     self.happened(Msg::Tick(now))
                 }
-                _ = terminate.recv() => return Err(TopError::Interrupted),
-                _ = interrupt.recv() => return Err(TopError::Interrupted),
-                _ = hangup.recv() => return Err(TopError::Interrupted),
+                () = ends.recv() => return Err(TopError::Interrupted),
             };
             match next {
                 Next::Go => {}
                 Next::Quit => return Ok(()),
-                Next::Suspend => self.suspend().await?,
+                Next::Suspend => self.suspend(&mut ends).await?,
             }
             // Many at once are one frame.
             for _ in 0..WAITING {
@@ -162,12 +186,22 @@ impl App {
     }
 
     /// To the shell, as Ctrl-Z does for any program, and back when it says so.
-    async fn suspend(&mut self) -> Result<(), TopError> {
+    async fn suspend(&mut self, ends: &mut Ends) -> Result<(), TopError> {
         let mut woken = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         Screen::suspend();
         kill_process(getpid(), Signal::TSTP).map_err(io::Error::from)?;
-        woken.recv().await;
+        let woke = tokio::select! {
+            biased;
+            _ = woken.recv() => true,
+            () = ends.recv() => return Err(TopError::Interrupted),
+            // Nobody could wake us, so the system did not stop us; or both came at once.
+            () = tokio::time::sleep(STOPPED) => woken.recv().now_or_never().is_some(),
+        };
         self.screen.resume()?;
+        if !woke {
+            self.model
+                .say(Tone::Bad, "there is no shell to go to: nothing waits for this terminal but giga top");
+        }
         let now = (self.clock)();
         self.happened(Msg::Tick(now));
         Ok(())

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use crate::model::Group;
-use crate::msg::{Answer, Fetch, Got, Msg};
+use crate::msg::{Answer, Failure, Fetch, Got, Msg};
 
 /// Without an answer for so long, nobody is there.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -44,6 +44,7 @@ impl Desk {
 
     pub(crate) fn ask(&mut self, fetch: Fetch, product: Option<String>) {
         let lane = lane(&fetch);
+        let product = product.filter(|_| !fetch.of_one_job());
         if let Some(waiting) = self.lanes.get_mut(&lane) {
             *waiting = Some((fetch, product));
             return;
@@ -93,7 +94,8 @@ fn lane(fetch: &Fetch) -> String {
         Fetch::Events { id, .. } => format!("events {id}"),
         Fetch::Runs(id) => format!("runs {id}"),
         Fetch::Explain(id) => format!("explain {id}"),
-        Fetch::Log { id, .. } => format!("log {id}"),
+        // What is there already does not wait behind what is yet to come.
+        Fetch::Log { id, wait, .. } => format!("log {id} {wait}"),
         Fetch::Find(_) => "find".to_owned(),
     }
 }
@@ -116,12 +118,16 @@ async fn answer(client: &Client, fetch: Fetch, product: Option<String>) -> Msg {
     match tokio::time::timeout(patience, perform(client, fetch.clone())).await {
         Ok(Ok(answer)) => Msg::Got(Box::new(Got { product, answer })),
         Ok(Err(error)) => {
-            let unreachable = matches!(error, ClientError::Unreachable { .. });
-            Msg::Failed { fetch, error: describe(&error), unreachable }
+            let failure = match &error {
+                ClientError::Unreachable { .. } => Failure::Unreachable,
+                ClientError::Problem(problem) if problem.status == 404 => Failure::Missing,
+                _ => Failure::Refused,
+            };
+            Msg::Failed { fetch, error: describe(&error), failure }
         }
         Err(_) => {
             let error = format!("no answer within {} s", patience.as_secs());
-            Msg::Failed { fetch, error, unreachable: true }
+            Msg::Failed { fetch, error, failure: Failure::Unreachable }
         }
     }
 }
@@ -168,8 +174,8 @@ async fn perform(client: &Client, fetch: Fetch) -> Result<Answer, ClientError> {
             Answer::Log { piece: client.log(&id, epoch, offset, wait).await?.value, id }
         }
         Fetch::Find(text) => {
-            let job = find(client, &text).await?.map(Box::new);
-            Answer::Found { text, job }
+            let jobs = find(client, &text).await?;
+            Answer::Found { text, jobs }
         }
     })
 }
@@ -179,28 +185,30 @@ fn query(group: Group, name: String) -> JobQuery {
     JobQuery { stages, name: Some(name).filter(|name| !name.is_empty()), ..JobQuery::default() }
 }
 
-/// By its whole id, by its name (the newest of that name), or by the beginning or end of its id.
-async fn find(client: &Client, meant: &str) -> Result<Option<Job>, ClientError> {
+/// By its whole id, by its name (the newest of that name), by the beginning or end of its id, or by a part of its
+/// name: all that it could be by the first of these that fits any.
+async fn find(client: &Client, meant: &str) -> Result<Vec<Job>, ClientError> {
     let upper = meant.to_ascii_uppercase();
     if upper.parse::<giga_domain::JobId>().is_ok() {
         return match client.job(&upper).await {
-            Ok(job) => Ok(Some(job.value)),
-            Err(ClientError::Problem(problem)) if problem.status == 404 => Ok(None),
+            Ok(job) => Ok(vec![job.value]),
+            Err(ClientError::Problem(problem)) if problem.status == 404 => Ok(Vec::new()),
             Err(error) => Err(error),
         };
     }
     let named = JobQuery { name: Some(meant.to_owned()), limit: Some(LOOKED_THROUGH), ..JobQuery::default() };
     let named = client.jobs(&named).await?.value.jobs;
     if let Some(job) = named.iter().find(|job| job.name == meant) {
-        return Ok(Some(job.clone()));
+        return Ok(vec![job.clone()]);
+    }
+    if meant.len() < 4 {
+        return Ok(named);
     }
     let newest = JobQuery { limit: Some(LOOKED_THROUGH), ..JobQuery::default() };
     let newest = client.jobs(&newest).await?.value.jobs;
-    let part = meant.len() >= 4;
-    let by_id =
-        newest.into_iter().find(|job| part && (job.id.starts_with(&upper) || job.id.ends_with(&upper)));
-    // A name that contains it, where there is only one.
-    Ok(by_id.or(if named.len() == 1 { named.into_iter().next() } else { None }))
+    let by_id = newest.into_iter().filter(|job| job.id.starts_with(&upper) || job.id.ends_with(&upper));
+    let by_id: Vec<Job> = by_id.collect();
+    Ok(if by_id.is_empty() { named } else { by_id })
 }
 
 /// What went wrong, with what to do about it.
@@ -278,6 +286,112 @@ mod tests {
         assert_eq!((answers, asked.load(Ordering::SeqCst), desk.lanes.len()), (2, 2, 0));
     }
 
+    /// Says what was asked, and answers with a job's log; who wants to wait is not answered.
+    async fn log_server(asked: mpsc::UnboundedSender<String>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = vec![0; 4096];
+                let length = stream.read(&mut request).await.unwrap_or(0);
+                let request = String::from_utf8_lossy(&request[..length]).to_lowercase();
+                let waits = request.contains("wait=20s");
+                let _ = asked.send(request);
+                if waits {
+                    held.push(stream);
+                    continue;
+                }
+                let body =
+                    r#"{"leaseEpoch":1,"offset":0,"nextOffset":3,"total":3,"complete":false,"text":"one"}"#;
+                let length = body.len();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        url
+    }
+
+    fn log(wait: bool) -> Fetch {
+        Fetch::Log { id: "01M7GDPAG63TBXR8ZP4H300007".to_owned(), epoch: None, offset: 0, wait }
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_opened_again_does_not_wait_for_what_was_waited_for() {
+        let (tell, mut asked) = mpsc::unbounded_channel();
+        let options = ClientOptions { url: log_server(tell).await, ..ClientOptions::default() };
+        let (out, mut inbox) = mpsc::channel(1_024);
+        let mut desk = Desk::new(Client::new(options).unwrap(), out);
+        desk.ask(log(true), None);
+        asked.recv().await.unwrap();
+        desk.ask(log(false), None);
+        let answered = tokio::time::timeout(PATIENCE, inbox.recv()).await.expect("answered at once");
+        assert!(matches!(&answered, Some(Inbox::Msg(Msg::Got(_)))), "{answered:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_by_id_is_asked_whatever_product_is_shown() {
+        let (tell, mut asked) = mpsc::unbounded_channel();
+        let options = ClientOptions { url: log_server(tell).await, ..ClientOptions::default() };
+        let (out, _inbox) = mpsc::channel(1_024);
+        let mut desk = Desk::new(Client::new(options).unwrap(), out);
+        let id = || "01M7GDPAG63TBXR8ZP4H300007".to_owned();
+        let of_a_job = [
+            Fetch::Job(id()),
+            Fetch::Events { id: id(), after: 0 },
+            Fetch::Runs(id()),
+            Fetch::Explain(id()),
+            log(false),
+        ];
+        for fetch in of_a_job {
+            desk.ask(fetch.clone(), Some("shop".to_owned()));
+            let request = asked.recv().await.unwrap();
+            assert!(!request.contains("x-product-id"), "{fetch:?}: {request}");
+        }
+        desk.ask(Fetch::Metrics, Some("shop".to_owned()));
+        let request = asked.recv().await.unwrap();
+        assert!(request.contains("x-product-id: shop"), "{request}");
+    }
+
+    /// Has jobs whose ids begin alike, and names nothing.
+    async fn job_server() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let job = |id: &str, name: &str| {
+            serde_json::json!({"id": id, "productId": "demo", "name": name, "kind": "agent", "stage": "queued",
+                "priority": "normal", "rev": 1, "leaseEpoch": 0, "capabilities": [], "deps": [], "depsMode": "all",
+                "attempts": 0, "dispatchSeq": 1, "createdAt": "2026-12-01T08:40:00Z",
+                "updatedAt": "2026-12-01T08:40:00Z", "enqueuedAt": "2026-12-01T08:40:00Z"})
+        };
+        let jobs = [job("01M7GDPAG63TBXR8ZP4H300001", "one"), job("01M7GDPAG63TBXR8ZP4H300002", "two")];
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = vec![0; 4096];
+                let length = stream.read(&mut request).await.unwrap_or(0);
+                let named = String::from_utf8_lossy(&request[..length]).contains("name=");
+                let body = serde_json::json!({"jobs": if named { &[][..] } else { &jobs[..] }}).to_string();
+                let length = body.len();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn a_part_of_an_id_finds_all_that_it_could_be() {
+        let client =
+            Client::new(ClientOptions { url: job_server().await, ..ClientOptions::default() }).unwrap();
+        for (meant, names) in
+            [("01m7g", &["one", "two"][..]), ("00002", &["two"]), ("01m", &[]), ("zzzz", &[])]
+        {
+            let found = find(&client, meant).await.unwrap();
+            assert_eq!(found.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), names, "{meant}");
+        }
+    }
+
     #[tokio::test]
     async fn nobody_there_is_a_loss_and_not_an_empty_fleet() {
         // A port that was free a moment ago.
@@ -287,6 +401,6 @@ mod tests {
         };
         let client = Client::new(ClientOptions { url, ..ClientOptions::default() }).unwrap();
         let msg = answer(&client, Fetch::Factories, None).await;
-        assert!(matches!(&msg, Msg::Failed { unreachable: true, .. }), "{msg:?}");
+        assert!(matches!(&msg, Msg::Failed { failure: Failure::Unreachable, .. }), "{msg:?}");
     }
 }

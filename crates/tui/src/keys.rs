@@ -17,10 +17,11 @@ pub enum Place {
     Log,
     Budgets,
     Topics,
+    Typing,
 }
 
 impl Place {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Everywhere,
         Self::Moving,
         Self::Lists,
@@ -33,6 +34,7 @@ impl Place {
         Self::Log,
         Self::Budgets,
         Self::Topics,
+        Self::Typing,
     ];
 
     pub const fn title(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Place {
             Self::Log => "A job's log",
             Self::Budgets => "Budgets",
             Self::Topics => "Topics",
+            Self::Typing => "While something is typed",
         }
     }
 }
@@ -72,7 +75,9 @@ const fn act(place: Place, keys: &'static str, hint: &'static str, about: &'stat
     Key { place, keys, about, hint, acts: true }
 }
 
-use Place::{Alerts, Board, Budgets, Everywhere, Factories, Factory, Job, Jobs, Lists, Log, Moving, Topics};
+use Place::{
+    Alerts, Board, Budgets, Everywhere, Factories, Factory, Job, Jobs, Lists, Log, Moving, Topics, Typing,
+};
 
 pub const KEYS: &[Key] = &[
     key(Everywhere, "1-6", "", "go to a tab"),
@@ -82,10 +87,10 @@ pub const KEYS: &[Key] = &[
     key(Everywhere, "Ctrl-R", "", "ask the coordinator for everything anew"),
     key(Everywhere, "Ctrl-Z", "", "to the shell; fg comes back"),
     key(Everywhere, "?", "help", "the keys that work here"),
-    key(Everywhere, "q Ctrl-C", "quit", "quit"),
+    key(Everywhere, "q Ctrl-C", "quit", "quit (while something is typed: leave that)"),
     key(Moving, "j k ↓ ↑", "", "one down or up"),
-    key(Moving, "PgDn PgUp", "", "a page down or up"),
-    key(Moving, "g G", "", "to the first or the last"),
+    key(Moving, "PgDn PgUp Space", "", "a page down or up; Space: down"),
+    key(Moving, "g G Home End", "", "to the first or the last"),
     key(Lists, "/", "filter", "show what contains the text; Esc clears it"),
     key(Moving, "Esc Backspace", "", "back"),
     key(Board, "Enter", "open", "open the job"),
@@ -108,14 +113,19 @@ pub const KEYS: &[Key] = &[
     act(Job, "C", "changes", "ask for changes, in review; asks for a comment"),
     act(Job, "X", "reject", "reject, in review"),
     key(Log, "f", "follow", "follow the end, or stop following"),
-    key(Log, "/", "search", "search the log"),
-    key(Log, "n N", "", "next or previous place that matches"),
+    key(Log, "/ n N", "search", "search the log; to the next or previous place that matches"),
+    key(Log, "← →", "", "the left or right of long lines"),
     key(Budgets, "Enter", "jobs", "show the product's jobs, and only its"),
     act(Budgets, "P", "pause", "pause: nothing of the product is started; asks first"),
     act(Budgets, "R", "resume", "resume"),
     act(Topics, "P", "pause", "pause the topic: nothing is handed out"),
     act(Topics, "R", "resume", "resume the topic"),
     act(Topics, "t", "retry dead", "give the dead jobs of the topic another chance"),
+    key(Typing, "Enter", "", "keep, go or send it"),
+    key(Typing, "Esc Ctrl-C", "", "leave it; a filter or a search is cleared"),
+    key(Typing, "Tab", "", "complete it, after `:`"),
+    key(Typing, "Backspace Ctrl-W Ctrl-U", "", "take away a letter, a word, everything"),
+    key(Typing, "Ctrl-Z", "", "to the shell; it is still there after fg"),
 ];
 
 /// Keys of these places, in their order; those that act only for who may.

@@ -26,12 +26,22 @@ pub enum Msg {
     Failed {
         fetch: Fetch,
         error: String,
-        unreachable: bool,
+        failure: Failure,
     },
     Acted {
         action: Action,
         outcome: Result<String, String>,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody answered.
+    Unreachable,
+    /// There is no such thing.
+    Missing,
+    /// Any other no; it may be a yes the next time.
+    Refused,
 }
 
 #[derive(Debug, Clone)]
@@ -49,14 +59,38 @@ pub enum Answer {
     Budgets(Vec<Budget>),
     Topics(TopicList),
     Column(Column, Vec<Job>),
-    Jobs { generation: u64, first: bool, page: JobPage },
-    Rows { generation: u64, asked: Vec<String>, jobs: Vec<Job> },
+    Jobs {
+        generation: u64,
+        first: bool,
+        page: JobPage,
+    },
+    Rows {
+        generation: u64,
+        asked: Vec<String>,
+        jobs: Vec<Job>,
+    },
     Job(Box<Job>),
-    Events { id: String, events: Vec<Event> },
-    Runs { id: String, runs: Vec<Run> },
-    Explain { id: String, explain: Explanation },
-    Log { id: String, piece: LogPiece },
-    Found { text: String, job: Option<Box<Job>> },
+    Events {
+        id: String,
+        events: Vec<Event>,
+    },
+    Runs {
+        id: String,
+        runs: Vec<Run>,
+    },
+    Explain {
+        id: String,
+        explain: Explanation,
+    },
+    Log {
+        id: String,
+        piece: LogPiece,
+    },
+    /// All that it could be.
+    Found {
+        text: String,
+        jobs: Vec<Job>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +118,16 @@ pub enum Fetch {
     Explain(String),
     Log { id: String, epoch: Option<u64>, offset: u64, wait: bool },
     Find(String),
+}
+
+impl Fetch {
+    /// About one job by its id: which product is shown makes no difference.
+    pub(crate) const fn of_one_job(&self) -> bool {
+        matches!(
+            self,
+            Self::Job(_) | Self::Events { .. } | Self::Runs(_) | Self::Explain(_) | Self::Log { .. }
+        )
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

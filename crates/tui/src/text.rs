@@ -17,12 +17,14 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
+/// Also what joins characters into one or picks how they look: terminals do not agree how wide the outcome is, and
+/// one that is drawn wider than it was counted moves the rest of the screen.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{061c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-            | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
+            '\u{00ad}' | '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}' | '\u{2029}'
+            | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0000}'..='\u{e01ef}')
 }
 
 /// A line of a log: escape sequences go as a whole, and of a line that was drawn over (`\r`) the last state stays.
@@ -85,6 +87,21 @@ pub(crate) fn cut(text: &str, cells: usize) -> String {
     }
     kept.push('…');
     kept
+}
+
+/// The end, in at most so many cells; what is cut begins with `…`.
+pub(crate) fn tail(text: &str, cells: usize) -> String {
+    if text.width() <= cells {
+        return text.to_owned();
+    }
+    let Some(room) = cells.checked_sub(1) else { return String::new() };
+    let mut used = 0;
+    let kept = text.char_indices().rev().take_while(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    });
+    let from = kept.last().map_or(text.len(), |(at, _)| at);
+    format!("…{}", &text[from..])
 }
 
 /// Exactly so many cells.
@@ -215,6 +232,12 @@ mod tests {
     #[test]
     fn nothing_steers_the_terminal() {
         assert_eq!(clean("a\u{1b}[31mb\u{7}\u{202e}c\nd\u{9b}e\u{2066}"), "a[31mbc de");
+        // What joins and picks pictures: terminals do not agree how wide the outcome is.
+        assert_eq!(
+            clean("👩\u{200d}💻 ❤\u{fe0f} so\u{ad}ft\u{200c} 👍\u{1f3fd} 葛\u{e0100}"),
+            "👩💻 ❤ soft 👍 葛"
+        );
+        assert_eq!(log_line("👩\u{200d}💻\u{fe0f}"), "👩💻");
         assert_eq!(log_line("\u{1b}[1;31mred\u{1b}[0m plain\u{202e}"), "red plain");
         assert_eq!(
             log_line("\u{1b}]0;title\u{7}text\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\"),
@@ -231,6 +254,8 @@ mod tests {
         assert_eq!(fit("ab", 4), "ab  ");
         assert_eq!(fit_right("ab", 4), "  ab");
         assert_eq!(cut("abc", 0), "");
+        assert_eq!([tail("abc", 3), tail("abcd", 3), tail("漢字かな", 4)], ["abc", "…cd", "…な"]);
+        assert_eq!([tail("abc", 1), tail("abc", 0)], ["…", ""]);
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("漢字漢字", 4), ["漢字", "漢字"]);
         assert_eq!(wrap("", 4), [""]);

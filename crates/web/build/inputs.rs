@@ -17,15 +17,12 @@ const INPUTS: [&str; 9] = [
     "vite.config.ts",
 ];
 
-/// Only what is there: cargo would take a file that is not there for one that changes all the time. The mark of the
-/// installation is the exception, so that packages that were removed come back.
+/// Only what is there: cargo takes a file that is not there for one that changes all the time. To be asked when the
+/// packages are installed: their mark is there then, so that packages that are removed come back, and is not where they
+/// could not be installed, so that not every command of cargo tries that again.
 pub(crate) fn watched(web: &Path) -> Vec<PathBuf> {
-    let mut watched: Vec<PathBuf> =
-        INPUTS.iter().map(|name| web.join(name)).filter(|path| path.exists()).collect();
-    if node::check().is_ok() {
-        watched.push(node::mark(web));
-    }
-    watched
+    let inputs = INPUTS.iter().map(|name| web.join(name));
+    inputs.chain([node::mark(web)]).filter(|path| path.exists()).collect()
 }
 
 pub(crate) fn fingerprint(web: &Path) -> Result<String, String> {
@@ -40,6 +37,8 @@ pub(crate) fn fingerprint(web: &Path) -> Result<String, String> {
     }
     files.retain(|file| !is_test(file));
     files.sort();
+    // What is really installed, which may be something else than what was when the page was built last.
+    files.extend([node::installed(web)].into_iter().filter(|path| path.exists()));
     let mut hasher = DefaultHasher::new();
     for file in &files {
         file.strip_prefix(web).unwrap_or(file).hash(&mut hasher);

@@ -49,10 +49,11 @@ fn run() -> Result<(), String> {
     if wanted == Wanted::Skip {
         return table::without_page(&out);
     }
+    let page = page(&web, &out);
     for input in inputs::watched(&web) {
         println!("cargo::rerun-if-changed={}", input.display());
     }
-    match page(&web, &out) {
+    match page {
         Ok(dist) => table::with_page(&out, &dist),
         Err(why) if wanted == Wanted::Require => {
             Err(format!("the page could not be built, and GIGA_WEB=require asks for it\n{why}"))

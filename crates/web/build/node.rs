@@ -66,10 +66,15 @@ pub(crate) fn install(web: &Path) -> Result<(), String> {
     written.map_err(|error| format!("{} cannot be written: {error}", mark.display()))
 }
 
-/// Somebody who works on the page ran `npm install`: npm leaves a file of its own that is then as new as the lock.
+/// Npm's own note of what it installed.
+pub(crate) fn installed(web: &Path) -> PathBuf {
+    web.join("node_modules/.package-lock.json")
+}
+
+/// Somebody who works on the page ran `npm install`: npm's note is then as new as the lock.
 fn is_installed_by_hand(web: &Path) -> bool {
-    let changed = |path: &str| std::fs::metadata(web.join(path)).and_then(|file| file.modified()).ok();
-    match (changed("node_modules/.package-lock.json"), changed("package-lock.json")) {
+    let changed = |path: PathBuf| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    match (changed(installed(web)), changed(web.join("package-lock.json"))) {
         (Some(installed), Some(locked)) => installed >= locked,
         _ => false,
     }

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let result = match words.first().map(String::as_str) {
         Some("setup") => set_up(),
         Some("test") => set_up().and_then(|()| test(&words[1..])),
-        Some("web") => set_up().and_then(|()| web::check()).and_then(|()| web::browse()),
+        Some("web") => set_up().and_then(|()| web::check()).and_then(|()| web::browse(&web::build()?)),
         Some("web-types") => web::types(),
         Some("screenshots") => set_up().and_then(|()| web::screenshots()),
         Some("deny") => run(cargo().args(["deny", "check"])),
@@ -71,7 +71,7 @@ fn test(extra: &[String]) -> Result<()> {
     }
     let (name, value) = web::PAGE_IS_REQUIRED;
     run(cargo().args(["test", "--workspace", "--locked"]).args(extra).env(name, value))?;
-    if extra.is_empty() { web::browse() } else { Ok(()) }
+    if extra.is_empty() { web::browse(&web::built()?) } else { Ok(()) }
 }
 
 fn cargo() -> Command {

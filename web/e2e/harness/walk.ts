@@ -2,6 +2,7 @@
 
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
+import { PLACES } from '../../src/app/places';
 import { JOB_TABS } from '../../src/pages/job/search';
 
 export interface Things {
@@ -25,7 +26,24 @@ export async function visit(page: Page, address: string): Promise<void> {
     history.pushState(null, '', to);
     dispatchEvent(new PopStateEvent('popstate'));
   }, address);
+  await arrived(page, address);
   await settled(page);
+}
+
+/// The page of this address is shown, and no longer the one before it.
+async function arrived(page: Page, address: string): Promise<void> {
+  const { pathname, searchParams } = new URL(address, 'http://page');
+  const [place, ...rest] = pathname.slice(1).split('/').map(decodeURIComponent);
+  const title = (name: string) => page.getByRole('heading', { level: 1, name, exact: true });
+  const known = PLACES.find(({ to }) => to === pathname);
+  if (known) return title(known.label).waitFor();
+  if (place === 'budgets' && rest.length === 1) return title(rest.join()).waitFor();
+  if (place === 'topics' && rest.length === 2) return title(rest.join(' / ')).waitFor();
+  if (place !== 'jobs' || rest.length !== 1) return title('There is no such page').waitFor();
+  // Two jobs may have the same name.
+  await page.locator('main dl code').getByText(rest.join(), { exact: true }).waitFor();
+  const name = new RegExp(`^${searchParams.get('tab') ?? 'overview'}`, 'i');
+  await page.getByRole('tab', { name, selected: true }).waitFor();
 }
 
 export async function visitAll(page: Page, things: Things): Promise<void> {
@@ -38,14 +56,14 @@ export async function visitAll(page: Page, things: Things): Promise<void> {
 /// There is a heading, and nothing is on its way any more.
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).first().waitFor();
-  await page.waitForFunction(() => !document.querySelector('[aria-busy="true"], [data-loading="true"]'));
+  const busy = '[aria-busy="true"], [data-loading="true"]';
+  await page.waitForFunction((selector) => !document.querySelector(selector), busy);
 }
 
 const NONSENSE = /\bNaN\b|\bundefined\b|Invalid Date|\[object Object\]|\bInfinity\b|∞/;
 
 export async function expectSense(page: Page, where: string): Promise<void> {
   // What is seen, not what is in the document: a script element says what it likes.
-  // biome-ignore lint/performance/useDomNodeTextContent: see above
   const text = await page.locator('body').innerText();
   expect(NONSENSE.exec(text)?.[0], `what ${where} says:\n${text}`).toBeUndefined();
 }

@@ -17,7 +17,17 @@ const bearer: Middleware = {
     if (response.status === 401 && sent) session.end('ended', sent);
     return response;
   },
+  onError({ request, error }) {
+    return Problem.unreachable(error, isRead(request) ? undefined : NOBODY_KNOWS);
+  },
 };
+
+const NOBODY_KNOWS = 'it is not known whether it was done; look before you try again';
+
+/// Changes nothing, so that nothing can have been done.
+function isRead({ method, url }: Request): boolean {
+  return method === 'GET' || /\/api\/fleet\/(plan|markdown)$/.test(new URL(url, location.href).pathname);
+}
 
 // `fetch` is looked up at each call, so that tests can stand in for it.
 export const api = createClient<paths>({ baseUrl: '/', fetch: (request) => globalThis.fetch(request) });
@@ -35,7 +45,7 @@ export async function answer<T>(call: Promise<Answered<T>>): Promise<T> {
   try {
     answered = await call;
   } catch (cause) {
-    throw Problem.unreachable(cause);
+    throw cause instanceof Problem ? cause : Problem.unreachable(cause);
   }
   if (!answered.response.ok) throw Problem.of(answered.response.status, answered.error);
   return answered.data as T;

@@ -22,13 +22,11 @@ export class Problem extends Error {
     return new Problem(status, 'unknown', `the coordinator answered with status ${status}`);
   }
 
-  static unreachable(cause: unknown): Problem {
+  /// `then` is what whoever asked can make of it: only they know whether something may have been done.
+  static unreachable(cause: unknown, then?: string): Problem {
     const why = cause instanceof Error && cause.message ? ` (${cause.message})` : '';
-    return new Problem(
-      0,
-      'unreachable',
-      `the coordinator cannot be reached${why}; it is tried again by itself`,
-    );
+    const text = `the coordinator cannot be reached${why}${then ? `; ${then}` : ''}`;
+    return new Problem(0, 'unreachable', text);
   }
 
   static from(error: unknown): Problem {

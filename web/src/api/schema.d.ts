@@ -2417,7 +2417,10 @@ export interface components {
             stopRunning?: boolean;
         };
         PlanAnswer: {
+            /** @description Could any factory of today's fleet ever run it? */
             routable: boolean;
+            /** @description None could, and the flag `strict` refuses such jobs: submitting it would answer `unroutable`. */
+            refused?: boolean;
             warnings: string[];
             /**
              * Format: double

@@ -1,15 +1,17 @@
 import { Anchor, Group, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { Problem } from '../api/problem';
 import { alertsQuery, metricsQuery } from '../api/queries';
+import { useFeedState } from '../live/LiveProvider';
 import { percent, plural } from '../ui/format';
 
 /// The fleet in three figures, on every page.
 export function Summary() {
-  const { data: metrics } = useQuery(metricsQuery());
-  const { data: alerts } = useQuery(alertsQuery());
-  const factories = metrics?.factories;
-  const count = alerts?.alerts.length ?? 0;
+  const metrics = useQuery(metricsQuery());
+  const alerts = useQuery(alertsQuery());
+  const factories = metrics.data?.factories;
+  const count = alerts.data?.alerts.length ?? 0;
   return (
     <Group gap="md" wrap="nowrap" visibleFrom="sm">
       {factories && (
@@ -23,6 +25,27 @@ export function Summary() {
           {plural(count, 'alert')}
         </Anchor>
       )}
+      <MayBeOld queries={[metrics, alerts]} />
     </Group>
+  );
+}
+
+/// The feed may be live while these are refused. Of a lost connection its own words tell.
+function MayBeOld({ queries }: { queries: UseQueryResult<unknown>[] }) {
+  const { kind } = useFeedState();
+  const failed = queries.find((query) => query.isError);
+  if (!failed || kind === 'lost') return null;
+  const had = failed.data !== undefined;
+  const since = had ? ` since ${new Date(failed.dataUpdatedAt).toLocaleTimeString()}` : '';
+  return (
+    <Text
+      size="xs"
+      fw={600}
+      c="var(--giga-warn)"
+      role="status"
+      title={`Could not be read${had ? ' again' : ''}${since}: ${Problem.from(failed.error).message}`}
+    >
+      {had ? `old${since}` : 'no figures'}
+    </Text>
   );
 }

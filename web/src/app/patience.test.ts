@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ASK_AGAIN, patiently } from './patience';
+import { ASK_AGAIN, isOfAnotherBuild, patiently } from './patience';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -46,4 +46,19 @@ test('what is missing although the coordinator is there is said to be', async ()
   });
   await expect(patiently(load)()).rejects.toThrow('no such file');
   expect(load).toHaveBeenCalledTimes(2);
+});
+
+test.each([
+  'Failed to fetch dynamically imported module: http://127.0.0.1:7717/assets/GraphCanvas-abc.js',
+  'error loading dynamically imported module: http://127.0.0.1:7717/assets/GraphCanvas-abc.js',
+  'Importing a module script failed.',
+  "'text/html' is not a valid JavaScript MIME type.",
+  'Unable to preload CSS for /assets/GraphCanvas-abc.css',
+])('a script that does not come is told from a bug: %s', (message) => {
+  expect(isOfAnotherBuild(new TypeError(message))).toBe(true);
+});
+
+test('a bug is no missing script', () => {
+  expect(isOfAnotherBuild(new TypeError("Cannot read properties of undefined (reading 'jobs')"))).toBe(false);
+  expect(isOfAnotherBuild('Failed to fetch')).toBe(false);
 });

@@ -4,8 +4,8 @@
 /// How often it is asked whether the coordinator is back.
 export const ASK_AGAIN = 1_000;
 
-/// Loads it; where that fails, once more as soon as the coordinator answers. What is then still missing is of an older
-/// build, and the router loads the page anew.
+/// Loads it; where that fails, once more as soon as the coordinator answers. What is then still missing is of another
+/// build: of a page the router loads everything anew, of a part of one [`isOfAnotherBuild`] says so.
 export function patiently<T>(load: () => Promise<T>): () => Promise<T> {
   return async () => {
     try {
@@ -15,6 +15,15 @@ export function patiently<T>(load: () => Promise<T>): () => Promise<T> {
       return load();
     }
   };
+}
+
+/// Every browser has words of its own for a script that did not come, the last are those of Vite for a style.
+const MISSING =
+  /dynamically imported module|Importing a module script failed|is not a valid JavaScript MIME|Unable to preload CSS/i;
+
+/// A script that was not to be had. The failure is kept for as long as the page is open: only loading it anew helps.
+export function isOfAnotherBuild(error: unknown): error is Error {
+  return error instanceof Error && MISSING.test(error.message);
 }
 
 async function reachable(): Promise<void> {

@@ -112,12 +112,15 @@ describe('a connection', () => {
     await newest().answer();
     expect(feed.state()).toEqual({ kind: 'live' });
     expect(connected).toHaveBeenCalledOnce();
+    expect(connected).toHaveBeenCalledWith(false);
     await newest().event(41);
     await newest().event(42);
     expect(events.map((event) => event.pos)).toEqual([41, 42]);
   });
 
   test('is missed at once when it breaks, and resumed after the last event', async () => {
+    const connected = vi.fn();
+    feed.onConnect(connected);
     feed.start();
     await newest().answer();
     await newest().event(41);
@@ -130,6 +133,7 @@ describe('a connection', () => {
     expect(feed.state().kind).toBe('lost');
     await newest().answer();
     expect(feed.state().kind).toBe('live');
+    expect(connected.mock.calls).toEqual([[false], [true]]);
   });
 
   test('is missed as well when the coordinator closes it', async () => {

@@ -43,7 +43,7 @@ export class Feed {
   private wait = FIRST_WAIT;
   private readonly states = new Set<() => void>();
   private readonly events = new Set<(event: FeedEvent) => void>();
-  private readonly connections = new Set<() => void>();
+  private readonly connections = new Set<(resumed: boolean) => void>();
 
   constructor(private readonly options: FeedOptions) {}
 
@@ -66,7 +66,8 @@ export class Feed {
 
   onState = (listener: () => void): (() => void) => keep(this.states, listener);
   onEvent = (listener: (event: FeedEvent) => void): (() => void) => keep(this.events, listener);
-  onConnect = (listener: () => void): (() => void) => keep(this.connections, listener);
+  /// `resumed`: what happened since the loss is told again, event by event.
+  onConnect = (listener: (resumed: boolean) => void): (() => void) => keep(this.connections, listener);
 
   /// Tries at once instead of when its turn comes.
   hurry = (): void => {
@@ -124,8 +125,9 @@ export class Feed {
   private async read(abort: AbortController): Promise<'ended' | 'forbidden' | undefined> {
     const watchdog = new Watchdog(() => abort.abort(new Error(`silent for ${SILENCE / 1000} s`)));
     try {
+      const headers = this.headers();
       const response = await fetch('/api/fleet/events/stream', {
-        headers: this.headers(),
+        headers,
         signal: abort.signal,
         cache: 'no-store',
       });
@@ -136,7 +138,7 @@ export class Feed {
       this.lastHeard = Date.now();
       this.connectedAt = this.lastHeard;
       this.set({ kind: 'live' });
-      tellAll(this.connections, undefined);
+      tellAll(this.connections, 'Last-Event-ID' in headers);
       await this.follow(response.body, abort, watchdog);
       return undefined;
     } finally {

@@ -2,7 +2,7 @@ import { QueryClient, QueryObserver } from '@tanstack/react-query';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { keys } from '../api/queries';
 import type { FeedEvent } from '../api/types';
-import { Freshener, SELDOM, SOON, touchedBy } from './freshen';
+import { Freshener, RARELY, SELDOM, SOON, touchedBy } from './freshen';
 
 const event = (type: string, jobId?: string): FeedEvent => ({
   pos: 1,
@@ -130,6 +130,74 @@ test('a connection refreshes everything on the page, what failed first of all', 
   expect(client.getQueryState([...keys.jobs, 'x'])?.status).toBe('success');
 });
 
+const graph = (ids: string[], more: { truncated?: boolean; outside?: { id: string }[] } = {}) => ({
+  rootId: ids[0],
+  jobs: ids.map((id) => ({ id })),
+  outside: more.outside ?? [],
+  truncated: more.truncated ?? false,
+});
+
+test('a graph is read again for the jobs that it shows, not for all others', async () => {
+  const one = shown([...keys.dag, 'a'], async () => graph(['a', 'b'], { outside: [{ id: 'dep' }] }));
+  const other = shown([...keys.dag, 'x'], async () => graph(['x']));
+  await vi.advanceTimersByTimeAsync(0);
+  for (let past = 0; past < 20_000; past += 100) {
+    freshener.touch(event('job.started', 'stranger'));
+    await vi.advanceTimersByTimeAsync(100);
+  }
+  expect([one, other].map((fetch) => fetch.mock.calls.length)).toEqual([1, 1]);
+  freshener.touch(event('job.started', 'b'));
+  await vi.advanceTimersByTimeAsync(SELDOM);
+  expect([one, other].map((fetch) => fetch.mock.calls.length)).toEqual([2, 1]);
+  freshener.touch(event('job.shipped', 'dep'));
+  await vi.advanceTimersByTimeAsync(SELDOM);
+  expect([one, other].map((fetch) => fetch.mock.calls.length)).toEqual([3, 1]);
+});
+
+test('a new job may be a child: soon in a quiet fleet, now and then in a busy one', async () => {
+  const read = shown([...keys.dag, 'a'], async () => graph(['a']));
+  await vi.advanceTimersByTimeAsync(RARELY);
+  freshener.touch(event('job.submitted', 'new'));
+  await vi.advanceTimersByTimeAsync(SELDOM);
+  expect(read).toHaveBeenCalledTimes(2);
+  for (let past = 0; past < 3 * RARELY; past += 100) {
+    freshener.touch(event('job.submitted', `new-${past}`));
+    await vi.advanceTimersByTimeAsync(100);
+  }
+  expect(read.mock.calls.length).toBeGreaterThanOrEqual(4);
+  expect(read.mock.calls.length).toBeLessThanOrEqual(5);
+  // What is known to concern it does not wait for that.
+  freshener.touch(event('job.submitted', 'newest'));
+  freshener.touch(event('job.started', 'a'));
+  const before = read.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(SELDOM);
+  expect(read).toHaveBeenCalledTimes(before + 1);
+});
+
+test('a graph that is cut short counts jobs that it does not show', async () => {
+  const read = shown([...keys.dag, 'a'], async () => graph(['a'], { truncated: true }));
+  await vi.advanceTimersByTimeAsync(0);
+  freshener.touch(event('job.shipped', 'far below'));
+  await vi.advanceTimersByTimeAsync(RARELY);
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+test('what happens to a job while its graph is read is not lost', async () => {
+  let ids = ['a'];
+  const slow = shown([...keys.dag, 'a'], async () => {
+    const seen = ids;
+    await new Promise((settle) => setTimeout(settle, 1_000));
+    return graph(seen);
+  });
+  await vi.advanceTimersByTimeAsync(1_000);
+  freshener.touch(event('job.started', 'a'));
+  ids = ['a', 'child'];
+  await vi.advanceTimersByTimeAsync(SELDOM + 500);
+  freshener.touch(event('job.started', 'child'));
+  await vi.advanceTimersByTimeAsync(RARELY);
+  expect(slow).toHaveBeenCalledTimes(3);
+});
+
 test('what is not on the page is only marked as old', async () => {
   const queryFn = vi.fn(async () => 1);
   await client.prefetchQuery({ queryKey: keys.metrics, queryFn });
@@ -153,7 +221,7 @@ test.each([
   ['factory.draining', [keys.factories, keys.metrics, keys.alerts]],
   ['topic.paused', [keys.topics]],
   ['flag.changed', [keys.flags, keys.factories]],
-  ['job.diverged', [keys.metrics, keys.alerts, keys.factories, keys.budgets, keys.dag, keys.shadow]],
+  ['job.diverged', [keys.metrics, keys.alerts, keys.factories, keys.budgets, keys.shadow]],
   ['something.new', []],
 ])('%s touches what shows it', (type, expected) => {
   expect(touchedBy(event(type)).map(({ key }) => key)).toEqual(expected);

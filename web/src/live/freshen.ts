@@ -3,11 +3,13 @@
 
 import { hashKey, type Query, type QueryClient, type QueryKey } from '@tanstack/react-query';
 import { keys } from '../api/queries';
-import type { FeedEvent } from '../api/types';
+import type { Dag, FeedEvent } from '../api/types';
 
 /// Of one job, which few look at: soon. Of the whole fleet, which every event touches: less often.
 export const SOON = 250;
 export const SELDOM = 1_500;
+/// Of a graph, by a job of which it is not known whether it belongs to it.
+export const RARELY = 10_000;
 
 export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[] {
   const seldom = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SELDOM }));
@@ -15,7 +17,7 @@ export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[]
   const [subject] = event.type.split('.');
   switch (subject) {
     case 'job': {
-      const fleet = seldom(keys.metrics, keys.alerts, keys.factories, keys.budgets, keys.dag);
+      const fleet = seldom(keys.metrics, keys.alerts, keys.factories, keys.budgets);
       const shadow = event.type === 'job.diverged' ? soon(keys.shadow) : [];
       return [...(event.jobId ? soon(keys.job(event.jobId)) : []), ...fleet, ...shadow];
     }
@@ -43,8 +45,32 @@ function isLeftAlone(query: Query): boolean {
   return query.meta?.followsFeed === true;
 }
 
+/// Which jobs a graph shows. Asked for every event, so it is not made anew each time.
+const shownBy = new WeakMap<Dag, ReadonlySet<string>>();
+
+function shows(dag: Dag, id: string): boolean {
+  let ids = shownBy.get(dag);
+  if (!ids) {
+    ids = new Set([...dag.jobs, ...dag.outside].map((job) => job.id));
+    shownBy.set(dag, ids);
+  }
+  return ids.has(id);
+}
+
+/// How soon the event of a job makes a graph old, if it does. An event does not say whose child its job is: a new job may
+/// belong to any graph, one that is not shown to one that is cut short, and any to what is just being read.
+export function graphDue(event: FeedEvent, graph: Query['state'], now: number): number | undefined {
+  if (!event.jobId || !event.type.startsWith('job.')) return undefined;
+  const dag = graph.data as Dag | undefined;
+  if (!dag || shows(dag, event.jobId)) return SELDOM;
+  if (graph.fetchStatus === 'fetching') return RARELY;
+  const mayBelong = event.type === 'job.submitted' || dag.truncated;
+  return mayBelong ? Math.max(SELDOM, graph.dataUpdatedAt + RARELY - now) : undefined;
+}
+
 /// A key that is due, and which of its queries if not all.
 interface Due {
+  at: number;
   timer: ReturnType<typeof setTimeout>;
   only: ReadonlySet<string> | undefined;
 }
@@ -56,6 +82,10 @@ export class Freshener {
 
   touch(event: FeedEvent): void {
     for (const { key, within } of touchedBy(event)) this.schedule(key, within);
+    for (const { queryKey, state } of this.client.getQueryCache().findAll({ queryKey: keys.dag })) {
+      const within = graphDue(event, state, Date.now());
+      if (within !== undefined) this.schedule(queryKey, within);
+    }
   }
 
   /// After a loss, or before the first connection, anything may have happened. What failed meanwhile is tried again.
@@ -75,18 +105,20 @@ export class Freshener {
 
   private schedule(key: QueryKey, within: number, only?: ReadonlySet<string>): void {
     const name = hashKey(key);
+    const at = Date.now() + within;
     const waiting = this.due.get(name);
     if (waiting) {
       // Something else happened since: now it is all of them again.
       if (!only) waiting.only = undefined;
-      return;
+      if (waiting.at <= at) return;
+      clearTimeout(waiting.timer);
     }
     const timer = setTimeout(() => {
       const due = this.due.get(name);
       this.due.delete(name);
       this.freshen(key, within, due?.only);
     }, within);
-    this.due.set(name, { timer, only });
+    this.due.set(name, { at, timer, only: waiting ? waiting.only : only });
   }
 
   /// What is being fetched may be older than the event, but to begin again and again would never end while events keep

@@ -35,6 +35,44 @@ describe('a session', () => {
     expect(session.ending()).toBe('out');
   });
 
+  describe('takes what was half written along', () => {
+    const drafts = ['giga.review.J1', 'giga.draft ana '];
+    const left = () => drafts.filter((name) => sessionStorage.getItem(name) !== null);
+    beforeEach(() => {
+      session.begin(TOKEN);
+      for (const name of drafts) sessionStorage.setItem(name, 'half written');
+      sessionStorage.setItem('of-somebody-else', 'stays');
+    });
+
+    test('when it is signed out', () => {
+      session.end('out');
+      expect(left()).toEqual([]);
+      expect(sessionStorage.getItem('of-somebody-else')).toBe('stays');
+    });
+
+    test('when another begins, at once or after it has ended', () => {
+      session.begin(OTHER);
+      expect(left()).toEqual([]);
+      expect(new Session().token()).toBe(OTHER);
+      sessionStorage.setItem('giga.review.J1', 'half written');
+      session.end('ended');
+      session.begin(TOKEN);
+      expect(left()).toEqual([]);
+    });
+
+    test('when another begins after the page was loaded anew', () => {
+      session.end('ended');
+      new Session().begin(OTHER);
+      expect(left()).toEqual([]);
+    });
+
+    test('but not when the same one signs in again after it was refused for a while', () => {
+      session.end('ended');
+      session.begin(TOKEN);
+      expect(left()).toEqual(drafts);
+    });
+  });
+
   test('works where the browser forbids storage, until the page is left', () => {
     const forbidden = vi.spyOn(Storage.prototype, 'setItem').mockImplementation(() => {
       throw new DOMException('denied', 'SecurityError');

@@ -2,6 +2,8 @@
 // can speak in its name, and it is never part of an address: a link with `#token=` is taken in and cleaned at once.
 
 const KEY = 'giga.token';
+/// All that this page keeps for its tab.
+const OURS = 'giga.';
 /// What a coordinator could have issued; anything else need not be sent to find out.
 const SHAPE = /^giga_[A-Za-z0-9_-]{8,200}$/;
 
@@ -12,6 +14,8 @@ type Listener = () => void;
 
 export class Session {
   private current: string | null = stored();
+  /// Whose half-written forms the tab keeps: one whose token is refused for a while finds them again.
+  private writer: string | null = this.current;
   private why: Ending = 'none';
   private readonly listeners = new Set<Listener>();
 
@@ -24,6 +28,8 @@ export class Session {
   }
 
   begin(token: string): void {
+    if (token !== this.writer) forgetDrafts();
+    this.writer = token;
     store(token);
     this.current = token;
     this.why = 'none';
@@ -34,6 +40,10 @@ export class Session {
   end(why: Ending, token?: string): void {
     if (this.current === null || (token !== undefined && token !== this.current)) return;
     store(null);
+    if (why === 'out') {
+      forgetDrafts();
+      this.writer = null;
+    }
     this.current = null;
     this.why = why;
     this.tell();
@@ -66,6 +76,19 @@ function store(token: string | null): void {
     else sessionStorage.setItem(KEY, token);
   } catch {
     // Nothing to do: it lives as long as the page.
+  }
+}
+
+/// What one person has half written is not for the next one at the same screen.
+function forgetDrafts(): void {
+  try {
+    const names = Array.from(
+      { length: sessionStorage.length },
+      (_, index) => sessionStorage.key(index) ?? '',
+    );
+    for (const name of names) if (name.startsWith(OURS) && name !== KEY) sessionStorage.removeItem(name);
+  } catch {
+    // What cannot be reached cannot be found by anybody.
   }
 }
 

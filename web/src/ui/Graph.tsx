@@ -2,6 +2,7 @@ import { Progress, SegmentedControl, Text } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { lazy, Suspense, useState } from 'react';
 import type { Dag } from '../api/types';
+import { patiently } from '../app/patience';
 import { CommandLine } from './CommandLine';
 import { plural, usd } from './format';
 import classes from './Graph.module.css';
@@ -11,7 +12,9 @@ import { stageWord } from './StageBadge';
 import { Loading } from './States';
 
 // Drawing is heavy and few pages draw.
-const GraphCanvas = lazy(() => import('./GraphCanvas').then((module) => ({ default: module.GraphCanvas })));
+const GraphCanvas = lazy(
+  patiently(() => import('./GraphCanvas').then((module) => ({ default: module.GraphCanvas }))),
+);
 
 /// More are read better in a list than seen from afar.
 const MOST_DRAWN = 1_500;

@@ -18,6 +18,7 @@ import classes from './Graph.module.css';
 import { layOut, NODE_HEIGHT, NODE_WIDTH, type Positions, place } from './GraphLayout';
 import { type GraphLine, type GraphNode, type JobFacts, NodeKeeper } from './GraphModel';
 import { FrameNode, JobNode } from './GraphNodes';
+import { stageTone } from './StageBadge';
 
 const NODE_TYPES = { job: JobNode, frame: FrameNode };
 /// From here on one loses one's way without a map.
@@ -127,19 +128,9 @@ export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) 
   );
 }
 
-const TONES: Record<string, string> = {
-  assigned: 'busy',
-  building: 'busy',
-  review: 'warn',
-  testing: 'warn',
-  shipped: 'ok',
-  failed: 'bad',
-  dead_letter: 'bad',
-};
-
 function miniColour(node: Node): string {
   if (node.type === 'frame') return 'transparent';
-  return `var(--giga-${TONES[(node.data as JobFacts).stage] ?? 'quiet'})`;
+  return `var(--giga-${stageTone((node.data as JobFacts).stage)})`;
 }
 
 /// The middle of all, and how far it reaches.

@@ -3,6 +3,7 @@
 
 import type { Dag, DagJob } from '../api/types';
 import { NODE_HEIGHT, NODE_WIDTH, type Positions, type Shape, shapeOf } from './GraphLayout';
+import { visible } from './visible';
 
 /// More children than this are held together by a frame; so many lines would hide everything.
 const MOST_LINES = 24;
@@ -46,7 +47,13 @@ export interface GraphModel {
 
 export function factsOf(dag: Dag, selected: string | undefined): JobFacts[] {
   const outside = dag.outside.map(
-    (dep): JobFacts => ({ ...dep, kind: 'outside', attempts: 0, selected: dep.id === selected }),
+    (dep): JobFacts => ({
+      ...dep,
+      name: visible(dep.name),
+      kind: 'outside',
+      attempts: 0,
+      selected: dep.id === selected,
+    }),
   );
   const parents = new Set(dag.jobs.map((job) => job.parentId));
   const jobs = dag.jobs.map((job) => {
@@ -60,12 +67,14 @@ export function factsOf(dag: Dag, selected: string | undefined): JobFacts[] {
 function jobFacts(job: DagJob, selected: boolean): JobFacts {
   return {
     id: job.id,
-    name: job.name,
+    name: visible(job.name),
     stage: job.stage,
     kind: job.kind === 'composite' ? 'composite' : 'job',
     factory: job.factoryId ?? undefined,
     attempts: job.attempts,
-    failure: job.failure ? [job.failure.reason, job.failure.detail].filter(Boolean).join(': ') : undefined,
+    failure: job.failure
+      ? visible([job.failure.reason, job.failure.detail].filter(Boolean).join(': '))
+      : undefined,
     progress: job.progress
       ? { percent: job.progress.percent, shipped: job.progress.shipped, total: job.progress.total }
       : undefined,

@@ -4,10 +4,11 @@ import { Alert, Button, Loader, Stack, Text } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Problem } from '../api/problem';
+import { useFeedState } from '../live/LiveProvider';
 
 export function Loading({ what }: { what: string }) {
   return (
-    <Stack align="center" p="lg" role="status">
+    <Stack align="center" p="lg" role="status" aria-busy>
       <Loader size="sm" aria-hidden />
       <Text size="sm" c="dimmed">
         Loading {what}
@@ -25,7 +26,10 @@ export function ProblemAlert({ error, retry }: { error: unknown; retry?: () => v
       role="alert"
     >
       <Stack gap="xs" align="flex-start">
-        <Text size="sm">{problem.message}</Text>
+        <Text size="sm">
+          {problem.message}
+          {retry && problem.code === 'unreachable' && '; it is tried again by itself'}
+        </Text>
         {problem.errors.map((wrong) => (
           <Text size="sm" key={`${wrong.field}-${wrong.message}`}>
             <b>{wrong.field}</b>: {wrong.message}
@@ -60,9 +64,28 @@ interface LoadedProps<T> {
   children: (data: T) => ReactNode;
 }
 
-/// The data, or what stands for it. Old data stays in sight when a refresh fails: the banner says that it is old.
+/// A line above data that is older than it should be. Where the whole connection is lost the banner says so for all.
+export function NotReadAgain({ query }: { query: UseQueryResult<unknown> }) {
+  const { kind } = useFeedState();
+  if (!query.isError || query.data === undefined || kind === 'lost') return null;
+  const since = new Date(query.dataUpdatedAt).toLocaleTimeString();
+  return (
+    <Text size="sm" c="var(--giga-warn)" role="status" mb={4}>
+      Could not be read again since {since}: {Problem.from(query.error).message}
+    </Text>
+  );
+}
+
+/// The data, or what stands for it. Old data stays in sight when a refresh fails, and is said to be old.
 export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
-  if (query.data !== undefined) return children(query.data);
+  if (query.data !== undefined) {
+    return (
+      <>
+        <NotReadAgain query={query} />
+        {children(query.data)}
+      </>
+    );
+  }
   if (query.isError) return <ProblemAlert error={query.error} retry={() => void query.refetch()} />;
   return <Loading what={what} />;
 }

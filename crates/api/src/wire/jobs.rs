@@ -279,7 +279,11 @@ pub struct JobPage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanAnswer {
+    /// Could any factory of today's fleet ever run it?
     pub routable: bool,
+    /// None could, and the flag `strict` refuses such jobs: submitting it would answer `unroutable`.
+    #[serde(default)]
+    pub refused: bool,
     pub warnings: Vec<String>,
     /// The job's own cap times the attempts that its retry policy allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]

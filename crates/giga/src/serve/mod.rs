@@ -49,6 +49,7 @@ struct Started<'a> {
     token: AdminToken,
     settings: &'a Settings,
     plan: &'a Plan,
+    has_page: bool,
 }
 
 /// With a plan, for people and with factories of its own.
@@ -74,15 +75,18 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
             "{address} is reachable from other machines, and tokens travel unencrypted; put TLS in front"
         ));
     }
+    let options = ServerOptions::default();
+    let has_page = options.page.is_some();
     if let Some(plan) = &plan {
-        greet(&Started { url: &url, folder: &folder, token, settings, plan });
+        greet(&Started { url: &url, folder: &folder, token, settings, plan, has_page });
         factories.start(plan, folder.path(), &url);
     } else {
-        progress("`giga web` prints the address of the page, with your token in it");
+        let (command, does) = way_in(has_page);
+        progress(&format!("`{command}` {does}"));
     }
     announce(&format!("ready {url}"))?;
 
-    let served = serve_until(shutdown, &factories, coordinator.clone(), listener).await;
+    let served = serve_until(shutdown, &factories, coordinator.clone(), listener, options).await;
     coordinator.stop().await;
     folder.remove_url();
     served.map_err(|error| CliError::failed(format!("the server stopped: {error}")))
@@ -94,9 +98,10 @@ async fn serve_until(
     factories: &LocalFactories,
     coordinator: Arc<Coordinator>,
     listener: TcpListener,
+    options: ServerOptions,
 ) -> std::io::Result<()> {
     let stop = CancellationToken::new();
-    let server = giga_server::serve(coordinator, listener, ServerOptions::default(), stop.clone());
+    let server = giga_server::serve(coordinator, listener, options, stop.clone());
     tokio::pin!(server);
     let leaving = async {
         shutdown.cancelled().await;
@@ -218,7 +223,7 @@ pub(crate) async fn start(
 }
 
 fn greet(started: &Started<'_>) {
-    let Started { url, folder, token, settings, plan } = started;
+    let Started { url, folder, token, settings, plan, has_page } = started;
     let token_note = match token {
         AdminToken::Kept => "",
         AdminToken::Written => " (new; only you can read it)",
@@ -236,13 +241,21 @@ fn greet(started: &Started<'_>) {
         lines.push(format!("  \x1b[36mexport GIGA_DATA={}\x1b[0m", folder.path().display()));
     }
     lines.push("  \x1b[36mgiga job init hello.md && giga job submit hello.md\x1b[0m".to_owned());
-    lines.push(
-        "  \x1b[36mgiga web\x1b[0m    prints the address of the page, with your token in it".to_owned(),
-    );
+    let (command, does) = way_in(*has_page);
+    lines.push(format!("  \x1b[36m{command}\x1b[0m    {does}"));
     lines.push(String::new());
     lines.push("Ctrl-C stops it; everything is kept.".to_owned());
     for line in lines {
         say(&line);
+    }
+}
+
+/// How to look at it all: a command, and what it does. A page that is not there is not promised.
+fn way_in(has_page: bool) -> (&'static str, &'static str) {
+    if has_page {
+        ("giga web", "prints the address of the page, with your token in it")
+    } else {
+        ("giga top", "shows the fleet in the terminal; this giga was built without the page")
     }
 }
 

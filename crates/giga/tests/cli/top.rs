@@ -26,9 +26,14 @@ struct Terminal {
 
 impl Terminal {
     fn open(home: &Home) -> Self {
+        Self::with(home, &["env PS1='$ ' sh"])
+    }
+
+    /// More than one word is run as it is, without a shell.
+    fn with(home: &Home, command: &[&str]) -> Self {
         let socket = home.path().join("tmux.socket");
         let mut start = tmux(&socket, home);
-        start.args(["new-session", "-d", "-x", "80", "-y", "24", "env PS1='$ ' sh"]);
+        start.args(["new-session", "-d", "-x", "80", "-y", "24"]).args(command);
         let started = start.output().expect("tmux is installed: cargo xtask setup");
         assert!(started.status.success(), "{started:?}");
         let mut watcher = tmux(&socket, home)
@@ -221,6 +226,46 @@ fn the_terminal_is_given_back_after_a_signal() {
     terminal.sees("● live");
     terminal.press("C-c");
     terminal.is_given_back();
+}
+
+/// As the command of a pane, or of `ssh -t`: nobody could wake it, so the system does not let it stop.
+#[test]
+fn where_there_is_no_shell_to_go_to_it_stays() {
+    let home = Home::new();
+    let _server = home.start();
+    let terminal = Terminal::with(&home, &[env!("CARGO_BIN_EXE_giga"), "top"]);
+    terminal.sees("● live");
+    terminal.press("C-z");
+    terminal.sees("there is no shell to go to");
+    terminal.write("4");
+    terminal.sees("stages: all");
+    let pid = terminal.ask(&["display-message", "-p", "#{pane_pid}"]);
+    terminal.ask(&["set-option", "remain-on-exit", "on"]);
+    terminal.press("C-z");
+    // At once, before it is known that nothing stopped it.
+    assert!(Command::new("kill").args(["-TERM", pid.trim()]).status().unwrap().success());
+    terminal.until("the end", |_| terminal.ask(&["display-message", "-p", "#{pane_dead}"]).trim() == "1");
+}
+
+#[test]
+fn what_is_logged_does_not_stand_between_the_frames() {
+    let home = Home::new();
+    let _server = home.start();
+    let terminal = Terminal::open(&home);
+    terminal.run_top(&home, "GIGA_LOG=debug");
+    terminal.sees("● live");
+    terminal.write("4");
+    let screen = terminal.sees("stages: all");
+    assert!(!screen.contains("DEBUG"), "{screen}");
+    terminal.write("q");
+    terminal.is_given_back();
+    // Elsewhere it is not in the way.
+    terminal.run_top(&home, "clear; 2>top.log GIGA_LOG=debug");
+    terminal.sees("● live");
+    terminal.write("q");
+    terminal.is_given_back();
+    let log = std::fs::read_to_string(home.path().join("top.log")).unwrap();
+    assert!(log.contains("DEBUG"), "{log}");
 }
 
 #[test]

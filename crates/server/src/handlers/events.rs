@@ -82,9 +82,9 @@ pub(crate) async fn stream_job(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let listener = app.pulse.listen();
-    let after = resume_after(&query, &headers)?.unwrap_or(0);
+    let after = EventSeq(resume_after(&query, &headers)?.unwrap_or(0));
     let job = app.visible_job(&caller, path.id()?).await?;
-    Ok(stream(app, caller, Source::Job(job.id, EventSeq(after)), listener))
+    Ok(stream(app, caller, Source::Job(job.id, after.min(job.last_event)), listener))
 }
 
 pub(crate) async fn stream_fleet(
@@ -94,14 +94,15 @@ pub(crate) async fn stream_fleet(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let listener = app.pulse.listen();
-    let after = match resume_after(&query, &headers)? {
-        Some(after) => FeedPos(after),
-        None => app.coordinator.reads().feed_head().await?,
-    };
-    Ok(stream(app, caller, Source::Fleet(after), listener))
+    let asked = resume_after(&query, &headers)?.map(FeedPos);
+    let head = app.coordinator.reads().feed_head().await?;
+    Ok(stream(app, caller, Source::Fleet(asked.unwrap_or(head).min(head)), listener))
 }
 
 /// The header stands above the parameter: a browser that reconnects repeats the address and adds the header.
+///
+/// It may be ahead of all there is, where the store was put back to a backup. Whoever comes with it goes on from the end,
+/// instead of hearing nothing until the history is as long again.
 fn resume_after(query: &Query, headers: &HeaderMap) -> Answer<Option<u64>> {
     let name = "last-event-id";
     match header::single(headers, name)? {

@@ -58,6 +58,7 @@ pub(crate) async fn plan(
     let sees = app.sight(&caller).await?;
     Ok(Json(wire::PlanAnswer {
         routable: dry_run.routable.is_ok(),
+        refused: dry_run.refused,
         warnings: dry_run
             .routable
             .err()

@@ -13,7 +13,8 @@ use html5ever::tokenizer::{Tag, Token, TokenSink, TokenSinkResult, Tokenizer, To
 use proptest::prelude::*;
 
 use self::corpus::HOSTILE;
-use super::{CLEANER, DEEPEST, TAGS, render};
+use super::spelled::is_hidden;
+use super::{CLEANER, DEEPEST, TAGS, render, spelled_out};
 
 /// Every tag and comment in it, as the tokenizer of a browser finds them. Without a tree behind it nothing is raw text
 /// to it, so it finds more tags than a browser would, never fewer.
@@ -172,9 +173,35 @@ fn what_turns_or_hides_text_is_spelled_out() {
     check("`x\u{2066}y`", "<p><code>x⟨U+2066⟩y</code></p>");
     check("a\u{0}b\u{1b}[31mc\u{9b}d", "<p>a⟨U+0000⟩b⟨U+001B⟩[31mc⟨U+009B⟩d</p>");
     check("hi\u{e0041}\u{e0042}", "<p>hi⟨U+E0041⟩⟨U+E0042⟩</p>");
-    check("שלום, emoji 👩‍💻 and \u{200f}marks stay", "<p>שלום, emoji 👩‍💻 and \u{200f}marks stay</p>");
+    check("שלום and emoji 👩‍💻 stay", "<p>שלום and emoji 👩‍💻 stay</p>");
+    // Nor does an entity get by.
+    check("a&#x202e;b&shy;&ZeroWidthSpace;", "<p>a⟨U+202E⟩b⟨U+00AD⟩⟨U+200B⟩</p>");
+    check("```\n// harmless\rsteal()\n```", "<pre><code>// harmless⟨U+000D⟩steal()\n</code></pre>");
+    check("a\r\n\r\nb\r", "<p>a</p>\n<p>b</p>");
     let html = render("[a](https://example.com/\u{202e}gpj.exe)");
     assert!(html.contains("%E2%9F%A8U+202E%E2%9F%A9"), "{html}");
+}
+
+#[derive(serde::Deserialize)]
+struct Visible {
+    hidden: Vec<(String, String)>,
+    texts: Vec<(String, String)>,
+}
+
+/// The page reads the same table for what it shows as plain text.
+#[test]
+fn they_are_the_same_ones_as_in_the_page() {
+    let table: Visible = serde_json::from_str(include_str!("tests/visible.json")).expect("a table");
+    let number = |hex: &str| u32::from_str_radix(hex, 16).expect("a code point");
+    let ranges: Vec<_> = table.hidden.iter().map(|(from, to)| number(from)..=number(to)).collect();
+    for c in '\0'..=char::MAX {
+        let listed = ranges.iter().any(|range| range.contains(&u32::from(c)));
+        assert_eq!(is_hidden(c), listed, "U+{:04X}", u32::from(c));
+    }
+    assert!(table.texts.len() > 5);
+    for (text, shown) in table.texts {
+        assert_eq!(spelled_out(&text), shown);
+    }
 }
 
 #[test]

@@ -48,13 +48,6 @@ fn step(fix: &Fix) -> Step {
         Fix::Requeue(job) => act(job, "requeue"),
         Fix::Ship(job) => act(job, "ship"),
         Fix::Cancel(job) => act(job, "cancel"),
-        Fix::Approve { job, epoch } => {
-            let mut body = json!({ "verdict": "approve" });
-            if let Some(epoch) = epoch {
-                body["leaseEpoch"] = epoch.0.into();
-            }
-            Step { operation: "reviewJob", names: vec![("{id}", job.to_string())], body: Some(body) }
-        }
         Fix::SwitchOn(flag) => Step {
             operation: "setFlag",
             names: vec![("{name}", (*flag).to_owned())],

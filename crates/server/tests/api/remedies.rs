@@ -110,8 +110,9 @@ async fn a_ceiling_is_raised_by_the_command_alone() {
     assert_eq!(raise.get("call"), None);
 }
 
+/// A call would approve what nobody has looked at: the work of another job, or a result that came meanwhile.
 #[tokio::test]
-async fn what_waits_for_review_is_approved_as_it_stands() {
+async fn what_waits_for_review_is_looked_at_first_and_then_shipped() {
     let world = World::start().await;
     world.factory("f-1", &[]).await;
     world.submit("demo", "name: a\nrepo: hello\nreview: {quorum: 1}").await;
@@ -123,15 +124,14 @@ async fn what_waits_for_review_is_approved_as_it_stands() {
     };
     let job = world.hold(&job, vec![HolderAction::Start, HolderAction::Report(report)]).await;
     let waiting = world.submit("demo", &format!("name: b\ndeps: [{}]", job.id)).await;
-    let command = format!("giga review {} --approve", job.id);
-    let approve = remedy(&world, &waiting, &command).await;
-    assert_eq!(
-        approve,
-        json!({"message": "review the dependency", "command": command, "call": approve["call"]})
-    );
-    assert_eq!(approve["call"], remedy(&world, &job, &command).await["call"]);
-    assert_eq!(approve["call"]["body"], json!({"verdict": "approve", "leaseEpoch": 1}));
-    make(&world, &approve).await;
+    let command = format!("giga review {}", job.id);
+    let of_dependency = remedy(&world, &waiting, &command).await;
+    assert_eq!(of_dependency, json!({"message": "review the dependency", "command": command}));
+    let own = remedy(&world, &job, &command).await;
+    assert_eq!(own, json!({"message": "review it", "command": command}));
+    let review = json!({"verdict": "approve", "leaseEpoch": 1});
+    let path = format!("/api/fleet/jobs/{}/review", job.id);
+    world.post(&path).token(&world.admin).json(review).gives(200).await;
     assert_eq!(stage(&world, &job).await, Stage::Testing);
     let ship = format!("giga job ship {}", job.id);
     assert_eq!(remedy(&world, &waiting, &ship).await["call"], remedy(&world, &job, &ship).await["call"]);

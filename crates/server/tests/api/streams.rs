@@ -109,6 +109,32 @@ async fn the_fleet_stream_starts_at_the_present() {
     assert_eq!(all.next().await.unwrap(), seen);
 }
 
+/// The store was put back to a backup: whoever has read further hears what comes, and does not wait to be caught up with.
+#[tokio::test]
+async fn a_reader_ahead_of_the_feed_goes_on_at_its_end() {
+    let world = World::start().await;
+    let job = world.submit("demo", "name: past").await;
+    let ahead = (world.coordinator.reads().feed_head().await.unwrap().0 + 1_000).to_string();
+    let fleet = "/api/fleet/events/stream";
+    let of_job = format!("/api/fleet/jobs/{}/events/stream", job.id);
+    for path in [fleet, &of_job] {
+        let by_header = world.get(path).token(&world.admin).header("last-event-id", &ahead);
+        let by_parameter = world.get(&format!("{path}?after={ahead}")).token(&world.admin);
+        let mut streams = [Sse::open(by_header).await, Sse::open(by_parameter).await];
+        let (event, next) = if path == fleet {
+            ("job.submitted", world.submit("demo", "name: next").await.id)
+        } else {
+            world.factory("f-1", &[]).await;
+            ("job.assigned", world.claim("f-1", "r").await.id)
+        };
+        for stream in &mut streams {
+            // A silent stream still says that it is there.
+            let heard = tokio::time::timeout(PATIENCE, stream.next()).await.expect("an event").unwrap();
+            assert_eq!((heard.event.as_str(), &heard.data["jobId"]), (event, &Value::from(next.to_string())));
+        }
+    }
+}
+
 /// A reader that is cut off again and again while writers are at work sees the feed as it is, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn reconnecting_loses_and_repeats_nothing() {

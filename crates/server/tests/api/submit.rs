@@ -106,9 +106,16 @@ async fn strict_refuses_what_no_factory_could_run() {
     let loud = world.post(PATH).token(&world.admin).markdown(text).gives(201).await.json();
     assert_eq!(loud["routable"], false);
     assert!(loud["warnings"][0].as_str().unwrap().contains("did you mean `os:linux`?"));
+    let plan = async |text: &str| {
+        let plan = world.post("/api/fleet/plan").token(&world.admin).markdown(text).gives(200).await.json();
+        (plan["routable"].clone(), plan["refused"].clone())
+    };
+    assert_eq!(plan(text).await, (json!(false), json!(false)));
     let flag = world.call(axum::http::Method::PUT, "/api/fleet/flags/strict").token(&world.admin);
     flag.json(json!({"value": true})).gives(200).await;
     world.post(PATH).token(&world.admin).markdown(text).refused(422, "unroutable", "os:linx").await;
+    assert_eq!(plan(text).await, (json!(false), json!(true)));
+    assert_eq!(plan("---\nname: a\n---\n").await, (json!(true), json!(false)));
 }
 
 #[tokio::test]

@@ -135,10 +135,17 @@ impl Log {
         *self = Self { follow: self.follow, search: std::mem::take(&mut self.search), ..Self::default() };
     }
 
-    /// Takes a piece in. A piece that was asked for before another one came is left out.
+    /// Takes a piece in, where it goes on.
     pub fn add(&mut self, piece: &LogPiece) {
-        if self.epoch.is_some_and(|epoch| epoch != piece.lease_epoch) {
-            self.start_over();
+        match self.epoch {
+            // Waited for since before the run that is shown began.
+            Some(epoch) if epoch > piece.lease_epoch => return,
+            Some(epoch) if epoch < piece.lease_epoch => self.start_over(),
+            _ => {}
+        }
+        // Neither one that is here already nor one that was waited for by who looked before.
+        if piece.offset != self.next_offset {
+            return;
         }
         let first = !std::mem::replace(&mut self.loaded, true);
         self.epoch = Some(piece.lease_epoch);
@@ -151,31 +158,24 @@ impl Log {
             self.complete = false;
             return;
         }
-        if self.skipped && self.lines.is_empty() && self.partial.is_empty() && piece.offset > 0 {
-            self.next_offset = piece.next_offset;
+        self.next_offset = piece.next_offset;
+        if self.skipped && self.is_empty() && piece.offset > 0 {
             // It begins somewhere in a line.
             let text = piece.text.split_once('\n').map_or("", |(_, rest)| rest);
             self.push(text);
-            return;
-        }
-        if piece.offset == self.next_offset {
-            self.next_offset = piece.next_offset;
+        } else {
             self.push(&piece.text);
         }
     }
 
     fn push(&mut self, text: &str) {
-        let mut pieces = text.split('\n');
-        if let Some(first) = pieces.next() {
-            self.partial.push_str(first);
-        }
-        for piece in pieces {
-            let line = std::mem::replace(&mut self.partial, piece.to_owned());
-            self.lines.push_back(log_line(&line));
-        }
-        if self.partial.len() > LONGEST {
-            let line = std::mem::take(&mut self.partial);
-            self.lines.push_back(log_line(&line));
+        for (at, piece) in text.split('\n').enumerate() {
+            if at > 0 {
+                let line = std::mem::take(&mut self.partial);
+                self.lines.push_back(log_line(&line));
+            }
+            self.partial.push_str(piece);
+            self.break_up();
         }
         while self.lines.len() > KEPT {
             self.lines.pop_front();
@@ -183,6 +183,24 @@ impl Log {
             self.top = self.top.saturating_sub(1);
             self.found = self.found.and_then(|line| line.checked_sub(1));
         }
+    }
+
+    /// Leaves at most so much of the unfinished line; what is before it becomes lines.
+    fn break_up(&mut self) {
+        if self.partial.len() <= LONGEST {
+            return;
+        }
+        // What was drawn over is not shown anyway.
+        if let Some(over) = self.partial.trim_end_matches('\r').rfind('\r') {
+            self.partial.drain(..=over);
+        }
+        let mut rest = self.partial.as_str();
+        while rest.len() > LONGEST {
+            let (head, tail) = rest.split_at(rest.floor_char_boundary(LONGEST));
+            self.lines.push_back(log_line(head));
+            rest = tail;
+        }
+        self.partial = rest.to_owned();
     }
 
     /// Every line, the unfinished one included.
@@ -263,6 +281,8 @@ mod tests {
         let total = 10 * FETCHED;
         log.add(&piece(0, "start\n", total));
         assert_eq!((log.next_offset, log.len()), (total - FETCHED, 0));
+        log.add(&piece(total, "late\n", total + 5));
+        assert_eq!((log.next_offset, log.len()), (total - FETCHED, 0), "what is between is not passed over");
         log.add(&piece(log.next_offset, "alf a line\nwhole\n", total));
         assert_eq!(log.all().collect::<Vec<_>>(), ["whole"]);
         assert!(log.skipped);
@@ -276,8 +296,33 @@ mod tests {
         log.top = 100;
         log.push(&"y\n".repeat(10));
         assert_eq!((log.len(), log.top, log.skipped), (KEPT, 90, true));
-        log.push(&"z".repeat(LONGEST + 1));
-        assert_eq!(log.lines.back().map(String::len), Some(LONGEST + 1));
+    }
+
+    #[test]
+    fn a_line_without_an_end_comes_in_pieces() {
+        for end in ["", "\n"] {
+            let mut log = Log::default();
+            log.push(&format!("{}{end}", "é".repeat(5 * LONGEST)));
+            let lengths: Vec<usize> = log.all().map(|line| line.len()).collect();
+            assert_eq!(lengths, [LONGEST; 10], "{end:?}");
+            // The same in two parts that break it elsewhere.
+            let mut log = Log::default();
+            log.push(&"x".repeat(LONGEST + 10));
+            log.push(&format!("{}{end}", "x".repeat(LONGEST - 10)));
+            assert_eq!(log.all().map(|line| line.len()).collect::<Vec<_>>(), [LONGEST; 2], "{end:?}");
+        }
+        // A line that was drawn over and over is its last state, however long that took.
+        let mut log = Log::default();
+        log.push(&format!("{}done\n", "50%\r".repeat(LONGEST)));
+        assert_eq!(log.all().collect::<Vec<_>>(), ["done"]);
+    }
+
+    #[test]
+    fn a_late_piece_of_the_run_before_changes_nothing() {
+        let mut log = Log::default();
+        log.add(&LogPiece { lease_epoch: 2, ..piece(0, "two\n", 4) });
+        log.add(&piece(0, "one\n", 4));
+        assert_eq!((log.all().collect::<Vec<_>>(), log.epoch), (vec!["two".to_owned()], Some(2)));
     }
 
     #[test]

@@ -155,6 +155,8 @@ pub struct Model {
     pub note: Option<Note>,
     /// When the coordinator was last asked without having said that anything is new.
     pub asked_at: Timestamp,
+    /// Something was not answered since, or with a no that may not last.
+    pub failed: bool,
 }
 
 impl Model {
@@ -184,6 +186,7 @@ impl Model {
             help: false,
             note: None,
             asked_at: now,
+            failed: false,
         }
     }
 

@@ -1,9 +1,10 @@
 //! Answers of the coordinator, taken in where they still fit.
 
-use giga_api::wire::{Budget, BudgetPeriod, Ceilings};
+use giga_api::wire::{Budget, BudgetPeriod, Ceilings, Job};
 
 use crate::model::{Model, Page, Part, Tone};
-use crate::msg::{Answer, Effect, Fetch, Got};
+use crate::msg::{Answer, Effect, Failure, Fetch, Got};
+use crate::text::clean;
 
 pub(super) fn got(model: &mut Model, got: Got) -> Vec<Effect> {
     model.link.answered();
@@ -51,12 +52,11 @@ pub(super) fn got(model: &mut Model, got: Got) -> Vec<Effect> {
                 return vec![Effect::Fetch(Fetch::Log { id, epoch, offset, wait })];
             }
         }
-        Answer::Found { text, job } => {
-            if let Some(job) = job {
-                return super::open_job(model, &job.id);
-            }
-            model.say(Tone::Bad, format!("there is no job `{text}`; :jobs and / look for one"));
-        }
+        Answer::Found { text, jobs } => match jobs.as_slice() {
+            [] => model.say(Tone::Bad, format!("there is no job `{text}`; :jobs and / look for one")),
+            [one] => return super::open_job(model, &one.id),
+            several => model.say(Tone::Bad, format!("`{text}` could be {}", choices(several))),
+        },
         _ if !fits => {}
         Answer::Metrics(metrics) => {
             model.products.extend(metrics.products.iter().map(|product| product.product_id.clone()));
@@ -87,29 +87,50 @@ pub(super) fn got(model: &mut Model, got: Got) -> Vec<Effect> {
     Vec::new()
 }
 
-pub(super) fn failed(model: &mut Model, fetch: Fetch, error: String, unreachable: bool) {
-    if let Fetch::Jobs { cursor: Some(_), .. } = &fetch {
-        model.jobs.loading = false;
-    }
-    if unreachable {
+pub(super) fn failed(model: &mut Model, fetch: Fetch, error: String, failure: Failure) {
+    // At the floor and not at once: who says no is not asked in a circle.
+    model.failed = true;
+    if failure == Failure::Unreachable {
         model.link.unanswered(model.now, error);
         return;
     }
     model.link.answered();
-    match fetch {
-        Fetch::Job(id) => {
+    match (fetch, failure) {
+        (Fetch::Job(id), failure) => {
+            let mut said = false;
             for page in pages(model, &id) {
-                page.error = Some(error.clone());
+                // What is known of a job is not hidden behind a no that may not last.
+                if failure == Failure::Missing || page.job.is_none() {
+                    page.error = Some(error.clone());
+                } else {
+                    said = true;
+                }
+            }
+            if said {
+                model.say(Tone::Bad, error);
             }
         }
         // A job without a run has none.
-        Fetch::Log { id, .. } => {
+        (Fetch::Log { id, .. }, Failure::Missing) => {
             for page in pages(model, &id) {
                 page.log.loaded = true;
             }
         }
         _ => model.say(Tone::Bad, error),
     }
+}
+
+/// Each by its name and the end of its id, which `:job` takes too.
+fn choices(jobs: &[Job]) -> String {
+    const NAMED: usize = 3;
+    let end = |id: &str| id.get(id.len().saturating_sub(6)..).unwrap_or(id).to_owned();
+    let named: Vec<String> =
+        jobs.iter().take(NAMED).map(|job| format!("{} (…{})", clean(&job.name), end(&job.id))).collect();
+    let more = match jobs.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", named.join(", "))
 }
 
 fn pages<'a>(model: &'a mut Model, id: &str) -> impl Iterator<Item = &'a mut crate::model::JobPage> {

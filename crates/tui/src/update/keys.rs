@@ -12,6 +12,7 @@ pub(super) fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         return prompt::key(model, key);
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let held = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
     if control && key.code == KeyCode::Char('c') {
         return vec![Effect::Quit];
     }
@@ -20,7 +21,8 @@ pub(super) fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     }
     model.note = None;
     if model.ask.is_some() {
-        return act::answer(model, key.code);
+        // Nobody means yes with a chord.
+        return act::answer(model, if held { KeyCode::Null } else { key.code });
     }
     if std::mem::take(&mut model.help) {
         return Vec::new();
@@ -30,7 +32,7 @@ pub(super) fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             model.say(Tone::Plain, "asked for everything anew");
             everything(model)
         }
-        KeyCode::Char(_) if control => Vec::new(),
+        KeyCode::Char(_) if held => Vec::new(),
         KeyCode::Char('q') => vec![Effect::Quit],
         KeyCode::Char('?') => {
             model.help = true;
@@ -192,6 +194,7 @@ fn enter(model: &mut Model) -> Vec<Effect> {
                 }
                 (None, None, Some(_)) if alert.code == "dead_letters" => {
                     model.jobs.group = crate::model::Group::Failed;
+                    model.jobs.list.filter.clear();
                     model.jobs.ask_anew();
                     switch(model, Tab::Jobs)
                 }

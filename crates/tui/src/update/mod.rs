@@ -32,7 +32,8 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         }
         Msg::Tick(now) => tick(model, now),
         Msg::Open => {
-            if model.link.feed_back() {
+            // What became of an action says more than that.
+            if model.link.feed_back() && model.note.is_none() {
                 model.say(Tone::Good, "connected again");
             }
             everything(model)
@@ -43,8 +44,8 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         }
         Msg::News(event) => news(model, &event),
         Msg::Got(got) => answers::got(model, *got),
-        Msg::Failed { fetch, error, unreachable } => {
-            answers::failed(model, fetch, error, unreachable);
+        Msg::Failed { fetch, error, failure } => {
+            answers::failed(model, fetch, error, failure);
             Vec::new()
         }
         Msg::Acted { outcome, .. } => {
@@ -63,10 +64,20 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
 /// Everything that is in sight, the header included.
 pub fn everything(model: &mut Model) -> Vec<Effect> {
     model.asked_at = model.now;
+    try_again(model);
     let mut effects =
         vec![Effect::Fetch(Fetch::Metrics), Effect::Fetch(Fetch::Alerts), Effect::Fetch(Fetch::Factories)];
     effects.extend(in_front(model));
     effects
+}
+
+/// What failed may be asked for again; whether anything had.
+fn try_again(model: &mut Model) -> bool {
+    let failed = std::mem::take(&mut model.failed);
+    if failed {
+        model.jobs.loading = false;
+    }
+    failed
 }
 
 /// What the tab or page in front shows beside that.
@@ -133,11 +144,11 @@ fn tick(model: &mut Model, now: giga_domain::Timestamp) -> Vec<Effect> {
     if now.since(model.asked_at) >= FLOOR {
         model.asked_at = now;
         effects.extend([Fetch::Metrics, Fetch::Alerts, Fetch::Factories].map(Effect::Fetch));
-        // These change without a word in the feed.
+        let failed = try_again(model);
+        // These change without a word in the feed: a lease is renewed, a verdict is another one.
         let silent = match (model.page(), model.tab) {
-            (Some(Page::Job(page)), _) if page.part == Part::Explain => true,
-            (None, Tab::Topics | Tab::Budgets) => true,
-            _ => model.link.lost().is_some(),
+            (Some(Page::Job(_)), _) | (None, Tab::Topics | Tab::Budgets) => true,
+            _ => failed || model.link.lost().is_some(),
         };
         if silent {
             effects.extend(in_front(model));
@@ -149,7 +160,9 @@ fn tick(model: &mut Model, now: giga_domain::Timestamp) -> Vec<Effect> {
 fn news(model: &mut Model, event: &Event) -> Vec<Effect> {
     model.jobs.hear(event);
     let about = event.kind.split('.').next().unwrap_or_default();
-    if model.product.is_some() && event.product_id.is_some() && model.product != event.product_id {
+    // A job that is open stays open whatever product is shown around it.
+    let open = model.job_page().is_some_and(|page| event.job_id.as_ref() == Some(&page.id));
+    if !open && model.product.is_some() && event.product_id.is_some() && model.product != event.product_id {
         // Seats are everybody's.
         return vec![Effect::Fetch(Fetch::Metrics)];
     }
@@ -158,7 +171,7 @@ fn news(model: &mut Model, event: &Event) -> Vec<Effect> {
         fetches.extend([Fetch::Metrics, Fetch::Alerts]);
     }
     match (model.page(), model.tab) {
-        (Some(Page::Job(page)), _) if event.job_id.as_ref() == Some(&page.id) => {
+        (Some(Page::Job(_)), _) if open => {
             return fetches.into_iter().map(Effect::Fetch).chain(in_front(model)).collect();
         }
         (Some(Page::Factory { .. }), _) | (None, Tab::Factories) => {

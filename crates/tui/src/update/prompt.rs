@@ -26,6 +26,10 @@ pub(super) fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
             return leave(model, &prompt.what);
         }
+        KeyCode::Char('z') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            model.prompt = Some(prompt);
+            return vec![Effect::Suspend];
+        }
         KeyCode::Enter => return enter(model, prompt),
         KeyCode::Backspace if prompt.text.is_empty() => return leave(model, &prompt.what),
         KeyCode::Backspace => {

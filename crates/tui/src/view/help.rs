@@ -11,7 +11,7 @@ use crate::keys::{self, Key};
 use crate::model::Model;
 use crate::text::{cut, fit};
 
-const KEYS: usize = 15;
+const KEYS: usize = 17;
 
 pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let all: Vec<&Key> = keys::of(&model.places(), model.who.may_act()).collect();

@@ -48,7 +48,9 @@ pub fn draw(model: &Model, colour: bool, area: Rect, buf: &mut Buffer) {
     }
     if model.link.lost().is_some() {
         // What is shown was true once.
-        buf.set_style(body, Style::new().fg(Color::DarkGray).add_modifier(Modifier::DIM));
+        for old in [row(0), body] {
+            buf.set_style(old, Style::new().fg(Color::DarkGray).add_modifier(Modifier::DIM));
+        }
     }
     status::draw(model, row(area.height - 2), row(area.height - 1), buf);
     if model.help {

@@ -8,29 +8,35 @@ use ratatui::style::Style;
 use super::table::line;
 use super::theme;
 use crate::keys::{self, Place};
-use crate::model::{Model, Tab, Typing};
+use crate::model::{Model, Tab, Tone, Typing};
 use crate::msg::Action;
-use crate::text::{clean, quoted, span, width};
+use crate::text::{clean, cut, quoted, span, tail, width};
 use crate::update::{completion, fits_stage};
 
 type Pieces = Vec<(String, Style)>;
 
 pub(super) fn draw(model: &Model, first: Rect, second: Rect, buf: &mut Buffer) {
-    line(first, buf, &said(model));
+    line(first, buf, &said(model, usize::from(first.width)));
     line(second, buf, &below(model, usize::from(second.width)));
 }
 
-fn said(model: &Model) -> Pieces {
+/// What is fixed stays: names and what was typed give way to it.
+fn said(model: &Model, room: usize) -> Pieces {
     if let Some(prompt) = &model.prompt {
         let before = match &prompt.what {
             Typing::Filter => "/".to_owned(),
             Typing::Search => "search: ".to_owned(),
             Typing::Jump => ":".to_owned(),
-            Typing::Comment { name, .. } => format!("what should change in {}? ", clean(name)),
+            // Most of the line is for the answer.
+            Typing::Comment { name, .. } if room >= 60 => {
+                format!("what should change in {}? ", cut(&clean(name), room / 4))
+            }
+            Typing::Comment { .. } => "what should change? ".to_owned(),
         };
+        let left = room.saturating_sub(width(&before) + 2);
         let mut pieces = vec![
             (format!(" {before}"), theme::command()),
-            (clean(&prompt.text), theme::title()),
+            (tail(&clean(&prompt.text), left), theme::title()),
             ("▏".to_owned(), theme::command()),
         ];
         if prompt.what == Typing::Jump
@@ -42,12 +48,13 @@ fn said(model: &Model) -> Pieces {
         return pieces;
     }
     if let Some(action) = &model.ask {
-        let question = action.question().unwrap_or_default();
-        let more = match action {
-            Action::PauseBudget { .. } => " y to confirm, s to stop what runs too, any other key: no",
-            _ => " y to confirm, any other key leaves it as it is",
-        };
-        return vec![(format!(" {question}"), theme::loud()), (more.to_owned(), Style::new())];
+        return asked(action, room);
+    }
+    let note =
+        model.note.as_ref().map(|note| vec![(format!(" {}", clean(&note.text)), theme::tone(note.tone))]);
+    // The header says that the connection is lost; what became of an action is said here only.
+    if model.note.as_ref().is_some_and(|note| note.tone == Tone::Bad) {
+        return note.unwrap_or_default();
     }
     if let Some((since, reason)) = model.link.lost() {
         let after = span(model.now.since(*since));
@@ -56,8 +63,8 @@ fn said(model: &Model) -> Pieces {
             (format!("  {}", clean(reason)), theme::faint()),
         ];
     }
-    if let Some(note) = &model.note {
-        return vec![(format!(" {}", clean(&note.text)), theme::tone(note.tone))];
+    if let Some(note) = note {
+        return note;
     }
     match model.filter() {
         Some(filter) if !filter.is_empty() => {
@@ -68,6 +75,23 @@ fn said(model: &Model) -> Pieces {
         }
         _ => Vec::new(),
     }
+}
+
+/// The question, with how to answer it.
+fn asked(action: &Action, room: usize) -> Pieces {
+    let (long, brief) = match action {
+        Action::PauseBudget { .. } => {
+            (" y to confirm, s to stop what runs too, any other key: no", " y yes, s stops runs, other: no")
+        }
+        _ => (" y to confirm, any other key leaves it as it is", " y yes, any other key no"),
+    };
+    let more = if width(long) + 20 < room { long } else { brief };
+    let left = room.saturating_sub(width(more) + 1);
+    let mut question = action.question().unwrap_or_default();
+    if width(&question) > left {
+        question = format!("{}?", cut(question.trim_end_matches('?'), left.saturating_sub(1)));
+    }
+    vec![(format!(" {question}"), theme::loud()), (more.to_owned(), Style::new())]
 }
 
 fn below(model: &Model, room: usize) -> Pieces {

@@ -241,14 +241,18 @@ pub(crate) fn log(epoch: u64, offset: u64, text: &str) -> LogPiece {
     }
 }
 
-/// Keys as they would be typed; names in angle brackets: `<Enter>`, `<C-c>`.
+/// Keys as they would be typed; names in angle brackets: `<Enter>`, `<C-c>`, `<A-y>`.
 pub(crate) fn press(model: &mut Model, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut rest = keys;
     while let Some(c) = rest.chars().next() {
         let (code, held, used) = match rest.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
             Some((name, _)) => {
-                let held = if name.starts_with("C-") { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+                let held = match name.get(..2) {
+                    Some("C-") => KeyModifiers::CONTROL,
+                    Some("A-") => KeyModifiers::ALT,
+                    _ => KeyModifiers::NONE,
+                };
                 (named(name), held, name.len() + 2)
             }
             None => (KeyCode::Char(c), KeyModifiers::NONE, c.len_utf8()),
@@ -270,7 +274,7 @@ fn named(name: &str) -> KeyCode {
         "Right" => KeyCode::Right,
         "Left" => KeyCode::Left,
         "PgDn" => KeyCode::PageDown,
-        other => KeyCode::Char(other.strip_prefix("C-").and_then(|key| key.chars().next()).unwrap()),
+        other => KeyCode::Char(other.chars().nth(2).unwrap()),
     }
 }
 

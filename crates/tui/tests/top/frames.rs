@@ -179,3 +179,52 @@ fn without_colours_the_selection_and_a_loss_are_still_seen() {
     giga_tui::view::draw(&model, true, area, &mut buffer);
     assert!(buffer.content.iter().any(|cell| cell.fg == Color::Red));
 }
+
+#[test]
+fn however_long_a_name_is_the_way_to_answer_is_on_the_screen() {
+    let name = "long-name-".repeat(20);
+    for size in [(40, 10), SMALL, LARGE] {
+        let mut model = fleet("admin", size);
+        press(&mut model, "4");
+        let page = giga_api::wire::JobPage { jobs: vec![job(12, &name, "review")], next_cursor: None };
+        let generation = model.jobs.generation;
+        got(&mut model, Answer::Jobs { generation, first: true, page });
+        press(&mut model, "x");
+        let shown = frame(&model);
+        assert!(shown.contains("cancel long") && shown.contains("…? y "), "{shown}");
+        assert!(shown.contains("any other key"), "{shown}");
+        // What is typed is seen, its end at least.
+        press(&mut model, "n<Enter>C");
+        press(&mut model, &format!("{}the end", "so long a text ".repeat(20)));
+        assert!(frame(&model).contains("the end▏"), "{}", frame(&model));
+    }
+    let mut model = fleet("admin", (40, 10));
+    got(
+        &mut model,
+        Answer::Budgets({
+            let mut budgets: Vec<giga_api::wire::Budget> = read(crate::fixture::budgets());
+            budgets[0].product_id.clone_from(&name);
+            budgets
+        }),
+    );
+    press(&mut model, "5P");
+    let shown = frame(&model);
+    assert!(shown.contains("? y ") && shown.contains("s stops") && shown.contains("other: no"), "{shown}");
+}
+
+#[test]
+fn what_was_true_before_a_loss_has_no_colour() {
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
+    use ratatui::style::Color;
+    let mut model = admin();
+    update(&mut model, Msg::Lost("closed".to_owned()));
+    let area = Rect::new(0, 0, 80, 24);
+    let mut buffer = Buffer::empty(area);
+    giga_tui::view::draw(&model, true, area, &mut buffer);
+    for y in [0].into_iter().chain(2..22) {
+        for x in 0..80 {
+            assert_eq!(buffer[(x, y)].fg, Color::DarkGray, "{x},{y}");
+        }
+    }
+}

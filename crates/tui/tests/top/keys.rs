@@ -104,8 +104,15 @@ fn jumps() {
     assert_eq!(model.job_page().map(|page| page.id.clone()), Some(id(7)));
     let effects = press(&mut model, ":job elsewhere<Enter>");
     assert!(effects.contains(&Effect::Fetch(Fetch::Find("elsewhere".to_owned()))));
-    got(&mut model, Answer::Found { text: "elsewhere".to_owned(), job: None });
+    got(&mut model, Answer::Found { text: "elsewhere".to_owned(), jobs: Vec::new() });
     assert!(note(&model).contains("there is no job `elsewhere`"), "{}", note(&model));
+    let jobs = (20..25).map(|number| job(number, &format!("job-{number}"), "queued")).collect();
+    got(&mut model, Answer::Found { text: "01m7".to_owned(), jobs });
+    assert_eq!(
+        note(&model),
+        "`01m7` could be job-20 (…300020), job-21 (…300021), job-22 (…300022) and 2 more"
+    );
+    assert_eq!(model.job_page().map(|page| page.id.clone()), Some(id(7)), "none of them is opened");
     press(&mut model, ":nowhere<Enter>");
     assert!(note(&model).contains("there is no `:nowhere`"), "{}", note(&model));
     assert_eq!(press(&mut model, ":q<Enter>"), [Effect::Quit]);
@@ -121,7 +128,7 @@ fn what_destroys_is_asked_for_and_only_y_does_it() {
         name: "fix-greeting".to_owned(),
         meant: "fix-greeting".to_owned(),
     };
-    for no in ["n", "Y", "<Enter>", "<Esc>", "x"] {
+    for no in ["n", "Y", "<Enter>", "<Esc>", "x", "<A-y>", "<C-y>"] {
         assert_eq!(acts(&press(&mut model, "x")), []);
         assert_eq!(model.ask, Some(wanted.clone()));
         assert!(frame(&model).contains("giga job cancel fix-greeting"));
@@ -196,6 +203,7 @@ fn budgets_topics_and_factories_are_steered() {
     let mut model = admin();
     let line = |effects: &[Effect]| acts(effects).first().map(Action::line).unwrap_or_default();
     assert_eq!(line(&press(&mut model, "5Py")), "giga budget pause demo");
+    assert_eq!(line(&press(&mut model, "P<A-s>")), "");
     assert_eq!(line(&press(&mut model, "Ps")), "giga budget pause demo --stop-running");
     assert_eq!(line(&press(&mut model, "GR")), "giga budget resume shop", "what gives back is not asked for");
     assert_eq!(line(&press(&mut model, "6Py")), "giga topic pause mail --product demo");
@@ -237,8 +245,9 @@ fn who_may_only_look_is_told_so_by_every_key_that_acts() {
 #[test]
 fn alerts_lead_where_they_point() {
     let mut model = admin();
-    press(&mut model, "3<Enter>");
+    press(&mut model, "4/nightly<Enter>3<Enter>");
     assert_eq!((model.tab, model.jobs.group), (Tab::Jobs, Group::Failed), "dead letters are worst");
+    assert_eq!(model.filter(), Some(""), "all of them, whatever was looked for before");
     press(&mut model, "3j<Enter>");
     assert!(matches!(model.page(), Some(Page::Factory { id, .. }) if id == "old-3"));
     press(&mut model, "3j<Enter>");
@@ -299,4 +308,8 @@ fn quitting() {
     assert_eq!(press(&mut model, "<C-z>"), [Effect::Suspend]);
     press(&mut model, "/q");
     assert_eq!(model.filter(), Some("q"), "while typing it is a letter");
+    assert_eq!(press(&mut model, "<C-z>"), [Effect::Suspend]);
+    assert_eq!(model.filter(), Some("q"), "what was typed is there when somebody comes back");
+    press(&mut model, "<C-c>");
+    assert!(model.prompt.is_none(), "leaves what is typed, and nothing else");
 }

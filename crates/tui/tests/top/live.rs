@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use giga_api::wire::JobPage;
 use giga_tui::model::{Column, Model, Part};
-use giga_tui::msg::{Answer, Effect, Fetch, Msg};
+use giga_tui::msg::{Action, Answer, Effect, Failure, Fetch, Msg};
 use giga_tui::update;
 
 use crate::fixture::*;
@@ -153,7 +153,11 @@ fn a_coordinator_that_does_not_answer_is_a_loss_even_while_the_feed_is_silent() 
     let mut model = admin();
     update(
         &mut model,
-        Msg::Failed { fetch: Fetch::Metrics, error: "no answer within 8 s".to_owned(), unreachable: true },
+        Msg::Failed {
+            fetch: Fetch::Metrics,
+            error: "no answer within 8 s".to_owned(),
+            failure: Failure::Unreachable,
+        },
     );
     assert!(frame(&model).contains("connection lost"), "{}", frame(&model));
     got(&mut model, Answer::Metrics(read(metrics())));
@@ -161,7 +165,11 @@ fn a_coordinator_that_does_not_answer_is_a_loss_even_while_the_feed_is_silent() 
     // A refusal is no loss: somebody is there.
     update(
         &mut model,
-        Msg::Failed { fetch: Fetch::Budgets, error: "this token may not".to_owned(), unreachable: false },
+        Msg::Failed {
+            fetch: Fetch::Budgets,
+            error: "this token may not".to_owned(),
+            failure: Failure::Refused,
+        },
     );
     assert!(!frame(&model).contains("connection lost") && frame(&model).contains("this token may not"));
 }
@@ -201,8 +209,90 @@ fn a_job_that_is_gone_says_so() {
         Msg::Failed {
             fetch: Fetch::Job(id(7)),
             error: "there is no such job".to_owned(),
-            unreachable: false,
+            failure: Failure::Missing,
         },
     );
     assert!(frame(&model).contains("there is no such job"), "{}", frame(&model));
+}
+
+#[test]
+fn a_lease_that_is_renewed_in_silence_is_seen_to_be() {
+    let mut model = admin();
+    press(&mut model, ":job long-build<Enter>");
+    assert_eq!(model.job_page().map(|page| page.part), Some(Part::Events));
+    let effects = update(&mut model, Msg::Tick(now().plus(Duration::from_secs(10))));
+    assert!(effects.contains(&Effect::Fetch(Fetch::Job(id(7)))), "{effects:?}");
+}
+
+#[test]
+fn what_became_of_an_action_is_said_before_and_after_the_connection_is_back() {
+    let mut model = admin();
+    update(&mut model, Msg::Lost("closed".to_owned()));
+    press(&mut model, "5Py");
+    let action = Action::PauseBudget { product: "demo".to_owned(), stop_running: false };
+    let outcome = Err("nobody answered: whether it was done is not known".to_owned());
+    update(&mut model, Msg::Acted { action, outcome });
+    let shown = frame(&model);
+    assert!(shown.contains("whether it was done is not known") && shown.contains("○ lost"), "{shown}");
+    update(&mut model, Msg::Open);
+    assert!(frame(&model).contains("whether it was done is not known"), "{}", frame(&model));
+    press(&mut model, "j");
+    assert!(!frame(&model).contains("is not known"), "until the next key");
+}
+
+#[test]
+fn a_no_that_may_not_last_is_said_and_asked_again_at_the_floor() {
+    let mut model = admin();
+    press(&mut model, ":job long-build<Enter>l");
+    let log = Fetch::Log { id: id(7), epoch: None, offset: 0, wait: false };
+    let refused =
+        |fetch: &Fetch, failure| Msg::Failed { fetch: fetch.clone(), error: "too busy".to_owned(), failure };
+    update(&mut model, refused(&log, Failure::Refused));
+    update(&mut model, refused(&Fetch::Job(id(7)), Failure::Refused));
+    let shown = frame(&model);
+    assert!(shown.contains("too busy") && shown.contains("asking the coordinator"), "{shown}");
+    assert!(shown.contains("long-build"), "what is known of it stays: {shown}");
+    let effects = update(&mut model, Msg::Tick(now().plus(Duration::from_secs(10))));
+    assert!(effects.contains(&Effect::Fetch(log.clone())), "{effects:?}");
+    update(&mut model, refused(&log, Failure::Missing));
+    assert!(!frame(&model).contains("asking the coordinator"), "{}", frame(&model));
+
+    // A list too, which news alone would make fresh.
+    press(&mut model, "2");
+    let running = Fetch::Column(Column::Running);
+    update(&mut model, refused(&running, Failure::Refused));
+    let effects = update(&mut model, Msg::Tick(now().plus(Duration::from_secs(20))));
+    assert!(effects.contains(&Effect::Fetch(running.clone())), "{effects:?}");
+    let effects = update(&mut model, Msg::Tick(now().plus(Duration::from_secs(30))));
+    assert!(!effects.contains(&Effect::Fetch(running)), "{effects:?}");
+}
+
+#[test]
+fn a_page_of_jobs_that_fails_is_not_asked_for_in_a_circle() {
+    let mut model = admin();
+    press(&mut model, "4");
+    head(&mut model, page((200..300).rev(), Some("c1")));
+    let asked = |effects: Vec<Effect>| {
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::Fetch(fetch @ Fetch::Jobs { cursor: Some(_), .. }) => Some(fetch),
+            _ => None,
+        })
+    };
+    let fetch = asked(press(&mut model, "G")).unwrap();
+    for failure in [Failure::Refused, Failure::Unreachable] {
+        let failed = Msg::Failed { fetch: fetch.clone(), error: "no".to_owned(), failure };
+        assert_eq!(asked(update(&mut model, failed)), None, "{failure:?}");
+    }
+    let again = asked(update(&mut model, Msg::Tick(now().plus(Duration::from_secs(10)))));
+    assert_eq!(again, Some(fetch));
+}
+
+#[test]
+fn an_open_job_is_followed_whatever_product_is_shown() {
+    let mut model = admin();
+    press(&mut model, ":job long-build<Enter>pp");
+    assert_eq!(model.product.as_deref(), Some("free"));
+    let news = Msg::News(Box::new(event(7, 5, "job.reported", Some("building"), Some("review"))));
+    let effects = update(&mut model, news);
+    assert!(effects.contains(&Effect::Fetch(Fetch::Job(id(7)))), "{effects:?}");
 }

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use giga_api::wire::{FleetMetrics, JobPage};
 use giga_tui::model::{Column, Group};
-use giga_tui::msg::{Action, Answer, Fetch, Got, Msg};
+use giga_tui::msg::{Action, Answer, Failure, Fetch, Got, Msg};
 use giga_tui::update;
 use proptest::prelude::*;
 
@@ -103,8 +103,12 @@ fn answer() -> impl Strategy<Value = Answer> {
             id: id(number),
             piece: log(epoch, offset, &text)
         }),
-        (text(), any_job()).prop_map(|(text, job)| Answer::Found { text, job: Some(Box::new(job)) }),
+        (text(), any_job()).prop_map(|(text, job)| Answer::Found { text, jobs: vec![job] }),
     ]
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    prop_oneof![Just(Failure::Unreachable), Just(Failure::Missing), Just(Failure::Refused)]
 }
 
 fn msg() -> impl Strategy<Value = Msg> {
@@ -120,10 +124,10 @@ fn msg() -> impl Strategy<Value = Msg> {
         }),
         6 => (proptest::option::weighted(0.1, Just("demo".to_owned())), answer())
             .prop_map(|(product, answer)| Msg::Got(Box::new(Got { product, answer }))),
-        1 => (text(), any::<bool>()).prop_map(|(error, unreachable)| Msg::Failed {
+        1 => (text(), failure()).prop_map(|(error, failure)| Msg::Failed {
             fetch: Fetch::Jobs { generation: 0, group: Group::All, name: String::new(), cursor: Some("c".to_owned()) },
             error,
-            unreachable,
+            failure,
         }),
         1 => text().prop_map(|text| Msg::Acted {
             action: Action::ResumeBudget { product: text.clone() },

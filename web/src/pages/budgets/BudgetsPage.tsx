@@ -1,11 +1,14 @@
-import { Button, Group, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { budgetsQuery, metricsQuery, productsQuery } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { CommandLine } from '../../ui/CommandLine';
-import { usd } from '../../ui/format';
+import { FilterInput } from '../../ui/FilterInput';
+import { holdsWords, urgentFirst } from '../../ui/filter';
+import { plural, usd } from '../../ui/format';
+import { PageHead } from '../../ui/PageHead';
 import { Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import { Ticks } from '../../ui/Ticks';
@@ -14,19 +17,14 @@ import classes from './BudgetsPage.module.css';
 import { KillSwitch } from './KillSwitch';
 import { Meter } from './Meter';
 import { PauseNote } from './PauseNote';
-import { PERIODS, periodOf, withoutBudget } from './spending';
+import { isUrgent, PERIODS, periodOf, withoutBudget } from './spending';
 
 export function BudgetsPage() {
   useRowKeys();
   const budgets = useQuery(budgetsQuery());
   return (
     <Stack gap="md">
-      <Group justify="space-between">
-        <Title order={1} size="h3">
-          Budgets
-        </Title>
-        <CommandLine command="giga budget list" />
-      </Group>
+      <PageHead title="Budgets" command="giga budget list" />
       <Panel title="Products" aside={<Key />}>
         <Loaded query={budgets} what="budgets">
           {(data) =>
@@ -36,17 +34,43 @@ export function BudgetsPage() {
                 <CommandLine command="giga budget set demo --day 20 --month 300" />
               </Empty>
             ) : (
-              <ul className={classes.list}>
-                {data.budgets.map((budget) => (
-                  <BudgetRow key={budget.productId} budget={budget} />
-                ))}
-              </ul>
+              <Products budgets={data.budgets} />
             )
           }
         </Loaded>
       </Panel>
       <Others budgets={budgets.data?.budgets} />
     </Stack>
+  );
+}
+
+/// Those of which nothing is started, or that are over a ceiling, first.
+function Products({ budgets }: { budgets: Budget[] }) {
+  const [filter, setFilter] = useState('');
+  const shown = urgentFirst(budgets, isUrgent).filter(({ productId }) => holdsWords(filter, [productId]));
+  return (
+    <>
+      <FilterInput
+        label="Filter products by name"
+        placeholder="Product"
+        value={filter}
+        onType={setFilter}
+        className={classes.filter}
+      />
+      {shown.length === 0 ? (
+        <Empty title="No product is called like that">
+          <Button size="xs" variant="default" onClick={() => setFilter('')}>
+            Show all {plural(budgets.length, 'product')}
+          </Button>
+        </Empty>
+      ) : (
+        <ul className={classes.list}>
+          {shown.map((budget) => (
+            <BudgetRow key={budget.productId} budget={budget} />
+          ))}
+        </ul>
+      )}
+    </>
   );
 }
 
@@ -132,7 +156,6 @@ function Others({ budgets }: { budgets: Budget[] | undefined }) {
             label="Product"
             value={typed}
             onChange={(event) => setTyped(event.currentTarget.value)}
-            maxLength={64}
             size="xs"
           />
           <Button type="submit" size="xs" variant="default" disabled={typed.trim() === ''}>

@@ -16,7 +16,9 @@ import {
   errorsOf,
   FIELDS,
   type Field,
+  rebased,
   requestOf,
+  sameFigures,
   type Typed,
   typedFrom,
 } from './fields';
@@ -28,6 +30,11 @@ const LABELS: Record<Field, [string, string]> = {
   total: ['In total', 'The most ever'],
   job: ['A job that names no cap', 'Set aside while it runs, so that a ceiling cannot be overrun'],
 };
+
+function figure(field: Field, budget: Budget): string {
+  const text = typedFrom(budget)[field];
+  return `${LABELS[field][0].toLowerCase()}: ${text === '' ? 'none' : `$${text}`}`;
+}
 
 /// Replaces all ceilings, but only those that the form showed: whoever was faster is not overwritten.
 export function CeilingForm({ budget }: { budget: Budget }) {
@@ -44,23 +51,45 @@ export function CeilingForm({ budget }: { budget: Budget }) {
     setTyped(typedFrom(from));
     setProblem(undefined);
   };
-  const outdated = budget.rev !== base.rev;
+  const newer = budget.rev > base.rev && !busy;
+  // A pause or a resume, whoever did it, is nothing to this form.
+  if (newer && sameFigures(budget, base)) setBase(budget);
   // Nobody typed anything, so the newer figures simply take their place.
-  if (outdated && changed.length === 0 && !busy) start(budget);
+  else if (newer && changed.length === 0) start(budget);
+  const outdated = newer && !sameFigures(budget, base);
+  const theirs = changedFields(typedFrom(budget), base);
   const product = budget.productId;
+  const keepMine = () => {
+    setTyped((now) => rebased(now, typedFrom(base), typedFrom(budget)));
+    setBase(budget);
+    setProblem(undefined);
+  };
+
+  const put = (rev: number) =>
+    answer(
+      api.PUT('/api/fleet/budgets/{product}', {
+        params: { path: { product }, header: { 'if-match': `"rev-${rev}"` } },
+        body: requestOf(typed),
+      }),
+    );
+  // What was faster than this page may have been a pause: then it is no reason to refuse.
+  const putAgain = async (error: unknown) => {
+    if (Problem.from(error).code !== 'rev_mismatch') throw error;
+    const now = await client.fetchQuery({ ...budgetQuery(product), staleTime: 0 });
+    if (!sameFigures(now, base)) throw error;
+    return put(now.rev);
+  };
 
   const save = async (event: FormEvent) => {
     event.preventDefault();
-    if (!may || changed.length === 0 || Object.keys(errors).length > 0) return;
+    if (!may || busy || outdated || changed.length === 0 || Object.keys(errors).length > 0) return;
     setBusy(true);
     try {
-      const saved = await answer(
-        api.PUT('/api/fleet/budgets/{product}', {
-          params: { path: { product }, header: { 'if-match': `"rev-${base.rev}"` } },
-          body: requestOf(typed),
-        }),
-      );
-      start(saved);
+      const saved = await put(base.rev).catch(putAgain);
+      setBase(saved);
+      // What was typed since it was sent is the next change.
+      setTyped((now) => rebased(now, typed, typedFrom(saved)));
+      setProblem(undefined);
       client.setQueryData(budgetQuery(product).queryKey, saved);
       tellDone(`The budget of ${product} is set`);
     } catch (error) {
@@ -91,16 +120,27 @@ export function CeilingForm({ budget }: { budget: Budget }) {
               inputMode="decimal"
               autoComplete="off"
               readOnly={!may}
-              onChange={(event) => setTyped({ ...typed, [field]: event.currentTarget.value })}
+              onChange={(event) => {
+                const { value } = event.currentTarget;
+                setTyped((now) => ({ ...now, [field]: value }));
+              }}
             />
           ))}
           {outdated && (
             <Alert color="orange" title="Somebody changed this budget meanwhile">
               <Stack gap="xs" align="flex-start">
-                <Text size="sm">What you typed goes by older figures, so it is not saved over theirs.</Text>
-                <Button size="xs" variant="default" onClick={() => start(budget)}>
-                  Take the new figures
-                </Button>
+                <Text size="sm">
+                  By now it has {theirs.map((field) => figure(field, budget)).join(', ')}. What you typed is
+                  not saved over that before you say so.
+                </Text>
+                <Group gap="xs">
+                  <Button size="xs" variant="default" onClick={keepMine}>
+                    Keep what I typed
+                  </Button>
+                  <Button size="xs" variant="default" onClick={() => start(budget)}>
+                    Take the new figures
+                  </Button>
+                </Group>
               </Stack>
             </Alert>
           )}

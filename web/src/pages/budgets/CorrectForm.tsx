@@ -2,6 +2,8 @@ import { Button, Stack, Text, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { answer, api } from '../../api/client';
+import { newKey } from '../../api/newKey';
+import { Problem } from '../../api/problem';
 import { keys } from '../../api/queries';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
@@ -10,13 +12,6 @@ import { shellWord, usd } from '../../ui/format';
 import { Panel } from '../../ui/Panel';
 import { parseCorrection } from './fields';
 
-/// Recognises a repeated click as the same correction. Not `randomUUID`: browsers have that on safe origins only.
-function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
-    byte.toString(16).padStart(2, '0'),
-  ).join('');
-}
-
 /// The ledger by hand: so much more, or less, was spent than it says.
 export function CorrectForm({ product }: { product: string }) {
   const may = useMay('admin');
@@ -24,6 +19,8 @@ export function CorrectForm({ product }: { product: string }) {
   const client = useQueryClient();
   const [amount, setAmount] = useState('');
   const [reason, setReason] = useState('');
+  // The same until the form changes: an answer that was lost can be asked for again, and another sum is never taken for
+  // the one before.
   const [key, setKey] = useState(newKey);
   const [busy, setBusy] = useState(false);
   if (!may) return null;
@@ -31,9 +28,13 @@ export function CorrectForm({ product }: { product: string }) {
   const why = reason.trim();
   const sum = parsed.usd ?? 0;
   const command = `giga budget correct ${shellWord(product)} --usd ${parsed.usd ?? 'USD'} -m ${why ? shellWord(why) : 'REASON'}`;
+  const change = (set: (text: string) => void, text: string) => {
+    set(text);
+    setKey(newKey());
+  };
   const correct = async (event: FormEvent) => {
     event.preventDefault();
-    if (parsed.error || !why) return;
+    if (parsed.error || !why || busy) return;
     const yes = await ask({
       title: `Correct the ledger of ${product}?`,
       text: `It will say that ${usd(Math.abs(sum))} ${sum < 0 ? 'less' : 'more'} was spent. It cannot be removed, only corrected again.`,
@@ -50,12 +51,19 @@ export function CorrectForm({ product }: { product: string }) {
         }),
       );
       tellDone(`The ledger of ${product} is corrected by ${usd(sum)}`);
-      setAmount('');
-      setReason('');
-      setKey(newKey());
+      // What was typed since then is the next one.
+      setAmount((now) => (now === amount ? '' : now));
+      setReason((now) => (now === reason ? '' : now));
+      setKey((now) => (now === key ? newKey() : now));
       await client.invalidateQueries({ queryKey: keys.budgets });
     } catch (error) {
-      tellProblem('Correcting did not work', error);
+      const lost = Problem.from(error).code === 'unreachable';
+      tellProblem(
+        lost
+          ? 'No answer, so it may be booked or not. Correct once more without a change: it is booked once'
+          : 'Correcting did not work',
+        error,
+      );
     } finally {
       setBusy(false);
     }
@@ -74,14 +82,14 @@ export function CorrectForm({ product }: { product: string }) {
             error={amount.trim() !== '' && parsed.error}
             inputMode="decimal"
             autoComplete="off"
-            onChange={(event) => setAmount(event.currentTarget.value)}
+            onChange={(event) => change(setAmount, event.currentTarget.value)}
           />
           <TextInput
             label="Why"
             description="It stands in the history of the product"
             value={reason}
             maxLength={4_000}
-            onChange={(event) => setReason(event.currentTarget.value)}
+            onChange={(event) => change(setReason, event.currentTarget.value)}
           />
           <CommandLine command={command} />
           <div>

@@ -5,7 +5,9 @@ import {
   errorsOf,
   parseCorrection,
   parseDollars,
+  rebased,
   requestOf,
+  sameFigures,
   typedFrom,
 } from './fields';
 
@@ -75,5 +77,30 @@ describe('the form', () => {
     const typed = { ...typedFrom(budget), week: 'lots' };
     expect(Object.keys(errorsOf(typed))).toEqual(['week']);
     expect(changedFields(typed, budget)).toEqual(['week']);
+  });
+});
+
+describe('a budget that changed meanwhile', () => {
+  const typed = { ...typedFrom(budget), day: '35', total: 'lots' };
+
+  it('is the same to the form when only its revision rose', () => {
+    expect(sameFigures({ ...budget }, { ceilings: { ...budget.ceilings, total: null }, jobUsd: 1.5 })).toBe(
+      true,
+    );
+    expect(sameFigures(budget, { ...budget, jobUsd: null })).toBe(false);
+    expect(sameFigures(budget, { ...budget, ceilings: { ...budget.ceilings, week: 0 } })).toBe(false);
+  });
+
+  it('keeps what was typed and takes the rest from it', () => {
+    const theirs = { ceilings: { day: 50, week: 70, month: 200 }, jobUsd: 9 };
+    const kept = rebased(typed, typedFrom(budget), typedFrom(theirs));
+    expect(kept).toEqual({ day: '35', week: '70', month: '200', total: 'lots', job: '9' });
+  });
+
+  it('after saving, keeps only what was typed since', () => {
+    const sent = { ...typedFrom(budget), day: '35.0' };
+    const saved = typedFrom({ ...budget, ceilings: { ...budget.ceilings, day: 35 } });
+    expect(rebased(sent, sent, saved)).toEqual(saved);
+    expect(rebased({ ...sent, week: '8' }, sent, saved)).toEqual({ ...saved, week: '8' });
   });
 });

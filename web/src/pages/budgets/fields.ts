@@ -57,12 +57,30 @@ export function errorsOf(typed: Typed): Partial<Typed> {
   return errors;
 }
 
-export function changedFields(typed: Typed, budget: Pick<Budget, 'ceilings' | 'jobUsd'>): Field[] {
-  const before = typedFrom(budget);
+type Figures = Pick<Budget, 'ceilings' | 'jobUsd'>;
+
+export function changedFields(typed: Typed, budget: Figures): Field[] {
+  return differing(typed, typedFrom(budget));
+}
+
+function differing(now: Typed, before: Typed): Field[] {
   return FIELDS.filter((field) => {
-    const now = parseDollars(typed[field]);
-    return now.error !== undefined || now.usd !== parseDollars(before[field]).usd;
+    const { usd, error } = parseDollars(now[field]);
+    return error !== undefined || usd !== parseDollars(before[field]).usd;
   });
+}
+
+/// A pause raises the revision of a budget and leaves its figures alone.
+export function sameFigures(a: Figures, b: Figures): boolean {
+  return changedFields(typedFrom(a), b).length === 0;
+}
+
+/// What was typed since `before` stays; the other fields say what is set by now.
+export function rebased(typed: Typed, before: Typed, now: Typed): Typed {
+  const own = new Set(differing(typed, before));
+  const next = { ...now };
+  for (const field of FIELDS) if (own.has(field)) next[field] = typed[field];
+  return next;
 }
 
 /// Everything, since what is left out is none from then on.

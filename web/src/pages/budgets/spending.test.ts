@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Budget, BudgetPeriod } from '../../api/types';
-import { meterWords, pauseWords, shares, withoutBudget } from './spending';
+import { isUrgent, meterWords, pauseWords, shares, withoutBudget } from './spending';
 
 describe('the bar of a period', () => {
   it('is none without a ceiling', () => {
@@ -80,4 +80,13 @@ it('lists products without a budget once', () => {
     'atlas',
     'shop',
   ]);
+});
+
+it('puts those first of which nothing is started, or that are over', () => {
+  const period = (spentUsd: number, ceilingUsd: number | null) =>
+    ({ period: 'day', spentUsd, ceilingUsd, leftUsd: null, tokens: 0 }) as unknown as BudgetPeriod;
+  const pause = { cause: 'operator', at: '2026-11-15T10:00:00Z' } as Budget['paused'];
+  expect(isUrgent({ reservedUsd: 0, periods: [period(9, 10), period(99, null)] })).toBe(false);
+  expect(isUrgent({ reservedUsd: 2, periods: [period(1, null), period(9, 10)] })).toBe(true);
+  expect(isUrgent({ reservedUsd: 0, periods: [], paused: pause })).toBe(true);
 });

@@ -46,13 +46,20 @@ export function periodOf(budget: Pick<Budget, 'periods'>, period: Period): Budge
   return budget.periods.find((known) => known.period === period);
 }
 
+/// Paused, or over one of its ceilings.
+export function isUrgent(budget: Pick<Budget, 'paused' | 'periods' | 'reservedUsd'>): boolean {
+  const over = ({ spentUsd, ceilingUsd }: BudgetPeriod) =>
+    shares(spentUsd, budget.reservedUsd, ceilingUsd)?.over;
+  return Boolean(budget.paused) || budget.periods.some(over);
+}
+
 const OF_THE: Record<string, string> = {
   day: 'of the day',
   week: 'of the week',
   month: 'of the month',
   total: 'in total',
 };
-export function ofThe(period: string | null | undefined): string {
+function ofThe(period: string | null | undefined): string {
   return OF_THE[period ?? ''] ?? '';
 }
 

@@ -20,7 +20,7 @@ export function DeliveryForm() {
   const name = `delivery.${factory}`;
   const save = (event: FormEvent) => {
     event.preventDefault();
-    void set(name, mode, mode);
+    void set(name, mode, mode, undefined);
   };
   return (
     <Panel title="Delivery for one factory">

@@ -5,7 +5,17 @@ import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
 import { Ticks } from '../../ui/Ticks';
 import classes from './Flags.module.css';
-import { fieldText, flagCommand, isDelivery, MODES, pictured, readField, type Takes, takes } from './takes';
+import {
+  fieldText,
+  flagCommand,
+  isDelivery,
+  loss,
+  MODES,
+  pictured,
+  readField,
+  type Takes,
+  takes,
+} from './takes';
 import { useSetFlag } from './useSetFlag';
 
 /// A flag with its field. Nothing happens before "Set": what is about to be done stands beside it as a command.
@@ -19,13 +29,15 @@ export function FlagRow({ flag }: { flag: Flag }) {
   const read = readField(text, what);
   const changed =
     typed !== undefined && (read.error !== undefined || fieldText(read.value) !== fieldText(flag.value));
+  // What was typed since it was sent stays.
+  const forget = () => setTyped((now) => (now === typed ? undefined : now));
   const save = async (event: FormEvent) => {
     event.preventDefault();
     if (!changed || read.error !== undefined) return;
-    if (await set(flag.name, read.value, read.value)) setTyped(undefined);
+    if (await set(flag.name, read.value, read.value, flag.value)) forget();
   };
   const reset = async () => {
-    if (await set(flag.name, null, flag.default)) setTyped(undefined);
+    if (await set(flag.name, null, flag.default, flag.value)) forget();
   };
   return (
     <li className={classes.row}>
@@ -51,13 +63,18 @@ export function FlagRow({ flag }: { flag: Flag }) {
         {changed && (
           <Group gap="xs">
             <Button type="submit" size="xs" loading={busy} disabled={read.error !== undefined}>
-              Set
+              {loss(flag.name, flag.value, read.value) ? 'Set…' : 'Set'}
             </Button>
             <Button size="xs" variant="default" onClick={() => setTyped(undefined)}>
               Undo
             </Button>
             {read.error === undefined && <CommandLine command={flagCommand(flag.name, read.value)} />}
           </Group>
+        )}
+        {!changed && may && !flag.isDefault && (
+          <div className={classes.note}>
+            Back to {fieldText(flag.default)}: <CommandLine command={flagCommand(flag.name, null)} />
+          </div>
         )}
       </form>
       <div className={classes.default}>
@@ -75,7 +92,6 @@ export function FlagRow({ flag }: { flag: Flag }) {
                 loading={busy}
                 onClick={() => void reset()}
                 aria-label={`Take ${flag.name} back to ${fieldText(flag.default)}`}
-                title={flagCommand(flag.name, null)}
               >
                 Take back
               </Button>

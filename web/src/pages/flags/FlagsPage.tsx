@@ -1,8 +1,9 @@
-import { Alert, Group, Stack, Text, Title } from '@mantine/core';
+import { Alert, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { flagsQuery, whoamiQuery } from '../../api/queries';
 import type { WhoAmI } from '../../api/types';
 import { CommandLine } from '../../ui/CommandLine';
+import { PageHead } from '../../ui/PageHead';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import { DeliveryForm } from './DeliveryForm';
@@ -14,12 +15,7 @@ export function FlagsPage() {
   const me = useQuery(whoamiQuery());
   return (
     <Stack gap="md">
-      <Group justify="space-between">
-        <Title order={1} size="h3">
-          Flags
-        </Title>
-        <CommandLine command="giga flags list" />
-      </Group>
+      <PageHead title="Flags" command="giga flags list" />
       <Loaded query={me} what="flags">
         {(who) => (who.everyProduct ? <Flags /> : <NotForOneProduct me={who} />)}
       </Loaded>

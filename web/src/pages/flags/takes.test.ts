@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { divergenceRate, fieldText, flagCommand, isDelivery, pictured, readField, takes } from './takes';
+import {
+  divergenceRate,
+  fieldText,
+  flagCommand,
+  isDelivery,
+  loss,
+  pictured,
+  readField,
+  takes,
+} from './takes';
 
 describe('what a flag takes', () => {
   it('is read from the words of the coordinator', () => {
@@ -36,6 +45,23 @@ it('knows which ones ask first', () => {
     false,
     false,
   ]);
+});
+
+it('says what is deleted when things are kept for less time', () => {
+  const asks = (name: string, before: unknown, after: unknown) => loss(name, before, after) !== undefined;
+  expect(loss('retention_hours', 720, 2)?.title).toBe('Keep what has ended for 2 h only?');
+  expect(loss('retention_hours', 720, 2)?.text).toMatch(/history, logs and files.*topic jobs/);
+  expect(loss('artifact_retention_hours', 0, 48)?.title).toBe('Keep files of ended jobs for 2 d only?');
+  expect([
+    asks('retention_hours', 720, 721),
+    asks('retention_hours', 720, 720),
+    asks('artifact_retention_hours', 0, 1),
+    asks('artifact_retention_hours', 5, 4),
+    asks('artifact_retention_hours', 5, 6),
+    asks('artifact_retention_hours', 5, 0),
+    asks('max_evictions', 5, 1),
+    asks('retention_hours', undefined, 1),
+  ]).toEqual([false, false, true, true, false, false, false, false]);
 });
 
 it('pictures long times', () => {

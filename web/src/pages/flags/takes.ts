@@ -58,6 +58,32 @@ export function isDelivery(name: string): boolean {
   return name === 'delivery' || name.startsWith('delivery.');
 }
 
+/// What is deleted when a flag goes from one value to another, if anything is. Files are kept as long as their jobs where
+/// their own time is 0.
+export function loss(
+  name: string,
+  before: unknown,
+  after: unknown,
+): { title: string; text: string } | undefined {
+  if (typeof before !== 'number' || typeof after !== 'number') return undefined;
+  const time = pictured({ name }, after) ?? `${after} h`;
+  const end =
+    'The next sweep begins with it, within the hour. Nothing of that comes back when the flag is raised again.';
+  if (name === 'retention_hours' && after < before) {
+    return {
+      title: `Keep what has ended for ${time} only?`,
+      text: `Jobs that were shipped, cancelled or dead-lettered longer ago are deleted with their history, logs and files; so are topic jobs that are done or dead, and messages that were sent or given up. ${end}`,
+    };
+  }
+  if (name === 'artifact_retention_hours' && after > 0 && (before === 0 || after < before)) {
+    return {
+      title: `Keep files of ended jobs for ${time} only?`,
+      text: `Files of jobs that ended longer ago are deleted; the jobs stay. ${end}`,
+    };
+  }
+  return undefined;
+}
+
 export const MODES: Record<string, string> = {
   stream: 'The factory holds a stream; the coordinator claims for it and sends the job.',
   poll: 'The factory asks for work, gated by one cheap read. Every mode falls back to this.',

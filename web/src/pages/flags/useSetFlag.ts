@@ -3,14 +3,15 @@ import { useState } from 'react';
 import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
-import { fieldText, flagCommand, isDelivery, MODES } from './takes';
+import { fieldText, flagCommand, isDelivery, loss, MODES } from './takes';
 
-/// Sets a flag, or takes it back with `null`. How jobs reach factories asks first, and says what it does.
+/// Sets a flag, or takes it back with `null`. What changes how jobs reach factories, or deletes something, asks first and
+/// says what it does.
 export function useSetFlag() {
   const client = useQueryClient();
   const ask = useConfirm();
   const [busy, setBusy] = useState(false);
-  const set = async (name: string, value: unknown, becomes: unknown): Promise<boolean> => {
+  const set = async (name: string, value: unknown, becomes: unknown, before: unknown): Promise<boolean> => {
     const word = fieldText(becomes);
     if (isDelivery(name)) {
       const whom =
@@ -22,6 +23,16 @@ export function useSetFlag() {
         command: flagCommand(name, value),
       });
       if (!yes) return false;
+    }
+    const lost = loss(name, before, becomes);
+    if (lost) {
+      const question = {
+        ...lost,
+        yes: 'Delete what is older',
+        danger: true,
+        command: flagCommand(name, value),
+      };
+      if (!(await ask(question))) return false;
     }
     setBusy(true);
     try {

@@ -11,6 +11,7 @@ import { Icon } from '../../ui/Icon';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import { Ticks } from '../../ui/Ticks';
+import { visible } from '../../ui/visible';
 import classes from './Alerts.module.css';
 import { type AlertGroup, advice, grouped, message, severity, title, withName } from './advice';
 import { namesQuery } from './queries';
@@ -93,7 +94,7 @@ function AlertItem({ group, names }: { group: AlertGroup; names: Map<string, str
         )}
       </div>
       <p className={classes.message}>
-        <Ticks text={withName(message(group), first.jobId, name)} />
+        <Ticks text={visible(withName(message(group), first.jobId, name))} />
       </p>
       <p className={classes.advice}>
         {text}{' '}

@@ -6,7 +6,7 @@ import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { AnchorLink } from '../../ui/links';
 import { Panel } from '../../ui/Panel';
-import { stageWord } from '../../ui/StageBadge';
+import { stageTone, stageWord } from '../../ui/StageBadge';
 import { Empty, Loaded } from '../../ui/States';
 import classes from './Board.module.css';
 
@@ -22,15 +22,6 @@ const COLUMNS: readonly Stage[] = [
   'shipped',
   'cancelled',
 ];
-const TONES: Partial<Record<Stage, string>> = {
-  assigned: 'busy',
-  building: 'busy',
-  review: 'warn',
-  testing: 'warn',
-  failed: 'bad',
-  dead_letter: 'bad',
-  shipped: 'ok',
-};
 
 export function Board() {
   const metrics = useQuery(metricsQuery());
@@ -86,7 +77,7 @@ function Table({ products }: { products: FleetMetrics['products'] }) {
               {COLUMNS.map((stage) => {
                 const n = byStage[stage] ?? 0;
                 return (
-                  <td key={stage} className={classes.number} data-tone={n > 0 ? TONES[stage] : undefined}>
+                  <td key={stage} className={classes.number} data-tone={n > 0 ? stageTone(stage) : undefined}>
                     {n === 0 ? (
                       <span className={classes.none}>0</span>
                     ) : (

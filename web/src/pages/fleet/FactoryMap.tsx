@@ -1,15 +1,15 @@
 // All factories, in an order that does not change. Few are tiles, many are squares that open their tile.
 
-import { Button, Group, Modal, NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
+import { Button, Group, Modal, NativeSelect, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useLocation } from '@tanstack/react-router';
+import { useLocation, useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useEffect, useMemo, useState } from 'react';
 import { factoriesQuery } from '../../api/queries';
 import type { Factory, Job } from '../../api/types';
 import { useFeedEvents } from '../../live/LiveProvider';
 import { CommandLine } from '../../ui/CommandLine';
+import { FilterInput } from '../../ui/FilterInput';
 import { plural } from '../../ui/format';
-import { Icon } from '../../ui/Icon';
 import { Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import { useRowKeys } from '../../ui/useRowKeys';
@@ -20,6 +20,7 @@ import { afterEvent, type Offers, offeredTo, offersOf } from './offers';
 import { PruneButton } from './PruneButton';
 import { queuedQuery, runningQuery } from './queries';
 import { byHolder, inOrder, matches, STANDING_WORDS, standing, type TileFilter } from './standing';
+import { startCommand } from './start';
 
 /// Above this, tiles are too many to look at.
 const TILES = 40;
@@ -56,7 +57,7 @@ function NoFactories() {
       <p>Another machine: admit it here, then start it there with the token that this prints.</p>
       <CommandLine command="giga factory enroll mac-1 > mac-1.token" />
       <br />
-      <CommandLine command="giga factory run --id mac-1 --token-file mac-1.token --repos ~/code" />
+      <CommandLine command={`${startCommand('mac-1')} --repos ~/code`} />
     </Empty>
   );
 }
@@ -87,7 +88,13 @@ function Factories({ factories }: { factories: Factory[] }) {
   const shown = sorted.filter((factory) => matches(factory, applied, held.get(factory.id)));
   const shape = chosen ?? (factories.length > TILES ? 'squares' : 'tiles');
   const opened = factories.find((factory) => factory.id === open);
-  useTileOfAddress(shape, sorted, setOpen);
+  const scrollTo = useScrollTo();
+  useTileOfAddress(sorted, (factory) => {
+    // A filter that hides it would make the link do nothing.
+    if (!matches(factory, filter, held.get(factory.id))) setFilter(EVERYTHING);
+    if (shape === 'squares') setOpen(factory.id);
+    else scrollTo(`factory-${factory.id}`);
+  });
   const tile = (factory: Factory) => (
     <FactoryTile
       factory={factory}
@@ -98,17 +105,11 @@ function Factories({ factories }: { factories: Factory[] }) {
   return (
     <>
       <Group mb="sm" gap="xs" align="flex-end">
-        <TextInput
-          data-filter
-          size="xs"
-          aria-label="Filter factories by name, capability, repository or job"
+        <FilterInput
+          label="Filter factories by name, capability, repository or job"
           placeholder="Name, capability, repo, job"
-          leftSection={<Icon name="search" size={12} />}
           value={filter.text}
-          onChange={(event) => setFilter({ ...filter, text: event.currentTarget.value })}
-          onKeyDown={(event) => {
-            if (event.key === 'Escape') setFilter({ ...filter, text: '' });
-          }}
+          onType={(text) => setFilter({ ...filter, text })}
           className={classes.filter}
         />
         <NativeSelect
@@ -170,15 +171,27 @@ function Factories({ factories }: { factories: Factory[] }) {
 
 const NOTHING: Job[] = [];
 
-/// `#factory-NAME`, as alerts link to it: shows that tile.
-function useTileOfAddress(shape: Shape, factories: Factory[], open: (id: string) => void) {
+/// `#factory-NAME`, as alerts link to it: shows that tile. The address is then as before, so that the same link works again.
+function useTileOfAddress(factories: Factory[], show: (factory: Factory) => void) {
   const { hash } = useLocation();
-  const id = hash.startsWith('factory-') ? hash.slice('factory-'.length) : undefined;
-  const known = factories.some((factory) => factory.id === id);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new address opens something
+  const navigate = useNavigate();
+  const asked = factories.find((factory) => hash === `factory-${factory.id}`);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only an address opens something
   useEffect(() => {
-    if (!id || !known) return;
-    if (shape === 'squares') open(id);
-    else document.getElementById(`factory-${id}`)?.scrollIntoView({ block: 'center' });
-  }, [id, known]);
+    if (!asked) return;
+    show(asked);
+    void navigate({ to: '/', hash: '', replace: true, resetScroll: false });
+  }, [asked?.id]);
+}
+
+/// Scrolls to an element as soon as it is there: a filter that was just lifted takes a moment.
+function useScrollTo(): (id: string) => void {
+  const [goal, setGoal] = useState<string>();
+  useEffect(() => {
+    const element = goal && document.getElementById(goal);
+    if (!element) return;
+    element.scrollIntoView({ block: 'center' });
+    setGoal(undefined);
+  });
+  return setGoal;
 }

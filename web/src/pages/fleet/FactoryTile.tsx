@@ -4,13 +4,15 @@ import { memo, useState } from 'react';
 import type { Factory, Job } from '../../api/types';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
-import { duration, millis, plural, shellWord } from '../../ui/format';
+import { duration, millis, plural } from '../../ui/format';
 import { useNow } from '../../ui/useNow';
+import { visible } from '../../ui/visible';
 import { FactoryMenu } from './FactoryMenu';
 import classes from './FactoryTile.module.css';
 import { SeatCells } from './SeatCells';
 import { StandingMark } from './StandingMark';
 import { capabilitiesInOrder, STANDING_ABOUT, STANDING_WORDS, standing } from './standing';
+import { startCommand } from './start';
 
 /// Rows that are kept free for jobs, so that tiles do not grow and shrink with every claim.
 const ROWS = 4;
@@ -61,7 +63,7 @@ function NeverSeen({ factory }: { factory: Factory }) {
         {factory.products.length > 0 && <span>only {factory.products.join(', ')}</span>}
       </p>
       <p className={classes.facts}>Start it on its machine, with the token that enrolling printed:</p>
-      <CommandLine command={`giga factory run --id ${shellWord(factory.id)}`} />
+      <CommandLine command={startCommand(factory.id)} />
     </>
   );
 }
@@ -72,7 +74,7 @@ function Runs({ factory, running }: { factory: Factory; running: Job[] }) {
   const unnamed = factory.running.filter((id) => !known.has(id));
   const rows = Math.min(ROWS, Math.max(1, factory.seatLimit));
   const all = [
-    ...running.map((job) => ({ id: job.id, name: job.name, since: job.lease?.grantedAt })),
+    ...running.map((job) => ({ id: job.id, name: visible(job.name), since: job.lease?.grantedAt })),
     ...unnamed.map((id) => ({ id, name: undefined, since: undefined })),
   ];
   const fit = all.length > rows ? rows - 1 : rows;

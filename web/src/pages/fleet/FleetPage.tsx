@@ -1,7 +1,7 @@
 // The page for the second screen: how the fleet does, what needs somebody, and what every factory is at.
 
-import { Group, Stack, Title } from '@mantine/core';
-import { CommandLine } from '../../ui/CommandLine';
+import { Stack } from '@mantine/core';
+import { PageHead } from '../../ui/PageHead';
 import { Alerts } from './Alerts';
 import { Board } from './Board';
 import { FactoryMap } from './FactoryMap';
@@ -12,12 +12,7 @@ import { Ticker } from './Ticker';
 export function FleetPage() {
   return (
     <Stack gap="md">
-      <Group justify="space-between">
-        <Title order={1} size="h3">
-          Fleet
-        </Title>
-        <CommandLine command="giga top" />
-      </Group>
+      <PageHead title="Fleet" command="giga top" />
       <Figures />
       <div className={classes.columns}>
         <div className={classes.wide}>

@@ -1,12 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
+import { useEffect, useMemo, useReducer, useState } from 'react';
 import type { FeedEvent } from '../../api/types';
 import { useFeedEvents } from '../../live/LiveProvider';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
 import { Panel } from '../../ui/Panel';
-import { lastEvents, namesQuery, queuedQuery, runningQuery } from './queries';
+import { visible } from '../../ui/visible';
+import { NameBook } from './names';
+import { jobNames, lastEvents, queuedQuery, runningQuery } from './queries';
 import classes from './Ticker.module.css';
 import { eventSubject, eventTone, eventWords, withEvent } from './words';
 
@@ -33,29 +35,34 @@ export function Ticker() {
           <li className={classes.none}>{before.isLoading ? '' : 'Nothing happened lately.'}</li>
         )}
         {events.map((event) => (
-          <Row key={event.pos} event={event} name={event.jobId ? names.get(event.jobId) : undefined} />
+          <Row key={event.pos} event={event} name={event.jobId ? names.nameOf(event.jobId) : undefined} />
         ))}
       </ol>
     </Panel>
   );
 }
 
-/// Events name jobs by their ids. What is on this page anyway knows most names; the rest is asked for, all at once.
-function useNames(events: readonly FeedEvent[]): Map<string, string> {
+/// Events name jobs by their ids. What is on this page anyway knows most names; the rest is asked for, in turns.
+function useNames(events: readonly FeedEvent[]): NameBook {
   const running = useQuery(runningQuery()).data?.jobs;
   const queued = useQuery(queuedQuery()).data?.jobs;
-  const names = new Map<string, string>();
-  for (const job of [...(running ?? []), ...(queued ?? [])]) names.set(job.id, job.name);
-  for (const event of events) {
-    const name = (event.data as Record<string, unknown>).name;
-    if (event.jobId && event.type === 'job.submitted' && typeof name === 'string')
-      names.set(event.jobId, name);
-  }
-  const all = [...new Set(events.flatMap((event) => event.jobId ?? []))];
-  const unknown = all.filter((id) => !names.has(id)).sort();
-  const { data: asked } = useQuery(namesQuery(unknown));
-  for (const [id, name] of asked ?? []) names.set(id, name);
-  return names;
+  const [, redraw] = useReducer((n: number) => n + 1, 0);
+  const [book] = useState(() => new NameBook(jobNames, redraw));
+  // Told while drawing, since what was told is drawn at once; telling twice changes nothing.
+  useMemo(() => {
+    for (const job of [...(running ?? []), ...(queued ?? [])]) book.learn([[job.id, job.name]]);
+    for (const event of events) {
+      const name = (event.data as Record<string, unknown>).name;
+      if (event.jobId && event.type === 'job.submitted' && typeof name === 'string')
+        book.learn([[event.jobId, name]]);
+    }
+  }, [book, running, queued, events]);
+  useEffect(() => {
+    book.open();
+    return () => book.close();
+  }, [book]);
+  useEffect(() => book.want(events.flatMap((event) => event.jobId ?? [])), [book, events]);
+  return book;
 }
 
 function Row({ event, name }: { event: FeedEvent; name: string | undefined }) {
@@ -67,7 +74,7 @@ function Row({ event, name }: { event: FeedEvent; name: string | undefined }) {
       <span className={classes.what}>
         {event.jobId ? (
           <Link to="/jobs/$id" params={{ id: event.jobId }} className={name ? undefined : classes.id}>
-            {name ?? `…${event.jobId.slice(-6)}`}
+            {visible(name ?? `…${event.jobId.slice(-6)}`)}
           </Link>
         ) : (
           <span className={classes.subject}>{eventSubject(event) ?? event.type.split('.')[0]}</span>

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Alert } from '../../api/types';
 import { advice, grouped, message, severity, title, withName, worstFirst } from './advice';
+import { startCommand } from './start';
 
 const alert = (code: string, part: Partial<Alert> = {}): Alert => ({ code, message: code, ...part });
 
@@ -45,6 +46,15 @@ it('makes one of many silent factories, and keeps those apart that were never st
 it('quotes names that a shell would take apart', () => {
   expect(advice(alert('budget_paused', { productId: "a'; rm -rf" })).command).toBe(
     "giga budget resume 'a'\\''; rm -rf'",
+  );
+});
+
+it('says how to start a factory that never was, from another machine', () => {
+  expect(advice(alert('stale_factory', { factoryId: 'mac-1' })).command).toBe(
+    `giga factory run --id mac-1 --url ${window.location.origin} --token-file mac-1.token`,
+  );
+  expect(startCommand("m'1", 'https://giga.example:8443')).toBe(
+    "giga factory run --id 'm'\\''1' --url https://giga.example:8443 --token-file 'm'\\''1.token'",
   );
 });
 

@@ -2,6 +2,7 @@
 
 import type { Alert } from '../../api/types';
 import { count, shellWord } from '../../ui/format';
+import { startCommand } from './start';
 
 export type Severity = 'bad' | 'warn' | 'note';
 
@@ -109,7 +110,7 @@ export function advice(alert: Alert): Advice {
     case 'stale_factory':
       return {
         text: 'See whether the machine is up; forget it when it will not come back.',
-        command: alert.since ? `giga factory show ${factory}` : `giga factory run --id ${factory}`,
+        command: alert.since ? `giga factory show ${factory}` : startCommand(alert.factoryId ?? 'FACTORY'),
       };
     case 'factory_down':
       return {

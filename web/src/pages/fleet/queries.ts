@@ -61,15 +61,17 @@ async function eventsFrom(start: number, signal: AbortSignal): Promise<FeedEvent
   return found;
 }
 
+export async function jobNames(ids: readonly string[], signal?: AbortSignal): Promise<[string, string][]> {
+  const query = { id: ids.join(','), limit: String(ids.length) };
+  const page = await answer(api.GET('/api/fleet/jobs', { params: { query }, signal }));
+  return page.jobs.map((job) => [job.id, job.name]);
+}
+
 /// Names of a few jobs. A name never changes.
 export const namesQuery = (ids: readonly string[]) =>
   queryOptions({
     queryKey: ['names', ...ids],
-    queryFn: async ({ signal }) => {
-      const query = { id: ids.join(','), limit: String(ids.length) };
-      const page = await answer(api.GET('/api/fleet/jobs', { params: { query }, signal }));
-      return page.jobs.map((job): [string, string] => [job.id, job.name]);
-    },
+    queryFn: ({ signal }) => jobNames(ids, signal),
     enabled: ids.length > 0,
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: (old) => old,

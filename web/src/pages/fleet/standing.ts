@@ -2,9 +2,9 @@
 // tested.
 
 import type { Factory, Job } from '../../api/types';
+import { holdsWords } from '../../ui/filter';
 
-export const STANDINGS = ['live', 'degraded', 'draining', 'down', 'stale', 'new'] as const;
-export type Standing = (typeof STANDINGS)[number];
+export type Standing = 'live' | 'degraded' | 'draining' | 'down' | 'stale' | 'new';
 
 export const STANDING_WORDS: Record<Standing, string> = {
   live: 'live',
@@ -73,15 +73,13 @@ export function matches(factory: Factory, filter: TileFilter, running: readonly 
   if (filter.standing === 'busy' && used === 0) return false;
   if (filter.standing === 'free' && !(free > 0 && (stands === 'live' || stands === 'degraded'))) return false;
   if (!['any', 'busy', 'free', stands].includes(filter.standing)) return false;
-  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return true;
-  const said = [
+  if (filter.text.trim() === '') return true;
+  return holdsWords(filter.text, [
     factory.id,
     ...factory.capabilities,
     ...factory.repos.map((repo) => repo.name),
     ...running.map((job) => job.name),
-  ].map((text) => text.toLowerCase());
-  return words.every((word) => said.some((text) => text.includes(word)));
+  ]);
 }
 
 /// Engines first: they decide what it can be given.

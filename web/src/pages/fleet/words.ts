@@ -83,15 +83,10 @@ function said(event: FeedEvent, field: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/// Which factory it is about, if it is about one.
-export function eventFactory(event: FeedEvent): string | undefined {
-  return said(event, 'factoryId');
-}
-
 /// What it is about where that is no job: a factory, topic, flag, product.
 export function eventSubject(event: FeedEvent): string | undefined {
   return (
-    eventFactory(event) ??
+    said(event, 'factoryId') ??
     said(event, 'topic') ??
     said(event, 'name') ??
     event.productId ??

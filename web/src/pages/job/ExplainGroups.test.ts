@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { FactoryVerdict, Remedy } from '../../api/types';
 import { lead, pieces, refusals, terms, widest } from './ExplainGroups';
-import { callOf } from './ExplainRemedies';
 import { figure } from './ExplainScore';
+import { callOf } from './remedies';
 
 const no = (factoryId: string, filter: string, detail: string): FactoryVerdict => ({
   factoryId,

@@ -1,26 +1,18 @@
 import { Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useParams } from '@tanstack/react-router';
 import { answer, api } from '../../api/client';
-import { whoamiQuery } from '../../api/queries';
-import { type Remedy, ROLES, type Role } from '../../api/types';
+import { jobQuery, whoamiQuery } from '../../api/queries';
+import type { Remedy } from '../../api/types';
 import { CommandLine } from '../../ui/CommandLine';
 import { ActionButton } from '../../ui/Confirm';
+import { AnchorLink } from '../../ui/links';
+import { visible } from '../../ui/visible';
+import { ACTIONS, act, isLegal, type JobActionName } from '../jobs/actions';
 import { sentence } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
 import { Words } from './ExplainWords';
-
-type Told = NonNullable<Remedy['call']>;
-interface RemedyCall extends Pick<Told, 'method' | 'path' | 'body' | 'everyProduct'> {
-  role: Role;
-}
-
-/// A call of our own API, and nothing else, whatever the answer said.
-export function callOf({ call }: Remedy): RemedyCall | undefined {
-  if (!call || !/^(POST|PUT|PATCH|DELETE)$/i.test(call.method)) return undefined;
-  if (!/^\/api\/fleet\/[^?#\\]*$/.test(call.path) || call.path.split('/').includes('..')) return undefined;
-  const role = ROLES.find((known) => known === call.role) ?? 'admin';
-  return { ...call, method: call.method.toLowerCase(), role };
-}
+import { actionOf, callOf, jobOf, type RemedyCall } from './remedies';
 
 // Which call it is the coordinator says, so it has no type here; everything else is as for any other call.
 type AnyCall = (
@@ -43,36 +35,92 @@ export function Remedies({ remedies }: { remedies: Remedy[] }) {
 }
 
 export function OneRemedy({ remedy }: { remedy: Remedy }) {
-  const client = useQueryClient();
   const me = useQuery(whoamiQuery()).data;
   const told = callOf(remedy);
   // Who may not do it at all is told the command, which somebody else may run.
   const call = told && (!told.everyProduct || me?.everyProduct) ? told : undefined;
-  const deed = sentence(remedy.message.replaceAll('`', ''));
+  const action = call && actionOf(call);
   return (
     <div className={classes.remedy}>
       <Text size="sm" component="span">
         <Words text={sentence(remedy.message)} />
       </Text>
-      {call && (
-        <ActionButton
-          label="Do it"
-          aria-label={`Do it: ${deed}`}
-          role={call.role}
-          command={remedy.command ?? undefined}
-          confirm={{
-            title: `${deed}?`,
-            text: 'This takes effect at once, for every job it concerns.',
-            yes: 'Do it',
-          }}
-          done={`Done: ${remedy.message.replaceAll('`', '')}`}
-          run={async () => {
-            await answer(request(call.method, call.path, call.body === undefined ? {} : { body: call.body }));
-            await client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'markdown' });
-          }}
-        />
+      <Where remedy={remedy} />
+      {action ? (
+        <DoAction key={action.id} id={action.id} name={action.name} remedy={remedy} />
+      ) : (
+        call && <DoCall call={call} remedy={remedy} />
       )}
       {remedy.command && <CommandLine command={remedy.command} />}
     </div>
   );
+}
+
+/// Where to look before anything is done: at the review, or at another job that this is about.
+function Where({ remedy }: { remedy: Remedy }) {
+  const { id: here } = useParams({ strict: false });
+  const about = jobOf(remedy);
+  if (!about || (about.id === here && !about.review)) return null;
+  return (
+    <AnchorLink size="sm" to="/jobs/$id" params={{ id: about.id }} search={{}}>
+      {about.review ? 'To the review' : 'To that job'}
+    </AnchorLink>
+  );
+}
+
+/// An action on a job: in its own words, and only if the job is still as this page has it.
+function DoAction({ id, name, remedy }: { id: string; name: JobActionName; remedy: Remedy }) {
+  const again = useReadAgain();
+  const { data: job } = useQuery(jobQuery(id));
+  const action = ACTIONS[name];
+  // One that cannot be seen, or that has moved on, is not acted on from here.
+  if (!job || !isLegal(name, job.stage)) return null;
+  const called = visible(job.name);
+  return (
+    <ActionButton
+      label="Do it"
+      aria-label={`Do it: ${sentence(remedy.message)}`}
+      role={action.role}
+      color={action.danger ? 'red' : undefined}
+      command={remedy.command ?? undefined}
+      confirm={{
+        title: `${action.label} ${called}?`,
+        text: action.about,
+        yes: action.yes,
+        danger: action.danger,
+      }}
+      done={`${called} is ${action.done}`}
+      run={() => act(name, job).finally(again)}
+    />
+  );
+}
+
+function DoCall({ call, remedy }: { call: RemedyCall; remedy: Remedy }) {
+  const again = useReadAgain();
+  const deed = sentence(remedy.message.replaceAll('`', ''));
+  return (
+    <ActionButton
+      label="Do it"
+      aria-label={`Do it: ${deed}`}
+      role={call.role}
+      command={remedy.command ?? undefined}
+      confirm={{
+        title: `${deed}?`,
+        text: 'This takes effect at once, for every job it concerns.',
+        yes: 'Do it',
+      }}
+      done={`Done: ${remedy.message.replaceAll('`', '')}`}
+      run={() =>
+        answer(request(call.method, call.path, call.body === undefined ? {} : { body: call.body })).finally(
+          again,
+        )
+      }
+    />
+  );
+}
+
+/// Also after a refusal: then things are no longer as they are shown.
+function useReadAgain(): () => Promise<void> {
+  const client = useQueryClient();
+  return () => client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'markdown' });
 }

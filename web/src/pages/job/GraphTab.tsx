@@ -5,12 +5,16 @@ import { answer, api } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { dagQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
+import { patiently } from '../../app/patience';
 import { CommandLine } from '../../ui/CommandLine';
 import { AnchorLink } from '../../ui/links';
 import { Panel } from '../../ui/Panel';
 import { Loaded, Loading } from '../../ui/States';
+import { visible } from '../../ui/visible';
 
-const JobGraph = lazy(() => import('../../ui/Graph').then((module) => ({ default: module.JobGraph })));
+const JobGraph = lazy(
+  patiently(() => import('../../ui/Graph').then((module) => ({ default: module.JobGraph }))),
+);
 
 /// Nobody nests deeper; a wrong answer must not make it look for ever.
 const DEEPEST = 20;
@@ -45,7 +49,7 @@ export function GraphTab({ job }: { job: Job }) {
         <Text size="sm" mb="xs">
           All below{' '}
           <AnchorLink to="/jobs/$id" params={{ id: root.data.id }} search={{ tab: 'graph' }}>
-            {root.data.name}
+            {visible(root.data.name)}
           </AnchorLink>
           , with this job marked.
         </Text>

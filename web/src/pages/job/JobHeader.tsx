@@ -8,12 +8,12 @@ import { Icon } from '../../ui/Icon';
 import { AnchorLink, ButtonLink } from '../../ui/links';
 import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
+import { visible } from '../../ui/visible';
 import { act, actionCommand, type JobAction, jobActions } from '../jobs/actions';
 import { Words } from './ExplainWords';
 import classes from './JobView.module.css';
 import { explainNowQuery } from './now/explainNow';
 import { isOver, tellNow } from './now/now';
-import { visible } from './visible';
 
 interface JobHeaderProps {
   job: Job;
@@ -93,7 +93,7 @@ function Parent({ id }: { id: string }) {
   return (
     <Fact name="Parent">
       <AnchorLink size="xs" to="/jobs/$id" params={{ id }} search={{}}>
-        {data?.name ?? id}
+        {visible(data?.name ?? id)}
       </AnchorLink>
     </Fact>
   );
@@ -109,12 +109,12 @@ function Action({ job, action }: { job: Job; action: JobAction }) {
       variant={action.name === 'ship' ? 'filled' : 'default'}
       command={actionCommand(action.name, [job.id])}
       confirm={{
-        title: `${action.label} ${job.name}?`,
+        title: `${action.label} ${visible(job.name)}?`,
         text: action.about,
         yes: action.yes,
         danger: action.danger,
       }}
-      done={`${job.name} is ${action.done}`}
+      done={`${visible(job.name)} is ${action.done}`}
       run={async () => {
         try {
           await act(action.name, job);

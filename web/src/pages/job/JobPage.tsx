@@ -7,6 +7,7 @@ import { useTitle } from '../../app/title';
 import { CommandLine } from '../../ui/CommandLine';
 import { AnchorLink } from '../../ui/links';
 import { Loading, ProblemAlert } from '../../ui/States';
+import { visible } from '../../ui/visible';
 import { JobView } from './JobView';
 import { isHeld } from './now/now';
 
@@ -19,7 +20,7 @@ export function JobPage() {
     ...jobQuery(id),
     refetchInterval: (one) => (isHeld(one.state.data?.stage ?? '') ? LEASE_LOOKS : false),
   });
-  useTitle(query.data?.name);
+  useTitle(query.data && visible(query.data.name));
   // One that is gone for good shows that, and not how it once was.
   const status = query.error ? Problem.from(query.error).status : undefined;
   if (status === 404 || status === 400) return <NoSuchJob id={id} error={query.error} />;

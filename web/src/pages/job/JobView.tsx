@@ -18,6 +18,7 @@ import { RunPicker } from './runs/RunPicker';
 import { RunsPanel } from './runs/RunsPanel';
 import { JOB_TABS, type JobTab } from './search';
 import { useHistory } from './timeline/useHistory';
+import { useTabStrip } from './useTabStrip';
 
 const LABELS: Record<JobTab, string> = {
   overview: 'Overview',
@@ -35,6 +36,7 @@ export function JobView({ job }: { job: Job }) {
   const navigate = useNavigate({ from: '/jobs/$id' });
   const runs = useQuery(runsQuery(job.id));
   const told = useHistory(job.id);
+  const strip = useTabStrip(tab);
   const newestFirst = runs.data ? [...runs.data.runs].reverse() : [];
   const run = chosenRun(job, newestFirst, epoch);
   const choose = (next: number | undefined) =>
@@ -56,9 +58,9 @@ export function JobView({ job }: { job: Job }) {
     >
       <div className={classes.head}>
         <JobHeader job={job} runs={newestFirst} events={told.history.events} brief={tab !== 'overview'} />
-        <Tabs.List className={classes.tabs}>
+        <Tabs.List ref={strip} className={classes.tabs}>
           {JOB_TABS.map((name) => (
-            <Tabs.Tab key={name} value={name}>
+            <Tabs.Tab key={name} value={name} data-tab={name}>
               {LABELS[name]}
               {name === 'runs' && newestFirst.length > 1 ? ` ${newestFirst.length}` : ''}
             </Tabs.Tab>

@@ -1,13 +1,14 @@
 import { Button, Group, Paper, Text, Tooltip } from '@mantine/core';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { Job } from '../../api/types';
 import { useMay } from '../../session/useSession';
-import { tellDone, useConfirm } from '../../ui/Confirm';
+import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
 import { count, plural } from '../../ui/format';
+import { visible } from '../../ui/visible';
 import { ACTIONS, actionCommand, isLegal, JOB_ACTIONS, type JobActionName } from './actions';
 import classes from './BatchBar.module.css';
 import type { Report } from './BatchReport';
-import { runBatch } from './batch';
+import { runBatch, undone } from './batch';
 
 interface BatchBarProps {
   chosen: readonly Job[];
@@ -27,6 +28,13 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
   const mayAct = useMay('operator');
   const [running, setRunning] = useState<Running>();
   const stop = useRef<AbortController>(undefined);
+  const isShown = useRef(false);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
 
   const run = async (name: JobActionName) => {
     const jobs = chosen.filter((job) => isLegal(name, job.stage));
@@ -58,15 +66,20 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
     setRunning(undefined);
     if (outcome.done.length > 0) tellDone(`${plural(outcome.done.length, 'job')} ${action.done}`);
     finished({ action: name, outcome });
+    // Who has left the page does not see its report.
+    const problem = isShown.current ? undefined : undone(outcome);
+    if (problem) tellProblem(`${action.label}: ${problem.title}`, problem.why);
   };
 
-  if (chosen.length === 0) return null;
+  if (chosen.length === 0 && !running) return null;
   return (
     <Paper withBorder shadow="md" className={classes.bar} component="section" aria-label="Selected jobs">
       <Group gap="xs">
-        <Text size="sm" fw={600} role="status">
-          {count(chosen.length)} selected
-        </Text>
+        {chosen.length > 0 && (
+          <Text size="sm" fw={600} role="status">
+            {count(chosen.length)} selected
+          </Text>
+        )}
         {running ? (
           <>
             <Text size="sm">
@@ -121,7 +134,7 @@ function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]
       <p className={classes.about}>{about}</p>
       <ul className={classes.names}>
         {jobs.slice(0, READ).map((job) => (
-          <li key={job.id}>{job.name}</li>
+          <li key={job.id}>{visible(job.name)}</li>
         ))}
         {jobs.length > READ && <li>and {count(jobs.length - READ)} more</li>}
       </ul>

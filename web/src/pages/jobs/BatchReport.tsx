@@ -1,6 +1,7 @@
 import { Alert, List } from '@mantine/core';
 import { plural } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
+import { visible } from '../../ui/visible';
 import { ACTIONS, type JobActionName } from './actions';
 import type { Outcome } from './batch';
 
@@ -27,7 +28,7 @@ export function BatchReport({ report, close }: { report: Report; close(): void }
         {failed.map(({ job, why }) => (
           <List.Item key={job.id}>
             <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }}>
-              {job.name}
+              {visible(job.name)}
             </AnchorLink>
             : {why}
           </List.Item>

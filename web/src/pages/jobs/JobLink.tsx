@@ -1,6 +1,7 @@
 import { useRouter } from '@tanstack/react-router';
 import type { MouseEvent } from 'react';
 import type { Job } from '../../api/types';
+import { visible } from '../../ui/visible';
 import classes from './JobTable.module.css';
 
 interface JobLinkProps {
@@ -22,11 +23,11 @@ export function JobLink({ job, activate }: JobLinkProps) {
       href={`/jobs/${encodeURIComponent(job.id)}`}
       className={classes.link}
       data-job={job.id}
-      title={job.name}
+      title={visible(job.name)}
       onClick={open}
       onFocus={() => activate(job.id)}
     >
-      {job.name}
+      {visible(job.name)}
     </a>
   );
 }

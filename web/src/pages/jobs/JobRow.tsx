@@ -3,6 +3,7 @@ import type { Job } from '../../api/types';
 import { duration, millis } from '../../ui/format';
 import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
+import { visible } from '../../ui/visible';
 import { JobLink } from './JobLink';
 import classes from './JobTable.module.css';
 import { since } from './rows';
@@ -39,7 +40,7 @@ export const JobRow = memo(function JobRow(props: JobRowProps) {
         <label className={classes.box}>
           <input
             type="checkbox"
-            aria-label={`Select ${job.name}`}
+            aria-label={`Select ${visible(job.name)}`}
             checked={isSelected}
             onChange={(event) => {
               const { nativeEvent } = event;

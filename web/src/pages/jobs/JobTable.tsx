@@ -2,23 +2,23 @@ import { Alert, Button } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { useRouter } from '@tanstack/react-router';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { Problem } from '../../api/problem';
 import { count } from '../../ui/format';
 import { JobRow } from './JobRow';
 import classes from './JobTable.module.css';
 import { NewPill } from './NewPill';
-import type { useJobList } from './useJobList';
+import { isAny, type useJobList } from './useJobList';
+import { useNextPage } from './useNextPage';
 import { useRowKeys } from './useRowKeys';
 import type { useSelection } from './useSelection';
+import { useTidying } from './useTidying';
 
 /// Fixed, so that nothing has to be measured and nothing moves: a line of the table, or a card on a narrow screen.
 const LINE = 36;
 const CARD = 96;
 /// What hides the top of the window: the header of the page and that of the table.
 const HEADERS = 52 + 34;
-/// The next page is fetched when so few rows are left below.
-const NEAR_THE_END = 40;
 
 interface JobTableProps {
   list: ReturnType<typeof useJobList>;
@@ -54,19 +54,20 @@ export function JobTable({ list, selection }: JobTableProps) {
   useEffect(() => {
     if (first && last) look(rows.slice(first.index, last.index + 1).map((job) => job.id));
   }, [look, rows, first?.index, last?.index, first, last]);
-  useNextPage(query, rows.length - 1 - (last?.index ?? 0));
+  const next = useNextPage(list, rows.length - 1 - (last?.index ?? 0));
 
   const { keyed, setActive, active } = useRowKeys(rows, virtual, selection);
   const [pointed, setPointed] = useState(false);
   const isAtTop = (virtual.scrollOffset ?? 0) <= top;
   const isCalm = isAtTop && !pointed && active === undefined && selection.ids.size === 0;
-  const isWaiting = waiting.jobs.length > 0 || waiting.many;
+  const isWaiting = isAny(waiting);
   useEffect(() => {
     if (isCalm && isWaiting) showWaiting();
   }, [isCalm, isWaiting, showWaiting]);
 
-  const { stateOf } = list;
-  const strays = useMemo(() => rows.filter((job) => stateOf(job) !== 'listed').length, [rows, stateOf]);
+  useTidying(list, isCalm);
+
+  const { stateOf, strays } = list;
   const all = selection.chosen.length === rows.length;
   return (
     <section
@@ -152,7 +153,7 @@ export function JobTable({ list, selection }: JobTableProps) {
           <Gap height={last ? virtual.getTotalSize() - (last.end - top) : 0} />
         </tbody>
       </table>
-      <Foot query={query} />
+      <Foot list={list} next={next} />
     </section>
   );
 }
@@ -167,24 +168,22 @@ function Gap({ height }: { height: number }) {
   );
 }
 
-function useNextPage(query: JobTableProps['list']['query'], below: number): void {
-  const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = query;
-  const wanted = below < NEAR_THE_END && hasNextPage && !isFetching && !isFetchNextPageError;
-  useEffect(() => {
-    if (wanted) void fetchNextPage();
-  }, [wanted, fetchNextPage]);
+interface FootProps {
+  list: JobTableProps['list'];
+  next: ReturnType<typeof useNextPage>;
 }
 
-function Foot({ query }: { query: JobTableProps['list']['query'] }) {
-  if (query.isFetchNextPageError) {
+function Foot({ list: { query, waiting }, next }: FootProps) {
+  if (next.isError) {
     return (
       <Alert color="red" mt="sm" role="alert" title="The next jobs could not be read">
-        {Problem.from(query.error).message}{' '}
-        <Button size="compact-xs" variant="default" onClick={() => void query.fetchNextPage()}>
+        {Problem.from(next.error).message}{' '}
+        <Button size="compact-xs" variant="default" onClick={() => void next.refetch()}>
           Try again
         </Button>
       </Alert>
     );
   }
-  return <p className={classes.foot}>{query.hasNextPage ? 'Reading more' : 'These are all'}</p>;
+  const end = waiting.many || waiting.older ? 'There may be more, reload to see' : 'These are all';
+  return <p className={classes.foot}>{query.hasNextPage ? 'Reading more' : end}</p>;
 }

@@ -17,7 +17,7 @@ import classes from './JobsPage.module.css';
 import { JobTable } from './JobTable';
 import { NoJobs } from './NoJobs';
 import type { JobsSearch } from './search';
-import { useJobList } from './useJobList';
+import { isAny, useJobList } from './useJobList';
 import { useSelection } from './useSelection';
 
 const route = getRouteApi('/jobs');
@@ -50,7 +50,9 @@ export function JobsPage() {
       <Filters search={search} change={change} rows={list.rows} />
       <FilterChips search={search} change={change} />
       <div className={classes.about}>
-        <span role="status">{said(list.rows.length, list.query.hasNextPage, total(search, metrics))}</span>
+        <span role="status">
+          {said(list.rows.length - list.strays, list.query.hasNextPage, total(search, metrics))}
+        </span>
         <CommandLine command={listCommand(search)} />
       </div>
       {report && <BatchReport report={report} close={() => setReport(undefined)} />}
@@ -60,10 +62,9 @@ export function JobsPage() {
         clear={selection.clear}
         finished={(next) => {
           const { done, failed, left } = next.outcome;
-          const undone = [...failed.map(({ job }) => job), ...left];
           list.replace(done);
-          selection.only(undone.map((job) => job.id));
-          setReport(undone.length > 0 ? next : undefined);
+          selection.drop(done.map((job) => job.id));
+          setReport(failed.length + left.length > 0 ? next : undefined);
         }}
       />
     </>
@@ -80,7 +81,7 @@ interface ListedProps {
 function Listed({ list, search, selection, clear }: ListedProps) {
   const { query, rows, waiting, showWaiting } = list;
   // With nothing on the screen there is nothing that could jump.
-  const isNews = rows.length === 0 && (waiting.jobs.length > 0 || waiting.many);
+  const isNews = rows.length === 0 && isAny(waiting);
   useEffect(() => {
     if (isNews) showWaiting();
   }, [isNews, showWaiting]);
@@ -91,7 +92,7 @@ function Listed({ list, search, selection, clear }: ListedProps) {
   if (rows.length === 0) return <NoJobs search={search} clear={clear} />;
   return (
     <>
-      {query.isError && !query.isFetchNextPageError && (
+      {query.isError && (
         <Alert color="red" mb="sm" role="alert">
           The list could not be read again: {query.error.message}
         </Alert>

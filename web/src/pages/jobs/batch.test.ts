@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Problem } from '../../api/problem';
 import type { Job } from '../../api/types';
-import { runBatch } from './batch';
+import { runBatch, undone } from './batch';
 import { job } from './testJobs';
 
 const jobs = Array.from({ length: 10 }, (_, n) => job(n));
@@ -54,4 +54,17 @@ test('can be stopped: what is under way ends, the rest is not begun', async () =
 
 test('does nothing for nobody', async () => {
   expect(await runBatch('ship', [])).toEqual({ done: [], failed: [], left: [] });
+});
+
+test('what was not done is told in short', () => {
+  const refused = (n: number) => ({ job: job(n), why: 'it is over' });
+  expect(undone({ done: jobs, failed: [], left: [] })).toBeUndefined();
+  expect(undone({ done: [job(1)], failed: [refused(2)], left: [job(3)] })).toEqual({
+    title: '2 of 3 jobs not done',
+    why: 'job-2: it is over; 1 job not tried: it was stopped',
+  });
+  expect(undone({ done: [], failed: [1, 2, 3, 4, 5, 6].map(refused), left: [] })).toEqual({
+    title: '6 of 6 jobs not done',
+    why: 'job-1: it is over; job-2: it is over; job-3: it is over; 3 more were refused',
+  });
 });

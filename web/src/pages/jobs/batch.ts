@@ -2,6 +2,8 @@
 
 import { Problem } from '../../api/problem';
 import type { Job } from '../../api/types';
+import { count, plural } from '../../ui/format';
+import { visible } from '../../ui/visible';
 import { act, type JobActionName } from './actions';
 
 /// A coordinator is not flooded for it, and a browser allows six connections.
@@ -44,4 +46,17 @@ export async function runBatch(
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, queue.length) }, worker));
   return outcome;
+}
+
+/// The names that are read in a corner of the page.
+const NAMED = 3;
+
+/// What was not done, in short, if anything.
+export function undone({ done, failed, left }: Outcome): { title: string; why: string } | undefined {
+  const not = failed.length + left.length;
+  if (not === 0) return undefined;
+  const told = failed.slice(0, NAMED).map(({ job, why }) => `${visible(job.name)}: ${why}`);
+  if (failed.length > NAMED) told.push(`${count(failed.length - NAMED)} more were refused`);
+  if (left.length > 0) told.push(`${plural(left.length, 'job')} not tried: it was stopped`);
+  return { title: `${count(not)} of ${plural(not + done.length, 'job')} not done`, why: told.join('; ') };
 }

@@ -5,6 +5,7 @@ import {
   IDS,
   LOOK_FOR_NEW,
   MOST_NEW,
+  PAGES_BACK,
   READ_AGAIN,
   type Reads,
   type Table,
@@ -23,10 +24,16 @@ let changes: FeedEvent[][];
 let replaced: { jobs: string[]; asked: readonly string[] }[];
 let announced: string[];
 let many: number;
+let older: number;
+let withdrawn: string[];
+let isReading: boolean;
+/// Those that the filter does not find.
+let unfound: Set<string>;
 let asked: string[][];
 let broken: boolean;
 let slowness: number;
-let newest: { jobs: Job[]; more: boolean };
+let newest: Job[][];
+let pagesRead: number;
 let follower: Follower;
 
 const reads = (): Reads => {
@@ -38,8 +45,12 @@ const reads = (): Reads => {
   };
   return {
     byId: read,
-    matching: async (ids) => (await read(ids)).filter((one) => one.name !== 'job-666'),
-    newest: async () => newest,
+    matching: async (ids) => (await read(ids)).filter((one) => !unfound.has(one.id)),
+    newest: async (_, from) => {
+      const page = Number(from ?? 0);
+      pagesRead += 1;
+      return { jobs: newest[page] ?? [], next: page + 1 < newest.length ? String(page + 1) : undefined };
+    },
   };
 };
 
@@ -55,17 +66,27 @@ beforeEach(() => {
   asked = [];
   broken = false;
   slowness = 0;
-  newest = { jobs: [], more: false };
+  newest = [];
+  pagesRead = 0;
+  older = 0;
+  withdrawn = [];
+  isReading = false;
+  unfound = new Set([idOf(666)]);
   const table: Table = {
     has: (id) => listed.has(id),
     lastBeforeMore: () => lastBeforeMore,
     inSight: () => inSight,
+    isReading: () => isReading,
     change: (events) => changes.push([...events]),
     replace: (jobs, wanted) => replaced.push({ jobs: jobs.map((one) => one.id), asked: wanted }),
     announce: (jobs) => announced.push(...jobs.map((one) => one.name)),
     announceMany: () => {
       many += 1;
     },
+    announceOlder: () => {
+      older += 1;
+    },
+    withdraw: (ids) => withdrawn.push(...ids),
   };
   follower = new Follower(table, reads());
 });
@@ -193,21 +214,111 @@ describe('a job that is not listed', () => {
   });
 });
 
+describe('a job that waits to be shown', () => {
+  test('does so no longer when the filter does not find it any more', async () => {
+    follower.hear(submitted(11));
+    await later(LOOK_FOR_NEW);
+    expect([announced, withdrawn]).toEqual([['job-11'], []]);
+    unfound.add(idOf(11));
+    follower.hear(event(11, 'job.cancelled', { to: 'cancelled' }));
+    await later(LOOK_FOR_NEW);
+    expect([announced, withdrawn]).toEqual([['job-11'], [idOf(11)]]);
+  });
+
+  test('is read again once it is shown', async () => {
+    listed.add(idOf(11));
+    inSight = [idOf(11)];
+    follower.doubt([idOf(11)]);
+    await later(READ_AGAIN);
+    expect(replaced).toEqual([{ jobs: [idOf(11)], asked: [idOf(11)] }]);
+  });
+
+  test.each([true, false])(
+    'and is shown while it is looked up is not left as it was (found: %s)',
+    async (found) => {
+      if (!found) unfound.add(idOf(11));
+      slowness = 100;
+      follower.hear(event(11, 'job.cancelled', { to: 'cancelled' }));
+      await later(LOOK_FOR_NEW);
+      listed.add(idOf(11));
+      inSight = [idOf(11)];
+      await later(slowness + READ_AGAIN + slowness);
+      expect(announced).toEqual([]);
+      expect(replaced.map(({ jobs }) => jobs)).toEqual([[idOf(11)]]);
+    },
+  );
+});
+
+describe('what happens while the list is read', () => {
+  test('is looked at once more when the list is there: the answer may be older', async () => {
+    isReading = true;
+    follower.hear(started(10));
+    follower.hear(submitted(11));
+    // Of a page that is just being read.
+    follower.hear(started(3));
+    await later(10_000);
+    asked = [];
+    announced = [];
+    listed.add(idOf(3));
+    inSight.push(idOf(3));
+    isReading = false;
+    follower.settled();
+    await later(LOOK_FOR_NEW);
+    expect(asked).toEqual([[idOf(10), idOf(3)], [idOf(11)]]);
+    expect(announced).toEqual(['job-11']);
+    asked = [];
+    follower.settled();
+    await later(10_000);
+    expect(asked).toEqual([]);
+  });
+
+  test('needs no second look when it was not', async () => {
+    follower.hear(started(10));
+    await later(10_000);
+    follower.settled();
+    await later(10_000);
+    expect(asked).toHaveLength(1);
+  });
+});
+
 describe('after a while without events', () => {
   test('what is in sight is read again, and what is new is announced', async () => {
-    newest = { jobs: [job(12), job(11), job(10)], more: true };
-    await follower.catchUp(listed);
+    newest = [[job(12), job(11), job(10)], [job(9), job(8), job(7)], [job(6)]];
+    await follower.catchUp(listed, false);
     await later(READ_AGAIN);
     expect(asked).toEqual([[idOf(10), idOf(9)]]);
     expect(announced).toEqual(['job-12', 'job-11']);
-    expect(many).toBe(0);
+    expect([many, older, pagesRead]).toEqual([0, 0, 2]);
   });
 
   test('a page of new ones only means that there are more', async () => {
-    newest = { jobs: [job(13), job(12)], more: true };
-    await follower.catchUp(listed);
+    newest = [[job(13), job(12)], [job(10)]];
+    await follower.catchUp(listed, false);
     expect(many).toBe(1);
     expect(announced).toEqual([]);
+  });
+
+  test('an older one that came into the filter is found as well', async () => {
+    lastBeforeMore = undefined;
+    newest = [
+      [job(10), job(9)],
+      [job(8), job(7), job(5)],
+    ];
+    await follower.catchUp(listed, false);
+    expect([announced, older]).toEqual([['job-5'], 0]);
+  });
+
+  test('a list that is too long to compare says that there may be more', async () => {
+    lastBeforeMore = undefined;
+    newest = Array.from({ length: PAGES_BACK + 1 }, (_, page) => [job(10 - page)]);
+    await follower.catchUp(listed, false);
+    expect([older, pagesRead]).toEqual([1, PAGES_BACK]);
+  });
+
+  test('what was missed and is told event by event needs no comparison', async () => {
+    newest = Array.from({ length: PAGES_BACK + 1 }, (_, page) => [job(10 - page)]);
+    await follower.catchUp(listed, true);
+    expect([older, pagesRead]).toEqual([0, 1]);
   });
 });
 

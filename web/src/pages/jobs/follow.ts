@@ -13,17 +13,25 @@ export const LOOK_FOR_NEW = 1_000;
 export const IDS = 100;
 /// A flood of new jobs is not followed one by one: the list is read anew when somebody asks for it.
 export const MOST_NEW = 300;
+/// So many pages are compared with the list after a loss. For what is below them it may be that something is missing.
+export const PAGES_BACK = 3;
 
 export interface Table {
   has(id: string): boolean;
   /// The last row, where more can be loaded below it.
   lastBeforeMore(): string | undefined;
   inSight(): readonly string[];
+  /// Whether the list, or more of it, is being read: the answer may be older than what is heard until it is there.
+  isReading(): boolean;
   change(events: readonly FeedEvent[]): void;
   /// `asked` that were not found are gone.
   replace(jobs: readonly Job[], asked: readonly string[]): void;
   announce(jobs: readonly Job[]): void;
   announceMany(): void;
+  /// There may be more than is known, also further down.
+  announceOlder(): void;
+  /// The filter does not find them, or not any more.
+  withdraw(ids: readonly string[]): void;
 }
 
 export interface Reads {
@@ -31,8 +39,8 @@ export interface Reads {
   byId(ids: readonly string[], signal: AbortSignal): Promise<Job[]>;
   /// Those of them that the filter finds.
   matching(ids: readonly string[], signal: AbortSignal): Promise<Job[]>;
-  /// The newest that the filter finds, and whether there are more.
-  newest(signal: AbortSignal): Promise<{ jobs: Job[]; more: boolean }>;
+  /// A page of what the filter finds, from the newest on, and where the next one begins if there is one.
+  newest(signal: AbortSignal, from: string | undefined): Promise<{ jobs: Job[]; next: string | undefined }>;
 }
 
 type Task = 'change' | 'read' | 'new';
@@ -41,6 +49,7 @@ export class Follower {
   private events: FeedEvent[] = [];
   private readonly stale = new Set<string>();
   private readonly unknown = new Set<string>();
+  private readonly meanwhile = new Set<string>();
   private readonly timers = new Map<Task, ReturnType<typeof setTimeout>>();
   private readonly abort = new AbortController();
 
@@ -52,6 +61,7 @@ export class Follower {
   hear(event: FeedEvent): void {
     const id = event.jobId;
     if (!id || !event.type.startsWith('job.')) return;
+    if (this.table.isReading()) this.meanwhile.add(id);
     if (this.table.has(id)) {
       this.events.push(event);
       this.stale.add(id);
@@ -68,16 +78,47 @@ export class Follower {
     if (this.stale.size > 0) this.soon('read');
   }
 
-  /// Nobody listened for a while: every row may be old, and there may be new ones.
-  async catchUp(ids: Iterable<string>): Promise<void> {
-    for (const id of ids) this.stale.add(id);
+  /// What is known of them may be old, be they listed or not.
+  doubt(ids: Iterable<string>): void {
+    const isReading = this.table.isReading();
+    for (const id of ids) {
+      if (isReading) this.meanwhile.add(id);
+      if (this.table.has(id)) this.stale.add(id);
+      else if (!this.isPastTheEnd(id)) this.unknown.add(id);
+    }
     this.seen();
+    if (this.unknown.size > 0) this.soon('new');
+  }
+
+  /// The list was read. What happened in the meantime may not be in the answer, and may have been overwritten by it.
+  settled(): void {
+    const ids = [...this.meanwhile];
+    this.meanwhile.clear();
+    this.doubt(ids);
+  }
+
+  /// Nobody listened for a while: every row may be old, and there may be new ones. `resumed`: what was missed is still
+  /// told, event by event.
+  async catchUp(ids: Iterable<string>, resumed: boolean): Promise<void> {
+    this.doubt(ids);
     await this.reading(async (signal) => {
-      const { jobs, more } = await this.reads.newest(signal);
-      const news = jobs.filter((job) => !this.table.has(job.id) && !this.isPastTheEnd(job.id));
-      // Where none of a whole page is known there are more than these.
-      if (more && news.length > 0 && news.length === jobs.length) this.table.announceMany();
-      else if (news.length > 0) this.table.announce(news);
+      const news: Job[] = [];
+      let from: string | undefined;
+      let isAll = resumed;
+      for (let page = 0; page < (resumed ? 1 : PAGES_BACK); page += 1) {
+        const { jobs, next } = await this.reads.newest(signal, from);
+        const here = jobs.filter((job) => this.isNews(job));
+        // Where none of a whole page is known there are more than these.
+        if (page === 0 && next && here.length > 0 && here.length === jobs.length) {
+          return this.table.announceMany();
+        }
+        news.push(...here);
+        from = next;
+        isAll ||= next === undefined || this.reachesTheEnd(jobs);
+        if (isAll) break;
+      }
+      if (news.length > 0) this.table.announce(news);
+      if (!isAll) this.table.announceOlder();
     });
   }
 
@@ -90,6 +131,16 @@ export class Follower {
   private isPastTheEnd(id: string): boolean {
     const last = this.table.lastBeforeMore();
     return last !== undefined && id < last;
+  }
+
+  private reachesTheEnd(jobs: readonly Job[]): boolean {
+    const end = this.table.lastBeforeMore();
+    const last = jobs.at(-1);
+    return end !== undefined && last !== undefined && last.id <= end;
+  }
+
+  private isNews(job: Job): boolean {
+    return !this.table.has(job.id) && !this.isPastTheEnd(job.id);
   }
 
   private change(): boolean {
@@ -123,13 +174,24 @@ export class Follower {
     }
     const read = await this.reading(async (signal) => {
       for (let from = 0; from < ids.length; from += IDS) {
-        const found = await this.reads.matching(ids.slice(from, from + IDS), signal);
-        const news = found.filter((job) => !this.table.has(job.id) && !this.isPastTheEnd(job.id));
-        if (news.length > 0) this.table.announce(news);
+        const asked = ids.slice(from, from + IDS);
+        this.sortOut(asked, await this.reads.matching(asked, signal));
       }
     });
     if (!read) for (const id of ids) this.unknown.add(id);
     return read;
+  }
+
+  /// Some may have come into the list while they were looked up: as they were before.
+  private sortOut(asked: readonly string[], found: readonly Job[]): void {
+    const matching = new Set(found.map((job) => job.id));
+    const missing = asked.filter((id) => !matching.has(id));
+    const listed = found.filter((job) => this.table.has(job.id));
+    const news = found.filter((job) => this.isNews(job));
+    if (listed.length > 0) this.table.replace(listed, []);
+    if (news.length > 0) this.table.announce(news);
+    if (missing.length > 0) this.table.withdraw(missing);
+    this.doubt(missing.filter((id) => this.table.has(id)));
   }
 
   /// Whether it worked. A failure needs no words here: the banner says that the connection is lost. It is tried again

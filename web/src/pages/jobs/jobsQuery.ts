@@ -1,11 +1,12 @@
 // The list as the API gives it: by pages, and single rows by their ids.
 
-import { infiniteQueryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, type QueryKey, queryOptions } from '@tanstack/react-query';
 import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { toParams } from './filter';
 import type { Reads } from './follow';
+import { type Pages, withPage } from './rows';
 import type { JobsSearch } from './search';
 
 const PAGE = 100;
@@ -31,6 +32,26 @@ export const jobListQuery = (search: JobsSearch) =>
     meta: { followsFeed: true },
   });
 
+/// Reads the next page and puts it below the others. `fetchNextPage` would put it below those that there were when it
+/// began, and undo whatever happened to them since.
+export const nextPageQuery = (search: JobsSearch, cursor: string) => {
+  const { queryKey } = jobListQuery(search);
+  return queryOptions({
+    queryKey: nextPageKey(queryKey, cursor),
+    queryFn: async ({ signal, client }) => {
+      const next = await page(search, cursor, signal);
+      client.setQueryData<Pages>(queryKey, (pages) => pages && withPage(pages, cursor, next));
+      return true;
+    },
+    staleTime: 0,
+    gcTime: 0,
+    meta: { followsFeed: true },
+  });
+};
+
+/// Below the key of the list: whoever asks whether the list is being read is told of this, too.
+export const nextPageKey = (list: QueryKey, ...cursor: string[]): QueryKey => [...list, 'next', ...cursor];
+
 async function byId(ids: readonly string[], search: JobsSearch, signal: AbortSignal): Promise<Job[]> {
   const { header, query } = toParams(search);
   const params = { header, query: { ...query, id: ids.join(','), limit: String(PAGE) } };
@@ -41,9 +62,9 @@ export function readsOf(search: JobsSearch): Reads {
   return {
     byId: (ids, signal) => byId(ids, {}, signal),
     matching: (ids, signal) => byId(ids, search, signal),
-    newest: async (signal) => {
-      const { jobs, nextCursor } = await page(search, undefined, signal);
-      return { jobs, more: Boolean(nextCursor) };
+    newest: async (signal, from) => {
+      const { jobs, nextCursor } = await page(search, from, signal);
+      return { jobs, next: nextCursor ?? undefined };
     },
   };
 }

@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { afterEvent, changed, firstPage, newer, type Pages, rowsOf, since, withArrivals } from './rows';
+import {
+  afterEvent,
+  changed,
+  firstPage,
+  newer,
+  type Pages,
+  rowsOf,
+  since,
+  withArrivals,
+  withPage,
+} from './rows';
 import { event, idOf, job } from './testJobs';
 
 /// Two pages; with a cursor at the end there is more below.
@@ -28,6 +38,27 @@ describe('arrivals', () => {
   test('come into an empty list', () => {
     const empty: Pages = { pages: [{ jobs: [] }], pageParams: [undefined] };
     expect(numbers(withArrivals(empty, [job(1), job(2)]))).toEqual([2, 1]);
+  });
+});
+
+describe('the next page', () => {
+  const page = { jobs: [job(50), job(40)], nextCursor: 'after-40' };
+
+  test('goes below what is there by now', () => {
+    const now = changed(
+      withArrivals(pages('after-60'), [job(95)]),
+      new Map([[idOf(80), (row) => ({ ...row, stage: 'shipped' })]]),
+    );
+    const next = withPage(now, 'after-60', page);
+    expect(numbers(next)).toEqual([95, 90, 80, 70, 60, 50, 40]);
+    expect(rowsOf(next)[2]?.stage).toBe('shipped');
+    expect(next.pageParams).toEqual([undefined, 'after-80', 'after-60']);
+    expect(withPage(next, 'after-60', page)).toBe(next);
+  });
+
+  test('brings no row twice', () => {
+    const next = withPage(pages('after-60'), 'after-60', { ...page, jobs: [job(60), job(50)] });
+    expect(numbers(next)).toEqual([90, 80, 70, 60, 50]);
   });
 });
 

@@ -47,6 +47,14 @@ export function withArrivals(pages: Pages, arrivals: readonly Job[]): Pages {
   return { ...pages, pages: next };
 }
 
+/// The next page, below the last one, if that is still the one that it was read for.
+export function withPage(pages: Pages, cursor: string, page: JobPage): Pages {
+  if (pages.pages.at(-1)?.nextCursor !== cursor) return pages;
+  const known = new Set(rowsOf(pages).map((job) => job.id));
+  const next = { ...page, jobs: page.jobs.filter((job) => !known.has(job.id)) };
+  return { pages: [...pages.pages, next], pageParams: [...pages.pageParams, cursor] };
+}
+
 function newestFirst(a: Job, b: Job): number {
   return a.id < b.id ? 1 : a.id > b.id ? -1 : 0;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { NOTHING, type Selection, toggle, toggleAll, toggleRange } from './selection';
+import { NOTHING, type Selection, toggle, toggleAll, toggleRange, without } from './selection';
 
 const ORDER = ['a', 'b', 'c', 'd', 'e'];
 const ids = (selection: Selection) => [...selection.ids].sort().join('');
@@ -28,4 +28,10 @@ test('all, and none when all were', () => {
   expect(ids(all)).toBe('abcde');
   expect(ids(toggleAll(all, ORDER))).toBe('');
   expect(ids(toggleAll(all, [...ORDER, 'f']))).toBe('abcdef');
+});
+
+test('what was done is chosen no longer; what was chosen besides stays', () => {
+  const chosen = { ids: new Set(['a', 'b', 'c']), anchor: 'c' };
+  expect(without(chosen, ['a', 'x'])).toEqual({ ids: new Set(['b', 'c']), anchor: 'c' });
+  expect(chosen.ids.size).toBe(3);
 });

@@ -32,3 +32,10 @@ export function toggleAll(selection: Selection, order: readonly string[]): Selec
   const all = order.length > 0 && order.every((id) => selection.ids.has(id));
   return all ? NOTHING : { ids: new Set(order), anchor: undefined };
 }
+
+/// Without those that something was done with. What was chosen besides stays.
+export function without(selection: Selection, ids: Iterable<string>): Selection {
+  const rest = new Set(selection.ids);
+  for (const id of ids) rest.delete(id);
+  return { ids: rest, anchor: selection.anchor };
+}

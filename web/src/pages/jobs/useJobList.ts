@@ -1,21 +1,27 @@
 // The list, alive: its rows, what is new and waits to be shown, and which rows no longer belong.
 
-import { keepPreviousData, useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery, useIsFetching, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { Job } from '../../api/types';
 import { useFeed, useFeedEvents } from '../../live/LiveProvider';
 import { matches } from './filter';
 import { Follower, MOST_NEW, type Table } from './follow';
-import { jobListQuery, readsOf } from './jobsQuery';
+import { jobListQuery, nextPageKey, readsOf } from './jobsQuery';
 import { afterEvent, changed, firstPage, newer, type Pages, rowsOf, withArrivals } from './rows';
 import type { JobsSearch } from './search';
 
-/// New jobs that are not in the list yet; `many` where they were not even looked at.
+/// New jobs that are not in the list yet; `many` where they were not even looked at, `older` where some may be missing
+/// further down.
 export interface Waiting {
   jobs: readonly Job[];
   many: boolean;
+  older: boolean;
 }
-const NONE: Waiting = { jobs: [], many: false };
+const NONE: Waiting = { jobs: [], many: false, older: false };
+
+export function isAny({ jobs, many, older }: Waiting): boolean {
+  return jobs.length > 0 || many || older;
+}
 
 export type RowState = 'listed' | 'elsewhere' | 'gone';
 
@@ -25,7 +31,8 @@ export function useJobList(search: JobsSearch) {
   const options = useMemo(() => jobListQuery(search), [search]);
   const query = useInfiniteQuery({ ...options, placeholderData: keepPreviousData });
   const rows = useMemo(() => rowsOf(query.data), [query.data]);
-  const [waiting, setWaiting] = useState(NONE);
+  const [announced, setWaiting] = useState(NONE);
+  const waiting = useMemo(() => notListed(announced, rows), [announced, rows]);
   const [gone, setGone] = useState<ReadonlySet<string>>(new Set());
   const inSight = useRef<readonly string[]>([]);
   const follower = useRef<Follower>(undefined);
@@ -49,6 +56,7 @@ export function useJobList(search: JobsSearch) {
         return last?.nextCursor ? last.jobs.at(-1)?.id : undefined;
       },
       inSight: () => inSight.current,
+      isReading: () => client.isFetching({ queryKey: key }) > 0,
       change: (events) => {
         const change = new Map<string, (job: Job) => Job>();
         for (const event of events) {
@@ -67,22 +75,29 @@ export function useJobList(search: JobsSearch) {
       },
       announce: (jobs) => setWaiting((before) => together(before, jobs)),
       announceMany: () => setWaiting((before) => ({ ...before, many: true })),
+      announceOlder: () => setWaiting((before) => ({ ...before, older: true })),
+      withdraw: (ids) => setWaiting((before) => without(before, new Set(ids))),
     };
     const follows = new Follower(table, readsOf(search));
     follower.current = follows;
     setWaiting(NONE);
     setGone(new Set());
     // A list that was left and is looked at again was not followed in between.
-    const catchUp = () => {
-      if (pages()) void follows.catchUp(ids());
+    const catchUp = (resumed: boolean) => {
+      if (pages()) void follows.catchUp(ids(), resumed);
     };
-    catchUp();
+    catchUp(false);
     const end = feed.onConnect(catchUp);
     return () => {
       end();
       follows.stop();
     };
   }, [client, feed, options, search]);
+
+  const reading = useIsFetching({ queryKey: options.queryKey });
+  useEffect(() => {
+    if (reading === 0) follower.current?.settled();
+  }, [reading]);
 
   useFeedEvents((event) => follower.current?.hear(event));
 
@@ -94,14 +109,17 @@ export function useJobList(search: JobsSearch) {
   const reload = useCallback(async () => {
     setWaiting(NONE);
     setGone(new Set());
+    await client.cancelQueries({ queryKey: nextPageKey(options.queryKey) });
     client.setQueryData<Pages>(options.queryKey, firstPage);
     await client.refetchQueries({ queryKey: options.queryKey, exact: true });
   }, [client, options]);
 
   const showWaiting = useCallback(() => {
-    if (waiting.many) return void reload();
+    if (waiting.many || waiting.older) return void reload();
     client.setQueryData<Pages>(options.queryKey, (pages) => pages && withArrivals(pages, waiting.jobs));
     setWaiting(NONE);
+    // They were read when they were announced, and not followed since.
+    follower.current?.doubt(waiting.jobs.map((job) => job.id));
   }, [client, options, waiting, reload]);
 
   const replace = useCallback(
@@ -117,10 +135,26 @@ export function useJobList(search: JobsSearch) {
     [gone, search],
   );
 
-  return { query, rows, waiting, showWaiting, reload, look, replace, stateOf };
+  const strays = useMemo(
+    () => (query.isPlaceholderData ? 0 : rows.filter((job) => stateOf(job) !== 'listed').length),
+    [query.isPlaceholderData, rows, stateOf],
+  );
+
+  return { search, query, rows, strays, waiting, showWaiting, reload, look, replace, stateOf };
 }
 
 function together(before: Waiting, jobs: readonly Job[]): Waiting {
   const byId = new Map([...before.jobs, ...jobs].map((job) => [job.id, job]));
-  return byId.size > MOST_NEW ? { jobs: [], many: true } : { jobs: [...byId.values()], many: before.many };
+  return byId.size > MOST_NEW ? { ...before, jobs: [], many: true } : { ...before, jobs: [...byId.values()] };
+}
+
+function without(before: Waiting, ids: ReadonlySet<string>): Waiting {
+  if (!before.jobs.some((job) => ids.has(job.id))) return before;
+  return { ...before, jobs: before.jobs.filter((job) => !ids.has(job.id)) };
+}
+
+/// The list may have been read since they were announced.
+function notListed(waiting: Waiting, rows: readonly Job[]): Waiting {
+  if (waiting.jobs.length === 0) return waiting;
+  return without(waiting, new Set(rows.map((job) => job.id)));
 }

@@ -1,7 +1,7 @@
 import { useCallback, useMemo, useState } from 'react';
 import type { Job } from '../../api/types';
 import type { JobsSearch } from './search';
-import { NOTHING, toggle, toggleAll, toggleRange } from './selection';
+import { NOTHING, toggle, toggleAll, toggleRange, without } from './selection';
 
 /// The selection of one view: with another filter it begins anew, so that nothing is chosen that is out of sight.
 export function useSelection(search: JobsSearch, rows: readonly Job[]) {
@@ -20,9 +20,10 @@ export function useSelection(search: JobsSearch, rows: readonly Job[]) {
     [search, selection, order],
   );
   const clear = useCallback(() => keep({ of: search, selection: NOTHING }), [search]);
-  const only = useCallback(
-    (ids: Iterable<string>) => keep({ of: search, selection: { ids: new Set(ids), anchor: undefined } }),
-    [search],
+  // Of whatever is chosen now: much may have been chosen, and filtered, since somebody asked for it.
+  const drop = useCallback(
+    (ids: Iterable<string>) => keep((now) => ({ ...now, selection: without(now.selection, ids) })),
+    [],
   );
-  return { ids: selection.ids, chosen, choose, chooseAll, clear, only };
+  return { ids: selection.ids, chosen, choose, chooseAll, clear, drop };
 }

@@ -85,6 +85,6 @@ async function refusal(token: string): Promise<string | undefined> {
     }
     return undefined;
   } catch (cause) {
-    return Problem.unreachable(cause).message;
+    return Problem.unreachable(cause, 'try again').message;
   }
 }

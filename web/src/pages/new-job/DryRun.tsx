@@ -20,7 +20,7 @@ export function DryRun({ drafting, plan }: { drafting: Drafting; plan: Plan }) {
       title="Dry run"
       aside={
         <Text size="xs" c="dimmed" role="status">
-          {plan.current ? 'Of what you see' : 'Looking…'}
+          {plan.current ? 'Of what you see' : plan.problem?.code === 'unreachable' ? 'No answer' : 'Looking…'}
         </Text>
       }
     >
@@ -50,6 +50,11 @@ function Verdict({ plan, byHand, runs }: { plan: Plan; byHand: boolean; runs: bo
       {!answer.routable && (
         <Note tone="bad" title="No factory of today's fleet can ever run it" urgent>
           <Words text={answer.warnings.join('; ') || answer.explanation.summary} />
+          {answer.refused && (
+            <Text size="sm" mt={4}>
+              <Words text="The flag `strict` is set: such jobs are refused." />
+            </Text>
+          )}
         </Note>
       )}
       {answer.routable &&

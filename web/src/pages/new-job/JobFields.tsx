@@ -12,6 +12,7 @@ import {
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { budgetsQuery, factoriesQuery, productsQuery, whoamiQuery } from '../../api/queries';
+import { PRIORITIES } from '../../api/types';
 import { plural } from '../../ui/format';
 import { BodyEditor } from './BodyEditor';
 import { ChoiceInput, ChoicesInput } from './ChoiceInput';
@@ -42,7 +43,6 @@ export function JobFields({ form, set, errors }: FieldsProps) {
           placeholder="fix-greeting"
           value={form.name}
           error={errors.name}
-          maxLength={200}
           onChange={(event) => set('name', event.currentTarget.value)}
         />
         <Products form={form} set={set} errors={errors} />
@@ -171,7 +171,7 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
           value={form.priority || null}
           error={errors.priority}
           onChange={(priority) => set('priority', priority ?? '')}
-          data={['critical', 'high', 'normal', 'low']}
+          data={[...PRIORITIES]}
         />
       </SimpleGrid>
       {(form.engine.trim() === 'shell' || form.script !== '' || errors.script) && (

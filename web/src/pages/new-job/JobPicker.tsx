@@ -7,6 +7,7 @@ import { type ReactNode, useState } from 'react';
 import { answer, api, inProduct } from '../../api/client';
 import type { Job } from '../../api/types';
 import { stageWord } from '../../ui/StageBadge';
+import { visible } from '../../ui/visible';
 import type { PickedJob } from './form';
 
 const LIMIT = '20';
@@ -33,7 +34,9 @@ function useJobSearch(text: string, product: string) {
 export function jobLabel(job: { id: string; name: string; stage?: string }): string {
   if (job.name === job.id) return job.id;
   const tail = job.id.slice(-6);
-  return job.stage ? `${job.name} · ${stageWord(job.stage)} · ${tail}` : `${job.name} · ${tail}`;
+  return job.stage
+    ? `${visible(job.name)} · ${stageWord(job.stage)} · ${tail}`
+    : `${visible(job.name)} · ${tail}`;
 }
 
 interface Shown {

@@ -1,16 +1,23 @@
 import { Autocomplete, Select, SimpleGrid, TagsInput, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { profilesQuery } from '../../api/queries';
+import { LocalTime } from '../../ui/LocalTime';
 import type { Field } from './errors';
 import type { JobForm } from './form';
 import type { FieldsProps } from './JobFields';
 import { JobPicker, JobsPicker } from './JobPicker';
+import type { Drafting } from './useDraft';
 
 type TextKey = {
   [K in keyof JobForm]: JobForm[K] extends string ? (string extends JobForm[K] ? K : never) : never;
 }[keyof JobForm];
 
-export function MoreFields({ form, set, errors }: FieldsProps) {
+interface MoreFieldsProps extends FieldsProps {
+  halfTime: boolean;
+  setTime: Drafting['setTime'];
+}
+
+export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsProps) {
   const runs = form.kind === 'agent';
   const text = (key: TextKey, field: Field, label: string, description: string, placeholder: string) => (
     <TextInput
@@ -92,13 +99,13 @@ export function MoreFields({ form, set, errors }: FieldsProps) {
             'repo:hello',
           )}
           {text('concurrencyLimit', 'concurrency.limit', 'Of these at once', 'At most so many run', '1')}
-          <TextInput
-            type="datetime-local"
+          <LocalTime
             label="Not before"
             description="In your own time zone"
             value={form.runAt}
+            half={halfTime}
             error={errors.runAt}
-            onChange={(event) => set('runAt', event.currentTarget.value)}
+            onChange={setTime}
           />
         </>
       )}

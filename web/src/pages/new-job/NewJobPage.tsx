@@ -7,11 +7,13 @@ import { useConfirm } from '../../ui/Confirm';
 import { Note } from '../../ui/Note';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
+import { visible } from '../../ui/visible';
 import { DryRun } from './DryRun';
 import type { DraftPlace } from './draft';
 import { UNDER_MORE } from './errors';
 import { EMPTY_FORM, type JobForm } from './form';
 import { JobFields } from './JobFields';
+import { KeptOrNew } from './KeptOrNew';
 import { ManifestEditor } from './ManifestEditor';
 import { MoreFields } from './MoreFields';
 import classes from './NewJob.module.css';
@@ -45,7 +47,9 @@ export function NewJobPage() {
           return from ? (
             <FromJob key={`${me.tokenId} ${from}`} from={from} place={place} />
           ) : (
-            <Drafted key={me.tokenId} place={place} start={start} />
+            <KeptOrNew key={`${me.tokenId} ${product ?? ''}`} place={place} product={product}>
+              <Drafted place={place} start={start} />
+            </KeptOrNew>
           );
         }}
       </Loaded>
@@ -62,7 +66,7 @@ function FromJob({ from, place }: { from: string; place: DraftPlace }) {
           <Text size="sm">
             Starts from{' '}
             <Anchor component={Link} to={`/jobs/${found.id}`} size="sm" underline="always">
-              {found.name}
+              {visible(found.name)}
             </Anchor>
             ; nothing about that job changes.
           </Text>
@@ -155,7 +159,7 @@ function Fields({
 }) {
   const { form } = drafting.draft;
   const [more, setMore] = useState(false);
-  const wrongBelow = UNDER_MORE.some((field) => plan.fields[field] !== undefined);
+  const wrongBelow = drafting.halfTime || UNDER_MORE.some((field) => plan.fields[field] !== undefined);
   const opened = more || wrongBelow;
   return (
     <Stack gap="md">
@@ -171,7 +175,15 @@ function Fields({
           {opened ? 'Fewer fields' : 'More fields'}
         </Button>
       </div>
-      {opened && <MoreFields form={form} set={drafting.set} errors={plan.fields} />}
+      {opened && (
+        <MoreFields
+          form={form}
+          set={drafting.set}
+          errors={plan.fields}
+          halfTime={drafting.halfTime}
+          setTime={drafting.setTime}
+        />
+      )}
     </Stack>
   );
 }

@@ -9,11 +9,14 @@ import { tellDone, useConfirm } from '../../ui/Confirm';
 import { shellWord } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { Note } from '../../ui/Note';
+import { saveBlob } from '../../ui/saveBlob';
+import { visible } from '../../ui/visible';
 import { sentence } from '../job/ExplainGroups';
 import { Words } from '../job/ExplainWords';
 import { manifestText, submit } from './send';
 import type { Drafting } from './useDraft';
 import type { Plan } from './usePlan';
+import { type Outcome, verdictOf } from './verdict';
 
 const JOB_ID = /\b[0-9A-HJKMNP-TV-Z]{26}\b/;
 
@@ -27,19 +30,29 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
   const sending = useRef(false);
   const [problem, setProblem] = useState<Problem>();
   const unnamed = draft.text === null && draft.form.name.trim() === '';
-  const refused = plan.problem !== undefined && plan.problem.code !== 'unreachable' && plan.current;
   const never = plan.answer !== undefined && !plan.answer.routable;
+  const why = whyNot({ may, unnamed, halfTime: drafting.halfTime, plan });
+  const blocked = why !== undefined;
 
   const send = async () => {
     if (sending.current) return;
     sending.current = true;
+    setProblem(undefined);
     try {
-      if (never && !(await ask(neverQuestion(plan)))) return;
+      // What is in sight may be about what stood there a moment ago.
+      setBusy(!plan.current);
+      const outcome = await plan.ask();
+      const verdict = verdictOf(outcome);
+      // Both are in sight by now, and why.
+      if (verdict === 'wrong' || verdict === 'strict') return;
+      // The focus goes back to the button after a question, which it could not if the button were busy.
+      setBusy(verdict === 'good');
+      if (verdict === 'never' && !(await ask(neverQuestion(outcome)))) return;
+      if (verdict === 'unknown' && !(await ask(UNKNOWN_QUESTION))) return;
       setBusy(true);
-      setProblem(undefined);
       const job = await submit(draft);
       drafting.forget();
-      tellDone(`${job.name} is submitted`);
+      tellDone(`${visible(job.name)} is submitted`);
       await navigate({ to: '/jobs/$id', params: { id: job.id }, search: {} });
     } catch (error) {
       setProblem(Problem.from(error));
@@ -54,31 +67,29 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
     setProblem(undefined);
   };
 
-  const why = !may
-    ? 'needs the role submitter'
-    : unnamed
-      ? 'give it a name first'
-      : 'something is not right yet';
-  const blocked = !may || unnamed || refused;
   useHotkeys([['mod+Enter', () => !blocked && void send()]], []);
   return (
     <Stack gap="xs">
       {problem && <SubmitProblem problem={problem} renew={renew} />}
       <Group gap="xs">
-        <Tooltip label={why} disabled={!blocked}>
+        <Tooltip label={why && <Words text={why} />} disabled={!blocked}>
           <Button
-            color={never ? 'red' : undefined}
+            color={never && !blocked ? 'red' : undefined}
             disabled={blocked}
             loading={busy}
             onClick={() => void send()}
           >
-            {never ? 'Submit anyway…' : problem?.code === 'unreachable' ? 'Submit again' : 'Submit'}
+            {never && !blocked
+              ? 'Submit anyway…'
+              : problem?.code === 'unreachable'
+                ? 'Submit again'
+                : 'Submit'}
           </Button>
         </Tooltip>
         <Download draft={draft} />
         {blocked && (
           <Text size="sm" c="dimmed">
-            {why.charAt(0).toUpperCase() + why.slice(1)}.
+            <Words text={`${sentence(why)}.`} />
           </Text>
         )}
       </Group>
@@ -89,13 +100,30 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
   );
 }
 
-function neverQuestion(plan: Plan) {
+/// Why it cannot be submitted, if it cannot.
+function whyNot(now: { may: boolean; unnamed: boolean; halfTime: boolean; plan: Plan }): string | undefined {
+  if (!now.may) return 'needs the role submitter';
+  if (now.unnamed) return 'give it a name first';
+  if (now.halfTime) return 'the time under “Not before” is half typed';
+  const verdict = now.plan.current ? verdictOf(now.plan) : undefined;
+  if (verdict === 'wrong') return 'something is not right yet';
+  return verdict === 'strict' ? 'the flag `strict` refuses what no factory can run' : undefined;
+}
+
+const UNKNOWN_QUESTION = {
+  title: 'Submit it without a dry run?',
+  text: 'The coordinator did not answer, so whether any factory can run it is not known.',
+  yes: 'Submit without a dry run',
+  danger: true,
+};
+
+function neverQuestion({ answer }: Outcome) {
   return {
     title: 'Submit it although no factory can run it?',
     text: (
       <>
-        <Words text={sentence(plan.answer?.warnings.join('; ') || plan.answer?.explanation.summary || '')} />.
-        It would wait until the fleet changes.
+        <Words text={sentence(answer?.warnings.join('; ') || answer?.explanation.summary || '')} />. It would
+        wait until the fleet changes.
       </>
     ),
     yes: 'Submit anyway: no factory can run it',
@@ -118,14 +146,8 @@ function commandOf(drafting: Drafting): string {
 }
 
 function Download({ draft }: { draft: Drafting['draft'] }) {
-  const save = () => {
-    const url = URL.createObjectURL(new Blob([manifestText(draft)], { type: 'text/markdown' }));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = fileName({ draft });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  };
+  const save = () =>
+    saveBlob(new Blob([manifestText(draft)], { type: 'text/markdown' }), fileName({ draft }));
   return (
     <Button variant="default" leftSection={<Icon name="down" />} onClick={save}>
       Download manifest

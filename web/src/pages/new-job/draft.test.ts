@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { dropDraft, loadDraft, newDraft, newKey, saveDraft } from './draft';
+import { dropDraft, loadDraft, newDraft, saveDraft } from './draft';
 import { EMPTY_FORM } from './form';
 
 const PLACE = { owner: 'tok-1' };
@@ -52,11 +52,5 @@ describe('a draft', () => {
     };
     vi.stubGlobal('sessionStorage', { setItem: full });
     expect(saveDraft(PLACE, newDraft(EMPTY_FORM))).toBe(false);
-  });
-
-  it('has a key of its own, which a coordinator takes', () => {
-    const keys = new Set(Array.from({ length: 100 }, newKey));
-    expect(keys.size).toBe(100);
-    for (const key of keys) expect(key).toMatch(/^web-[0-9a-f]{32}$/);
   });
 });

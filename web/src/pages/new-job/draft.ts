@@ -1,6 +1,8 @@
 // What is being typed, kept for this tab: a reload in the middle loses nothing.
 
+import { newKey } from '../../api/newKey';
 import { EMPTY_FORM, type JobForm } from './form';
+import { formOfText } from './read';
 
 const KEY = 'giga.draft';
 
@@ -23,11 +25,6 @@ export function newDraft(form: JobForm): Draft {
   return { form, text: null, key: newKey() };
 }
 
-export function newKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-}
-
 function nameOf({ owner, from }: DraftPlace): string {
   return [KEY, owner, from ?? ''].join(' ');
 }
@@ -41,6 +38,12 @@ export function loadDraft(place: DraftPlace): Draft | undefined {
   } catch {
     return undefined;
   }
+}
+
+/// The product that it names; none where it leaves that to the coordinator, or it cannot be told.
+export function productOf({ form, text }: Draft): string | undefined {
+  const read = text === null ? form : formOfText(text, form);
+  return read?.product.trim() || undefined;
 }
 
 /// Whether it could be kept: a full or forbidden storage must not stop anybody from typing.

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from 'react';
-import { type Draft, type DraftPlace, dropDraft, loadDraft, newDraft, newKey, saveDraft } from './draft';
+import { newKey } from '../../api/newKey';
+import { type Draft, type DraftPlace, dropDraft, loadDraft, newDraft, saveDraft } from './draft';
 import type { JobForm } from './form';
 
 export interface Drafting {
@@ -8,6 +9,9 @@ export interface Drafting {
   dirty: boolean;
   /// False where the browser does not keep it.
   kept: boolean;
+  /// The time that it is held back until is half typed. Not kept: the browser does not say what was typed.
+  halfTime: boolean;
+  setTime(runAt: string, half: boolean): void;
   set<K extends keyof JobForm>(key: K, value: JobForm[K]): void;
   /// Edits the manifest by hand; `null` goes back to what the form says.
   setText(text: string | null): void;
@@ -26,6 +30,7 @@ export function useDraft(place: DraftPlace, start: JobForm): Drafting {
   const [draft, setDraft] = useState(() => first ?? newDraft(start));
   const [dirty, setDirty] = useState(first !== undefined);
   const [kept, setKept] = useState(true);
+  const [half, setHalf] = useState(false);
   useEffect(() => {
     if (dirty) setKept(saveDraft({ owner, from }, draft));
   }, [draft, dirty, owner, from]);
@@ -41,12 +46,25 @@ export function useDraft(place: DraftPlace, start: JobForm): Drafting {
     draft,
     dirty,
     kept,
+    // A composite has no such input, and starts nothing.
+    halfTime: half && draft.form.kind === 'agent',
+    setTime: (runAt, isHalf) => {
+      setHalf(isHalf);
+      change((before) => ({ ...before, form: { ...before.form, runAt } }));
+    },
     set: (key, value) => change((before) => ({ ...before, form: { ...before.form, [key]: value } })),
-    setText: (text) => change((before) => ({ ...before, text })),
-    setForm: (form) => change((before) => ({ ...before, form, text: null })),
+    setText: (text) => {
+      setHalf(false);
+      change((before) => ({ ...before, text }));
+    },
+    setForm: (form) => {
+      setHalf(false);
+      change((before) => ({ ...before, form, text: null }));
+    },
     renewKey: () => change((before) => ({ ...before, key: newKey() })),
     startOver: () => {
       forget();
+      setHalf(false);
       setDraft(newDraft(start));
     },
     forget,

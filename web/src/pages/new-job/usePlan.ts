@@ -1,12 +1,13 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import { Problem } from '../../api/problem';
+import type { Problem } from '../../api/problem';
 import type { PlanAnswer } from '../../api/types';
 import { useFeedEvents } from '../../live/LiveProvider';
 import type { Draft } from './draft';
 import { type FieldErrors, sortErrors } from './errors';
 import { dryRun } from './send';
+import { type Outcome, outcomeOf } from './verdict';
 
 const PAUSE = 300;
 /// The fleet changes too: the answer is asked for again after so long, and sooner when something happened.
@@ -23,31 +24,28 @@ export interface Plan {
   fields: FieldErrors;
   /// What belongs to no input.
   others: { field: string; line?: number | null; message: string }[];
-  /// It is about exactly what is typed now.
+  /// The coordinator said it about exactly what is typed now.
   current: boolean;
-}
-
-/// Refusals are answers too: they stay in sight while the next one is on its way.
-interface Outcome {
-  answer?: PlanAnswer;
-  problem?: Problem;
+  /// What it says of what is typed now, asked for if it is not known yet.
+  ask(): Promise<Outcome>;
 }
 
 export function usePlan(draft: Draft): Plan {
+  const client = useQueryClient();
   const now = JSON.stringify(draft.text ?? { ...draft.form, body: '', parent: null });
   const [settled] = useDebouncedValue({ now, draft }, PAUSE);
-  const lastGood = useRef<PlanAnswer>(undefined);
+  const lastGood = useRef<{ of: string; answer: PlanAnswer }>(undefined);
   const query = useQuery({
     // A change drops the one before: its request is given up, its answer is not wanted any more.
     queryKey: ['plan', settled.now],
     queryFn: async ({ signal }): Promise<Outcome> => {
-      try {
-        lastGood.current = await dryRun(settled.draft, signal);
-        return { answer: lastGood.current };
-      } catch (error) {
-        const problem = Problem.from(error);
-        return problem.code === 'unreachable' ? { problem, answer: lastGood.current } : { problem };
-      }
+      const outcome = await outcomeOf(dryRun(settled.draft, signal));
+      if (outcome.answer) lastGood.current = { of: settled.now, answer: outcome.answer };
+      const isLost = outcome.problem?.code === 'unreachable';
+      // What was said of the same draft before the connection was lost is better than nothing; of another it is wrong.
+      return isLost && lastGood.current?.of === settled.now
+        ? { ...outcome, answer: lastGood.current.answer }
+        : outcome;
     },
     placeholderData: keepPreviousData,
     refetchInterval: ({ state }) => (state.data?.problem?.code === 'unreachable' ? AGAIN : FLOOR),
@@ -56,15 +54,24 @@ export function usePlan(draft: Draft): Plan {
   });
   useFreshPlan();
   const { answer, problem } = query.data ?? {};
+  const isLost = problem?.code === 'unreachable';
+  const isOfNow = settled.now === now && query.isSuccess && !query.isPlaceholderData;
+  const current = isOfNow && !isLost;
   const { fields, others } = sortErrors(problem?.errors ?? []);
   const byHand = draft.text !== null;
   return {
-    answer,
+    answer: isLost && !isOfNow ? undefined : answer,
     problem,
     // What was edited by hand has lines, and no inputs.
     fields: byHand ? {} : fields,
     others: byHand ? (problem?.errors ?? []) : others,
-    current: settled.now === now && query.isSuccess && !query.isPlaceholderData,
+    current,
+    ask: async () => {
+      if (current) return { answer, problem };
+      const outcome = await outcomeOf(dryRun(draft, new AbortController().signal));
+      if (outcome.problem?.code !== 'unreachable') client.setQueryData<Outcome>(['plan', now], outcome);
+      return outcome;
+    },
   };
 }
 

@@ -2,14 +2,16 @@ import { Button, Group, NativeSelect, Stack, Textarea, TextInput } from '@mantin
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { answer, api, inProduct } from '../../api/client';
+import { newKey } from '../../api/newKey';
 import { keys } from '../../api/queries';
 import { PRIORITIES } from '../../api/types';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
 import { tellDone } from '../../ui/Confirm';
+import { HALF_TYPED, LocalTime } from '../../ui/LocalTime';
 import { Panel } from '../../ui/Panel';
 import { ProblemAlert } from '../../ui/States';
-import { enqueueBody, enqueueCommand, keyError, type NewJob, newKey, payloadError, runAtOf } from './payload';
+import { enqueueBody, enqueueCommand, keyError, type NewJob, payloadError, runAtOf } from './payload';
 
 const FRESH: NewJob = { payload: '{}', priority: 'normal', runAt: '', key: '' };
 
@@ -18,6 +20,7 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
   const may = useMay('submitter');
   const client = useQueryClient();
   const [job, setJob] = useState(FRESH);
+  const [half, setHalf] = useState(false);
   const [problem, setProblem] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   // The same until the form changes: an answer that was lost can be asked for again.
@@ -25,12 +28,12 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
   if (!may) return null;
   const errors = {
     payload: payloadError(job.payload),
-    runAt: runAtOf(job.runAt).error,
+    runAt: half ? HALF_TYPED : runAtOf(job.runAt).error,
     key: keyError(job.key),
   };
   const wrong = Object.values(errors).some((error) => error !== undefined);
   const change = (part: Partial<NewJob>) => {
-    setJob({ ...job, ...part });
+    setJob((now) => ({ ...now, ...part }));
     setSpareKey(newKey());
     setProblem(undefined);
   };
@@ -50,8 +53,9 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
       tellDone(
         made?.existing ? `The key was seen before: it is job ${made.id}` : `Job ${made?.id ?? ''} was added`,
       );
-      setJob({ ...job, key: '' });
-      setSpareKey(newKey());
+      // What was typed since then is the next job.
+      setJob((now) => (now.key === job.key ? { ...now, key: '' } : now));
+      setSpareKey((now) => (now === spareKey ? newKey() : now));
       setProblem(undefined);
       await client.invalidateQueries({ queryKey: keys.topics });
     } catch (error) {
@@ -84,13 +88,16 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
               value={job.priority}
               onChange={(event) => change({ priority: event.currentTarget.value })}
             />
-            <TextInput
+            <LocalTime
               label="Not before"
               description="Your local time; empty is now"
-              type="datetime-local"
               value={job.runAt}
+              half={half}
               error={errors.runAt}
-              onChange={(event) => change({ runAt: event.currentTarget.value })}
+              onChange={(runAt, isHalf) => {
+                setHalf(isHalf);
+                change({ runAt });
+              }}
             />
             <TextInput
               label="Key"

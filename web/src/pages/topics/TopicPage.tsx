@@ -1,5 +1,5 @@
 import { Group, Stack, Text, Title } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { topicsQuery } from '../../api/queries';
 import type { Topic } from '../../api/types';
@@ -10,6 +10,7 @@ import { AnchorLink } from '../../ui/links';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import { EnqueueForm } from './EnqueueForm';
+import { topicJobsQuery } from './queries';
 import { TOPIC_STATES } from './search';
 import { TopicSwitch, topicCommand } from './TopicGate';
 import { TopicJobs } from './TopicJobs';
@@ -20,14 +21,16 @@ export function TopicPage() {
   const { product, name } = useParams({ from: '/topics/$product/$name' });
   const { state = 'ready' } = useSearch({ from: '/topics/$product/$name' });
   const topics = useQuery(topicsQuery());
+  // Asked for below, by the list of its jobs: a name that cannot be one is refused there.
+  const { isLoadingError } = useInfiniteQuery({ ...topicJobsQuery(product, name, state), enabled: false });
   useTitle(`${name} topic`);
   return (
     <Stack gap="md">
       <Loaded query={topics} what="topic">
         {(list) => {
-          const topic: Topic = list.topics.find(
-            (known) => known.productId === product && known.name === name,
-          ) ?? {
+          const known = list.topics.find((each) => each.productId === product && each.name === name);
+          const refused = !known && isLoadingError;
+          const topic: Topic = known ?? {
             productId: product,
             name,
             byState: {},
@@ -45,16 +48,20 @@ export function TopicPage() {
                     <span className={classes.product}>{product} / </span>
                     {name}
                   </Title>
-                  <Text size="sm" component="p" m={0}>
-                    <TopicState topic={topic} gateClosed={Boolean(list.paused)} /> ·{' '}
-                    {plural(topic.workers, 'worker')} connected to this coordinator · {count(topic.inFlight)}{' '}
-                    in flight
-                  </Text>
+                  {!refused && (
+                    <Text size="sm" component="p" m={0}>
+                      <TopicState topic={topic} gateClosed={Boolean(list.paused)} /> ·{' '}
+                      {plural(topic.workers, 'worker')} connected to this coordinator ·{' '}
+                      {count(topic.inFlight)} in flight
+                    </Text>
+                  )}
                 </div>
-                <Group gap="xs">
-                  <CommandLine command={topicCommand('show', topic)} />
-                  <TopicSwitch topic={topic} />
-                </Group>
+                {!refused && (
+                  <Group gap="xs">
+                    <CommandLine command={topicCommand('show', topic)} />
+                    <TopicSwitch topic={topic} />
+                  </Group>
+                )}
               </Group>
               <Panel title="Jobs">
                 <nav className={classes.states} aria-label="Jobs by state">
@@ -75,7 +82,7 @@ export function TopicPage() {
                 </nav>
                 <TopicJobs key={`${product}/${name}/${state}`} topic={topic} state={state} />
               </Panel>
-              <EnqueueForm key={`${product}/${name}`} product={product} topic={name} />
+              {!refused && <EnqueueForm key={`${product}/${name}`} product={product} topic={name} />}
             </>
           );
         }}

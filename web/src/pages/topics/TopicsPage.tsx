@@ -1,10 +1,14 @@
-import { Group, Stack, Title } from '@mantine/core';
+import { Button, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { topicsQuery } from '../../api/queries';
 import type { Topic, TopicList } from '../../api/types';
 import { CommandLine } from '../../ui/CommandLine';
-import { count } from '../../ui/format';
+import { FilterInput } from '../../ui/FilterInput';
+import { holdsWords, urgentFirst } from '../../ui/filter';
+import { count, plural } from '../../ui/format';
+import { PageHead } from '../../ui/PageHead';
 import { Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import { useRowKeys } from '../../ui/useRowKeys';
@@ -18,12 +22,7 @@ export function TopicsPage() {
   const topics = useQuery(topicsQuery());
   return (
     <Stack gap="md">
-      <Group justify="space-between">
-        <Title order={1} size="h3">
-          Topics
-        </Title>
-        <CommandLine command="giga topic list" />
-      </Group>
+      <PageHead title="Topics" command="giga topic list" />
       <Loaded query={topics} what="topics">
         {(data) => (
           <>
@@ -45,8 +44,36 @@ function NoTopics() {
   );
 }
 
+/// Paused ones first.
 function Table({ list }: { list: TopicList }) {
+  const [filter, setFilter] = useState('');
   const sorted = [...list.topics].sort((a, b) => key(a).localeCompare(key(b)));
+  const shown = urgentFirst(sorted, (topic) => Boolean(topic.paused)).filter((topic) =>
+    holdsWords(filter, [key(topic)]),
+  );
+  return (
+    <>
+      <FilterInput
+        label="Filter topics by product and name"
+        placeholder="Product, topic"
+        value={filter}
+        onType={setFilter}
+        className={classes.filter}
+      />
+      {shown.length === 0 ? (
+        <Empty title="No topic is called like that">
+          <Button size="xs" variant="default" onClick={() => setFilter('')}>
+            Show all {plural(sorted.length, 'topic')}
+          </Button>
+        </Empty>
+      ) : (
+        <Rows topics={shown} gateClosed={Boolean(list.paused)} />
+      )}
+    </>
+  );
+}
+
+function Rows({ topics, gateClosed }: { topics: Topic[]; gateClosed: boolean }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
     <section className={classes.box} tabIndex={0} aria-label="Topics and how many jobs they have">
@@ -72,8 +99,8 @@ function Table({ list }: { list: TopicList }) {
           </tr>
         </thead>
         <tbody>
-          {sorted.map((topic) => (
-            <Row key={key(topic)} topic={topic} gateClosed={Boolean(list.paused)} />
+          {topics.map((topic) => (
+            <Row key={key(topic)} topic={topic} gateClosed={gateClosed} />
           ))}
         </tbody>
       </table>
@@ -120,7 +147,7 @@ function Row({ topic, gateClosed }: { topic: Topic; gateClosed: boolean }) {
       })}
       <td className={classes.number}>{count(topic.workers)}</td>
       <td className={classes.number}>{count(topic.inFlight)}</td>
-      <td>
+      <td className={classes.state}>
         <TopicState topic={topic} gateClosed={gateClosed} />
       </td>
       <td className={classes.actions}>

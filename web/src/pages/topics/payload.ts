@@ -3,8 +3,8 @@
 import type { TopicJob } from '../../api/types';
 import { shellWord } from '../../ui/format';
 
-export const PAYLOAD_BYTES = 256 * 1024;
-export const KEY_CHARS = 200;
+const PAYLOAD_BYTES = 256 * 1024;
+const KEY_CHARS = 200;
 
 /// What is wrong with it, if anything.
 export function payloadError(text: string): string | undefined {
@@ -43,13 +43,6 @@ export function keyError(key: string): string | undefined {
 /// Keys that a client thought of by itself, so that a call whose answer was lost can be repeated. Nobody has to see them.
 export function isMadeUp(key: string): boolean {
   return /^(cli|web)-/.test(key);
-}
-
-export function newKey(): string {
-  const bytes = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
-    byte.toString(16).padStart(2, '0'),
-  );
-  return `web-${bytes.join('')}`;
 }
 
 /// The request as text: the payload's own bytes go into it, so that no number loses digits on the way.

@@ -48,6 +48,9 @@ pub(super) async fn plan(file: &str, context: &Context) -> Done {
     for warning in &answer.warnings {
         warn(warning);
     }
+    if answer.refused {
+        warn("submitting it would be refused: the flag `strict` takes no job that no factory could run");
+    }
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
 import { count } from '../../../ui/format';
+import { visible } from '../../../ui/visible';
 import { Scrolls } from '../Scrolls';
-import { visible } from '../visible';
 import { Counts } from './Counts';
 import { SideRows, UnifiedRows } from './DiffRows';
 import classes from './DiffView.module.css';

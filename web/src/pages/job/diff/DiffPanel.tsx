@@ -3,7 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { artifactsQuery } from '../../../api/queries';
 import type { Job, Run } from '../../../api/types';
+import { plural } from '../../../ui/format';
 import { Empty, Loaded } from '../../../ui/States';
+import { visible } from '../../../ui/visible';
 import { artifactTextQuery } from '../files/artifactText';
 import { DiffView } from './DiffView';
 import { parseDiff } from './parseDiff';
@@ -11,24 +13,39 @@ import { parseDiff } from './parseDiff';
 /// What the factory calls the file with a run's changes.
 const CHANGES = 'changes.diff';
 
+interface DiffPanelProps {
+  job: Job;
+  run: Run;
+}
+
 /// What a run changed, as the factory that ran it handed it over.
-export function DiffPanel({ job, run }: { job: Job; run: Run | undefined }) {
+export function DiffPanel({ job, run }: DiffPanelProps) {
   const artifacts = useQuery(artifactsQuery(job.id));
   return (
     <Loaded query={artifacts} what="files">
       {(list) => {
-        const file = list.artifacts.find((one) => one.name === CHANGES && one.leaseEpoch === run?.leaseEpoch);
-        return file ? <Changes artifactId={file.id} /> : <NoChanges job={job} run={run} />;
+        const file = list.artifacts.find((one) => one.name === CHANGES && one.leaseEpoch === run.leaseEpoch);
+        return file ? (
+          <Changes artifactId={file.id} job={job} run={run} />
+        ) : (
+          <NoChanges job={job} run={run} />
+        );
       }}
     </Loaded>
   );
 }
 
-function Changes({ artifactId }: { artifactId: string }) {
+function Changes({ artifactId, job, run }: DiffPanelProps & { artifactId: string }) {
   const query = useQuery(artifactTextQuery(artifactId));
   return (
     <Loaded query={query} what="changes">
-      {(text) => <Parsed text={text} />}
+      {(text) =>
+        text.trim() === '' && run.report.filesChanged ? (
+          <NoChanges job={job} run={run} />
+        ) : (
+          <Parsed text={text} />
+        )
+      }
     </Loaded>
   );
 }
@@ -38,22 +55,33 @@ function Parsed({ text }: { text: string }) {
   return <DiffView diff={diff} />;
 }
 
-function NoChanges({ job, run }: { job: Job; run: Run | undefined }) {
-  if (!run)
-    return (
-      <Empty title="No run yet">The changes of a run appear here when it has handed its work over.</Empty>
-    );
+function NoChanges({ job, run }: DiffPanelProps) {
+  const { branch, filesChanged } = run.report;
   if (run.outcome === 'running') {
     return <Empty title="The run goes on">Its changes appear here when it has handed its work over.</Empty>;
+  }
+  if (filesChanged) {
+    return (
+      <Empty title={`The diff of run ${run.leaseEpoch} was not kept`}>
+        It changed {plural(filesChanged, 'file')}
+        {branch ? (
+          <>
+            ; see the branch <code>{visible(branch)}</code>.
+          </>
+        ) : (
+          ', and told no branch to see them on.'
+        )}
+      </Empty>
+    );
   }
   return (
     <Empty title={`Run ${run.leaseEpoch} left no changes`}>
       {job.repo ? (
         <>
           Only a run that succeeded hands its changes over.
-          {run.report.branch && (
+          {branch && (
             <Text size="sm">
-              Its branch is <code>{run.report.branch}</code>.
+              Its branch is <code>{visible(branch)}</code>.
             </Text>
           )}
         </>

@@ -1,5 +1,5 @@
 import { memo } from 'react';
-import { visible } from '../visible';
+import { visible } from '../../../ui/visible';
 import classes from './DiffView.module.css';
 import { type Pair, pairs, within } from './pairs';
 import type { DiffLine } from './parseDiff';
@@ -57,18 +57,17 @@ function Code({ line, other }: { line: DiffLine | undefined; other: string | und
   return (
     <td className={classes.code} data-kind={line.kind}>
       <span className={classes.sign}>{SIGNS[line.kind]}</span>
-      {within(line.text, other).map((part) => {
+      {within(shown(line.text), other === undefined ? undefined : shown(other)).map((part) => {
         const from = at;
         at += part.text.length;
-        const text = shown(part.text);
-        return part.differs ? <mark key={from}>{text}</mark> : <span key={from}>{text}</span>;
+        return part.differs ? <mark key={from}>{part.text}</mark> : <span key={from}>{part.text}</span>;
       })}
       {line.noNewline && <span className={classes.mark}> no line break at the end</span>}
     </td>
   );
 }
 
-/// A return at the end of a line is a change that nobody would see.
+/// A return at the end of a line is a change that nobody would see; one within it would hide what stands behind it.
 function shown(text: string): string {
   return visible(text.endsWith('\r') ? `${text.slice(0, -1)}␍` : text);
 }

@@ -3,7 +3,7 @@ import { useElementSize } from '@mantine/hooks';
 import { useId, useState } from 'react';
 import { plural } from '../../../ui/format';
 import { Empty } from '../../../ui/States';
-import { visible } from '../visible';
+import { visible } from '../../../ui/visible';
 import { Counts } from './Counts';
 import { DiffFilePanel, fileTitle } from './DiffFilePanel';
 import classes from './DiffView.module.css';
@@ -14,6 +14,9 @@ const WIDE = 900;
 /// Files open by themselves until so many lines are shown; a large one stays folded in any case.
 const OPEN_LINES = 1_500;
 const LARGE_FILE = 600;
+
+/// Lines that belong to no file.
+const NOTES = 5;
 
 type Way = 'side' | 'unified';
 
@@ -30,7 +33,7 @@ export function DiffView({ diff }: { diff: Diff }) {
   const anyOpen = diff.files.some((_, index) => isOpen(index));
   const turn = (index: number, to: boolean) => setTurned((before) => new Map(before).set(index, to));
 
-  if (diff.files.length === 0) return <Empty title="Nothing was changed" />;
+  if (diff.files.length === 0 && diff.notes.length === 0) return <Empty title="Nothing was changed" />;
   return (
     <div ref={ref} className={classes.diff}>
       <div className={classes.tools}>
@@ -63,7 +66,9 @@ export function DiffView({ diff }: { diff: Diff }) {
       </div>
       {diff.notes.length > 0 && (
         <Text size="sm" className={classes.note} role="note">
-          {visible(diff.notes.slice(0, 5).join(' '))}
+          {diff.notes.slice(0, NOTES).map(visible).join(' ')}
+          {diff.notes.length > NOTES &&
+            ` … and ${plural(diff.notes.length - NOTES, 'line')} more that ${diff.notes.length - NOTES === 1 ? 'is' : 'are'} part of no file`}
         </Text>
       )}
       {diff.files.length > 1 && (

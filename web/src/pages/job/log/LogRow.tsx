@@ -1,5 +1,5 @@
 import { memo } from 'react';
-import { visible } from '../visible';
+import { visible } from '../../../ui/visible';
 import { parseAnsi, type Style } from './ansi';
 import classes from './LogView.module.css';
 import type { LogLine, Match } from './logBuffer';

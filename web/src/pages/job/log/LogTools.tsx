@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { tellProblem } from '../../../ui/Confirm';
 import { count, percent } from '../../../ui/format';
 import { Icon } from '../../../ui/Icon';
-import { saveBlob } from '../saveBlob';
+import { saveBlob } from '../../../ui/saveBlob';
 import classes from './LogView.module.css';
 import type { Match } from './logBuffer';
 import { wholeLog } from './useLog';

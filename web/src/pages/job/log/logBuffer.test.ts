@@ -60,6 +60,28 @@ describe('a log that grows', () => {
     expect(rows(buffer)).toEqual(['100%', 'next', '']);
   });
 
+  it('shows it as it comes, also where the return comes by itself', () => {
+    const buffer = new LogBuffer();
+    const log = '10%\r50%\r\r\nnext';
+    const seen = [4, 8, 9, 10, log.length].map((end) => {
+      buffer.append({ ...piece(log, buffer.end, end - buffer.end), complete: false });
+      return rows(buffer);
+    });
+    expect(seen).toEqual([['10%'], ['50%'], ['50%'], ['50%'], ['50%', 'next']]);
+  });
+
+  it('keeps nothing of what a progress bar has written over', () => {
+    const buffer = new LogBuffer();
+    const bar = `\r${'#'.repeat(60)}`;
+    for (let poll = 0; poll < 400; poll += 1) {
+      const [offset, text] = [buffer.end, bar.repeat(100)];
+      const nextOffset = offset + text.length;
+      buffer.append({ leaseEpoch: 1, offset, nextOffset, total: nextOffset, complete: false, text });
+    }
+    expect(rows(buffer)).toEqual(['#'.repeat(60)]);
+    expect(String(Reflect.get(buffer, 'open')).length).toBeLessThan(2 * bar.length);
+  });
+
   it('carries colours over lines', () => {
     const buffer = new LogBuffer();
     buffer.append(piece('\u001b[31mred\nstill\u001b[0m\nplain\n', 0));
@@ -83,6 +105,16 @@ describe('a log that grows', () => {
     expect(rows(buffer).at(-1)).toBe('149');
     expect([buffer.cut, buffer.lineNumber(0)]).toEqual([true, undefined]);
     expect(buffer.prepend(piece(log, 0))).toBe(0);
+  });
+
+  it('drops the beginning of one line that is too long for it', () => {
+    const buffer = new LogBuffer(10);
+    const log = `${'x'.repeat(100_000)}end`;
+    while (buffer.end < log.length) buffer.append({ ...piece(log, buffer.end, 30_000), complete: false });
+    expect(buffer.length).toBeLessThanOrEqual(10);
+    expect(rows(buffer).join('')).toMatch(/^x{15000,20000}end$/);
+    expect(buffer.append(piece(`${log}\nnext\n`, buffer.end))).toBe(true);
+    expect(rows(buffer).join('')).toMatch(/^x{15000,20000}endnext$/);
   });
 });
 
@@ -137,6 +169,18 @@ describe('the end of a long log', () => {
     }
     expect(buffer.start).toBe(0);
     expect(rows(buffer).join('').replace('end', '')).toBe('y'.repeat(PIECE * 3));
+  });
+
+  it('loses nothing of a line that the end of the log begins within', () => {
+    const whole = `first\n${'y'.repeat(PIECE + 100_000)}`;
+    const buffer = new LogBuffer();
+    buffer.append(piece(whole, whole.length - PIECE));
+    buffer.prepend(piece(whole, 0));
+    expect(buffer.start).toBe(0);
+    expect(rows(buffer)[0]).toBe('first');
+    expect(rows(buffer).slice(1).join('').length).toBe(PIECE + 100_000);
+    const numbers = rows(buffer).flatMap((_, index) => buffer.lineNumber(index) ?? []);
+    expect(numbers).toEqual([1, 2]);
   });
 
   it('refuses an older piece that does not reach to where it begins', () => {

@@ -29,6 +29,8 @@ export class LogBuffer {
   /// Old rows were dropped, for there are more than can be scrolled.
   cut = false;
   private rows: LogLine[] = [];
+  /// `start` may be within a line, so that the piece before it ends in the middle of one.
+  private startsWithin = false;
   /// The last line, which may go on.
   private open = '';
   private openStyle: Style = PLAIN;
@@ -73,6 +75,7 @@ export class LogBuffer {
     if (this.rows.length === 0 && this.open === '' && piece.offset > 0) {
       const cut = cutFirstLine(text);
       this.start = piece.offset + cut.bytes;
+      this.startsWithin = cut.bytes === 0;
       text = cut.rest;
     }
     this.end = piece.nextOffset;
@@ -80,6 +83,10 @@ export class LogBuffer {
     if (this.rows.length > this.mostRows) {
       this.rows = this.rows.slice(-Math.floor(this.mostRows * 0.9));
       this.cut = true;
+      if (this.openRows > this.rows.length) {
+        this.openRows = this.rows.length;
+        this.open = this.open.slice(-this.openRows * ROW_CHARS);
+      }
     }
     return true;
   }
@@ -88,11 +95,18 @@ export class LogBuffer {
   prepend(piece: LogPiece): number {
     if (this.cut || piece.offset >= this.start || piece.nextOffset < this.start - 4) return 0;
     let text = piece.text;
-    if (piece.nextOffset > this.start) text = firstBytes(text, this.start - piece.offset);
+    if (piece.nextOffset > this.start) {
+      text = firstBytes(text, this.start - piece.offset);
+      if (!this.startsWithin) text = wholeLines(text);
+    }
+    const [first] = this.rows;
+    if (first && this.startsWithin && !text.endsWith('\n')) this.rows[0] = { ...first, more: true };
     let start = piece.offset;
+    this.startsWithin = false;
     if (piece.offset > 0) {
       const cut = cutFirstLine(text);
       start += cut.bytes;
+      this.startsWithin = cut.bytes === 0;
       text = cut.rest;
     }
     const older = new LogBuffer(this.mostRows);
@@ -111,7 +125,7 @@ export class LogBuffer {
     const last = lines.pop() ?? '';
     let style = this.openStyle;
     for (const line of lines) style = this.push(line, style);
-    this.open = last;
+    this.open = withoutOverwritten(last);
     this.openStyle = style;
     const before = this.rows.length;
     if (last !== '') this.push(last, style);
@@ -159,9 +173,14 @@ export function findAll(buffer: LogBuffer, words: string, most = 5_000): { match
 
 /// A terminal goes back to the beginning of the line at each return: the last writing is what one sees.
 function afterReturns(line: string): string {
-  const end = line.endsWith('\r') ? line.length - 1 : line.length;
-  const at = line.lastIndexOf('\r', end - 1);
-  return at < 0 || end === 0 ? line.slice(0, end) : line.slice(at + 1, end);
+  let end = line.length;
+  while (line[end - 1] === '\r') end -= 1;
+  return line.slice(line.lastIndexOf('\r', end - 1) + 1, end);
+}
+
+/// As it matters to how the line goes on: a return at its end writes over it only when something follows.
+function withoutOverwritten(line: string): string {
+  return line.includes('\r') ? afterReturns(line) + (line.endsWith('\r') ? '\r' : '') : line;
 }
 
 function styleAfter(text: string, style: Style): Style {
@@ -189,9 +208,11 @@ function cutFirstLine(text: string): { bytes: number; rest: string } {
   return { bytes: broken + new TextEncoder().encode(head.slice(broken)).length, rest: text.slice(at + 1) };
 }
 
-/// As many whole lines as are in the first so many bytes.
 function firstBytes(text: string, bytes: number): string {
-  const cut = new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, bytes));
-  const end = cut.lastIndexOf('\n');
-  return end < 0 ? cut : cut.slice(0, end + 1);
+  return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, bytes));
+}
+
+function wholeLines(text: string): string {
+  const end = text.lastIndexOf('\n');
+  return end < 0 ? text : text.slice(0, end + 1);
 }

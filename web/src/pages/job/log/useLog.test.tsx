@@ -82,6 +82,26 @@ it('says that it cannot be read, keeps what it has, and goes on when the coordin
   expect(result.current.buffer.length).toBe(2);
 });
 
+it('says no longer that it cannot be read once it can, though nothing was written meanwhile', async () => {
+  log = 'one\n';
+  const { result } = renderHook(() => useLog('J1', 1));
+  await after(0);
+  away = true;
+  await after(1_100);
+  expect(result.current.error).toBeDefined();
+  away = false;
+  await after(4_000);
+  expect(result.current.error).toBeUndefined();
+});
+
+it('keeps no more rows than it is asked to', async () => {
+  log = lines(5_000);
+  const { result } = renderHook(() => useLog('J1', 1, 100));
+  await after(0);
+  expect(result.current.buffer.length).toBeLessThanOrEqual(100);
+  expect(result.current.buffer.row(result.current.buffer.length - 1)?.text).toBe('line 4999');
+});
+
 it('asks for nothing while nobody looks', async () => {
   log = 'one\n';
   const { result } = renderHook(() => useLog('J1', 1));

@@ -27,8 +27,8 @@ export interface Log {
 }
 
 /// The log of one run: its end at once, and what comes as it comes, while somebody looks.
-export function useLog(id: string, epoch: number): Log {
-  const [state, setState] = useState(() => ({ buffer: new LogBuffer(), version: 0, moved: 0 }));
+export function useLog(id: string, epoch: number, mostRows = MOST_ROWS): Log {
+  const [state, setState] = useState(() => ({ buffer: new LogBuffer(mostRows), version: 0, moved: 0 }));
   const [loaded, setLoaded] = useState(false);
   const [error, setError] = useState<unknown>();
   const buffer = useRef(state.buffer);
@@ -40,20 +40,21 @@ export function useLog(id: string, epoch: number): Log {
 
   useEffect(() => {
     const abort = new AbortController();
-    const mine = new LogBuffer();
+    const mine = new LogBuffer(mostRows);
     buffer.current = mine;
     changed();
     setLoaded(false);
+    setError(undefined);
     void follow(id, epoch, mine, abort.signal, {
+      read: () => setError(undefined),
       changed: () => {
         changed();
         setLoaded(true);
-        setError(undefined);
       },
       failed: setError,
     });
     return () => abort.abort();
-  }, [id, epoch, changed]);
+  }, [id, epoch, mostRows, changed]);
 
   const older = useCallback(
     async (all: boolean) => {
@@ -85,6 +86,8 @@ export function useLog(id: string, epoch: number): Log {
 }
 
 interface Listener {
+  /// It could be read, whether or not anything was new.
+  read: () => void;
   changed: () => void;
   failed: (error: unknown) => void;
 }
@@ -105,6 +108,7 @@ async function follow(id: string, epoch: number, buffer: LogBuffer, signal: Abor
       const news = first || piece.text !== '' || piece.complete;
       buffer.append(piece);
       first = false;
+      told.read();
       if (news) told.changed();
       // More is there already.
       if (piece.nextOffset < piece.total && piece.text !== '') pause = 0;

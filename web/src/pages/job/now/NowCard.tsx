@@ -7,12 +7,12 @@ import { Ago } from '../../../ui/Ago';
 import { duration, millis } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
 import { useNow } from '../../../ui/useNow';
+import { visible } from '../../../ui/visible';
 import { OneRemedy } from '../ExplainRemedies';
 import { Words } from '../ExplainWords';
 import { plainText } from '../log/ansi';
 import { useLog } from '../log/useLog';
 import { Checks } from '../runs/Checks';
-import { visible } from '../visible';
 import { explainNowQuery } from './explainNow';
 import classes from './NowCard.module.css';
 import { isHeld, isOver, leaseLeft, spending, tellNow } from './now';
@@ -149,8 +149,11 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
+/// Enough to find a line that says something.
+const LAST_ROWS = 200;
+
 function LastLine({ jobId, epoch }: { jobId: string; epoch: number }) {
-  const { buffer, error } = useLog(jobId, epoch);
+  const { buffer, error } = useLog(jobId, epoch, LAST_ROWS);
   let at = buffer.length - 1;
   while (at > 0 && plainText(buffer.row(at)?.text ?? '').trim() === '') at -= 1;
   const line = plainText(buffer.row(at)?.text ?? '').trim();

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import type { Job } from '../../../api/types';
 import { Icon } from '../../../ui/Icon';
 import { Panel } from '../../../ui/Panel';
-import { visible } from '../visible';
+import { visible } from '../../../ui/visible';
 import { manifestRows } from './manifestRows';
 import classes from './Overview.module.css';
 

@@ -22,7 +22,7 @@ export function Overview({ job, runs, told }: OverviewProps) {
   return (
     <Stack gap="md">
       <NowCard job={job} runs={runs} events={told.history.events} />
-      {job.stage === 'review' && <ReviewPanel job={job} runs={runs} />}
+      {job.stage === 'review' && <ReviewPanel job={job} />}
       <div className={classes.columns}>
         <Stack gap="md" miw={0}>
           <TaskPanel job={job} />

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import type { Job } from '../../../api/types';
 import { Markdown } from '../../../ui/Markdown';
 import { Panel } from '../../../ui/Panel';
-import { visible } from '../visible';
+import { visible } from '../../../ui/visible';
 import classes from './Overview.module.css';
 
 /// What the job was asked to do, in the words of whoever wrote it.

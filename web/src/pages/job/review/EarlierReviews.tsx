@@ -2,7 +2,7 @@ import type { Job } from '../../../api/types';
 import { Ago } from '../../../ui/Ago';
 import { Markdown } from '../../../ui/Markdown';
 import { Panel } from '../../../ui/Panel';
-import { visible } from '../visible';
+import { visible } from '../../../ui/visible';
 import classes from './Review.module.css';
 
 const DID: Record<string, string> = {

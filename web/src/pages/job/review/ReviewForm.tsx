@@ -1,6 +1,6 @@
 import { Alert, Button, Group, NativeSelect, Radio, Stack, Text, Textarea } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { answer, api } from '../../../api/client';
 import { Problem } from '../../../api/problem';
 import { keys, whoamiQuery } from '../../../api/queries';
@@ -10,7 +10,9 @@ import { CommandLine } from '../../../ui/CommandLine';
 import { tellDone } from '../../../ui/Confirm';
 import { shellWord } from '../../../ui/format';
 import { ProblemAlert } from '../../../ui/States';
+import { visible } from '../../../ui/visible';
 import { type Draft, keepDraft, NO_DRAFT, readDraft, VERDICTS, type Verdict } from './draft';
+import { judgedEpoch } from './judged';
 
 const WORDS: Record<Verdict, { label: string; about: string; done: string }> = {
   approve: { label: 'Approve', about: 'It may go on.', done: 'approved' },
@@ -28,13 +30,19 @@ export function reviewCommand(job: Pick<Job, 'id'>, { verdict, comment }: Draft,
   return `giga review ${job.id} --${verdict.replace('_', '-')}${text}${as}`;
 }
 
+interface ReviewFormProps {
+  job: Job;
+  /// What is judged is there to be looked at. Without it nobody can tell whether it is good.
+  isShown: boolean;
+}
+
 /// The verdict on the result that one has looked at, and on no other.
-export function ReviewForm({ job }: { job: Job }) {
+export function ReviewForm({ job, isShown }: ReviewFormProps) {
   const client = useQueryClient();
   const may = useMay('operator');
   const admin = useMay('admin');
   const { data: me } = useQuery(whoamiQuery());
-  const there = job.result?.leaseEpoch;
+  const there = judgedEpoch(job);
   const [draft, setDraft] = useState<Draft>(() => ({ epoch: there, ...readDraft(job.id) }));
   const [reviewer, setReviewer] = useState('');
   const [problem, setProblem] = useState<unknown>();
@@ -43,8 +51,9 @@ export function ReviewForm({ job }: { job: Job }) {
 
   const seen = draft.epoch ?? there;
   const other = seen !== there;
-  // From here on this is what was looked at, also after a reload.
-  useEffect(() => keepDraft(job.id, draft), [job.id, draft]);
+  const sent = useRef<Draft>(undefined);
+  // From here on this is what was looked at, also after a reload. What was sent is not: whoever comes back looks anew.
+  useEffect(() => keepDraft(job.id, draft === sent.current ? NO_DRAFT : draft), [job.id, draft]);
   const reviewers = job.gate?.reviewers ?? [];
   const outsider = reviewers.length > 0 && me?.label !== undefined && !reviewers.includes(me.label ?? '');
 
@@ -69,13 +78,14 @@ export function ReviewForm({ job }: { job: Job }) {
           verdict: draft.verdict,
           ...(comment ? { comment } : {}),
           ...(reviewer ? { reviewer } : {}),
-          ...(seen !== undefined ? { leaseEpoch: seen } : {}),
+          leaseEpoch: seen,
         },
       });
       await answer(call);
-      tellDone(`${job.name} is ${WORDS[draft.verdict].done}`);
-      // Whatever comes next is looked at anew.
-      setDraft(NO_DRAFT);
+      tellDone(`${visible(job.name)} is ${WORDS[draft.verdict].done}`);
+      // More verdicts may be needed: they are about the same result, as long as it is on the screen.
+      sent.current = { ...NO_DRAFT, epoch: seen };
+      setDraft(sent.current);
       keepDraft(job.id, NO_DRAFT);
     } catch (error) {
       setProblem(error);
@@ -98,8 +108,7 @@ export function ReviewForm({ job }: { job: Job }) {
         {other && (
           <Alert color="orange" title="Look again" role="alert">
             <Text size="sm">
-              Another result has come in: run {there ?? '–'} instead of run {seen ?? '–'}, which you looked
-              at.
+              Another result has come in: run {there} instead of run {seen}, which you looked at.
             </Text>
             <Button
               size="xs"
@@ -110,13 +119,14 @@ export function ReviewForm({ job }: { job: Job }) {
                 setProblem(undefined);
               }}
             >
-              I have looked at run {there ?? '–'}
+              I have looked at run {there}
             </Button>
           </Alert>
         )}
         {outsider && (
           <Text size="sm" c="var(--giga-warn)">
-            Only {reviewers.join(' or ')} may approve; your token speaks for {me?.label || 'nobody by name'}.
+            Only {visible(reviewers.join(' or '))} may approve; your token speaks for{' '}
+            {me?.label || 'nobody by name'}.
           </Text>
         )}
         <Radio.Group
@@ -164,11 +174,16 @@ export function ReviewForm({ job }: { job: Job }) {
             type="submit"
             size="sm"
             loading={busy}
-            disabled={other}
+            disabled={other || !isShown}
             color={draft.verdict === 'reject' ? 'red' : undefined}
           >
             {WORDS[draft.verdict].label}
           </Button>
+          {!isShown && (
+            <Text size="sm" c="dimmed">
+              A verdict can be given when the result of run {there} is shown.
+            </Text>
+          )}
         </Group>
         <CommandLine command={reviewCommand(job, draft, reviewer || undefined)} />
       </Stack>

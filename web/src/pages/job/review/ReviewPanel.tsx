@@ -1,49 +1,62 @@
-import { Progress, Stack, Text, Title } from '@mantine/core';
+import { Button, Progress, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { runsQuery } from '../../../api/queries';
 import type { Job, Run } from '../../../api/types';
 import { plural, usd } from '../../../ui/format';
 import { Panel } from '../../../ui/Panel';
+import { Empty, Loaded } from '../../../ui/States';
+import { visible } from '../../../ui/visible';
 import { DiffPanel } from '../diff/DiffPanel';
 import { quorumOf } from '../now/now';
 import { Checks } from '../runs/Checks';
 import { totals } from '../runs/runFacts';
-import { visible } from '../visible';
 import { EarlierReviews } from './EarlierReviews';
+import { judgedEpoch } from './judged';
 import classes from './Review.module.css';
 import { ReviewForm } from './ReviewForm';
 
 /// Everything that a verdict takes on one screen: the checks, the changes, what others said, and the form.
-export function ReviewPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
-  const run = runs.find((one) => one.leaseEpoch === job.result?.leaseEpoch) ?? runs[0];
+export function ReviewPanel({ job }: { job: Job }) {
+  const query = useQuery(runsQuery(job.id));
+  const epoch = judgedEpoch(job);
+  const run = query.data?.runs.find((one) => one.leaseEpoch === epoch);
   return (
     <div className={classes.review}>
       <Stack gap="md" className={classes.form}>
         <Panel title="Review">
           <Quorum job={job} />
-          <ReviewForm job={job} />
+          <ReviewForm job={job} isShown={run !== undefined || epoch === 0} />
         </Panel>
       </Stack>
       <Stack gap="md" className={classes.result}>
         <Panel
-          title={run ? `The result of run ${run.leaseEpoch}` : 'The result'}
+          title={epoch === 0 ? 'The result' : `The result of run ${epoch}`}
           aside={
-            <Text size="xs" c="dimmed">
-              {cost(runs, run)}
-            </Text>
+            run && (
+              <Text size="xs" c="dimmed">
+                {cost(query.data?.runs ?? [], run)}
+              </Text>
+            )
           }
         >
-          {run?.report.summary && (
-            <Text size="sm" mb="xs" className={classes.summary}>
-              {visible(run.report.summary)}
-            </Text>
+          {epoch === 0 ? (
+            <Empty title="No run of its own">Its children did the work; the tab Graph leads to them.</Empty>
+          ) : (
+            <Loaded query={query} what="runs">
+              {() =>
+                run ? (
+                  <Result job={job} run={run} />
+                ) : (
+                  <Empty title={`Run ${epoch} could not be found`}>
+                    <Text size="sm">It is not among the runs that the coordinator told of so far.</Text>
+                    <Button size="xs" mt="xs" variant="default" onClick={() => void query.refetch()}>
+                      Try again
+                    </Button>
+                  </Empty>
+                )
+              }
+            </Loaded>
           )}
-          <Title order={3} size="h6" mb={4}>
-            Checks
-          </Title>
-          <Checks checks={run?.report.checks} />
-          <Title order={3} size="h6" mt="md" mb={4}>
-            Changes
-          </Title>
-          <DiffPanel job={job} run={run} />
         </Panel>
         <EarlierReviews job={job} />
       </Stack>
@@ -51,9 +64,29 @@ export function ReviewPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
   );
 }
 
+function Result({ job, run }: { job: Job; run: Run }) {
+  return (
+    <>
+      {run.report.summary && (
+        <Text size="sm" mb="xs" className={classes.summary}>
+          {visible(run.report.summary)}
+        </Text>
+      )}
+      <Title order={3} size="h6" mb={4}>
+        Checks
+      </Title>
+      <Checks checks={run.report.checks} />
+      <Title order={3} size="h6" mt="md" mb={4}>
+        Changes
+      </Title>
+      <DiffPanel job={job} run={run} />
+    </>
+  );
+}
+
 /// Of the run that is judged, and of the whole job where it took several.
-function cost(runs: readonly Run[], run: Run | undefined): string {
-  const { costUsd, tokens } = run?.report ?? {};
+function cost(runs: readonly Run[], run: Run): string {
+  const { costUsd, tokens } = run.report;
   const sum = totals(runs);
   const told = (dollars: number, used: number) => `${usd(dollars)}, ${plural(used, 'token')}`;
   const untold = (costUsd ?? undefined) === undefined && (tokens ?? undefined) === undefined;
@@ -74,7 +107,7 @@ function Quorum({ job }: { job: Job }) {
       <Progress value={Math.min(100, (given / quorum) * 100)} color="green" mt={4} aria-label="Approvals" />
       {given > 0 && (
         <Text size="xs" c="dimmed" mt={4}>
-          Approved by {job.approvals?.join(', ')}
+          Approved by {visible(job.approvals?.join(', ') ?? '')}
         </Text>
       )}
     </div>

@@ -1,8 +1,8 @@
 import { Text } from '@mantine/core';
 import type { Check } from '../../../api/types';
 import { duration } from '../../../ui/format';
+import { visible } from '../../../ui/visible';
 import { plainText } from '../log/ansi';
-import { visible } from '../visible';
 import classes from './Runs.module.css';
 
 /// What the manifest's verify commands said. The output of one that failed is open.

@@ -6,8 +6,8 @@ import { CommandLine } from '../../../ui/CommandLine';
 import { count, duration, millis, plural, usd } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
 import { useNow } from '../../../ui/useNow';
+import { visible } from '../../../ui/visible';
 import { Scrolls } from '../Scrolls';
-import { visible } from '../visible';
 import { Checks } from './Checks';
 import classes from './Runs.module.css';
 import { outcomeTone, totals, webLink } from './runFacts';
@@ -22,8 +22,8 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
   const sum = totals(runs);
   const rows: [string, (run: Run) => ReactNode][] = [
     ['Outcome', (run) => <Outcome run={run} />],
-    ['Factory', (run) => run.factoryId],
-    ['Engine', (run) => run.engine ?? '–'],
+    ['Factory', (run) => visible(run.factoryId)],
+    ['Engine', (run) => visible(run.engine ?? '–')],
     ['Taken', (run) => <Ago at={run.assignedAt} />],
     ['Started', (run) => <Ago at={run.startedAt} />],
     ['Ended', (run) => <Ago at={run.endedAt} />],
@@ -33,11 +33,15 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
     ['Changes', (run) => <Changed run={run} />],
     ['Summary', (run) => visible(run.report.summary ?? '–')],
     ['Checks', (run) => <Checks checks={run.report.checks} />],
-    ['Branch', (run) => (run.report.branch ? <Code>{run.report.branch}</Code> : '–')],
+    ['Branch', (run) => (run.report.branch ? <Code>{visible(run.report.branch)}</Code> : '–')],
     [
       'Commit',
       (run) =>
-        run.report.commit ? <Code title={run.report.commit}>{run.report.commit.slice(0, 12)}</Code> : '–',
+        run.report.commit ? (
+          <Code title={run.report.commit}>{visible(run.report.commit.slice(0, 12))}</Code>
+        ) : (
+          '–'
+        ),
     ],
     ['Pull request', (run) => <PullRequest url={run.report.pullRequest} />],
     ['More', (run) => <Links job={job} run={run} />],

@@ -1,0 +1,85 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { act, render, screen, within } from '@testing-library/react';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { jobQuery } from '../../api/queries';
+import type { Remedy } from '../../api/types';
+import { ConfirmProvider } from '../../ui/Confirm';
+import { sentence } from './ExplainGroups';
+import { OneRemedy } from './ExplainRemedies';
+
+const id = '01J0000000000000000000000A';
+let sent: Request[] = [];
+let stage = 'failed';
+
+beforeEach(() => {
+  sent = [];
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener() {}, removeEventListener() {} }));
+  vi.stubGlobal('fetch', async (request: Request) => {
+    sent.push(request);
+    const { pathname } = new URL(request.url);
+    if (pathname.endsWith('/whoami'))
+      return Response.json({ kind: 'user', role: 'admin', everyProduct: true });
+    return Response.json({ id, name: 'fix-greeting', stage, rev: 7 });
+  });
+});
+
+afterEach(() => vi.unstubAllGlobals());
+
+async function show(remedy: Remedy): Promise<QueryClient> {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const root = createRootRoute({ component: () => <OneRemedy remedy={remedy} /> });
+  const router = createRouter({ routeTree: root, history: createMemoryHistory() });
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={client}>
+        <ConfirmProvider>
+          <RouterProvider router={router as never} />
+        </ConfirmProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  await screen.findByText(sentence(remedy.message));
+  return client;
+}
+
+const giveUp: Remedy = {
+  message: 'give it up',
+  command: `giga job cancel ${id}`,
+  call: {
+    method: 'POST',
+    path: `/api/fleet/jobs/${id}/actions/cancel`,
+    role: 'operator',
+    everyProduct: false,
+  },
+};
+
+test('what is final says so and is done to the job as it was seen', async () => {
+  stage = 'failed';
+  await show(giveUp);
+  const button = await screen.findByRole('button', { name: /^Do it/ });
+  await vi.waitFor(() => expect(button.hasAttribute('disabled')).toBe(false));
+  button.click();
+  const dialog = await screen.findByRole('dialog');
+  expect(dialog.textContent).toContain('Cancel fix-greeting?');
+  expect(dialog.textContent).toContain('This is final.');
+  within(dialog).getByRole('button', { name: 'Cancel it' }).click();
+  await vi.waitFor(() => expect(sent.some((request) => request.method === 'POST')).toBe(true));
+  const post = sent.find((request) => request.method === 'POST');
+  expect(post?.headers.get('if-match')).toBe('"rev-7"');
+});
+
+test('a job that has moved on is not acted on', async () => {
+  stage = 'shipped';
+  const client = await show(giveUp);
+  await vi.waitFor(() => expect(client.getQueryData(jobQuery(id).queryKey)?.stage).toBe('shipped'));
+  await act(async () => {});
+  expect(screen.queryByRole('button', { name: /^Do it/ })).toBeNull();
+});
+
+test('a review is a place to go to and not a thing to do', async () => {
+  await show({ message: 'review the dependency', command: `giga review ${id}` });
+  expect(screen.getByRole('link', { name: 'To the review' }).getAttribute('href')).toBe(`/jobs/${id}`);
+  expect(screen.queryByRole('button', { name: /^Do it/ })).toBeNull();
+});
