@@ -1,0 +1,86 @@
+//! Why a job is where it is, and what a submit would do.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanAnswer {
+    /// Could any factory of today's fleet ever run it?
+    pub routable: bool,
+    /// None could, and the flag `strict` refuses such jobs: submitting it would answer `unroutable`.
+    #[serde(default)]
+    pub refused: bool,
+    pub warnings: Vec<String>,
+    /// The job's own cap times the attempts that its retry policy allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_case_usd: Option<f64>,
+    pub explanation: Explanation,
+}
+
+/// Why the job is where it is, and the smallest change that would move it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    pub summary: String,
+    pub blockers: Vec<Blocker>,
+    pub remedies: Vec<Remedy>,
+    pub factories: Vec<FactoryVerdict>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocker {
+    pub code: String,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Remedy {
+    pub message: String,
+    /// A command line that does it, where one exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The call that does exactly the same, where the command is complete as it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<RemedyCall>,
+}
+
+/// A call of this API that anybody with the right may make as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemedyCall {
+    /// `POST` or `PUT`.
+    pub method: String,
+    pub path: String,
+    /// JSON; without one the call has no body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// The least role that may make it: `operator` or `admin`.
+    pub role: String,
+    /// It changes something for everybody, so that only a token for every product will do.
+    pub every_product: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FactoryVerdict {
+    pub factory_id: String,
+    pub feasible: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected_by: Option<Rejection>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Each term's contribution to the score, by its name.
+    #[serde(default)]
+    pub terms: std::collections::BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rejection {
+    pub filter: String,
+    pub detail: String,
+}

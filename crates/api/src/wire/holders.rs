@@ -1,0 +1,142 @@
+//! Claims, and what holders say of the jobs that they hold.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Checkpoint, Job, RunReport, Spend};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClaimRequest {
+    pub factory_id: String,
+    /// Repeating it after a lost reply returns the same grant.
+    pub request_id: String,
+    /// The first of these that can be had, and no others; for a factory that chooses for itself. At most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub job_ids: Vec<String>,
+    /// With `jobIds`: up to so many of them at once. The answer is then `{grants}`, which may be empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+}
+
+/// What a claim with `max` was granted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ClaimManyAnswer {
+    pub grants: Vec<ClaimAnswer>,
+}
+
+/// What POST /api/fleet/claim answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "it stands in the document and is never kept")]
+pub enum ClaimOutcome {
+    One(ClaimAnswer),
+    Many(ClaimManyAnswer),
+}
+
+/// A queued job as a factory sees it that picks by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    pub job_id: String,
+    pub product_id: String,
+    pub priority: String,
+    /// All that a factory must have, `engine:<engine>` included.
+    pub capabilities: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+}
+
+/// Best first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CandidateList {
+    pub candidates: Vec<Candidate>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AcceptRequest {
+    pub job_id: String,
+    pub factory_id: String,
+    pub dispatch_seq: u64,
+    pub request_id: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimAnswer {
+    pub job: Job,
+    pub lease_epoch: u64,
+    pub expires_at: String,
+    /// For what runs inside the job: good for this job alone, and as long as this epoch holds it.
+    #[serde(default)]
+    pub job_token: String,
+}
+
+/// A holder's write: `stage` is `building` to start, or `review`, `testing` or `shipped` to report success (the gates
+/// decide which of them it becomes).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PatchRequest {
+    pub lease_epoch: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// Success, with what the run used and made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReportRequest {
+    pub lease_epoch: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<RunReport>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Checkpoint>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenewRequest {
+    pub lease_epoch: u64,
+    /// What the run has used up so far, all told; only ever grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RenewAnswer {
+    pub expires_at: String,
+    /// `cancel`, `preempt`, `drain`.
+    pub directives: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReleaseRequest {
+    pub lease_epoch: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Checkpoint>,
+    /// What the run has used up, all told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FailRequest {
+    pub job_id: String,
+    pub lease_epoch: u64,
+    /// `verify_failed`, `budget_exceeded`, `timeout`, `crash`, `capability_mismatch`, `no_engine`, `infrastructure`.
+    pub reason: String,
+    pub retryable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Checkpoint>,
+    /// What the run has used up, all told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
+}
