@@ -43,11 +43,11 @@ impl FromStr for Capability {
         if legal && text.len() <= 100 {
             Ok(Self(text.into()))
         } else {
-            Err(IdError {
-                what: "capability",
-                given: text.chars().take(80).flat_map(char::escape_default).collect(),
-                rule: "a capability is `word` or `class:value` of letters, digits, `.`, `_`, `-` and `+`, at most 100 characters, such as os:linux",
-            })
+            Err(IdError::new(
+                "capability",
+                text,
+                "a capability is `word` or `class:value` of letters, digits, `.`, `_`, `-` and `+`, at most 100 characters, such as os:linux",
+            ))
         }
     }
 }

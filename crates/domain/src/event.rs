@@ -31,11 +31,7 @@ macro_rules! event_kinds {
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 match text {
                     $($text => Ok(Self::$variant),)*
-                    _ => Err(crate::id::IdError {
-                        what: "event type",
-                        given: text.chars().take(80).flat_map(char::escape_default).collect(),
-                        rule: "see docs/events.md for the types",
-                    }),
+                    _ => Err(crate::id::IdError::new("event type", text, "see docs/events.md for the types")),
                 }
             }
         }

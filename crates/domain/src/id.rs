@@ -1,5 +1,6 @@
 //! One newtype per id, so that a job id can never stand where a factory id belongs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,14 +13,19 @@ use thiserror::Error;
 pub struct IdError {
     pub what: &'static str,
     pub given: String,
-    pub rule: &'static str,
+    pub rule: Cow<'static, str>,
 }
 
 impl IdError {
-    pub(crate) fn new(what: &'static str, given: &str, rule: &'static str) -> Self {
+    pub(crate) fn new(what: &'static str, given: &str, rule: impl Into<Cow<'static, str>>) -> Self {
         // Bounded, so that hostile input does not come back in full in an error.
         let given = given.chars().take(80).flat_map(char::escape_default).collect();
-        Self { what, given, rule }
+        Self { what, given, rule: rule.into() }
+    }
+
+    /// None of the words that there are.
+    pub(crate) fn no_word(what: &'static str, given: &str, words: &[&str]) -> Self {
+        Self::new(what, given, format!("it is one of {}", words.join(", ")))
     }
 }
 

@@ -25,6 +25,8 @@ pub mod time;
 pub mod token;
 pub mod topic;
 pub mod transition;
+pub mod usd;
+mod word;
 
 pub use artifact::{Artifact, ArtifactKey, ArtifactName};
 pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period, Spend};
@@ -47,9 +49,10 @@ pub use job_token::JobToken;
 pub use product::{Product, ProductSettings, Weights};
 pub use profile::{Profile, ProfileContent};
 pub use run::{Check, Run, RunOutcome, RunReport};
-pub use stage::Stage;
+pub use stage::{PerStage, Stage};
 pub use time::Timestamp;
 pub use transition::{
     Command, Holder, HolderAction, Judgement, Kin, MergeOutcome, OperatorAction, Refusal, Transition,
     Verdict, transition,
 };
+pub use usd::Usd;

@@ -1,4 +1,4 @@
-//! The ten stages of a job and which steps between them exist.
+//! The stages of a job and which steps between them exist.
 //!
 //! ```text
 //!            submit                  submit, deps unmet
@@ -25,15 +25,32 @@
 //!
 //! Who may cause which step is decided by [`crate::transition()`]; this table is what it is checked against.
 
-use std::fmt;
-use std::str::FromStr;
+use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use crate::id::IdError;
+use crate::word::words;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = crate::id::IdError, parse_err_fn = Self::unknown)]
 pub enum Stage {
     Queued,
     Blocked,
@@ -47,20 +64,9 @@ pub enum Stage {
     Cancelled,
 }
 
-impl Stage {
-    pub const ALL: [Self; 10] = [
-        Self::Queued,
-        Self::Blocked,
-        Self::Assigned,
-        Self::Building,
-        Self::Review,
-        Self::Testing,
-        Self::Shipped,
-        Self::Failed,
-        Self::DeadLetter,
-        Self::Cancelled,
-    ];
+words!(Stage, "stage");
 
+impl Stage {
     /// Terminal stages absorb everything, the reaper included.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Shipped | Self::DeadLetter | Self::Cancelled)
@@ -69,21 +75,6 @@ impl Stage {
     /// A lease exists in exactly these stages.
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Assigned | Self::Building)
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Blocked => "blocked",
-            Self::Assigned => "assigned",
-            Self::Building => "building",
-            Self::Review => "review",
-            Self::Testing => "testing",
-            Self::Shipped => "shipped",
-            Self::Failed => "failed",
-            Self::DeadLetter => "dead_letter",
-            Self::Cancelled => "cancelled",
-        }
     }
 
     /// The table of the specification: may a job go from here to `next` in one step?
@@ -110,20 +101,41 @@ impl Stage {
     }
 }
 
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+/// One value for every stage. Written and stored by name, so a stage more is not a column or a place more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerStage<T>([T; Stage::ALL.len()]);
+
+impl<T: Default> Default for PerStage<T> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| T::default()))
     }
 }
 
-impl FromStr for Stage {
-    type Err = IdError;
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        Self::ALL.into_iter().find(|s| s.as_str() == text).ok_or_else(|| IdError {
-            what: "stage",
-            given: text.chars().take(80).flat_map(char::escape_default).collect(),
-            rule: "the stages are queued, blocked, assigned, building, review, testing, shipped, failed, dead_letter and cancelled",
-        })
+impl<T> PerStage<T> {
+    pub fn iter(&self) -> impl Iterator<Item = (Stage, &T)> {
+        Stage::ALL.into_iter().zip(&self.0)
+    }
+}
+
+impl<T> Index<Stage> for PerStage<T> {
+    type Output = T;
+    fn index(&self, stage: Stage) -> &T {
+        &self.0[stage as usize]
+    }
+}
+
+impl<T> IndexMut<Stage> for PerStage<T> {
+    fn index_mut(&mut self, stage: Stage) -> &mut T {
+        &mut self.0[stage as usize]
+    }
+}
+
+/// The last of those for the same stage counts.
+impl<T: Default> FromIterator<(Stage, T)> for PerStage<T> {
+    fn from_iter<I: IntoIterator<Item = (Stage, T)>>(values: I) -> Self {
+        let mut all = Self::default();
+        values.into_iter().for_each(|(stage, value)| all[stage] = value);
+        all
     }
 }
 
@@ -147,7 +159,7 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for stage in Stage::ALL {
+        for stage in Stage::ALL.into_iter() {
             assert_eq!(stage.as_str().parse::<Stage>(), Ok(stage));
             assert_eq!(serde_json::to_value(stage).unwrap(), stage.as_str());
         }

@@ -43,10 +43,8 @@ impl Timestamp {
 impl FromStr for Timestamp {
     type Err = IdError;
     fn from_str(text: &str) -> Result<Self, IdError> {
-        text.parse::<jiff::Timestamp>().map(|t| Self(t.as_millisecond())).map_err(|_| IdError {
-            what: "time",
-            given: text.chars().take(80).flat_map(char::escape_default).collect(),
-            rule: "times are RFC 3339 with a zone, such as 2026-12-01T09:00:00Z",
+        text.parse::<jiff::Timestamp>().map(|t| Self(t.as_millisecond())).map_err(|_| {
+            IdError::new("time", text, "times are RFC 3339 with a zone, such as 2026-12-01T09:00:00Z")
         })
     }
 }

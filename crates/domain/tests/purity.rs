@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const PURE_CRATES: [&str; 2] = ["domain", "scheduler"];
 
-const PURE_DEPENDENCIES: [&str; 11] = [
+const PURE_DEPENDENCIES: [&str; 12] = [
     "giga-domain",
     "hmac",
     "jiff",
@@ -18,6 +18,7 @@ const PURE_DEPENDENCIES: [&str; 11] = [
     "serde_json",
     "sha2",
     "strsim",
+    "strum",
     "subtle",
     "thiserror",
     "ulid",
