@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use giga_domain::product::owned_name;
-use giga_domain::{Actor, Product, ProductId, ProductSettings, Rev, Weights, limits};
+use giga_domain::{Actor, Product, ProductId, ProductSettings, Rev, limits};
 use giga_ports::store::ProductWrite;
 
 use crate::{Coordinator, Error, FieldProblem};
@@ -64,18 +64,10 @@ fn check(settings: &ProductSettings) -> Result<(), FieldProblem> {
         let message = format!("`{share}` is no share; it is a number above 0 and up to {MOST}, such as 2.5");
         return Err(FieldProblem::new("share", message));
     }
-    let Weights { capability_fit, affinity, load, cost_fit, health, starvation } = settings.weights;
-    for (name, weight) in [
-        ("capabilityFit", capability_fit),
-        ("affinity", affinity),
-        ("load", load),
-        ("costFit", cost_fit),
-        ("health", health),
-        ("starvation", starvation),
-    ] {
+    for (term, &weight) in settings.weights.iter() {
         if !(weight.is_finite() && (0.0..=MOST).contains(&weight)) {
             let message = format!("`{weight}` is no weight; it is a number from 0 to {MOST}, such as 1.5");
-            return Err(FieldProblem::new(format!("weights.{name}"), message));
+            return Err(FieldProblem::new(format!("weights.{term}"), message));
         }
     }
     check_repos(&settings.repos)
@@ -115,6 +107,8 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use giga_domain::{ScoreTerm, Weights};
+
     use super::*;
 
     fn refused(settings: &ProductSettings) -> String {
@@ -128,7 +122,7 @@ mod tests {
             assert_eq!(refused(&ProductSettings { share, ..ProductSettings::default() }), "share");
         }
         for cost_fit in [-0.1, f64::NAN, f64::INFINITY] {
-            let weights = Weights { cost_fit, ..Weights::default() };
+            let weights = Weights::default().with(ScoreTerm::CostFit, cost_fit);
             let settings = ProductSettings { weights, ..ProductSettings::default() };
             assert_eq!(refused(&settings), "weights.costFit");
         }

@@ -20,6 +20,7 @@ pub mod manifest;
 pub mod product;
 pub mod profile;
 pub mod run;
+pub mod score;
 pub mod stage;
 pub mod time;
 pub mod token;
@@ -46,9 +47,10 @@ pub use job::{
     Priority, ReviewNote, Settled, SettledHow, State, Target,
 };
 pub use job_token::JobToken;
-pub use product::{Product, ProductSettings, Weights};
+pub use product::{Product, ProductSettings};
 pub use profile::{Profile, ProfileContent};
 pub use run::{Check, Run, RunOutcome, RunReport};
+pub use score::{PerTerm, ScoreTerm, Weights};
 pub use stage::{PerStage, Stage};
 pub use time::Timestamp;
 pub use transition::{

@@ -2,25 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ProductId, Rev};
-
-/// How much each term of a score counts for a product's jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Weights {
-    pub capability_fit: f64,
-    pub affinity: f64,
-    pub load: f64,
-    pub cost_fit: f64,
-    pub health: f64,
-    pub starvation: f64,
-}
-
-impl Default for Weights {
-    fn default() -> Self {
-        Self { capability_fit: 1.0, affinity: 0.5, load: 1.0, cost_fit: 0.75, health: 1.0, starvation: 1.5 }
-    }
-}
+use crate::{ProductId, Rev, Weights};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

@@ -9,10 +9,10 @@
 use std::collections::HashMap;
 
 use giga_domain::job::repo_name;
-use giga_domain::{Capability, FactoryId, Timestamp};
+use giga_domain::{Capability, FactoryId, ScoreTerm, Timestamp};
 
 use crate::feasible::{self, Filter};
-use crate::score::{self, Terms};
+use crate::score::{self, Place, Terms};
 use crate::{FactoryView, JobView, Snapshot, Weights};
 
 const NOWHERE: f64 = f64::NEG_INFINITY;
@@ -177,7 +177,7 @@ impl Candidates {
             });
             candidates.furthest = candidates.furthest.max(failed.unwrap_or(Filter::Seats));
             if failed.is_none() {
-                candidates.fixed[at] = candidates.terms(fleet, at, warmth.unwrap_or(0.0)).fixed();
+                candidates.fixed[at] = score::fixed(&candidates.terms(fleet, at, warmth.unwrap_or(0.0)));
             }
         }
         candidates
@@ -194,27 +194,25 @@ impl Candidates {
     }
 
     fn terms(&self, fleet: &Fleet<'_>, at: usize, affinity: f64) -> Terms {
-        let (factory, weights) = (fleet.factories[at], &self.weights);
-        Terms {
-            capability_fit: weights.capability_fit
-                * score::capability_fit(self.rarity_needed, fleet.rarity_offered[at]),
-            affinity: weights.affinity * affinity,
-            load: weights.load * fleet.idleness[at],
-            cost_fit: weights.cost_fit * score::cost_fit(factory.cost_usd_micros_per_hour, fleet.dearest),
-            health: weights.health * score::health(factory.health),
-            starvation: 0.0,
-        }
+        let place = Place {
+            factory: fleet.factories[at],
+            rarity: (self.rarity_needed, fleet.rarity_offered[at]),
+            affinity,
+            idleness: fleet.idleness[at],
+            dearest: fleet.dearest,
+        };
+        place.terms(&self.weights)
     }
 
     /// How good the factory is right now; `None` where the job cannot run or has no seat.
     pub(crate) fn rank(&self, fleet: &Fleet<'_>, at: usize) -> Option<f64> {
-        let rank = self.fixed[at] + self.weights.load * fleet.idleness[at] + fleet.room[at];
+        let rank = self.fixed[at] + self.weights[ScoreTerm::Load] * fleet.idleness[at] + fleet.room[at];
         (rank > NOWHERE).then_some(rank)
     }
 
     /// The best factory with a seat, the lowest id among equals.
     pub(crate) fn best(&self, fleet: &Fleet<'_>) -> Option<usize> {
-        let weight = self.weights.load;
+        let weight = self.weights[ScoreTerm::Load];
         let mut best = (NOWHERE, 0);
         let blocks = self.fixed.chunks(BLOCK).zip(fleet.idleness.chunks(BLOCK)).zip(fleet.room.chunks(BLOCK));
         for (block, ((fixed, idleness), room)) in blocks.enumerate() {

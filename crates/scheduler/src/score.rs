@@ -7,34 +7,13 @@
 
 use std::time::Duration;
 
-use giga_domain::{Health, Timestamp};
+use giga_domain::{Health, PerTerm, ScoreTerm, Timestamp, Weights};
 use serde::Serialize;
 
-use crate::Weights;
+use crate::FactoryView;
 
-/// Each the weighted contribution to the total; `starvation` is zero or negative.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Terms {
-    pub capability_fit: f64,
-    pub affinity: f64,
-    pub load: f64,
-    pub cost_fit: f64,
-    pub health: f64,
-    pub starvation: f64,
-}
-
-impl Terms {
-    /// All that does not change while seats fill.
-    pub(crate) fn fixed(&self) -> f64 {
-        self.capability_fit + self.affinity + self.cost_fit + self.health
-    }
-
-    /// What factories are ranked by: starvation is the same on each of them.
-    pub(crate) fn rank(&self) -> f64 {
-        self.fixed() + self.load
-    }
-}
+/// Each the weighted contribution to the total; starvation is zero or negative.
+pub type Terms = PerTerm<f64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,7 +24,47 @@ pub struct Score {
 
 impl From<Terms> for Score {
     fn from(terms: Terms) -> Self {
-        Self { total: terms.rank() + terms.starvation, terms }
+        Self { total: rank(&terms) + terms[ScoreTerm::Starvation], terms }
+    }
+}
+
+/// All that does not change while seats fill.
+pub(crate) fn fixed(terms: &Terms) -> f64 {
+    let fixed = terms.iter().filter(|(term, _)| !matches!(term, ScoreTerm::Load | ScoreTerm::Starvation));
+    fixed.fold(0.0, |sum, (_, value)| sum + value)
+}
+
+/// What factories are ranked by: starvation is the same on each of them.
+pub(crate) fn rank(terms: &Terms) -> f64 {
+    fixed(terms) + terms[ScoreTerm::Load]
+}
+
+/// A factory as a place for jobs of one kind: what its terms are computed from.
+pub(crate) struct Place<'a> {
+    pub(crate) factory: &'a FactoryView,
+    /// The rarity of the capabilities that the job needs, and of those that the factory offers.
+    pub(crate) rarity: (f64, f64),
+    pub(crate) affinity: f64,
+    pub(crate) idleness: f64,
+    /// What the dearest factory of the fleet costs.
+    pub(crate) dearest: u64,
+}
+
+impl Place<'_> {
+    /// Starvation is zero here: whoever knows the job's age adds it.
+    pub(crate) fn terms(&self, weights: &Weights) -> Terms {
+        Terms::of(|term| weights[term] * self.unweighted(term))
+    }
+
+    fn unweighted(&self, term: ScoreTerm) -> f64 {
+        match term {
+            ScoreTerm::CapabilityFit => capability_fit(self.rarity.0, self.rarity.1),
+            ScoreTerm::Affinity => self.affinity,
+            ScoreTerm::Load => self.idleness,
+            ScoreTerm::CostFit => cost_fit(self.factory.cost_usd_micros_per_hour, self.dearest),
+            ScoreTerm::Health => health(self.factory.health),
+            ScoreTerm::Starvation => 0.0,
+        }
     }
 }
 
@@ -72,7 +91,7 @@ pub(crate) fn rarity(factories: usize, holders: usize) -> f64 {
 }
 
 /// 1 where the factory offers nothing beyond what is needed; the rarer what would lie idle, the lower.
-pub(crate) fn capability_fit(needed: f64, offered: f64) -> f64 {
+fn capability_fit(needed: f64, offered: f64) -> f64 {
     (1.0 + needed) / (1.0 + offered)
 }
 
@@ -84,14 +103,14 @@ pub(crate) fn idleness(seats_used: u32, seat_limit: u32, own_load: f64) -> f64 {
 }
 
 /// 1 where no cost is declared or it is free, 0 at the dearest factory of the fleet.
-pub(crate) fn cost_fit(cost: Option<u64>, dearest: u64) -> f64 {
+fn cost_fit(cost: Option<u64>, dearest: u64) -> f64 {
     match cost {
         Some(cost) if dearest > 0 => 1.0 - cost as f64 / dearest as f64,
         _ => 1.0,
     }
 }
 
-pub(crate) fn health(health: Health) -> f64 {
+fn health(health: Health) -> f64 {
     match health {
         Health::Ok => 1.0,
         Health::Degraded => 0.5,
@@ -101,15 +120,8 @@ pub(crate) fn health(health: Health) -> f64 {
 
 /// Weights below zero, and nonsense, count as nothing: a plan relies on scores that never rise while seats fill.
 pub(crate) fn sane(weights: Weights) -> Weights {
-    let sane = |w: f64| if w.is_finite() { w.max(0.0) } else { 0.0 };
-    Weights {
-        capability_fit: sane(weights.capability_fit),
-        affinity: sane(weights.affinity),
-        load: sane(weights.load),
-        cost_fit: sane(weights.cost_fit),
-        health: sane(weights.health),
-        starvation: sane(weights.starvation),
-    }
+    let sane = |weight: f64| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
+    PerTerm::of(|term| sane(weights[term])).into()
 }
 
 fn faded(age: Duration, over: Duration) -> f64 {

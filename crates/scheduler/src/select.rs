@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, btree_map};
 use std::sync::Arc;
 
-use giga_domain::{JobId, Priority, ProductId, Timestamp};
+use giga_domain::{JobId, Priority, ProductId, ScoreTerm, Timestamp};
 
 use crate::feasible::{self, Filter};
 use crate::fits::Fits;
@@ -387,7 +387,7 @@ impl<'a> Planner<'a> {
         if let Some(home) = home
             && home != best
         {
-            let rank = |at| candidates.terms_for(fleet, at, job).rank();
+            let rank = |at| score::rank(&candidates.terms_for(fleet, at, job));
             if rank(home).total_cmp(&rank(best)).then(best.cmp(&home)).is_gt() {
                 return place(home);
             }
@@ -442,7 +442,7 @@ pub(crate) fn aged(
     policy: &Policy,
 ) -> Score {
     let starvation = score::starvation(now.since(job.enqueued_at), policy.starvation_after);
-    terms.starvation = -score::sane(weights).starvation * starvation;
+    terms[ScoreTerm::Starvation] = -score::sane(weights)[ScoreTerm::Starvation] * starvation;
     terms.into()
 }
 

@@ -1,15 +1,15 @@
 //! From the core's types to the wire's, where the wire crate cannot do it itself. Boring on purpose.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use giga_api::wire;
 use giga_coordinator::{Alert, BudgetView, Burndown, Diverged, FlagValue};
 use giga_domain::factory::FactoryRepo;
 use giga_domain::flag::FlagType;
 use giga_domain::token::{Grant, TokenRecord};
-use giga_domain::{Delivery, Factory, FactoryState, Health, JobId, ProductId};
+use giga_domain::{Delivery, Factory, FactoryState, Health, JobId, PerTerm, ProductId};
 use giga_ports::store::JobText;
-use giga_scheduler::{Explanation, FactoryVerdict, Remedy, Terms};
+use giga_scheduler::{Explanation, FactoryVerdict, Remedy};
 
 use crate::app::App;
 use crate::caller::{Caller, Products};
@@ -126,20 +126,10 @@ fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {
             .rejected_by
             .map(|r| wire::Rejection { filter: r.filter.to_owned(), detail: r.detail }),
         score: verdict.score,
-        terms: verdict.terms.map(terms).unwrap_or_default(),
+        terms: (verdict.terms.iter().flat_map(PerTerm::iter))
+            .map(|(term, value)| (term.to_string(), *value))
+            .collect(),
     }
-}
-
-fn terms(terms: Terms) -> BTreeMap<String, f64> {
-    let Terms { capability_fit, affinity, load, cost_fit, health, starvation } = terms;
-    BTreeMap::from([
-        ("capabilityFit".to_owned(), capability_fit),
-        ("affinity".to_owned(), affinity),
-        ("load".to_owned(), load),
-        ("costFit".to_owned(), cost_fit),
-        ("health".to_owned(), health),
-        ("starvation".to_owned(), starvation),
-    ])
 }
 
 pub(crate) fn alert(alert: Alert) -> wire::Alert {

@@ -2,25 +2,32 @@
 
 use giga_domain as domain;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// How much each term of a score counts for the product's jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Weights {
-    pub capability_fit: f64,
-    pub affinity: f64,
-    pub load: f64,
-    pub cost_fit: f64,
-    pub health: f64,
-    pub starvation: f64,
-}
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Weights(pub domain::Weights);
 
-impl Default for Weights {
-    fn default() -> Self {
-        domain::Weights::default().into()
+impl PartialSchema for Weights {
+    fn schema() -> RefOr<Schema> {
+        let object = ObjectBuilder::new()
+            .description(Some("How much each term of a score counts for the product's jobs."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+        let weight = |term: domain::ScoreTerm| {
+            ObjectBuilder::new()
+                .schema_type(Type::Number)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Double)))
+                .default(Some(term.default_weight().into()))
+        };
+        let terms = domain::ScoreTerm::ALL.into_iter();
+        terms.fold(object, |object, term| object.property(term.as_str(), weight(term))).into()
     }
 }
+
+impl ToSchema for Weights {}
 
 /// Replaces what was set; what is left out is the default from then on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -53,26 +60,12 @@ pub struct ProductList {
     pub products: Vec<Product>,
 }
 
-impl From<domain::Weights> for Weights {
-    fn from(weights: domain::Weights) -> Self {
-        let domain::Weights { capability_fit, affinity, load, cost_fit, health, starvation } = weights;
-        Self { capability_fit, affinity, load, cost_fit, health, starvation }
-    }
-}
-
-impl From<Weights> for domain::Weights {
-    fn from(weights: Weights) -> Self {
-        let Weights { capability_fit, affinity, load, cost_fit, health, starvation } = weights;
-        Self { capability_fit, affinity, load, cost_fit, health, starvation }
-    }
-}
-
 impl From<SetProductRequest> for domain::ProductSettings {
     fn from(request: SetProductRequest) -> Self {
         let default = Self::default();
         Self {
             share: request.share.unwrap_or(default.share),
-            weights: request.weights.map_or(default.weights, Into::into),
+            weights: request.weights.map_or(default.weights, |weights| weights.0),
             repos: request.repos,
         }
     }
@@ -84,7 +77,7 @@ impl From<&domain::Product> for Product {
             product_id: product.id.to_string(),
             rev: product.rev.0,
             share: product.settings.share,
-            weights: product.settings.weights.into(),
+            weights: Weights(product.settings.weights),
             repos: product.settings.repos.clone(),
         }
     }

@@ -1,6 +1,8 @@
 //! `giga budget …`, `giga product …`, `giga profile …`
 
 use clap::{Args, Subcommand};
+use giga_domain::ScoreTerm;
+use giga_domain::id::IdError;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BudgetCommand {
@@ -182,15 +184,19 @@ pub(crate) struct SetProductArgs {
     /// The repositories that it owns, all of them; an empty text is none
     #[arg(long, value_delimiter = ',', value_name = "REPO")]
     pub(crate) repos: Option<Vec<String>>,
-    /// How much a term of a score counts for its jobs: capabilityFit, affinity, load, costFit, health or starvation
-    #[arg(long = "weight", value_name = "TERM=NUMBER", value_parser = weight)]
-    pub(crate) weights: Vec<(String, f64)>,
+    #[arg(long = "weight", value_name = "TERM=NUMBER", value_parser = weight, help = about_weights())]
+    pub(crate) weights: Vec<(ScoreTerm, f64)>,
 }
 
-fn weight(text: &str) -> Result<(String, f64), String> {
+fn about_weights() -> String {
+    let terms = ScoreTerm::ALL.map(ScoreTerm::as_str).join(", ");
+    format!("How much a term of a score counts for its jobs: {terms}")
+}
+
+fn weight(text: &str) -> Result<(ScoreTerm, f64), String> {
     let (term, number) = text.split_once('=').ok_or("write TERM=NUMBER, such as affinity=1.5")?;
     let number = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
-    Ok((term.to_owned(), number))
+    Ok((term.parse().map_err(|error: IdError| error.to_string())?, number))
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use giga_api::client::Client;
-use giga_api::wire::{Product, SetProductRequest, Weights};
+use giga_api::wire::{Product, SetProductRequest};
 
 use super::Done;
 use super::context::Context;
@@ -36,8 +36,8 @@ async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
     let product = &args.product.product;
     let now = client.product(product).await?;
     let mut weights = now.weights;
-    for (term, number) in &args.weights {
-        *part(&mut weights, term)? = *number;
+    for (term, weight) in args.weights {
+        weights.0[term] = weight;
     }
     let repos = args.repos.map(|repos| repos.into_iter().filter(|repo| !repo.is_empty()).collect());
     let request = SetProductRequest {
@@ -47,22 +47,6 @@ async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
     };
     let product = client.set_product(product, &request, Some(now.rev)).await?;
     output.one(&product.json, "/productId", || text(&product))
-}
-
-fn part<'a>(weights: &'a mut Weights, term: &str) -> Result<&'a mut f64, CliError> {
-    Ok(match term {
-        "capabilityFit" => &mut weights.capability_fit,
-        "affinity" => &mut weights.affinity,
-        "load" => &mut weights.load,
-        "costFit" => &mut weights.cost_fit,
-        "health" => &mut weights.health,
-        "starvation" => &mut weights.starvation,
-        other => {
-            return Err(CliError::Usage(format!(
-                "`{other}` is no term of a score; there are capabilityFit, affinity, load, costFit, health and starvation"
-            )));
-        }
-    })
 }
 
 fn list(products: &[Product]) -> String {
@@ -77,10 +61,8 @@ fn list(products: &[Product]) -> String {
 
 fn text(product: &Product) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&product.product_id));
-    let Weights { capability_fit, affinity, load, cost_fit, health, starvation } = product.weights;
-    let weights = format!(
-        "capabilityFit {capability_fit}, affinity {affinity}, load {load}, costFit {cost_fit}, health {health}, starvation {starvation}"
-    );
+    let weights = product.weights.0.iter().map(|(term, weight)| format!("{term} {weight}"));
+    let weights = weights.collect::<Vec<_>>().join(", ");
     let facts =
         [("share", product.share.to_string()), ("repos", joined(&product.repos)), ("weights", weights)];
     for (name, value) in facts {

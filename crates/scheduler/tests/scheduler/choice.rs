@@ -1,7 +1,7 @@
 //! Which of several factories gets the job.
 
 use giga_domain::factory::FactoryRepo;
-use giga_domain::{Health, Priority};
+use giga_domain::{Health, Priority, ScoreTerm};
 use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, Weights, plan};
 
 use crate::world::{
@@ -53,7 +53,7 @@ fn a_job_goes_back_to_where_it_ran() {
     assert_eq!(placed([again.clone()], [factory("a"), factory("b")]), ["b"]);
     assert_eq!(placed([again.clone()], [factory("a"), FactoryView { seats_used: 2, ..factory("b") }]), ["a"]);
     // Where warmth counts for nothing the lowest id decides again.
-    let weights = Weights { affinity: 0.0, ..Weights::default() };
+    let weights = Weights::default().with(ScoreTerm::Affinity, 0.0);
     let cold = policy_of("demo", ProductPolicy { weights, ..ProductPolicy::default() });
     assert_eq!(placed_under(&cold, [again], [factory("a"), factory("b")]), ["a"]);
 }

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use giga_domain::{Capability, CapabilitySet, FactoryId, FactoryState, Health, JobId, ProductId, Timestamp};
+use giga_domain::{
+    Capability, CapabilitySet, FactoryId, FactoryState, Health, JobId, ProductId, ScoreTerm, Timestamp,
+};
 use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, Snapshot};
 
 pub(crate) struct Model<'a> {
@@ -162,11 +164,15 @@ impl<'a> Model<'a> {
         let cost = factory.cost_usd_micros_per_hour.filter(|_| dearest > 0);
         let cost = cost.map_or(1.0, |cost| 1.0 - cost as f64 / dearest as f64);
         let health = if factory.health == Health::Ok { 1.0 } else { 0.5 };
-        weights.capability_fit.max(0.0) * fit
-            + weights.affinity.max(0.0) * affinity
-            + weights.cost_fit.max(0.0) * cost
-            + weights.health.max(0.0) * health
-            + weights.load.max(0.0) * load
+        let unweighted = |term| match term {
+            ScoreTerm::CapabilityFit => fit,
+            ScoreTerm::Affinity => affinity,
+            ScoreTerm::Load => load,
+            ScoreTerm::CostFit => cost,
+            ScoreTerm::Health => health,
+            ScoreTerm::Starvation => 0.0,
+        };
+        ScoreTerm::ALL.map(|term| weights[term].max(0.0) * unweighted(term)).iter().sum()
     }
 
     fn rarity(&self, capabilities: &CapabilitySet) -> f64 {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
-    CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp,
+    CapabilitySet, FactoryId, FactoryState, Health, JobId, PerTerm, Priority, ProductId, Rev, ScoreTerm,
+    Timestamp,
 };
 use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
 use proptest::collection::{btree_map, hash_map, vec};
@@ -239,13 +240,9 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
 
 fn any_product_policy() -> impl Strategy<Value = ProductPolicy> {
     let weight = || select(&[0.0, 0.5, 1.0, 2.0, -1.0]);
-    let weights = (weight(), weight(), weight(), weight(), weight()).prop_map(|w| Weights {
-        capability_fit: w.0,
-        affinity: w.1,
-        load: w.2,
-        cost_fit: w.3,
-        health: w.4,
-        ..Weights::default()
+    let weights = ScoreTerm::ALL.map(|_| weight()).prop_map(|weights| {
+        let default = ScoreTerm::Starvation;
+        Weights::from(PerTerm::of(|term| weights[term as usize])).with(default, default.default_weight())
     });
     let budget = (
         option::of(select(&[0_u64, 500_000, 4_000_000, 100_000_000])),

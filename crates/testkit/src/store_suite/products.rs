@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use giga_domain::{EventKind, Product, ProductSettings, Rev, Weights};
+use giga_domain::{EventKind, Product, ProductSettings, Rev, ScoreTerm, Weights};
 use giga_ports::StoreError;
 use giga_ports::store::ProductWrite;
 
@@ -33,7 +33,7 @@ pub async fn a_product_is_set_and_told(world: &World) {
     assert_eq!(products(world).await, []);
     let settings = ProductSettings {
         share: 1.0 / 3.0,
-        weights: Weights { affinity: 0.1 + 0.2, ..Weights::default() },
+        weights: Weights::default().with(ScoreTerm::Affinity, 0.1 + 0.2),
         repos: vec!["hello".to_owned(), "naïve \"quoted\"".to_owned()],
     };
     let made = set(world, "demo", &settings).await;
