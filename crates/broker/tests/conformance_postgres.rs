@@ -1,13 +1,14 @@
 //! The PostgreSQL broker against the exported suite, each case on a database of its own.
 #![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_broker::Postgres;
 use giga_ports::Broker;
 use giga_testkit::broker_suite::{self, BrokerFixture};
 use giga_testkit::postgres::TestDatabase;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 #[path = "fixtures/given_up.rs"]
@@ -25,13 +26,13 @@ impl BrokerFixture for Fixture {
     async fn open(&self) -> Arc<dyn Broker> {
         let database = self.database.get_or_init(TestDatabase::new).await;
         let handle = Arc::new(Postgres::connect(database.url()).await.unwrap());
-        self.handles.lock().unwrap().push(handle.clone());
+        self.handles.lock().push(handle.clone());
         handle
     }
 
     /// PostgreSQL itself keeps nothing.
     async fn wipe(&self) {
-        self.handles.lock().unwrap().iter().for_each(|handle| handle.wipe());
+        self.handles.lock().iter().for_each(|handle| handle.wipe());
     }
 }
 

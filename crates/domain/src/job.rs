@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Spend, Stage,
-    Timestamp, Verdict,
+    Timestamp, Verdict, backoff,
 };
 
 /// Ordered: `Critical` sorts first.
@@ -112,8 +112,7 @@ impl RetryPolicy {
 
     /// The wait after `attempts` used-up attempts.
     pub fn backoff(&self, attempts: u32) -> Duration {
-        let doublings = attempts.saturating_sub(1).min(20);
-        Duration::from_millis(self.backoff_ms.saturating_mul(1 << doublings)).min(Self::LONGEST)
+        backoff::doubling(Duration::from_millis(self.backoff_ms), attempts, Self::LONGEST)
     }
 
     pub fn exhausted(&self, attempts: u32) -> bool {

@@ -4,6 +4,7 @@
 //! follows from its arguments alone, so every store, route, simulation and test can share it.
 
 pub mod artifact;
+pub mod backoff;
 pub mod budget;
 pub mod capability;
 pub mod dispatch;

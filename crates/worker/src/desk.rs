@@ -6,11 +6,11 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use giga_proto::v1;
 use giga_proto::v1::job_result::Outcome;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -75,22 +75,17 @@ impl Desk {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics between two changes that belong together.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn max_in_flight(&self) -> usize {
-        self.appetite.lock().unwrap_or_else(PoisonError::into_inner).max_in_flight()
+        self.appetite.lock().max_in_flight()
     }
 
     /// So many results are about to be reported. What to tell the coordinator with them, 0 for nothing. Where that is
     /// less than before, what no handler will get to soon is given back, for others to take.
     pub(crate) fn appetite(&self, finished: usize) -> u32 {
-        let mut appetite = self.appetite.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut appetite = self.appetite.lock();
         let Some(wanted) = appetite.finished(finished, Instant::now()) else { return 0 };
         drop(appetite);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while state.queue.len() > wanted
             && let Some(task) = state.queue.pop_back()
         {
@@ -106,7 +101,7 @@ impl Desk {
     pub(crate) fn arrive(&self, tasks: impl Iterator<Item = Task>) {
         let now = Instant::now();
         let (mut arrived, mut lease) = (0, None);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for task in tasks {
             let held = Held {
                 epoch: task.epoch,
@@ -147,7 +142,7 @@ impl Desk {
     pub(crate) async fn next(&self) -> Option<Task> {
         loop {
             self.waiting.acquire().await.ok()?.forget();
-            let task = self.state().queue.pop_front();
+            let task = self.state.lock().queue.pop_front();
             // Those that were lost while they waited are not started.
             if let Some(task) = task.filter(|task| !task.lost.is_cancelled()) {
                 return Some(task);
@@ -157,7 +152,7 @@ impl Desk {
 
     /// A handler returned.
     pub(crate) fn finish(&self, job_id: String, epoch: u64, outcome: Outcome) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.held.get(&job_id).is_none_or(|held| held.epoch != epoch) {
             drop(state);
             warn!(job = job_id, epoch, "the job was lost while it was worked on; its result is dropped");
@@ -187,7 +182,7 @@ impl Desk {
     pub(crate) async fn room(&self, limit: usize) {
         loop {
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.held.len() < limit {
                     return;
                 }
@@ -204,7 +199,7 @@ impl Desk {
         loop {
             let more = self.results.notified();
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if !state.holding_back {
                     if !state.finished.is_empty() {
                         let batch = state.next_batch();
@@ -226,7 +221,7 @@ impl Desk {
 
     /// The coordinator answered.
     pub(crate) fn settled(&self, batch: &[Finished], answer: &v1::ReportResultResponse) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if answer.statuses.len() != batch.len() {
             warn!(
                 sent = batch.len(),
@@ -257,7 +252,7 @@ impl Desk {
 
     /// Their leases ended before the coordinator could be told.
     pub(crate) fn unheard(&self, results: usize) {
-        self.state().tally.lost += results as u64;
+        self.state.lock().tally.lost += results as u64;
         warn!(results, "results could not be reported before their leases ended; they are dropped");
     }
 
@@ -274,7 +269,7 @@ impl Desk {
     /// Those that were granted or renewed more than a third of their lease ago.
     pub(crate) fn due(&self) -> Vec<v1::Held> {
         let now = Instant::now();
-        let state = self.state();
+        let state = self.state.lock();
         let due = state.held.iter().filter(|(_, held)| held.ends < now + held.lease * 2 / 3);
         due.map(|(id, held)| v1::Held { job_id: id.clone(), epoch: held.epoch }).collect()
     }
@@ -284,7 +279,7 @@ impl Desk {
         let lease = (answer.lease_ms > 0).then(|| Duration::from_millis(answer.lease_ms.into()));
         let lost: Vec<&v1::Held> =
             asked.iter().filter(|held| answer.lost_job_ids.contains(&held.job_id)).collect();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for gone in lost {
             state.lose(&gone.job_id, gone.epoch, "the coordinator says that the lease is lost");
         }
@@ -305,7 +300,7 @@ impl Desk {
     /// Loses what could not be renewed in time: another may have it by now.
     pub(crate) fn expire(&self) {
         let now = Instant::now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let ended = state.held.iter().filter(|(_, held)| held.ends <= now);
         let ended: Vec<(String, u64)> = ended.map(|(id, held)| (id.clone(), held.epoch)).collect();
         for (job_id, epoch) in ended {
@@ -320,7 +315,7 @@ impl Desk {
     /// before [`Self::stopped`]: each would ask for another job.
     pub(crate) fn stop_starting(&self) {
         self.waiting.close();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.stopping = true;
         state.holding_back = true;
         while let Some(task) = state.queue.pop_front() {
@@ -332,13 +327,13 @@ impl Desk {
 
     /// Nothing comes in any more.
     pub(crate) fn stopped(&self) {
-        self.state().holding_back = false;
+        self.state.lock().holding_back = false;
         self.results.notify_waiters();
     }
 
     /// Loses everything in hand: there is nobody left to report to.
     pub(crate) fn lose_all(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.tally.lost += state.held.len() as u64;
         for (_, held) in state.held.drain() {
             held.lost.cancel();
@@ -347,7 +342,7 @@ impl Desk {
 
     /// All handlers have ended. What did not get to its end is given back.
     pub(crate) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let unfinished: Vec<String> = state.held.keys().cloned().collect();
         for job_id in unfinished {
             self.put_result(&mut state, job_id, Outcome::Release(v1::Release {}));
@@ -358,7 +353,7 @@ impl Desk {
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        self.state().tally
+        self.state.lock().tally
     }
 }
 

@@ -4,7 +4,9 @@
 //! So a job costs no task of its own, and no more handlers can run than there are lanes.
 
 use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::appetite::Appetite;
-use crate::backoff::random;
 use crate::desk::Desk;
 use crate::intake::Intake;
 use crate::reports::{CLERKS, clerk};
@@ -267,7 +268,9 @@ fn own_name() -> String {
         host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(60).collect();
     let host = host.trim_start_matches('-');
     let host = if host.is_empty() { "worker" } else { host };
-    format!("{host}-{}-{:06x}", std::process::id(), random() & 0x00ff_ffff)
+    // Only a name: what seeds the standard library's hash maps is random enough.
+    let random = RandomState::new().build_hasher().finish();
+    format!("{host}-{}-{:06x}", std::process::id(), random & 0x00ff_ffff)
 }
 
 /// A panic in one of our own tasks is a bug of ours and goes on to the caller.

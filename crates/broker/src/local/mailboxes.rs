@@ -4,13 +4,14 @@
 //! `next` that is dropped has taken nothing.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::{FactoryId, Offer};
 use giga_ports::BrokerError;
 use giga_ports::broker::{Delivered, Offers};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -75,7 +76,7 @@ impl Mailboxes {
 
     pub(crate) fn put(&self, offers: impl IntoIterator<Item = Offer>) {
         let now = Instant::now();
-        let mut guard = self.lock();
+        let mut guard = self.state.lock();
         let state = &mut *guard;
         let State { boxes, seen, .. } = state;
         for offer in offers {
@@ -102,7 +103,7 @@ impl Mailboxes {
     /// Takes over from the consumer before.
     pub(crate) fn consume(self: &Arc<Self>, factory: &FactoryId) -> Box<dyn Offers> {
         let wake = Arc::new(Notify::new());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.counter += 1;
         let id = state.counter;
         let mailbox = state.boxes.entry(factory.clone()).or_default();
@@ -118,7 +119,7 @@ impl Mailboxes {
 
     /// Forgets every offer. Consumers stay.
     pub(crate) fn wipe(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.seen = Window::default();
         state.boxes.retain(|_, mailbox| {
             mailbox.waiting.clear();
@@ -129,7 +130,7 @@ impl Mailboxes {
 
     /// Ends every consumer: nothing will come for a while. What they did not acknowledge waits for the next ones.
     pub(crate) fn end_consumers(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut dead = Vec::new();
         for mailbox in state.boxes.values_mut() {
             if let Some(consumer) = mailbox.consumer.take() {
@@ -143,7 +144,7 @@ impl Mailboxes {
 
     /// Ends every consumer: the broker is gone, and nothing will come any more.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         for consumer in state.boxes.values().filter_map(|mailbox| mailbox.consumer.as_ref()) {
             consumer.wake.notify_one();
@@ -152,10 +153,6 @@ impl Mailboxes {
 
     fn bury(&self, dead: Vec<Offer>) {
         dead.into_iter().for_each(&self.on_dead);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -198,7 +195,7 @@ impl LocalOffers {
     }
 
     fn take(&self) -> Result<Option<Delivered>, BrokerError> {
-        let mut state = self.mailboxes.lock();
+        let mut state = self.mailboxes.state.lock();
         if state.closed {
             return Err(BrokerError::because("it was closed"));
         }
@@ -233,7 +230,7 @@ impl Offers for LocalOffers {
     }
 
     async fn ack(&mut self, delivered: &Delivered) -> Result<(), BrokerError> {
-        let mut state = self.mailboxes.lock();
+        let mut state = self.mailboxes.state.lock();
         // Gone already after a wipe, which is as good.
         self.mine(&mut state).ok_or_else(ended)?.unacked.remove(&delivered.tag);
         Ok(())
@@ -242,7 +239,7 @@ impl Offers for LocalOffers {
 
 impl Drop for LocalOffers {
     fn drop(&mut self) {
-        let mut state = self.mailboxes.lock();
+        let mut state = self.mailboxes.state.lock();
         let dead = self.mine(&mut state).map(|mailbox| {
             mailbox.consumer = None;
             mailbox.take_back()
@@ -327,6 +324,6 @@ mod tests {
         drop(mailboxes.consume(&factory()));
         tokio::time::advance(Duration::from_secs(30)).await;
         mailboxes.put([]);
-        assert!(mailboxes.lock().boxes.is_empty());
+        assert!(mailboxes.state.lock().boxes.is_empty());
     }
 }

@@ -4,18 +4,18 @@
 //! and keep to itself what the server refuses.
 
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_nats::jetstream::context::{ContextBuilder, CreateStreamError, CreateStreamErrorKind};
 use async_nats::{Client, ConnectError, ConnectErrorKind};
 use giga_ports::BrokerError;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::{PATIENCE, Session, address, ears, failure, streams};
+use crate::backoff::{Backoff, reconnect_delay};
 use crate::local::{DeadFan, HintFan};
-use crate::pause::Pauses;
 
 /// The session, or why there is none yet.
 pub(super) type Link = Result<Arc<Session>, String>;
@@ -47,9 +47,9 @@ pub(super) async fn establish(
 
 /// What is refused now may be put right on the server, so this never gives up.
 async fn begin_later(url: String, hints: HintFan, dead: DeadFan, link: watch::Sender<Link>) {
-    let mut pauses = Pauses::new();
+    let mut backoff = Backoff::new();
     let mut ears = loop {
-        pauses.wait().await;
+        backoff.wait().await;
         match begin(&url, &hints, &dead).await {
             Ok((session, ears)) => {
                 link.send_modify(|link| *link = Ok(session));
@@ -77,7 +77,7 @@ async fn begin(url: &str, hints: &HintFan, dead: &DeadFan) -> Result<(Arc<Sessio
     let client = options
         .name("gigafactory")
         .connection_timeout(PATIENCE)
-        .reconnect_delay_callback(pause_before)
+        .reconnect_delay_callback(reconnect_delay)
         .event_callback(move |event| {
             // An error means that the broker is being dropped.
             let _ = happened.send(event);
@@ -95,13 +95,6 @@ async fn begin(url: &str, hints: &HintFan, dead: &DeadFan) -> Result<(Arc<Sessio
     // The server answers in order: after this it knows the subscriptions.
     session.ping().await.map_err(passing)?;
     Ok((session, ears))
-}
-
-fn pause_before(attempt: usize) -> Duration {
-    match attempt {
-        0 | 1 => Duration::ZERO,
-        more => Duration::from_millis(25 << more.min(7)),
-    }
 }
 
 fn fit_for_us(client: &Client) -> Result<(), BrokerError> {

@@ -13,7 +13,7 @@ mod streams;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -26,6 +26,7 @@ use futures::future::try_join_all;
 use giga_domain::{FactoryId, Offer};
 use giga_ports::broker::{DeadLetter, DeadLetters, Hint, Hints, Offers};
 use giga_ports::{Broker, BrokerError};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -103,7 +104,7 @@ fn lost(changed: Result<(), watch::error::RecvError>) -> &'static str {
 impl Session {
     fn replace(&self, factory: &FactoryId) -> oneshot::Receiver<Infallible> {
         let (newest, replaced) = oneshot::channel();
-        let mut consumers = self.consumers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut consumers = self.consumers.lock();
         consumers.retain(|_, consumer| !consumer.is_closed());
         consumers.insert(factory.clone(), newest);
         replaced

@@ -13,8 +13,8 @@ use tokio_postgres::{Client, Notification};
 
 use super::connect::{Connector, failure};
 use super::wire;
+use crate::backoff::Backoff;
 use crate::local::{DeadFan, HintFan, Mailboxes};
-use crate::pause::Pauses;
 
 /// To connect and to listen. A server that takes the connection and then says nothing is as good as none.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -104,12 +104,12 @@ async fn hear(Listening { client, notifications }: &mut Listening, ears: &Ears) 
 }
 
 async fn come_back(connector: &Connector) -> Listening {
-    let mut pauses = Pauses::new();
+    let mut backoff = Backoff::new();
     loop {
         match Listening::start(connector).await {
             Ok(listening) => return listening,
             Err(error) => tracing::warn!(%error, "cannot listen on PostgreSQL yet"),
         }
-        pauses.wait().await;
+        backoff.wait().await;
     }
 }

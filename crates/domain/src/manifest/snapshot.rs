@@ -8,7 +8,6 @@ use sha2::{Digest, Sha256};
 use super::quantity::{format_duration, micros_to_dollars};
 use super::{Dep, Manifest, from_json};
 use crate::job::{Concurrency, DepsMode, FailurePolicy, JobKind, ReviewGate, ShipMode};
-use crate::token::hex;
 use crate::{CapabilitySet, Priority, ProductId, Timestamp};
 
 #[derive(Serialize)]
@@ -117,5 +116,5 @@ pub(super) fn fingerprint(manifest: &Manifest, body: &str) -> String {
     hasher.update((said.len() as u64).to_be_bytes());
     hasher.update(&said);
     hasher.update(body.as_bytes());
-    hex(&hasher.finalize())
+    const_hex::encode(hasher.finalize())
 }

@@ -4,11 +4,12 @@
 //! gone afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use giga_api::wire::{Check, Checkpoint, ClaimAnswer, PatchRequest, RunReport};
 use giga_domain::FailReason;
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 

@@ -4,9 +4,10 @@
 //! the engine said, and adds to it only where the engine ended without a word on it; the coordinator sees to it that what
 //! is told only ever grows.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use giga_api::wire::{Checkpoint, Spend};
+use parking_lot::Mutex;
 
 use crate::engines::{EngineReport, Usage};
 use crate::workspace::SpendNote;
@@ -31,12 +32,12 @@ struct Session {
 impl Meter {
     /// Of the run so far, all told.
     pub(super) fn used(&self, usage: Usage) {
-        self.lock().usage = usage;
+        self.0.lock().usage = usage;
     }
 
     /// The engine has ended. One that did not say what its run used may have used all that was set aside for it.
     pub(super) fn ended(&self, report: &EngineReport, set_aside_usd_micros: u64) {
-        let mut reading = self.lock();
+        let mut reading = self.0.lock();
         (reading.usage, reading.ended) = (report.usage, true);
         if !report.metered && set_aside_usd_micros > 0 {
             let told = reading.usage.cost_usd_micros.unwrap_or_default();
@@ -45,35 +46,31 @@ impl Meter {
     }
 
     pub(super) fn usage(&self) -> Usage {
-        self.lock().usage
+        self.0.lock().usage
     }
 
     /// For whoever finds the work after a crash.
     pub(super) fn note(&self) -> SpendNote {
-        let Reading { usage, ended, .. } = &*self.lock();
+        let Reading { usage, ended, .. } = &*self.0.lock();
         let usd_micros = usage.cost_usd_micros.unwrap_or_default();
         SpendNote { usd_micros, tokens: usage.tokens, whole: *ended }
     }
 
     pub(super) fn session(&self, id: String, used_before: Usage) {
-        self.lock().session = Some(Session { id, used_before });
+        self.0.lock().session = Some(Session { id, used_before });
     }
 
     /// `None` while nothing is known to be used up.
     pub(super) fn spend(&self) -> Option<Spend> {
-        Some(self.lock().usage).filter(|usage| *usage != Usage::default()).map(spend)
+        Some(self.0.lock().usage).filter(|usage| *usage != Usage::default()).map(spend)
     }
 
     /// Where there is a session, a later run can go on with it, and knows what it has cost up to here.
     pub(super) fn note_session(&self, checkpoint: &mut Checkpoint) {
-        let reading = self.lock();
+        let reading = self.0.lock();
         let Some(session) = &reading.session else { return };
         checkpoint.session_id = Some(session.id.clone());
         checkpoint.session_spend = Some(spend(plus(session.used_before, reading.usage)));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Reading> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

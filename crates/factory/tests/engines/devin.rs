@@ -1,7 +1,7 @@
 //! A run against a small server that speaks as much of Devin's interface as a run needs.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -11,6 +11,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use giga_domain::FailReason;
 use giga_factory::engines::{EngineOutcome, Preflight};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::kit::{Bench, Ran};
@@ -36,11 +37,11 @@ type Shared = State<Arc<Server>>;
 
 impl Server {
     fn hear(&self, what: String) {
-        self.heard.lock().unwrap().push(what);
+        self.heard.lock().push(what);
     }
 
     fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+        self.heard.lock().clone()
     }
 }
 
@@ -53,7 +54,7 @@ async fn create(State(server): Shared, headers: HeaderMap, Json(body): Json<Valu
         return (StatusCode::UNAUTHORIZED, "who are you").into_response();
     }
     server.hear(format!("create {body}"));
-    if let Some(refusal) = server.refusals.lock().unwrap().pop_front() {
+    if let Some(refusal) = server.refusals.lock().pop_front() {
         return refusal.into_response();
     }
     Json(json!({"session_id": "devin-1", "url": "https://app.devin.ai/sessions/1", "is_new_session": true}))
@@ -70,7 +71,7 @@ async fn list(headers: HeaderMap) -> Response {
 
 async fn session(State(server): Shared, Path(id): Path<String>) -> Response {
     assert_eq!(id, "devin-1");
-    let mut answers = server.answers.lock().unwrap();
+    let mut answers = server.answers.lock();
     let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
     match answer.unwrap() {
         Answer::Session(session) => Json(session).into_response(),
