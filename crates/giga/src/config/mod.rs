@@ -200,11 +200,6 @@ impl Settings {
 
     pub(crate) const EMBEDDED_BROKER: &str = "embedded:";
 
-    /// Where `giga bench` may make databases: what was said, or what tools call it by.
-    pub(crate) fn bench_database(&self, said: Option<&str>) -> Option<String> {
-        said.map(str::to_owned).or_else(|| self.surroundings.variable("DATABASE_URL"))
-    }
-
     pub(crate) fn embedded_store(&self) -> String {
         format!("sqlite:{}", self.data().value.join("giga.db").display())
     }

@@ -119,7 +119,7 @@ async fn serve_until(
 }
 
 /// As many open files as the system lets a process have: a thousand is soon used up by streams.
-pub(crate) fn allow_many_connections() {
+fn allow_many_connections() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
 use giga_api::wire::Topic;
 use giga_worker::Job;
 
-use super::crew::Crew;
-use super::database::{Database, Server as DatabaseServer};
-use super::server::Coordinator;
-use super::table::{Row, Series, Table};
-use super::worker::{TOPIC, stamp};
-use super::{Measured, Size};
-use crate::exit::CliError;
+use crate::Size;
+use crate::database::{Database, Server as DatabaseServer};
+use crate::processes::WorkerProcesses;
+use crate::server::Coordinator;
+use crate::table::{Row, Series, Table};
+use crate::worker::{TOPIC, stamp};
 
 const BATCH: usize = 1_000;
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -32,7 +32,7 @@ struct Cost {
 }
 
 impl Bench {
-    async fn on(server: Option<&DatabaseServer>) -> Measured<Self> {
+    async fn on(server: Option<&DatabaseServer>) -> Result<Self> {
         let database = match server {
             Some(server) => Some(server.fresh().await?),
             None => None,
@@ -41,7 +41,7 @@ impl Bench {
         Ok(Self { coordinator, database })
     }
 
-    async fn end(self) -> Measured<()> {
+    async fn end(self) -> Result<()> {
         self.coordinator.stop().await?;
         match self.database {
             Some(database) => database.drop().await,
@@ -49,35 +49,35 @@ impl Bench {
         }
     }
 
-    async fn gate(&self, open: bool) -> Measured<()> {
+    async fn pause(&self, paused: bool) -> Result<()> {
         let client = &self.coordinator.client;
-        if open {
-            client.resume_topic(TOPIC).await?
-        } else {
+        if paused {
             client.pause_topic(TOPIC).await?
+        } else {
+            client.resume_topic(TOPIC).await?
         };
         Ok(())
     }
 
     /// The topic as the coordinator shows it.
-    async fn topic(&self) -> Measured<Option<Topic>> {
+    async fn topic(&self) -> Result<Option<Topic>> {
         let topics = self.coordinator.client.topics().await?.value.topics;
         Ok(topics.into_iter().find(|topic| topic.name == TOPIC))
     }
 
-    async fn count(&self, state: &str) -> Measured<u64> {
+    async fn count(&self, state: &str) -> Result<u64> {
         Ok(self.topic().await?.and_then(|topic| topic.by_state.get(state).copied()).unwrap_or_default())
     }
 
-    async fn workers(&self) -> Measured<u64> {
+    async fn workers(&self) -> Result<u64> {
         Ok(self.topic().await?.map_or(0, |topic| topic.workers))
     }
 
-    async fn until(&self, what: &str, is: impl AsyncFn(&Self) -> Measured<bool>) -> Measured<()> {
+    async fn until(&self, what: &str, is: impl AsyncFn(&Self) -> Result<bool>) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         while !is(self).await? {
             if Instant::now() > end {
-                return Err(CliError::failed(format!("waited too long: {what}")));
+                bail!("waited too long: {what}");
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -85,7 +85,7 @@ impl Bench {
     }
 
     /// `callers` at a time, each call with `batch` jobs.
-    async fn enqueue(&self, jobs: usize, callers: usize, batch: usize) -> Measured<()> {
+    async fn enqueue(&self, jobs: usize, callers: usize, batch: usize) -> Result<()> {
         let queue = self.coordinator.queue().await?;
         let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(jobs.div_ceil(batch)));
         let mut tasks = tokio::task::JoinSet::new();
@@ -98,18 +98,18 @@ impl Bench {
                     .is_ok()
                 {
                     let jobs: Vec<Job> = (0..batch).map(|_| Job::new(TOPIC, vec![b'x'; 200])).collect();
-                    queue.enqueue_many(jobs).await.map_err(|error| CliError::failed(error.to_string()))?;
+                    queue.enqueue_many(jobs).await?;
                 }
-                Ok::<_, CliError>(())
+                anyhow::Ok(())
             });
         }
         while let Some(done) = tasks.join_next().await {
-            done.map_err(|error| CliError::failed(error.to_string()))??;
+            done??;
         }
         Ok(())
     }
 
-    async fn measured(&self, jobs: usize, work: impl Future<Output = Measured<()>>) -> Measured<Cost> {
+    async fn measured(&self, jobs: usize, work: impl Future<Output = Result<()>>) -> Result<Cost> {
         let before = match &self.database {
             Some(database) => Some(database.transactions().await?),
             None => None,
@@ -126,22 +126,22 @@ impl Bench {
         Ok(Cost { rate, transactions, rollbacks })
     }
 
-    /// All that waits, by a crew that is connected before the gate opens.
-    async fn drain(&self, jobs: usize, processes: usize) -> Measured<Cost> {
-        let mut crew = Crew::start(&self.coordinator, processes, 1)?;
+    /// All that waits, by workers that are connected before the topic is resumed.
+    async fn drain(&self, jobs: usize, processes: usize) -> Result<Cost> {
+        let mut workers = WorkerProcesses::start(&self.coordinator, processes, 1)?;
         self.until("the workers connect", async |bench| Ok(bench.workers().await? >= processes as u64))
             .await?;
         let done = self.count("done").await?;
         let cost = self
             .measured(jobs, async {
-                self.gate(true).await?;
-                crew.until(jobs as u64).await?;
+                self.pause(false).await?;
+                workers.until(jobs as u64).await?;
                 let all = done + jobs as u64;
                 self.until("every result is written", async |bench| Ok(bench.count("done").await? >= all))
                     .await
             })
             .await?;
-        crew.dismiss().await?;
+        workers.stop().await?;
         Ok(cost)
     }
 }
@@ -178,7 +178,7 @@ impl Runs {
     }
 }
 
-pub(super) async fn on_postgres(server: &DatabaseServer, size: Size, table: &mut Table) -> Measured<()> {
+pub(crate) async fn on_postgres(server: &DatabaseServer, size: Size, table: &mut Table) -> Result<()> {
     for (processes, target) in [(1, "15000, at most 0.05 tx/job"), (8, "15000, at most 0.05 tx/job")] {
         drains(Some(server), processes, size, target, table).await?;
     }
@@ -188,7 +188,7 @@ pub(super) async fn on_postgres(server: &DatabaseServer, size: Size, table: &mut
 }
 
 /// One process does everything here, so a worker beside it is all there is.
-pub(super) async fn on_sqlite(size: Size, table: &mut Table) -> Measured<()> {
+pub(crate) async fn on_sqlite(size: Size, table: &mut Table) -> Result<()> {
     drains(None, 1, size, "10000", table).await?;
     enqueues(None, 8, 100, size, "-", table).await
 }
@@ -203,11 +203,11 @@ async fn drains(
     size: Size,
     target: &'static str,
     table: &mut Table,
-) -> Measured<()> {
+) -> Result<()> {
     let mut runs = Runs::default();
     for _ in 0..size.runs {
         let bench = Bench::on(server).await?;
-        bench.gate(false).await?;
+        bench.pause(true).await?;
         bench.enqueue(size.jobs, 4, BATCH).await?;
         runs.add(&bench.drain(size.jobs, processes).await?);
         bench.end().await?;
@@ -226,7 +226,7 @@ async fn enqueues(
     size: Size,
     target: &'static str,
     table: &mut Table,
-) -> Measured<()> {
+) -> Result<()> {
     let mut runs = Runs::default();
     let jobs = if batch == 1 { size.jobs / 2 } else { size.jobs * 2 };
     for _ in 0..size.runs {
@@ -241,19 +241,19 @@ async fn enqueues(
 }
 
 /// One job at a time on a system that has nothing else to do.
-async fn pickups(server: &DatabaseServer, size: Size, table: &mut Table) -> Measured<()> {
+async fn pickups(server: &DatabaseServer, size: Size, table: &mut Table) -> Result<()> {
     let bench = Bench::on(Some(server)).await?;
-    let mut crew = Crew::start(&bench.coordinator, 1, 1)?;
+    let mut workers = WorkerProcesses::start(&bench.coordinator, 1, 1)?;
     bench.enqueue(1, 1, 1).await?;
-    crew.until(1).await?;
+    workers.until(1).await?;
     let queue = bench.coordinator.queue().await?;
     for n in 0..size.pickups {
         tokio::time::sleep(Duration::from_millis(20)).await;
         let job = Job::new(TOPIC, stamp());
-        queue.enqueue(job).await.map_err(|error| CliError::failed(error.to_string()))?;
-        crew.until(n as u64 + 2).await?;
+        queue.enqueue(job).await?;
+        workers.until(n as u64 + 2).await?;
     }
-    let latencies = Series::of(crew.dismiss().await?);
+    let latencies = Series::of(workers.stop().await?);
     for (share, name, target) in [(0.5, "p50", "3 ms"), (0.99, "p99", "8 ms")] {
         table.add(Row {
             who: "giga",
@@ -268,14 +268,14 @@ async fn pickups(server: &DatabaseServer, size: Size, table: &mut Table) -> Meas
 }
 
 /// Connected and nothing to do.
-pub(super) async fn idle(server: &DatabaseServer, size: Size, table: &mut Table) -> Measured<()> {
-    for workers in [4, 100] {
+pub(crate) async fn idle(server: &DatabaseServer, size: Size, table: &mut Table) -> Result<()> {
+    for streams in [4, 100] {
         let bench = Bench::on(Some(server)).await?;
         bench.enqueue(1, 1, 1).await?;
-        let mut crew = Crew::start(&bench.coordinator, 1, workers)?;
-        crew.until(1).await?;
+        let mut workers = WorkerProcesses::start(&bench.coordinator, 1, streams)?;
+        workers.until(1).await?;
         bench
-            .until("the workers connect", async |bench| Ok(bench.workers().await? >= workers as u64))
+            .until("the workers connect", async |bench| Ok(bench.workers().await? >= streams as u64))
             .await?;
         let database = bench.database.as_ref().expect("it was started on one");
         tokio::time::sleep(SETTLE).await;
@@ -289,7 +289,7 @@ pub(super) async fn idle(server: &DatabaseServer, size: Size, table: &mut Table)
         let rate = ((after.commits - before.commits) as f64 - looks).max(0.0) / minutes;
         table.add(Row {
             who: "giga",
-            what: format!("PostgreSQL: transactions while idle, {workers} workers"),
+            what: format!("PostgreSQL: transactions while idle, {streams} workers"),
             unit: "per minute",
             figures: Series::of([rate]),
             rollbacks: Some(after.rollbacks - before.rollbacks),
@@ -299,27 +299,27 @@ pub(super) async fn idle(server: &DatabaseServer, size: Size, table: &mut Table)
         if let Some(memory) = bench.coordinator.memory_kib() {
             table.add(Row {
                 who: "giga",
-                what: format!("coordinator memory, {workers} idle workers"),
+                what: format!("coordinator memory, {streams} idle workers"),
                 unit: "MiB",
                 figures: Series::of([memory / 1024.0]),
                 target: "60",
                 ..Row::default()
             });
         }
-        crew.dismiss().await?;
+        workers.stop().await?;
         bench.end().await?;
     }
     Ok(())
 }
 
 /// The rate of the first jobs of a long queue against that of a short one, and while another session holds a snapshot.
-pub(super) async fn backlog(server: &DatabaseServer, size: Size, table: &mut Table) -> Measured<()> {
+pub(crate) async fn backlog(server: &DatabaseServer, size: Size, table: &mut Table) -> Result<()> {
     let part = size.jobs;
     for (waiting, held) in [(part, false), (size.backlog, false), (size.backlog.min(200_000), true)] {
         let mut runs = Runs::default();
         for _ in 0..size.runs {
             let bench = Bench::on(Some(server)).await?;
-            bench.gate(false).await?;
+            bench.pause(true).await?;
             bench.enqueue(waiting, 4, BATCH).await?;
             let database = bench.database.as_ref().expect("it was started on one");
             let snapshot = if held { Some(database.hold_a_snapshot().await?) } else { None };

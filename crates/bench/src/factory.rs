@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use giga_api::client::{Client, ClientOptions};
 use giga_api::wire::{ClaimAnswer, HeartbeatRequest, PatchRequest, ReportRequest};
 use giga_proto::v1::fleet_client::FleetClient;
@@ -10,29 +11,22 @@ use giga_proto::v1::{StreamGrantsRequest, StreamGrantsResponse, stream_grants_re
 use tokio::time::Interval;
 use tonic::transport::Endpoint;
 
-use super::Measured;
-use crate::args::BenchFactoryArgs;
-use crate::config::Settings;
-use crate::exit::CliError;
+use crate::FactoryArgs;
 
 /// Between heartbeats; the default interval is ten seconds and three missed ones make a factory stale.
 const BEAT: Duration = Duration::from_secs(5);
 const AFTER_A_FAILURE: Duration = Duration::from_millis(200);
 
-pub(super) struct Stub {
-    pub(super) client: Client,
+pub(crate) struct Stub {
+    pub(crate) client: Client,
     heartbeat: HeartbeatRequest,
     beats: Interval,
     stream: tonic::Streaming<StreamGrantsResponse>,
 }
 
-fn trouble(error: impl std::fmt::Display) -> CliError {
-    CliError::failed(format!("a factory of the benchmark: {error}"))
-}
-
 impl Stub {
-    /// Streaming and heard of.
-    pub(super) async fn connect(url: &str, token: &str, id: &str, seats: u32) -> Measured<Self> {
+    /// Streaming and known to the coordinator.
+    pub(crate) async fn connect(url: &str, token: &str, id: &str, seats: u32) -> Result<Self> {
         let client = Client::new(ClientOptions {
             url: url.to_owned(),
             token: Some(token.to_owned()),
@@ -52,12 +46,11 @@ impl Stub {
         };
         // Known first, then reached by its stream.
         client.heartbeat(&heartbeat).await?;
-        let channel =
-            Endpoint::from_shared(url.to_owned()).map_err(trouble)?.connect().await.map_err(trouble)?;
+        let channel = Endpoint::from_shared(url.to_owned())?.connect().await?;
         let mut request = tonic::Request::new(StreamGrantsRequest { factory_id: id.to_owned() });
-        let bearer = format!("Bearer {token}").parse().map_err(trouble)?;
+        let bearer = format!("Bearer {token}").parse()?;
         request.metadata_mut().insert("authorization", bearer);
-        let stream = FleetClient::new(channel).stream_grants(request).await.map_err(trouble)?.into_inner();
+        let stream = FleetClient::new(channel).stream_grants(request).await?.into_inner();
         heartbeat.delivery = Some("stream".to_owned());
         client.heartbeat(&heartbeat).await?;
         let mut beats = tokio::time::interval(BEAT);
@@ -66,16 +59,16 @@ impl Stub {
     }
 
     /// The next job that is already its own.
-    pub(super) async fn next(&mut self) -> Measured<ClaimAnswer> {
+    pub(crate) async fn next(&mut self) -> Result<ClaimAnswer> {
         loop {
             tokio::select! {
                 _ = self.beats.tick() => {
                     let _ = self.client.heartbeat(&self.heartbeat).await;
                 }
                 message = self.stream.message() => {
-                    let message = message.map_err(trouble)?.ok_or_else(|| trouble("its stream ended"))?;
+                    let message = message?.context("the stream of a factory ended")?;
                     if let Some(Event::Grant(grant)) = message.event {
-                        return serde_json::from_slice(&grant.claim).map_err(trouble);
+                        return Ok(serde_json::from_slice(&grant.claim)?);
                     }
                 }
             }
@@ -83,25 +76,24 @@ impl Stub {
     }
 }
 
-/// `giga bench factory`: until it is killed, or the pipe that it is told through is closed.
-pub(crate) async fn run(args: BenchFactoryArgs, settings: &Settings) -> Result<(), CliError> {
-    let token = settings.token()?.ok_or_else(|| CliError::NoToken { places: settings.token_places() })?;
-    let url = settings.url().value;
+/// `giga-bench factory`: until it is killed, or nobody reads what it prints.
+pub(crate) async fn run(args: FactoryArgs) -> Result<()> {
     loop {
-        let ended = serve(&url, token.secret.reveal(), &args).await;
-        if let Err(CliError::Output(error)) = ended {
-            return Err(error.into());
+        if let Err(error) = serve(&args).await
+            && error.is::<std::io::Error>()
+        {
+            return Err(error);
         }
         // Its coordinator may be away for a moment.
         tokio::time::sleep(AFTER_A_FAILURE).await;
     }
 }
 
-async fn serve(url: &str, token: &str, args: &BenchFactoryArgs) -> Result<(), CliError> {
-    let mut stub = Stub::connect(url, token, &args.id, args.seats).await?;
+async fn serve(args: &FactoryArgs) -> Result<()> {
+    let mut stub = Stub::connect(&args.caller.url, &args.caller.token, &args.id, args.seats).await?;
     loop {
         let grant = stub.next().await?;
-        tell(&grant)?;
+        print(&grant)?;
         let client = stub.client.clone();
         // Each on its own: a call that has to be repeated holds up nobody else.
         tokio::spawn(async move {
@@ -120,7 +112,7 @@ async fn serve(url: &str, token: &str, args: &BenchFactoryArgs) -> Result<(), Cl
     }
 }
 
-fn tell(grant: &ClaimAnswer) -> std::io::Result<()> {
+fn print(grant: &ClaimAnswer) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "job {} {}", grant.job.id, grant.lease_epoch)?;
     stdout.flush()

@@ -1,32 +1,32 @@
 //! The figures of a run: medians and ranges, with what they cost and what they are held against.
 
+use comfy_table::presets;
 use serde_json::{Value, json};
 
-use crate::exit::CliError;
-use crate::output::{Columns, Format, Output, say};
+use crate::progress;
 
 /// Several runs of the same thing.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Series(Vec<f64>);
+pub(crate) struct Series(Vec<f64>);
 
 impl Series {
-    pub(super) fn add(&mut self, figure: f64) {
+    pub(crate) fn add(&mut self, figure: f64) {
         self.0.push(figure);
         self.0.sort_by(f64::total_cmp);
     }
 
-    pub(super) fn of(figures: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Self {
         let mut series = Self(figures.into_iter().collect());
         series.0.sort_by(f64::total_cmp);
         series
     }
 
-    pub(super) fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         self.at(0.5)
     }
 
     /// The figure that this share of them does not exceed.
-    pub(super) fn at(&self, share: f64) -> f64 {
+    pub(crate) fn at(&self, share: f64) -> f64 {
         if self.0.is_empty() {
             return 0.0;
         }
@@ -40,46 +40,42 @@ impl Series {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Row {
-    pub(super) who: &'static str,
-    pub(super) what: String,
-    pub(super) unit: &'static str,
-    pub(super) figures: Series,
-    pub(super) transactions: Option<f64>,
-    pub(super) rollbacks: Option<i64>,
+pub(crate) struct Row {
+    pub(crate) who: &'static str,
+    pub(crate) what: String,
+    pub(crate) unit: &'static str,
+    pub(crate) figures: Series,
+    pub(crate) transactions: Option<f64>,
+    pub(crate) rollbacks: Option<i64>,
     /// What the figure has to be, in words.
-    pub(super) target: &'static str,
+    pub(crate) target: &'static str,
 }
 
-pub(super) struct Table {
-    output: Output,
+#[derive(Debug, Default)]
+pub(crate) struct Table {
     rows: Vec<Row>,
 }
 
 impl Table {
-    pub(super) fn new(output: Output) -> Self {
-        Self { output, rows: Vec::new() }
-    }
-
-    pub(super) fn add(&mut self, row: Row) {
-        say(&format!("{} {}: {} {}", row.who, row.what, figure(row.figures.median()), row.unit));
+    pub(crate) fn add(&mut self, row: Row) {
+        progress(&format!("{} {}: {} {}", row.who, row.what, figure(row.figures.median()), row.unit));
         self.rows.push(row);
     }
 
-    pub(super) fn print(self) -> Result<(), CliError> {
-        let rows: Vec<Value> = self.rows.iter().map(as_json).collect();
-        let json = json!({ "figures": rows });
-        if self.output.format != Format::Table {
-            return self.output.list(&json, ("/figures", "/what"), "", String::new);
-        }
-        let mut table =
-            Columns::new(&["WHO", "WHAT", "MEDIAN", "RANGE", "UNIT", "TX/JOB", "ROLLBACKS", "TARGET"]);
+    pub(crate) fn json(&self) -> Value {
+        json!({ "figures": self.rows.iter().map(as_json).collect::<Vec<_>>() })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["WHO", "WHAT", "MEDIAN", "RANGE", "UNIT", "TX/JOB", "ROLLBACKS", "TARGET"]);
         for row in &self.rows {
             let range = row.figures.range().map_or_else(
                 || "-".to_owned(),
                 |(least, most)| format!("{} to {}", figure(least), figure(most)),
             );
-            table.row([
+            table.add_row([
                 row.who.to_owned(),
                 row.what.clone(),
                 figure(row.figures.median()),
@@ -90,7 +86,7 @@ impl Table {
                 row.target.to_owned(),
             ]);
         }
-        self.output.text(&table.render())
+        table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 }
 

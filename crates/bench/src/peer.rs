@@ -3,21 +3,21 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use anyhow::{Context as _, Result};
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::database::Server as DatabaseServer;
-use super::table::{Row, Series, Table};
-use super::{Measured, Size};
-use crate::exit::CliError;
+use crate::Size;
+use crate::database::Server as DatabaseServer;
+use crate::table::{Row, Series, Table};
 
 /// `folder` holds its program with its packages installed (`npm ci`).
-pub(super) async fn graphile_worker(
+pub(crate) async fn graphile_worker(
     folder: &Path,
     server: &DatabaseServer,
     size: Size,
     table: &mut Table,
-) -> Measured<()> {
+) -> Result<()> {
     for mode in ["plain", "tuned"] {
         let jobs = if mode == "plain" { size.jobs / 4 } else { size.jobs };
         let mut runs = Vec::new();
@@ -48,19 +48,15 @@ pub(super) async fn graphile_worker(
     Ok(())
 }
 
-async fn once(folder: &Path, mode: &str, jobs: usize, url: &str) -> Measured<Value> {
+async fn once(folder: &Path, mode: &str, jobs: usize, url: &str) -> Result<Value> {
     let mut command = Command::new("node");
     command.arg("bench.mjs").args([mode, &jobs.to_string()]).current_dir(folder).env("DATABASE_URL", url);
     command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let output = command.output().await.map_err(|error| {
-        CliError::failed_but(format!("the peer cannot be started: {error}"), "it needs Node.js and `npm ci`")
-    })?;
+    let output =
+        command.output().await.context("the peer cannot be started: it needs Node.js and `npm ci`")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().rfind(|line| line.starts_with('{')).unwrap_or_default();
-    serde_json::from_str(line).map_err(|_| {
-        CliError::failed_but(
-            format!("the peer in {} did not say what it reached", folder.display()),
-            "were its packages installed there with `npm ci`?",
-        )
+    serde_json::from_str(line).with_context(|| {
+        format!("the peer in {} printed no figures; run `npm ci` there first", folder.display())
     })
 }

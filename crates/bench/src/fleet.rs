@@ -3,22 +3,21 @@
 //!
 //! The factories here are streams and heartbeats and nothing more: no git, no engine.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use anyhow::{Result, bail};
 use futures::StreamExt;
 use giga_api::client::Idempotency;
 use giga_api::wire::EnrollRequest;
-use giga_ports::Clock;
+use giga_domain::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::database::Server as DatabaseServer;
-use super::factory::Stub;
-use super::server::{Coordinator, PRODUCT};
-use super::table::{Row, Series, Table};
-use super::{Measured, Size};
-use crate::exit::CliError;
-use crate::system::SystemClock;
+use crate::Size;
+use crate::database::Server as DatabaseServer;
+use crate::factory::Stub;
+use crate::server::{Coordinator, PRODUCT};
+use crate::table::{Row, Series, Table};
 
 /// Streams for the rate; the latency is measured with [`Size::streams`].
 const FACTORIES: usize = 100;
@@ -31,7 +30,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn connect(coordinator: &Coordinator, factories: usize, seats: u32) -> Measured<Self> {
+    async fn connect(coordinator: &Coordinator, factories: usize, seats: u32) -> Result<Self> {
         let (sender, grants) = mpsc::channel(100_000);
         let leave = CancellationToken::new();
         let mut joining = futures::stream::iter(0..factories)
@@ -45,32 +44,29 @@ impl Fleet {
     }
 
     /// When each of so many grants came.
-    async fn take(&mut self, count: usize) -> Measured<Vec<Instant>> {
+    async fn take(&mut self, count: usize) -> Result<Vec<Instant>> {
         let mut came = Vec::with_capacity(count);
         let end = Instant::now() + PATIENCE;
         while came.len() < count {
             let left = end.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, self.grants.recv()).await {
                 Ok(Some(at)) => came.push(at),
-                Ok(None) => return Err(CliError::failed("every factory of the benchmark has left")),
-                Err(_) => {
-                    let message = format!("only {} of {count} jobs were granted", came.len());
-                    return Err(CliError::failed(message));
-                }
+                Ok(None) => bail!("every factory of the benchmark has left"),
+                Err(_) => bail!("only {} of {count} jobs were granted", came.len()),
             }
         }
         Ok(came)
     }
 }
 
-/// One factory: enrolled, heard of, streaming. Each has a connection of its own, as on a machine of its own.
+/// One factory: enrolled, known to the coordinator, streaming. Each has a connection of its own, as on a machine of its own.
 async fn join(
     coordinator: &Coordinator,
     n: usize,
     seats: u32,
     granted: mpsc::Sender<Instant>,
     leave: CancellationToken,
-) -> Measured<()> {
+) -> Result<()> {
     let id = format!("bench-{n}");
     let request = EnrollRequest { factory_id: id.clone(), products: Vec::new(), capabilities: Vec::new() };
     let token = coordinator.client.enroll(&request).await?.value.token;
@@ -95,7 +91,7 @@ fn manifest(n: usize, run_at: Option<&str>) -> Vec<u8> {
     .into_bytes()
 }
 
-async fn submit(coordinator: &Coordinator, jobs: usize, run_at: Option<&str>) -> Measured<()> {
+async fn submit(coordinator: &Coordinator, jobs: usize, run_at: Option<&str>) -> Result<()> {
     let mut calls = futures::stream::iter(0..jobs)
         .map(|n| async move { coordinator.client.submit(manifest(n, run_at), &Idempotency::Nothing).await })
         .buffer_unordered(TOGETHER);
@@ -105,13 +101,13 @@ async fn submit(coordinator: &Coordinator, jobs: usize, run_at: Option<&str>) ->
     Ok(())
 }
 
-pub(super) async fn measure(server: &DatabaseServer, size: Size, table: &mut Table) -> Measured<()> {
+pub(crate) async fn measure(server: &DatabaseServer, size: Size, table: &mut Table) -> Result<()> {
     rate(server, size, table).await?;
     quiet(server, size, table).await
 }
 
 /// Everything becomes ready at once; then the clock runs until the last grant is with its factory.
-async fn rate(server: &DatabaseServer, size: Size, table: &mut Table) -> Measured<()> {
+async fn rate(server: &DatabaseServer, size: Size, table: &mut Table) -> Result<()> {
     let (mut rates, mut transactions, mut rollbacks) = (Series::default(), Series::default(), 0);
     for _ in 0..size.runs {
         let database = server.fresh().await?;
@@ -120,7 +116,7 @@ async fn rate(server: &DatabaseServer, size: Size, table: &mut Table) -> Measure
         let mut fleet = Fleet::connect(&coordinator, FACTORIES, seats).await?;
         let ahead = Duration::from_secs(5) + Duration::from_millis(size.scored as u64 / 2);
         let ready = Instant::now() + ahead;
-        let at = SystemClock.now().plus(ahead).to_string();
+        let at = Timestamp::ZERO.plus(UNIX_EPOCH.elapsed()? + ahead).to_string();
         submit(&coordinator, size.scored, Some(&at)).await?;
         let before = database.transactions().await?;
         let came = fleet.take(size.scored).await?;
@@ -146,7 +142,7 @@ async fn rate(server: &DatabaseServer, size: Size, table: &mut Table) -> Measure
 }
 
 /// Many streams and one job at a time.
-async fn quiet(server: &DatabaseServer, size: Size, table: &mut Table) -> Measured<()> {
+async fn quiet(server: &DatabaseServer, size: Size, table: &mut Table) -> Result<()> {
     let database = server.fresh().await?;
     let coordinator = Coordinator::start(Some(&database.url)).await?;
     let alone = coordinator.memory_kib();

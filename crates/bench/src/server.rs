@@ -3,29 +3,39 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use anyhow::{Result, bail};
 use giga_api::client::{Client, ClientOptions};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::Measured;
-use crate::exit::CliError;
+pub(crate) const PRODUCT: &str = "bench";
 
-pub(super) const PRODUCT: &str = "bench";
+/// The product's binary, which stands beside this one.
+fn giga() -> Result<PathBuf> {
+    let giga = std::env::current_exe()?.with_file_name("giga");
+    if !giga.exists() {
+        bail!(
+            "there is no {}: build it with the same profile, or use `cargo xtask bench dispatch`",
+            giga.display()
+        );
+    }
+    Ok(giga)
+}
 
 /// Ends with its process when it is dropped.
-pub(super) struct Coordinator {
+pub(crate) struct Coordinator {
     process: Child,
-    pub(super) url: String,
-    pub(super) token: String,
-    pub(super) client: Client,
+    pub(crate) url: String,
+    pub(crate) token: String,
+    pub(crate) client: Client,
     folder: TempDir,
 }
 
 impl Coordinator {
-    pub(super) async fn start(store: Option<&str>) -> Measured<Self> {
+    pub(crate) async fn start(store: Option<&str>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("giga-bench-").tempdir()?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(giga()?);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--data"]).arg(folder.path());
         if let Some(store) = store {
             command.args(["--store", store]);
@@ -43,7 +53,7 @@ impl Coordinator {
                         break url.to_owned();
                     }
                 }
-                None => return Err(CliError::failed("the coordinator ended before it was ready")),
+                None => bail!("the coordinator ended before it was ready"),
             }
         };
         let token = std::fs::read_to_string(folder.path().join("admin.token"))?.trim().to_owned();
@@ -51,25 +61,25 @@ impl Coordinator {
             url: url.clone(),
             token: Some(token.clone()),
             product: Some(PRODUCT.to_owned()),
-            agent: concat!("giga/", env!("CARGO_PKG_VERSION")).to_owned(),
+            agent: concat!("giga-bench/", env!("CARGO_PKG_VERSION")).to_owned(),
         })?;
         Ok(Self { process, url, token, client, folder })
     }
 
-    pub(super) async fn queue(&self) -> Measured<giga_worker::Client> {
+    pub(crate) async fn queue(&self) -> Result<giga_worker::Client> {
         let config = giga_worker::Config::new(&self.url, &self.token).product(PRODUCT);
-        giga_worker::Client::connect(config).await.map_err(|error| CliError::failed(error.to_string()))
+        Ok(giga_worker::Client::connect(config).await?)
     }
 
     /// Resident memory in KiB, where the system tells.
-    pub(super) fn memory_kib(&self) -> Option<f64> {
+    pub(crate) fn memory_kib(&self) -> Option<f64> {
         let path = PathBuf::from(format!("/proc/{}/status", self.process.id()?));
         let status = std::fs::read_to_string(path).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         line.trim().trim_end_matches(" kB").trim().parse().ok()
     }
 
-    pub(super) async fn stop(mut self) -> Measured<()> {
+    pub(crate) async fn stop(mut self) -> Result<()> {
         self.process.kill().await?;
         self.folder.close()?;
         Ok(())
