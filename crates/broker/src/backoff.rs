@@ -55,7 +55,7 @@ mod tests {
             delays[0] >= Duration::from_millis(25) && delays[0] <= Duration::from_millis(50),
             "{delays:?}"
         );
-        let grown: BTreeSet<_> = delays[10..].iter().collect();
+        let grown: BTreeSet<Duration> = delays[10..].iter().copied().collect();
         let bounds = Duration::from_secs(5)..=Duration::from_secs(10);
         assert!(grown.iter().all(|delay| bounds.contains(delay)), "{grown:?}");
         assert!(grown.len() > 10, "{grown:?}");

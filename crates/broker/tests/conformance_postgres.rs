@@ -11,8 +11,8 @@ use giga_testkit::postgres::TestDatabase;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-#[path = "fixtures/given_up.rs"]
-mod given_up;
+#[path = "fixtures/expired.rs"]
+mod expired;
 
 /// Every handle has its own connections and mailboxes, as every process has.
 #[derive(Default)]
@@ -57,9 +57,9 @@ async fn a_dropped_broker_ends_its_readers_and_its_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_offer_that_nobody_acknowledges_is_given_up() {
+async fn an_offer_that_nobody_acknowledges_becomes_a_dead_letter() {
     let database = TestDatabase::new().await;
-    let letter = given_up::by(&Postgres::connect(database.url()).await.unwrap()).await;
+    let letter = expired::by(&Postgres::connect(database.url()).await.unwrap()).await;
     // Dated by the server, whose clock is somewhere near ours.
     assert!(letter.at > "2026-01-01T00:00:00Z".parse().unwrap(), "{:?}", letter.at);
 }

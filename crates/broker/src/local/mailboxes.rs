@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::window::Window;
 
-/// How often an offer is delivered before it is given up.
+/// How often an offer is delivered before it becomes a dead letter.
 pub(crate) const DELIVERIES: u32 = 5;
 const SWEEP: Duration = Duration::from_secs(30);
 
@@ -31,7 +31,7 @@ pub(crate) struct Bounds {
     pub(crate) unattended_age: Duration,
 }
 
-/// Told about every offer that was given up. Called without the lock held.
+/// Called for every offer that was delivered too often, without the lock held.
 type OnDead = Box<dyn Fn(Offer) + Send + Sync>;
 
 pub(crate) struct Mailboxes {
@@ -90,7 +90,7 @@ impl Mailboxes {
                 consumer.wake.notify_one();
             }
         }
-        // The boxes of factories that left would be kept for ever otherwise.
+        // Otherwise the mailboxes of factories that have left would stay forever.
         if state.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP) {
             state.swept = Some(now);
             state.boxes.retain(|_, mailbox| {
@@ -100,24 +100,24 @@ impl Mailboxes {
         }
     }
 
-    /// Takes over from the consumer before.
+    /// Replaces the previous consumer.
     pub(crate) fn consume(self: &Arc<Self>, factory: &FactoryId) -> Box<dyn Offers> {
         let wake = Arc::new(Notify::new());
         let mut state = self.state.lock();
         state.counter += 1;
         let id = state.counter;
         let mailbox = state.boxes.entry(factory.clone()).or_default();
-        let dead = mailbox.take_back();
-        let before = mailbox.consumer.replace(Consumer { id, wake: Arc::clone(&wake) });
+        let dead = mailbox.requeue_unacked();
+        let previous = mailbox.consumer.replace(Consumer { id, wake: Arc::clone(&wake) });
         drop(state);
-        if let Some(before) = before {
-            before.wake.notify_one();
+        if let Some(previous) = previous {
+            previous.wake.notify_one();
         }
-        self.bury(dead);
+        self.dead_letter(dead);
         Box::new(LocalOffers { mailboxes: Arc::clone(self), factory: factory.clone(), id, wake })
     }
 
-    /// Forgets every offer. Consumers stay.
+    /// Drops every offer. Consumers stay.
     pub(crate) fn wipe(&self) {
         let mut state = self.state.lock();
         state.seen = Window::default();
@@ -128,21 +128,21 @@ impl Mailboxes {
         });
     }
 
-    /// Ends every consumer: nothing will come for a while. What they did not acknowledge waits for the next ones.
+    /// Ends every consumer: nothing will arrive for a while. Unacknowledged offers wait for the next consumers.
     pub(crate) fn end_consumers(&self) {
         let mut state = self.state.lock();
         let mut dead = Vec::new();
         for mailbox in state.boxes.values_mut() {
             if let Some(consumer) = mailbox.consumer.take() {
-                dead.extend(mailbox.take_back());
+                dead.extend(mailbox.requeue_unacked());
                 consumer.wake.notify_one();
             }
         }
         drop(state);
-        self.bury(dead);
+        self.dead_letter(dead);
     }
 
-    /// Ends every consumer: the broker is gone, and nothing will come any more.
+    /// Ends every consumer: the broker is gone.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -151,7 +151,7 @@ impl Mailboxes {
         }
     }
 
-    fn bury(&self, dead: Vec<Offer>) {
+    fn dead_letter(&self, dead: Vec<Offer>) {
         dead.into_iter().for_each(&self.on_dead);
     }
 }
@@ -162,7 +162,7 @@ impl Mailbox {
             Some(_) => (bounds.offers, bounds.age),
             None => (bounds.unattended_offers, bounds.unattended_age),
         };
-        // The oldest are in front, those that came back among them.
+        // The oldest are in front, including those that were put back.
         while let Some(oldest) = self.waiting.front()
             && (self.waiting.len() > most || now.duration_since(oldest.since) >= age)
         {
@@ -170,8 +170,8 @@ impl Mailbox {
         }
     }
 
-    /// Puts what was not acknowledged back in front, in its old order, and hands out what was tried too often.
-    fn take_back(&mut self) -> Vec<Offer> {
+    /// Puts unacknowledged offers back in front, in their old order, and returns those that were delivered too often.
+    fn requeue_unacked(&mut self) -> Vec<Offer> {
         let unacked = std::mem::take(&mut self.unacked).into_values();
         let (dead, alive): (Vec<_>, Vec<_>) = unacked.partition(|held| held.deliveries >= DELIVERIES);
         for held in alive.into_iter().rev() {
@@ -189,7 +189,7 @@ struct LocalOffers {
 }
 
 impl LocalOffers {
-    fn mine<'a>(&self, state: &'a mut State) -> Option<&'a mut Mailbox> {
+    fn own_mailbox<'a>(&self, state: &'a mut State) -> Option<&'a mut Mailbox> {
         let mailbox = state.boxes.get_mut(&self.factory)?;
         mailbox.consumer.as_ref().is_some_and(|consumer| consumer.id == self.id).then_some(mailbox)
     }
@@ -201,7 +201,7 @@ impl LocalOffers {
         }
         state.counter += 1;
         let tag = state.counter;
-        let mailbox = self.mine(&mut state).ok_or_else(ended)?;
+        let mailbox = self.own_mailbox(&mut state).ok_or_else(ended)?;
         mailbox.trim(&self.mailboxes.bounds, Instant::now());
         let Some(mut held) = mailbox.waiting.pop_front() else {
             return Ok(None);
@@ -224,15 +224,15 @@ impl Offers for LocalOffers {
             if let Some(delivered) = self.take()? {
                 return Ok(delivered);
             }
-            // Whoever puts an offer in after the look above leaves a permit here.
+            // An offer that was added after the check above leaves a permit here.
             self.wake.notified().await;
         }
     }
 
     async fn ack(&mut self, delivered: &Delivered) -> Result<(), BrokerError> {
         let mut state = self.mailboxes.state.lock();
-        // Gone already after a wipe, which is as good.
-        self.mine(&mut state).ok_or_else(ended)?.unacked.remove(&delivered.tag);
+        // It may be gone already after a wipe.
+        self.own_mailbox(&mut state).ok_or_else(ended)?.unacked.remove(&delivered.tag);
         Ok(())
     }
 }
@@ -240,12 +240,12 @@ impl Offers for LocalOffers {
 impl Drop for LocalOffers {
     fn drop(&mut self) {
         let mut state = self.mailboxes.state.lock();
-        let dead = self.mine(&mut state).map(|mailbox| {
+        let dead = self.own_mailbox(&mut state).map(|mailbox| {
             mailbox.consumer = None;
-            mailbox.take_back()
+            mailbox.requeue_unacked()
         });
         drop(state);
-        self.mailboxes.bury(dead.unwrap_or_default());
+        self.mailboxes.dead_letter(dead.unwrap_or_default());
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
     };
 
     fn mailboxes() -> Arc<Mailboxes> {
-        Arc::new(Mailboxes::new(BOUNDS, Box::new(|offer| panic!("{offer:?} was given up"))))
+        Arc::new(Mailboxes::new(BOUNDS, Box::new(|offer| panic!("{offer:?} was delivered too often"))))
     }
 
     fn offer(job: u128) -> Offer {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_factory_that_left_is_forgotten() {
+    async fn the_mailbox_of_a_factory_that_left_is_removed() {
         let mailboxes = mailboxes();
         mailboxes.put([offer(1)]);
         drop(mailboxes.consume(&factory()));

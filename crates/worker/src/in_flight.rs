@@ -1,8 +1,8 @@
-//! What the worker has in hand: jobs waiting for a handler, leases held, results waiting for their report.
+//! The jobs that the worker holds: waiting for a handler, leased, or finished and waiting to be reported.
 //!
-//! Everything that runs meets here and nowhere else, under one short lock that is never held across an await. A job is on
-//! the desk from its arrival until its handler returned; its result, until the report was answered. What is lost leaves the
-//! desk at once, so a result of it finds no place any more.
+//! All tasks of the worker share this and nothing else, under one short lock that is never held across an await. A job is
+//! in flight from its arrival until its handler returns; its result, until the report is answered. A lost job is removed at
+//! once, so a late result for it is dropped.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -16,20 +16,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::appetite::Appetite;
 use crate::client::{BATCH, CALL_BYTES};
+use crate::prefetch::Prefetch;
 use crate::{Summary, Task};
 
-pub(crate) struct Desk {
+pub(crate) struct InFlight {
     state: Mutex<State>,
-    appetite: Mutex<Appetite>,
+    prefetch: Mutex<Prefetch>,
     /// One permit per waiting job.
     waiting: Semaphore,
     /// There are results, or there will be no more.
     results: Notify,
-    /// Fewer jobs are in hand than somebody was waiting for.
+    /// There are fewer jobs in flight than the intake was waiting for.
     room: Notify,
-    /// How long leases are here; zero until a job has said so.
+    /// How long a lease lasts; zero until the first job has arrived.
     lease: watch::Sender<Duration>,
 }
 
@@ -38,14 +38,14 @@ struct State {
     queue: VecDeque<Task>,
     held: HashMap<String, Held>,
     finished: VecDeque<Finished>,
-    /// No handler is started any more.
+    /// No more handlers are started.
     stopping: bool,
-    /// Results are kept back until the last jobs on their way have come in.
+    /// No results are reported until the last jobs on their way have arrived.
     holding_back: bool,
-    /// No handler will finish any more.
+    /// No more handlers will finish.
     closed: bool,
     room_wanted: bool,
-    tally: Summary,
+    summary: Summary,
 }
 
 struct Held {
@@ -55,19 +55,19 @@ struct Held {
     lost: CancellationToken,
 }
 
-/// A result that the coordinator has not heard yet.
+/// A result that is not reported yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Finished {
     pub(crate) result: v1::JobResult,
-    /// From here on nobody wants it.
+    /// The result is of no use afterwards.
     pub(crate) lease_ends: Instant,
 }
 
-impl Desk {
-    pub(crate) fn new(appetite: Appetite) -> Self {
+impl InFlight {
+    pub(crate) fn new(prefetch: Prefetch) -> Self {
         Self {
             state: Mutex::default(),
-            appetite: Mutex::new(appetite),
+            prefetch: Mutex::new(prefetch),
             waiting: Semaphore::new(0),
             results: Notify::new(),
             room: Notify::new(),
@@ -76,15 +76,15 @@ impl Desk {
     }
 
     pub(crate) fn max_in_flight(&self) -> usize {
-        self.appetite.lock().max_in_flight()
+        self.prefetch.lock().max_in_flight()
     }
 
-    /// So many results are about to be reported. What to tell the coordinator with them, 0 for nothing. Where that is
-    /// less than before, what no handler will get to soon is given back, for others to take.
-    pub(crate) fn appetite(&self, finished: usize) -> u32 {
-        let mut appetite = self.appetite.lock();
-        let Some(wanted) = appetite.finished(finished, Instant::now()) else { return 0 };
-        drop(appetite);
+    /// Called with the number of results about to be reported. Returns the `max_in_flight` to report with them, 0 for no
+    /// change. If it shrinks, jobs that no handler will get to soon are released for other workers.
+    pub(crate) fn adjust_prefetch(&self, finished: usize) -> u32 {
+        let mut prefetch = self.prefetch.lock();
+        let Some(wanted) = prefetch.finished(finished, Instant::now()) else { return 0 };
+        drop(prefetch);
         let mut state = self.state.lock();
         while state.queue.len() > wanted
             && let Some(task) = state.queue.pop_back()
@@ -96,9 +96,9 @@ impl Desk {
         wanted as u32
     }
 
-    // ---- jobs come in and go to handlers ----
+    // ---- jobs arrive and go to handlers ----
 
-    pub(crate) fn arrive(&self, tasks: impl Iterator<Item = Task>) {
+    pub(crate) fn receive(&self, tasks: impl Iterator<Item = Task>) {
         let now = Instant::now();
         let (mut arrived, mut lease) = (0, None);
         let mut state = self.state.lock();
@@ -114,12 +114,12 @@ impl Desk {
                     place.insert(held);
                 }
                 Entry::Occupied(mut place) if place.get().epoch < task.epoch => {
-                    // It was lost without our noticing, and comes back to us.
+                    // We lost it without noticing, and now it is assigned to us again.
                     place.insert(held).lost.cancel();
-                    state.tally.lost += 1;
+                    state.summary.lost += 1;
                 }
                 Entry::Occupied(_) => {
-                    debug!(job = task.job_id, epoch = task.epoch, "sent twice; already in hand");
+                    debug!(job = task.job_id, epoch = task.epoch, "received twice; already in flight");
                     continue;
                 }
             }
@@ -143,19 +143,19 @@ impl Desk {
         loop {
             self.waiting.acquire().await.ok()?.forget();
             let task = self.state.lock().queue.pop_front();
-            // Those that were lost while they waited are not started.
+            // Jobs that were lost while they waited are not started.
             if let Some(task) = task.filter(|task| !task.lost.is_cancelled()) {
                 return Some(task);
             }
         }
     }
 
-    /// A handler returned.
+    /// A handler has returned.
     pub(crate) fn finish(&self, job_id: String, epoch: u64, outcome: Outcome) {
         let mut state = self.state.lock();
         if state.held.get(&job_id).is_none_or(|held| held.epoch != epoch) {
             drop(state);
-            warn!(job = job_id, epoch, "the job was lost while it was worked on; its result is dropped");
+            warn!(job = job_id, epoch, "the lease was lost while the handler ran; its result is dropped");
             return;
         }
         self.put_result(&mut state, job_id, outcome);
@@ -168,18 +168,18 @@ impl Desk {
         if state.finished.len() == 1 {
             self.results.notify_one();
         }
-        self.tell_of_room(state);
+        self.notify_room(state);
     }
 
-    /// To be called wherever fewer jobs are in hand than before: whoever waits for room looks again.
-    fn tell_of_room(&self, state: &mut State) {
+    /// Call this wherever the number of jobs in flight shrinks.
+    fn notify_room(&self, state: &mut State) {
         if std::mem::take(&mut state.room_wanted) {
             self.room.notify_one();
         }
     }
 
-    /// Waits until fewer than so many jobs are in hand.
-    pub(crate) async fn room(&self, limit: usize) {
+    /// Waits until fewer than `limit` jobs are in flight.
+    pub(crate) async fn wait_for_room(&self, limit: usize) {
         loop {
             {
                 let mut state = self.state.lock();
@@ -192,9 +192,9 @@ impl Desk {
         }
     }
 
-    // ---- results go out ----
+    // ---- results are reported ----
 
-    /// All results that wait, up to what one call may carry; `None` when there will be no more.
+    /// All finished results, up to what one call may carry; `None` when there will be no more.
     pub(crate) async fn take_results(&self) -> Option<Vec<Finished>> {
         loop {
             let more = self.results.notified();
@@ -214,13 +214,13 @@ impl Desk {
                 }
             }
             more.await;
-            // Handlers that are about to return get to put their results into the same call.
+            // Lets handlers that are about to return add their results to the same call.
             tokio::task::yield_now().await;
         }
     }
 
-    /// The coordinator answered.
-    pub(crate) fn settled(&self, batch: &[Finished], answer: &v1::ReportResultResponse) {
+    /// The coordinator has answered a report.
+    pub(crate) fn reported(&self, batch: &[Finished], answer: &v1::ReportResultResponse) {
         let mut state = self.state.lock();
         if answer.statuses.len() != batch.len() {
             warn!(
@@ -230,30 +230,30 @@ impl Desk {
             );
         }
         for (finished, status) in batch.iter().zip(answer.statuses()) {
-            let tally = &mut state.tally;
+            let summary = &mut state.summary;
             let count = match (status, &finished.result.outcome) {
-                (v1::ResultStatus::Recorded, Some(Outcome::Success(_))) => &mut tally.succeeded,
-                (v1::ResultStatus::Recorded, Some(Outcome::Failure(_))) => &mut tally.failed,
-                (v1::ResultStatus::Recorded, _) => &mut tally.released,
+                (v1::ResultStatus::Recorded, Some(Outcome::Success(_))) => &mut summary.succeeded,
+                (v1::ResultStatus::Recorded, Some(Outcome::Failure(_))) => &mut summary.failed,
+                (v1::ResultStatus::Recorded, _) => &mut summary.released,
                 (status, _) => {
                     let (job, epoch) = (&finished.result.job_id, finished.result.epoch);
                     warn!(
                         job,
                         epoch,
                         status = status.as_str_name(),
-                        "the result was not taken; the job is lost"
+                        "the result was rejected; the lease was lost"
                     );
-                    &mut tally.lost
+                    &mut summary.lost
                 }
             };
             *count += 1;
         }
     }
 
-    /// Their leases ended before the coordinator could be told.
-    pub(crate) fn unheard(&self, results: usize) {
-        self.state.lock().tally.lost += results as u64;
-        warn!(results, "results could not be reported before their leases ended; they are dropped");
+    /// Their leases expired before they could be reported.
+    pub(crate) fn unreported(&self, results: usize) {
+        self.state.lock().summary.lost += results as u64;
+        warn!(results, "results could not be reported before their leases expired; they are dropped");
     }
 
     // ---- leases ----
@@ -266,7 +266,7 @@ impl Desk {
         self.lease.send_if_modified(|known| std::mem::replace(known, lease) != lease);
     }
 
-    /// Those that were granted or renewed more than a third of their lease ago.
+    /// Leases that were granted or renewed more than a third of their duration ago.
     pub(crate) fn due(&self) -> Vec<v1::Held> {
         let now = Instant::now();
         let state = self.state.lock();
@@ -274,45 +274,45 @@ impl Desk {
         due.map(|(id, held)| v1::Held { job_id: id.clone(), epoch: held.epoch }).collect()
     }
 
-    /// A heartbeat was answered. The lease counts from when it was asked for: ours must not outlive the coordinator's.
+    /// A heartbeat was answered. The lease counts from when the heartbeat was sent: ours must not outlive the coordinator's.
     pub(crate) fn renewed(&self, asked: &[v1::Held], asked_at: Instant, answer: &v1::HeartbeatResponse) {
         let lease = (answer.lease_ms > 0).then(|| Duration::from_millis(answer.lease_ms.into()));
         let lost: Vec<&v1::Held> =
             asked.iter().filter(|held| answer.lost_job_ids.contains(&held.job_id)).collect();
         let mut state = self.state.lock();
         for gone in lost {
-            state.lose(&gone.job_id, gone.epoch, "the coordinator says that the lease is lost");
+            state.lose(&gone.job_id, gone.epoch, "the coordinator has revoked the lease");
         }
         for kept in asked {
-            // It may have come back to us under another epoch in the meantime; that one was not renewed.
+            // It may have been assigned to us again under another epoch meanwhile; that lease was not renewed.
             if let Some(held) = state.held.get_mut(&kept.job_id).filter(|held| held.epoch == kept.epoch) {
                 held.lease = lease.unwrap_or(held.lease);
                 held.ends = asked_at + held.lease;
             }
         }
-        self.tell_of_room(&mut state);
+        self.notify_room(&mut state);
         drop(state);
         if let Some(lease) = lease {
             self.set_lease(lease);
         }
     }
 
-    /// Loses what could not be renewed in time: another may have it by now.
+    /// Drops jobs whose leases were not renewed in time: another worker may hold them by now.
     pub(crate) fn expire(&self) {
         let now = Instant::now();
         let mut state = self.state.lock();
         let ended = state.held.iter().filter(|(_, held)| held.ends <= now);
         let ended: Vec<(String, u64)> = ended.map(|(id, held)| (id.clone(), held.epoch)).collect();
         for (job_id, epoch) in ended {
-            state.lose(&job_id, epoch, "the lease ended before it could be renewed");
+            state.lose(&job_id, epoch, "the lease expired before it could be renewed");
         }
-        self.tell_of_room(&mut state);
+        self.notify_room(&mut state);
     }
 
     // ---- the end ----
 
-    /// Starts no more handlers; what has not been started, and what still comes, is given back. No result is handed out
-    /// before [`Self::stopped`]: each would ask for another job.
+    /// Starts no more handlers; jobs that are waiting, and those that still arrive, are released. No result is reported
+    /// before [`Self::intake_ended`]: each report would ask for another job.
     pub(crate) fn stop_starting(&self) {
         self.waiting.close();
         let mut state = self.state.lock();
@@ -325,22 +325,22 @@ impl Desk {
         }
     }
 
-    /// Nothing comes in any more.
-    pub(crate) fn stopped(&self) {
+    /// No more jobs will arrive.
+    pub(crate) fn intake_ended(&self) {
         self.state.lock().holding_back = false;
         self.results.notify_waiters();
     }
 
-    /// Loses everything in hand: there is nobody left to report to.
+    /// Drops all jobs: there is no coordinator left to report to.
     pub(crate) fn lose_all(&self) {
         let mut state = self.state.lock();
-        state.tally.lost += state.held.len() as u64;
+        state.summary.lost += state.held.len() as u64;
         for (_, held) in state.held.drain() {
             held.lost.cancel();
         }
     }
 
-    /// All handlers have ended. What did not get to its end is given back.
+    /// All handlers have ended. Unfinished jobs are released.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         let unfinished: Vec<String> = state.held.keys().cloned().collect();
@@ -353,7 +353,7 @@ impl Desk {
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        self.state.lock().tally
+        self.state.lock().summary
     }
 }
 
@@ -379,7 +379,7 @@ impl State {
         if let Some(held) = self.held.remove(job_id) {
             warn!(job = job_id, epoch, "{why}");
             held.lost.cancel();
-            self.tally.lost += 1;
+            self.summary.lost += 1;
         }
     }
 }

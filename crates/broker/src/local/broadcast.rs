@@ -1,7 +1,7 @@
-//! One hint or dead letter to every reader of this process.
+//! Sends each hint and dead letter to every reader of this process.
 //!
-//! A reader that falls behind loses the oldest. Lost hints are replaced by [`look_again`], so that nobody who was slow,
-//! or whose connection was gone for a while, goes on believing that nothing happened.
+//! A reader that falls behind loses the oldest. Lost hints are replaced by those of [`resync`], so that a reader that was
+//! slow or disconnected does not go on believing that nothing happened.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use tokio::sync::broadcast::{self, Receiver, Sender, error::RecvError};
 const HINTS: usize = 4_096;
 const LETTERS: usize = 1_024;
 
-/// What stands for any number of lost hints: those that speak of everything at once. The position is the newest that
-/// this process has heard of, and may be old.
-fn look_again(newest: FeedPos) -> [Hint; 3] {
+/// Replaces any number of lost hints: together they cover everything. The position is the newest that this process has
+/// seen, and may be old.
+fn resync(newest: FeedPos) -> [Hint; 3] {
     [Hint::Feed { pos: newest }, Hint::Gates, Hint::Leaderless]
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct HintFan {
+pub(crate) struct HintBroadcast {
     sender: Sender<Hint>,
     newest: Arc<AtomicU64>,
 }
 
-impl HintFan {
+impl HintBroadcast {
     pub(crate) fn new() -> Self {
         Self { sender: broadcast::channel(HINTS).0, newest: Arc::default() }
     }
@@ -37,40 +37,40 @@ impl HintFan {
         if let Hint::Feed { pos } = hint {
             self.newest.fetch_max(pos.0, Ordering::Relaxed);
         }
-        // An error means that nobody reads.
+        // An error means that there are no readers.
         let _ = self.sender.send(hint);
     }
 
-    /// After a time in which hints may have been lost.
-    pub(crate) fn look_again(&self) {
-        for hint in look_again(FeedPos(self.newest.load(Ordering::Relaxed))) {
+    /// Call this after hints may have been lost.
+    pub(crate) fn resync(&self) {
+        for hint in resync(FeedPos(self.newest.load(Ordering::Relaxed))) {
             self.send(hint);
         }
     }
 
     pub(crate) fn subscribe(&self) -> Box<dyn Hints> {
         let newest = Arc::clone(&self.newest);
-        Box::new(HintReader { receiver: self.sender.subscribe(), newest, instead: VecDeque::new() })
+        Box::new(HintReader { receiver: self.sender.subscribe(), newest, substitutes: VecDeque::new() })
     }
 }
 
 struct HintReader {
     receiver: Receiver<Hint>,
     newest: Arc<AtomicU64>,
-    instead: VecDeque<Hint>,
+    substitutes: VecDeque<Hint>,
 }
 
 #[async_trait]
 impl Hints for HintReader {
     async fn next(&mut self) -> Result<Hint, BrokerError> {
         loop {
-            if let Some(hint) = self.instead.pop_front() {
+            if let Some(hint) = self.substitutes.pop_front() {
                 return Ok(hint);
             }
             match self.receiver.recv().await {
                 Ok(hint) => return Ok(hint),
                 Err(RecvError::Lagged(_)) => {
-                    self.instead.extend(look_again(FeedPos(self.newest.load(Ordering::Relaxed))));
+                    self.substitutes.extend(resync(FeedPos(self.newest.load(Ordering::Relaxed))));
                 }
                 Err(RecvError::Closed) => return Err(BrokerError::because("it was closed")),
             }
@@ -79,32 +79,32 @@ impl Hints for HintReader {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct DeadFan(Sender<DeadLetter>);
+pub(crate) struct DeadLetterBroadcast(Sender<DeadLetter>);
 
-impl DeadFan {
+impl DeadLetterBroadcast {
     pub(crate) fn new() -> Self {
         Self(broadcast::channel(LETTERS).0)
     }
 
     pub(crate) fn send(&self, letter: DeadLetter) {
-        // An error means that nobody reads.
+        // An error means that there are no readers.
         let _ = self.0.send(letter);
     }
 
     pub(crate) fn subscribe(&self) -> Box<dyn DeadLetters> {
-        Box::new(DeadReader(self.0.subscribe()))
+        Box::new(DeadLetterReader(self.0.subscribe()))
     }
 }
 
-struct DeadReader(Receiver<DeadLetter>);
+struct DeadLetterReader(Receiver<DeadLetter>);
 
 #[async_trait]
-impl DeadLetters for DeadReader {
+impl DeadLetters for DeadLetterReader {
     async fn next(&mut self) -> Result<DeadLetter, BrokerError> {
         loop {
             match self.0.recv().await {
                 Ok(letter) => return Ok(letter),
-                // A mirror: what is true stands in the store.
+                // Only a mirror: the store has the dead letters.
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return Err(BrokerError::because("it was closed")),
             }
@@ -119,12 +119,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_reader_that_fell_behind_is_told_to_look() {
-        let fan = HintFan::new();
-        let mut slow = fan.subscribe();
-        fan.send(Hint::Feed { pos: FeedPos(7) });
+    async fn a_reader_that_fell_behind_resyncs() {
+        let hints = HintBroadcast::new();
+        let mut slow = hints.subscribe();
+        hints.send(Hint::Feed { pos: FeedPos(7) });
         for at in 0..HINTS {
-            fan.send(Hint::Due { at: Timestamp::from_millis(at as i64) });
+            hints.send(Hint::Due { at: Timestamp::from_millis(at as i64) });
         }
         assert_eq!(slow.next().await.unwrap(), Hint::Feed { pos: FeedPos(7) });
         assert_eq!(slow.next().await.unwrap(), Hint::Gates);
@@ -133,8 +133,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn readers_are_told_when_the_broker_is_gone() {
-        let (hints, letters) = (HintFan::new(), DeadFan::new());
+    async fn readers_end_when_the_broker_is_gone() {
+        let (hints, letters) = (HintBroadcast::new(), DeadLetterBroadcast::new());
         let (mut hint, mut letter) = (hints.subscribe(), letters.subscribe());
         drop((hints, letters));
         assert!(hint.next().await.is_err() && letter.next().await.is_err());
