@@ -1,7 +1,6 @@
 //! A bench to run one engine on: the fake program in the place of the real one, a folder, and what came of it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
