@@ -3,22 +3,25 @@
 //! Holds no secret of ours: keys are named by their variable and read when an engine starts.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::prices::Price;
+use super::programs::Program;
 
+/// Keys that nothing here knows are taken for programs, and refused as such.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct EnginesConfig {
     /// Names of engines that this factory does not offer.
     pub disabled: Vec<String>,
-    pub claude: ProgramConfig,
-    pub codex: ProgramConfig,
-    pub opencode: ProgramConfig,
-    pub gemini: ProgramConfig,
+    /// By engine, each a table with its name.
+    #[serde(flatten)]
+    pub programs: BTreeMap<Program, ProgramConfig>,
     pub devin: DevinConfig,
     /// Engines of the operator's own, by name.
     pub commands: BTreeMap<String, CommandConfig>,
@@ -39,6 +42,22 @@ pub struct ProgramConfig {
     pub extra_args: Vec<String>,
     /// Variables of the factory's environment that this engine may see besides its usual ones.
     pub pass_env: Vec<String>,
+}
+
+impl ProgramConfig {
+    /// The model by the program's own option for it, and what the operator adds.
+    pub(super) fn options(&self, model_option: &str) -> impl Iterator<Item = OsString> {
+        let model = self.model.iter().flat_map(move |model| [model_option.into(), model.into()]);
+        model.chain(self.extra_args.iter().map(OsString::from))
+    }
+}
+
+impl<'de> Deserialize<'de> for Program {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let unknown = || format!("unknown field `{name}`; the engines are {}", Program::words());
+        name.parse().map_err(|_| D::Error::custom(unknown()))
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -88,14 +107,23 @@ pub struct CommandConfig {
 }
 
 /// How the output is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum EventFormat {
     /// Plain text: success is exit 0.
     #[default]
     Text,
-    Claude,
-    Codex,
-    Opencode,
-    Gemini,
+    /// As that program prints its events.
+    Program(Program),
+}
+
+impl TryFrom<String> for EventFormat {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        if word == "text" {
+            return Ok(Self::Text);
+        }
+        word.parse().map(Self::Program).map_err(|_| format!("`{word}` is none of text, {}", Program::words()))
+    }
 }

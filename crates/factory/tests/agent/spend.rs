@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use giga_domain::{Actor, BudgetChange, BudgetSettings, ChargeHow};
 use giga_factory::agent::AgentConfig;
-use giga_factory::engines::{CommandConfig, EventFormat};
+use giga_factory::engines::{CommandConfig, EventFormat, Program};
 use giga_ports::store::BudgetWrite;
 
 use super::world::{Factory, LOOK_AGAIN, PATIENCE, World, processes_of};
 
 /// An engine that speaks as Claude Code does; what it does stands in a script. `$1` is the session to resume.
 pub(super) fn metered(world: &World, factory: &str, script: &str) -> AgentConfig {
-    speaking(world, factory, EventFormat::Claude, script)
+    speaking(world, factory, EventFormat::Program(Program::Claude), script)
 }
 
 pub(super) fn speaking(world: &World, factory: &str, events: EventFormat, script: &str) -> AgentConfig {

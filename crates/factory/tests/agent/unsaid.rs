@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use giga_domain::ChargeHow;
 use giga_factory::agent::AgentConfig;
-use giga_factory::engines::EventFormat;
+use giga_factory::engines::{EventFormat, Program};
 use serde_json::json;
 
 use super::front::Front;
@@ -17,7 +17,7 @@ const CAP: &str = "engine: metered\nbudget: {usd: 2}";
 /// An engine that names its sum at its end, as Codex does, and does not get there.
 fn unsaid(world: &World, factory: &str, then: &str) -> AgentConfig {
     let begin = r#"echo '{"type":"turn.started"}'; echo waiting >&2"#;
-    speaking(world, factory, EventFormat::Codex, &format!("{begin}\n{then}"))
+    speaking(world, factory, EventFormat::Program(Program::Codex), &format!("{begin}\n{then}"))
 }
 
 fn waits(world: &World) -> String {

@@ -28,7 +28,7 @@ fn resumed(bench: Bench) -> Bench {
 
 fn configured(bench: Bench) -> Bench {
     bench.configured(|config| {
-        for program in [&mut config.claude, &mut config.codex, &mut config.opencode, &mut config.gemini] {
+        for program in config.programs.values_mut() {
             program.model = Some("big".into());
             program.extra_args = vec!["--extra".into()];
         }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use giga_domain::FailReason;
 use giga_factory::engines::{
     CommandConfig, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest,
-    EnginesConfig, EventFormat, HostEnvironment, ProgramConfig, RUN_MARKER, Usage, Watchdog, engines_in,
+    EnginesConfig, EventFormat, HostEnvironment, Program, ProgramConfig, RUN_MARKER, Usage, Watchdog,
+    engines_in,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -64,10 +65,7 @@ impl Bench {
             events: EventFormat::Text,
         };
         let config = EnginesConfig {
-            claude: program.clone(),
-            codex: program.clone(),
-            opencode: program.clone(),
-            gemini: program,
+            programs: Program::ALL.iter().map(|name| (*name, program.clone())).collect(),
             commands: [("plain".to_owned(), plain)].into(),
             ..EnginesConfig::default()
         };

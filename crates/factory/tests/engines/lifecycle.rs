@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use giga_domain::FailReason;
-use giga_factory::engines::{EngineEvent, EngineOutcome, RUN_MARKER, kill_run};
+use giga_factory::engines::{EngineEvent, EngineOutcome, Program, RUN_MARKER, kill_run};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -204,7 +204,9 @@ async fn what_a_dead_factory_left_can_be_killed_by_name() {
 #[tokio::test]
 async fn what_cannot_start() {
     let missing = Bench::new("claude", &[])
-        .configured(|config| config.claude.program = Some("/no/such/program".into()))
+        .configured(|config| {
+            config.programs.entry(Program::Claude).or_default().program = Some("/no/such/program".into())
+        })
         .run()
         .await;
     missing.failed(FailReason::NoEngine, false);

@@ -5,9 +5,9 @@
 use giga_domain::FailReason;
 use serde_json::Value;
 
-use super::super::engine::EngineFailure;
-use super::super::prices::Tokens;
-use super::{Sign, classify, count, dollars, text};
+use crate::engines::engine::EngineFailure;
+use crate::engines::events::{Sign, classify, count, dollars, text};
+use crate::engines::prices::Tokens;
 
 pub(super) fn read(event: &Value) -> Vec<Sign> {
     let mut signs: Vec<Sign> = Vec::new();

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::super::prices::Tokens;
-use super::{Sign, classify, count, text};
+use crate::engines::events::{Sign, classify, count, text};
+use crate::engines::prices::Tokens;
 
 pub(super) fn read(event: &Value) -> Vec<Sign> {
     match text(event, "/type") {
