@@ -358,7 +358,10 @@ impl Changes {
 }
 
 /// Where the parents of new jobs last ran, for affinity. Jobs that ran before have their own warmth.
-async fn parents_of(reads: &dyn StoreReads, jobs: &[Job]) -> Result<HashMap<JobId, FactoryId>, StoreError> {
+pub(crate) async fn parents_of(
+    reads: &dyn StoreReads,
+    jobs: &[Job],
+) -> Result<HashMap<JobId, FactoryId>, StoreError> {
     let cold = jobs.iter().filter(|job| job.stage() == Stage::Queued && job.last_factory.is_none());
     let parents: BTreeSet<JobId> = cold.filter_map(|job| job.spec.parent).collect();
     if parents.is_empty() {

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use common::{Fleet, operator, request};
 use counted::Counted;
-use giga_coordinator::{AlertKind, Coordinator, Error, FactoryStream, Grant, Options, Ports, StreamEvent};
+use giga_coordinator::{Coordinator, Error, FactoryStream, Grant, Options, Ports, StreamEvent};
 use giga_domain::budget::PerPeriod;
 use giga_domain::{
-    Budget, BudgetChange, BudgetSettings, Delivery, EventKind, Holder, HolderAction, Job, OperatorAction,
-    ProductId, ProductSettings, RunReport, Spend, Stage,
+    AlertKind, Budget, BudgetChange, BudgetSettings, Delivery, EventKind, Holder, HolderAction, Job,
+    OperatorAction, ProductId, ProductSettings, RunReport, Spend, Stage,
 };
 use giga_ports::StoreError;
 use giga_testkit::ManualClock;
@@ -244,11 +244,11 @@ async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     assert_eq!(alerts().await, []);
     fleet.submit("name: two\nbudget: {usd: 0.1}").await;
     let two = fleet.claim(&mac, "r2").await.unwrap();
-    let near = "the budget of demo is nearly used up: $8.00 of $10.00 of the day spent or set aside";
+    let near = "the budget of demo is nearly exhausted: $8.00 of $10.00 of the day spent or reserved";
     assert_eq!(alerts().await, [(AlertKind::BudgetNear, near.to_owned())]);
     finish_for(&fleet, &two, 10).await;
     let [(AlertKind::BudgetExhausted, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
-    assert!(told.contains("$10.00 of $10.00 of the day; it opens at"), "{told}");
+    assert!(told.contains("$10.00 of $10.00 of the day; it reopens at"), "{told}");
     change(&fleet, BudgetChange::Pause { reason: Some("enough".to_owned()) }).await;
     let [(AlertKind::BudgetPaused, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
     assert!(told.contains("enough"), "{told}");

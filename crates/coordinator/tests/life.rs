@@ -5,12 +5,12 @@ mod common;
 use std::time::Duration;
 
 use common::{Fleet, operator};
-use giga_coordinator::{AlertKind, Error, NewArtifact};
+use giga_coordinator::{Error, NewArtifact};
 use giga_domain::factory::FactoryScope;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Actor, Checkpoint, EventKind, EventSeq, FailReason, Failure, Holder, HolderAction, JobId, Judgement,
-    OperatorAction, RunOutcome, RunReport, Stage, Verdict,
+    Actor, AlertKind, Checkpoint, EventKind, EventSeq, FailReason, Failure, Holder, HolderAction, JobId,
+    Judgement, OperatorAction, RunOutcome, RunReport, Stage, Verdict,
 };
 use giga_ports::blobs::{FileLabels, in_one_piece};
 use serde_json::json;

@@ -135,6 +135,9 @@ fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {
 pub(crate) fn alert(alert: Alert) -> wire::Alert {
     wire::Alert {
         code: alert.kind.as_str().to_owned(),
+        severity: alert.severity().into(),
+        title: alert.title().to_owned(),
+        remedy: alert.remedy().map(remedy),
         message: alert.message,
         product_id: alert.product.map(|id| id.to_string()),
         job_id: alert.job.map(|id| id.to_string()),

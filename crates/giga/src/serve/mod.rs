@@ -190,7 +190,7 @@ pub(crate) async fn start(
             )
         })?
     };
-    let effects = giga_effects::WorldOutside::new(outside, clock.clone())
+    let effects = giga_effects::HttpEffects::new(outside, clock.clone())
         .map_err(|error| CliError::Config(error.to_string()))?;
     let places = places(place).await?;
     let started = async {

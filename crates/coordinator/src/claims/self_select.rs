@@ -9,8 +9,9 @@ use giga_domain::{
     CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Claim, Claimed, Lost};
+use giga_ports::store::Lost;
 
+use super::Basis;
 use crate::view::{ViewState, Whom};
 use crate::{Coordinator, Error};
 
@@ -70,44 +71,25 @@ impl Coordinator {
         max: usize,
     ) -> Result<Vec<Job>, Error> {
         self.refresh().await?;
-        let known = self.view.lock().factories.get(&factory).map(|f| f.advertised.seat_limit);
-        match known {
-            None => return Err(StoreError::NoSuchFactory(factory).into()),
-            Some(0) => return Err(Error::NoHeartbeat(factory)),
-            Some(_) => {}
-        }
-        self.presence.touch(&factory, self.store_now());
+        self.may_claim(&factory)?;
         let named: Vec<(JobId, RequestId)> =
             jobs.iter().map(|job| Ok((*job, part_of(request, *job)?))).collect::<Result<_, StoreError>>()?;
         let mut granted = self.granted_before(&factory, &named).await?;
         if !granted.is_empty() {
             return Ok(granted);
         }
-        let lease = self.flag_millis("lease_ms");
         let mut left: VecDeque<(JobId, RequestId)> = named.into();
         while granted.len() < max && !left.is_empty() {
             let next = left.drain(..left.len().min(max - granted.len()));
-            let claims = next.map(|(job, request)| {
-                let factory = factory.clone();
-                let claim = Claim { job, rev: None, dispatch_seq: None, factory, request, lease };
-                async move { (job, self.store.claim(claim).await) }
-            });
-            for (id, claimed) in futures::future::join_all(claims).await {
-                match claimed {
-                    Ok(Claimed::Granted(job)) => {
-                        self.metrics.assigned(&job);
-                        self.view.lock().put_claimed(&job);
-                        granted.push(job);
-                    }
-                    Ok(Claimed::Lost(lost)) => {
-                        self.claim_lost(id, &lost);
-                        if lost == Lost::NoSeat {
-                            left.clear();
-                        }
-                    }
+            let claims =
+                next.map(|(job, request)| self.take_job(job, Basis::Chosen, factory.clone(), request));
+            for taken in futures::future::join_all(claims).await {
+                match taken {
+                    Ok(Ok(job)) => granted.push(job),
+                    Ok(Err(Lost::NoSeat)) => left.clear(),
                     // One that is gone is as good as taken. Of what was won so far nothing may be lost: an error
                     // would have the caller ask again, and the repetition finds it.
-                    Err(StoreError::NoSuchJob(_)) => {}
+                    Ok(Err(_)) | Err(StoreError::NoSuchJob(_)) => {}
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use giga_domain::{FactoryId, Job, JobId, RequestId, Rev};
 use giga_ports::StoreError;
-use giga_ports::store::{Claim, Claimed, Lost};
+use giga_ports::store::Lost;
 use giga_scheduler::{Placement, plan};
 use tokio::sync::{mpsc, oneshot};
 
+use super::Basis;
 use crate::view::Whom;
 use crate::{Coordinator, Error};
 
@@ -30,13 +31,7 @@ impl Coordinator {
     /// The best job for this factory now, held by it from here on; or nothing. Repeating a request returns what it
     /// was granted.
     pub async fn claim(&self, factory: FactoryId, request: RequestId) -> Result<Option<Job>, Error> {
-        let known = self.view.lock().factories.get(&factory).map(|f| f.advertised.seat_limit);
-        match known {
-            None => return Err(StoreError::NoSuchFactory(factory).into()),
-            Some(0) => return Err(Error::NoHeartbeat(factory)),
-            Some(_) => {}
-        }
-        self.presence.touch(&factory, self.store_now());
+        self.may_claim(&factory)?;
         let (answer, answered) = oneshot::channel();
         let stopping =
             || StoreError::Unavailable { reason: "the coordinator is shutting down".into(), source: None };
@@ -90,21 +85,12 @@ impl Coordinator {
         for Placement { job, rev, factory, .. } in placements {
             by_factory.entry(factory).or_default().push_back((job, rev));
         }
-        let lease = self.flag_millis("lease_ms");
         let mut granting = Vec::new();
         for ask in asks {
             match by_factory.get_mut(&ask.factory).and_then(VecDeque::pop_front) {
                 Some((job, rev)) => granting.push(async move {
-                    let claim = Claim {
-                        job,
-                        rev: Some(rev),
-                        dispatch_seq: None,
-                        factory: ask.factory.clone(),
-                        request: ask.request.clone(),
-                        lease,
-                    };
-                    let claimed = self.store.claim(claim).await;
-                    (ask, job, claimed)
+                    let (factory, request) = (ask.factory.clone(), ask.request.clone());
+                    (ask, self.take_job(job, Basis::Planned(rev), factory, request).await)
                 }),
                 None => {
                     let _ = ask.answer.send(Ok(None));
@@ -112,26 +98,17 @@ impl Coordinator {
             }
         }
         let mut again = Vec::new();
-        for (ask, job, claimed) in futures::future::join_all(granting).await {
-            match claimed {
-                Ok(Claimed::Granted(job)) => {
-                    self.metrics.assigned(&job);
-                    self.view.lock().put_claimed(&job);
-                    let _ = ask.answer.send(Ok(Some(job)));
+        for (ask, taken) in futures::future::join_all(granting).await {
+            let answer = match taken {
+                Ok(Ok(job)) => Ok(Some(job)),
+                Ok(Err(Lost::NotAllowed(_))) => Ok(None),
+                Ok(Err(_)) => {
+                    again.push(ask);
+                    continue;
                 }
-                Ok(Claimed::Lost(lost)) => {
-                    self.claim_lost(job, &lost);
-                    tracing::debug!(factory = %ask.factory, ?lost, "a claim lost its race");
-                    if matches!(lost, Lost::NotAllowed(_)) {
-                        let _ = ask.answer.send(Ok(None));
-                    } else {
-                        again.push(ask);
-                    }
-                }
-                Err(error) => {
-                    let _ = ask.answer.send(Err(error));
-                }
-            }
+                Err(error) => Err(error),
+            };
+            let _ = ask.answer.send(answer);
         }
         Ok(again)
     }
@@ -162,19 +139,6 @@ impl Coordinator {
             }
         }
         Ok(open)
-    }
-
-    /// A claim that was refused for want of money is no race that was lost: the view is wrong about the budget, and would
-    /// lead to the same job again.
-    pub(crate) fn claim_lost(&self, job: JobId, lost: &Lost) {
-        self.metrics.claim_conflicts.inc();
-        if matches!(lost, Lost::Budget(_)) {
-            self.metrics.budget_conflicts.inc();
-            let mut state = self.view.lock();
-            if let Some(product) = state.queue.get(job).map(|job| job.product.clone()) {
-                state.tenants.doubt(product);
-            }
-        }
     }
 
     fn place(&self, asks: &[ClaimAsk]) -> Vec<Placement> {
