@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use giga_domain::budget::{NEAR_PERCENT, PauseCause, usd};
+use giga_domain::budget::{NEAR_PERCENT, PauseCause};
 use giga_domain::job::DepsMode;
 use giga_domain::{Budget, Event, FeedPos, Health, Job, JobId, Period, ProductId, Stage, Timestamp};
 use giga_ports::store::{EffectCounts, QueueState};
@@ -245,8 +245,8 @@ fn alert_of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
                 let until = period.end(now).map(|end| format!("; it opens at {end}")).unwrap_or_default();
                 let message = format!(
                     "the budget of {product} is used up: {} of {} {}{until}",
-                    usd(budget.spent_in(*period, now).usd_micros),
-                    usd(budget.settings.ceilings.of(*period).unwrap_or_default()),
+                    budget.spent_in(*period, now).usd,
+                    budget.settings.ceilings.of(*period).unwrap_or_default(),
                     of_the(*period),
                 );
                 alert(AlertKind::BudgetExhausted, message, pause.at)
@@ -259,15 +259,13 @@ fn alert_of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
     }
     let used = |period: Period| {
         let ceiling = (*budget.settings.ceilings.of(period))?;
-        let used = budget.spent_in(period, now).usd_micros.saturating_add(budget.reserved_usd_micros);
-        let is_near = u128::from(used) * 100 >= u128::from(ceiling) * u128::from(NEAR_PERCENT);
-        is_near.then_some((ceiling.saturating_sub(used), period, used, ceiling))
+        let used = budget.spent_in(period, now).usd + budget.reserved;
+        let is_near = 100 * used >= NEAR_PERCENT * ceiling;
+        is_near.then_some((ceiling.less(used), period, used, ceiling))
     };
     let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
     let message = format!(
-        "the budget of {product} is nearly used up: {} of {} {} spent or set aside",
-        usd(used),
-        usd(ceiling),
+        "the budget of {product} is nearly used up: {used} of {ceiling} {} spent or set aside",
         of_the(period)
     );
     Some(alert(AlertKind::BudgetNear, message, period.start(now)))

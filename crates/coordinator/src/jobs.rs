@@ -8,7 +8,7 @@ use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::transition::was_cancelled;
 use giga_domain::{
     Actor, Command, DispatchSeq, FactoryId, FactoryState, Holder, HolderAction, Job, JobId, JobKind,
-    Judgement, OperatorAction, ProductId, RequestId, Rev, Spend, Stage, Timestamp,
+    Judgement, OperatorAction, ProductId, RequestId, Rev, Spend, Stage, Timestamp, Usd,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, NewJob, SteerWrite, Submitted};
@@ -46,7 +46,7 @@ pub struct DryRun {
     /// It is for a repository that another product owns, and would go there all the same.
     pub foreign_repo: Option<String>,
     /// In millionths of a dollar: the job's own cap, for each attempt that its retry policy allows.
-    pub worst_case_usd_micros: Option<u64>,
+    pub worst_case: Option<Usd>,
 }
 
 #[derive(Debug, Clone)]
@@ -173,14 +173,14 @@ impl Coordinator {
         self.refresh().await?;
         let now = self.store_now();
         let view = preview(&new, now);
-        let attempts = u64::from(new.spec.retry.max) + 1;
+        let attempts = i64::from(new.spec.retry.max) + 1;
         if new.spec.kind == JobKind::Composite {
             return Ok(DryRun {
                 routable: Ok(()),
                 refused: false,
                 explanation: crate::graph::composite_plan(),
                 foreign_repo,
-                worst_case_usd_micros: None,
+                worst_case: None,
             });
         }
         let routable = self.routable(&view);
@@ -189,7 +189,7 @@ impl Coordinator {
             routable,
             explanation: self.explain_view(&view, now),
             foreign_repo,
-            worst_case_usd_micros: new.spec.budget.usd_micros.map(|cap| cap.saturating_mul(attempts)),
+            worst_case: new.spec.budget.usd.map(|cap| attempts * cap),
         })
     }
 
@@ -354,7 +354,7 @@ pub(crate) fn preview(new: &NewJob, now: Timestamp) -> JobView {
         capabilities: new.spec.capabilities.clone(),
         repo: new.spec.repo.clone(),
         concurrency: new.spec.concurrency.clone(),
-        cost_cap_usd_micros: new.spec.budget.usd_micros,
+        cost_cap: new.spec.budget.usd,
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),
