@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use giga_domain::budget::{NEAR_PERCENT, PauseCause, usd};
+use giga_domain::budget::{NEAR_PERCENT, PauseCause};
 use giga_domain::{AlertKind, Budget, FactoryId, Health, JobId, Period, ProductId, Severity, Timestamp};
 use giga_ports::store::EffectCounts;
 use giga_scheduler::{Fix, Remedy, Snapshot, routable};
@@ -210,8 +210,8 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
                 let until = period.end(now).map(|end| format!("; it reopens at {end}")).unwrap_or_default();
                 let message = format!(
                     "the budget of {product} is exhausted: {} of {} {}{until}",
-                    usd(budget.spent_in(*period, now).usd_micros),
-                    usd(budget.settings.ceilings.of(*period).unwrap_or_default()),
+                    budget.spent_in(*period, now).usd,
+                    budget.settings.ceilings.of(*period).unwrap_or_default(),
                     of_the(*period),
                 );
                 alert(AlertKind::BudgetExhausted, message, pause.at)
@@ -224,15 +224,13 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
     }
     let used = |period: Period| {
         let ceiling = (*budget.settings.ceilings.of(period))?;
-        let used = budget.spent_in(period, now).usd_micros.saturating_add(budget.reserved_usd_micros);
-        let is_near = u128::from(used) * 100 >= u128::from(ceiling) * u128::from(NEAR_PERCENT);
-        is_near.then_some((ceiling.saturating_sub(used), period, used, ceiling))
+        let used = budget.spent_in(period, now).usd + budget.reserved;
+        let is_near = 100 * used >= NEAR_PERCENT * ceiling;
+        is_near.then_some((ceiling.less(used), period, used, ceiling))
     };
     let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
     let message = format!(
-        "the budget of {product} is nearly exhausted: {} of {} {} spent or reserved",
-        usd(used),
-        usd(ceiling),
+        "the budget of {product} is nearly exhausted: {used} of {ceiling} {} spent or reserved",
         of_the(period)
     );
     Some(alert(AlertKind::BudgetNear, message, period.start(now)))

@@ -6,7 +6,7 @@
 use giga_domain::job::DepsMode;
 use giga_domain::manifest::Manifest;
 use giga_domain::transition::Tally;
-use giga_domain::{FailReason, Job, JobId, JobKind, Priority, ProductId, Stage, Timestamp, limits};
+use giga_domain::{FailReason, Job, JobId, JobKind, Priority, ProductId, Stage, Timestamp, Usd, limits};
 use giga_ports::StoreError;
 use giga_ports::store::JobFilter;
 use giga_scheduler::{
@@ -30,8 +30,8 @@ pub struct DryRun {
     pub refused: bool,
     /// It is for a repository that another product owns, and would go there all the same.
     pub foreign_repo: Option<String>,
-    /// In millionths of a dollar: the job's own cap, for each attempt that its retry policy allows.
-    pub worst_case_usd_micros: Option<u64>,
+    /// The job's own cap, for each attempt that its retry policy allows.
+    pub worst_case: Option<Usd>,
 }
 
 /// An explanation without factories, which only queued jobs have.
@@ -52,7 +52,7 @@ impl Coordinator {
                 refused: false,
                 explanation: composite_plan(),
                 foreign_repo,
-                worst_case_usd_micros: None,
+                worst_case: None,
             });
         }
         let view = crate::jobs::preview(&new, now);
@@ -60,13 +60,13 @@ impl Coordinator {
             let state = self.view.lock();
             routable(&view, &self.snapshot(&state, now, Whom::Everyone))
         };
-        let attempts = u64::from(new.spec.retry.max) + 1;
+        let attempts = i64::from(new.spec.retry.max) + 1;
         Ok(DryRun {
             refused: routable.is_err() && self.flag("strict") == true,
             routable,
             explanation: self.explain_queued(&view, now),
             foreign_repo,
-            worst_case_usd_micros: new.spec.budget.usd_micros.map(|cap| cap.saturating_mul(attempts)),
+            worst_case: new.spec.budget.usd.map(|cap| attempts * cap),
         })
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use giga_domain::job::{DepsMode, JobKind, ShipMode};
 use giga_domain::manifest::{Dep, Manifest};
-use giga_domain::{Actor, Holder, Job, JobId, ProductId, Stage, graph, limits};
+use giga_domain::{Actor, Holder, Job, JobId, ProductId, Stage, Usd, graph, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Submitted};
 use giga_scheduler::{Unroutable, routable};
@@ -75,7 +75,7 @@ pub struct Progress {
     /// Indexed by `Stage as usize`.
     pub by_stage: [u64; 10],
     /// What runs have cost so far, those that are under way included.
-    pub spent_usd_micros: u64,
+    pub spent: Usd,
 }
 
 impl Progress {
@@ -87,7 +87,7 @@ impl Progress {
         for (total, more) in self.by_stage.iter_mut().zip(other.by_stage) {
             *total += more;
         }
-        self.spent_usd_micros += other.spent_usd_micros;
+        self.spent += other.spent;
     }
 
     pub fn total(&self) -> u64 {
@@ -269,8 +269,7 @@ impl Coordinator {
         if truncated {
             leave_out_what_is_cut(&mut jobs);
             let whole = reads.subtree_totals(root).await?;
-            jobs[0].progress =
-                Some(Progress { by_stage: whole.by_stage, spent_usd_micros: whole.spent_usd_micros });
+            jobs[0].progress = Some(Progress { by_stage: whole.by_stage, spent: whole.spent });
         }
         Ok(Dag { jobs, outside, truncated })
     }
@@ -406,7 +405,7 @@ fn explain_refusal(listed: Listed<'_>, jobs: &[NewJob], error: StoreError) -> Er
 }
 
 /// Counts from the leaves up. Parents stand before their children, so the way back meets children first.
-fn rolled_up(jobs: Vec<Job>, charged: &HashMap<JobId, u64>) -> Vec<DagJob> {
+fn rolled_up(jobs: Vec<Job>, charged: &HashMap<JobId, Usd>) -> Vec<DagJob> {
     let mut depths: HashMap<JobId, usize> = HashMap::new();
     for (place, job) in jobs.iter().enumerate() {
         let above = job.spec.parent.filter(|_| place > 0).and_then(|parent| depths.get(&parent));
@@ -418,8 +417,8 @@ fn rolled_up(jobs: Vec<Job>, charged: &HashMap<JobId, u64>) -> Vec<DagJob> {
         let mut own = below.get(&job.id).copied().unwrap_or_default();
         if job.spec.kind == JobKind::Agent {
             own.count(job.stage());
-            let running = job.lease().map_or(0, |lease| lease.spent.usd_micros);
-            own.spent_usd_micros += charged.get(&job.id).copied().unwrap_or(0) + running;
+            let running = job.lease().map_or(Usd::ZERO, |lease| lease.spent.usd);
+            own.spent += charged.get(&job.id).copied().unwrap_or_default() + running;
         }
         below.insert(job.id, own);
         if let Some(parent) = job.spec.parent {

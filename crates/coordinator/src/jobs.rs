@@ -238,7 +238,7 @@ pub(crate) fn preview(new: &NewJob, now: Timestamp) -> JobView {
         capabilities: new.spec.capabilities.clone(),
         repo: new.spec.repo.clone(),
         concurrency: new.spec.concurrency.clone(),
-        cost_cap_usd_micros: new.spec.budget.usd_micros,
+        cost_cap: new.spec.budget.usd,
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),

@@ -140,7 +140,7 @@ async fn a_dry_run_says_where_and_why_and_leaves_nothing_behind() {
     let (manifest, _) = parse_markdown(text.as_bytes()).unwrap();
     let plan = fleet.coordinator.dry_run("demo".parse().unwrap(), &manifest).await.unwrap();
     assert!(plan.routable.is_ok() && plan.explanation.summary.contains("mac-1"), "{:?}", plan.explanation);
-    assert_eq!(plan.worst_case_usd_micros, Some(5_000_000), "two attempts at most");
+    assert_eq!(plan.worst_case, Some(giga_domain::Usd::from_dollars(5)), "two attempts at most");
     assert_eq!(fleet.store.stats(), before);
 }
 

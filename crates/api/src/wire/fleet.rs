@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use giga_domain::Usd;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -42,12 +43,15 @@ pub struct ProductMetrics {
 #[serde(rename_all = "camelCase")]
 pub struct ProductSpending {
     /// Ever.
-    pub spent_usd: f64,
+    #[schema(value_type = f64)]
+    pub spent_usd: Usd,
     /// Set aside for what is held.
-    pub reserved_usd: f64,
+    #[schema(value_type = f64)]
+    pub reserved_usd: Usd,
     /// What is left of the tightest ceiling; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_usd: Option<f64>,
+    #[schema(value_type = Option<f64>)]
+    pub left_usd: Option<Usd>,
     /// Nothing of it is started.
     pub paused: bool,
 }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use giga_domain::Usd;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -67,8 +68,9 @@ pub struct DevinConfig {
     /// The variable of the factory's environment that holds the key.
     pub key_variable: String,
     pub poll_interval_ms: u64,
-    /// What one compute unit costs, in millionths of a dollar; without it the cost is not known.
-    pub usd_micros_per_acu: Option<u64>,
+    /// What one compute unit costs; without it the cost is not known.
+    #[serde(rename = "usd-micros-per-acu", with = "giga_domain::usd::as_micros::option")]
+    pub usd_per_acu: Option<Usd>,
 }
 
 impl DevinConfig {
@@ -83,7 +85,7 @@ impl Default for DevinConfig {
             base_url: "https://api.devin.ai/v1".to_owned(),
             key_variable: "DEVIN_API_KEY".to_owned(),
             poll_interval_ms: 15_000,
-            usd_micros_per_acu: None,
+            usd_per_acu: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the event streams of each engine mean. The samples follow the formats that the engines document.
 
 use giga_domain::FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine};
+use giga_domain::Usd;
 use giga_factory::engines::{EngineEvent, Price, Program, Usage};
 
 use crate::kit::{Bench, Ran, fixture};
@@ -13,8 +14,8 @@ async fn run(engine: &str, sample: &str, last: &str) -> Ran {
     bench(engine, sample, last).run().await
 }
 
-fn usage(tokens: u64, cost_usd_micros: u64) -> Usage {
-    Usage { tokens, cost_usd_micros: Some(cost_usd_micros) }
+fn usage(tokens: u64, micros: i64) -> Usage {
+    Usage { tokens, cost: Some(Usd::from_micros(micros)) }
 }
 
 #[tokio::test]
@@ -57,7 +58,7 @@ async fn a_resumed_sum_is_not_counted_twice() {
     // A sum that is smaller than what was before cannot contain it.
     let ran =
         resume(bench("claude", "claude-budget", "")).with(|request| request.usage_before = usage(0, 900_000));
-    assert_eq!(ran.run().await.report.usage.cost_usd_micros, Some(520_000));
+    assert_eq!(ran.run().await.report.usage.cost, Some(Usd::from_micros(520_000)));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use giga_domain::{
     Actor, Budget, BudgetChange, Charge, Effect, EffectId, EffectOutcome, EffectReceiver, EffectTarget,
     FeedPos, JobId, NewEffect, Product, ProductId, ProductSettings, Profile, ProfileContent, RequestId, Rev,
-    Term, Timestamp, Webhook, WebhookId,
+    Term, Timestamp, Usd, Webhook, WebhookId,
 };
 
 use super::StoreError;
@@ -94,7 +94,7 @@ pub trait GovernanceReads: Send + Sync {
     async fn charges(&self, job: JobId) -> Result<Vec<Charge>>;
 
     /// What was charged to each of these jobs, all of its runs together; those that cost nothing may be left out.
-    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>>;
+    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Usd)>>;
 
     /// How all jobs of a subtree stand that do the work, and what they have cost, however many they are.
     async fn subtree_totals(&self, root: JobId) -> Result<SubtreeTotals>;
@@ -182,13 +182,13 @@ pub struct SubtreeTotals {
     /// Indexed by `Stage as usize`.
     pub by_stage: [u64; 10],
     /// What runs have cost so far, those that are under way included.
-    pub spent_usd_micros: u64,
+    pub spent: Usd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpendBucket {
     pub from: Timestamp,
-    pub usd_micros: i64,
+    pub usd: Usd,
     pub tokens: u64,
     pub runs: u64,
 }

@@ -12,7 +12,7 @@ use giga_domain::token::TokenRecord;
 use giga_domain::{
     Actor, Artifact, BudgetChange, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, FactoryState,
     FailReason, Failure, FeedPos, Holder, HolderAction, Job, JobId, Leadership, NewEvent, NodeId, Offer,
-    Refusal, Rev, State, Term, Timestamp, TokenId,
+    Refusal, Rev, State, Term, Timestamp, TokenId, Usd,
 };
 use giga_ports::store::{
     ArtifactPut, BudgetWrite, Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer,
@@ -82,11 +82,11 @@ impl NodeStore {
     }
 
     /// Only for a bug.
-    async fn charge_again(&self, job: &Job, told: u64) {
+    async fn charge_again(&self, job: &Job, told: Usd) {
         let request = format!("bug-{}-{}", job.id, job.epoch);
         let write = BudgetWrite {
             product: job.product.clone(),
-            change: BudgetChange::Correct { usd_micros: told as i64, reason: "bug".to_owned() },
+            change: BudgetChange::Correct { usd: told, reason: "bug".to_owned() },
             if_rev: None,
             request: request.parse().expect("ids, digits and dashes make a request id"),
             actor: Actor::system("bug"),
@@ -124,13 +124,13 @@ impl NodeStore {
 }
 
 /// What the holder says to have spent so far.
-fn told_by(actions: &[HolderAction]) -> u64 {
+fn told_by(actions: &[HolderAction]) -> Usd {
     let told = |action: &HolderAction| match action {
-        HolderAction::Spend(spend) => spend.usd_micros,
-        HolderAction::Report(report) => report.cost_usd_micros.unwrap_or(0),
-        _ => 0,
+        HolderAction::Spend(spend) => spend.usd,
+        HolderAction::Report(report) => report.cost.unwrap_or_default(),
+        _ => Usd::ZERO,
     };
-    actions.iter().map(told).max().unwrap_or(0)
+    actions.iter().map(told).max().unwrap_or_default()
 }
 
 fn word_of(actions: &[HolderAction]) -> Word {
@@ -159,9 +159,9 @@ impl Store for NodeStore {
 
     async fn submit(&self, mut jobs: Vec<NewJob>, actor: Actor) -> Result<Vec<Submitted>> {
         for new in &mut jobs {
-            self.world.history.add(Record::Asked { job: new.id, cap: new.spec.budget.usd_micros });
+            self.world.history.add(Record::Asked { job: new.id, cap: new.spec.budget.usd });
             if self.world.has(Bug::ReserveForgotten) {
-                new.spec.budget.usd_micros = None;
+                new.spec.budget.usd = None;
             }
         }
         if self.every(5, Bug::AckBeforeDurable) {
@@ -236,7 +236,7 @@ impl Store for NodeStore {
             write.actions = vec![HolderAction::Fail { failure, retryable: true }];
         }
         let told = told_by(&write.actions);
-        if told > 0 {
+        if !told.is_zero() {
             self.world.history.add(Record::Telling { job: id, epoch, told });
         }
         let writer = factory.clone();
@@ -248,7 +248,7 @@ impl Store for NodeStore {
         }
         if let Ok(job) = &answer
             && word == Word::Report
-            && told > 0
+            && !told.is_zero()
             && self.every(2, Bug::ChargedTwice)
         {
             self.charge_again(job, told).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use giga_domain::{
     Budget, Charge, Effect, EffectId, EffectReceiver, FeedPos, JobId, Product, ProductId, Profile, Timestamp,
-    Webhook,
+    Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{EffectCounts, EffectFilter, GovernanceReads, SpendBucket, SubtreeTotals};
@@ -66,7 +66,7 @@ impl<D: Driver> GovernanceReads for SqlBackend<D> {
         rows_of(&self.driver, &rows::CHARGES, tail, vec![text(job)], rows::charge).await
     }
 
-    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>> {
+    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Usd)>> {
         let mut sums = Vec::new();
         for jobs in jobs.chunks(super::reads::IDS_PER_QUERY) {
             let places: Vec<_> = (1..=jobs.len()).map(|n| format!("${n}")).collect();
@@ -77,7 +77,7 @@ impl<D: Driver> GovernanceReads for SqlBackend<D> {
             );
             let values = jobs.iter().map(text).collect();
             let query = Query { sql, values, table: &rows::CHARGES };
-            let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?));
+            let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.amount()?));
             sums.extend(self.driver.query(query, row).await?);
         }
         Ok(sums)
@@ -86,7 +86,7 @@ impl<D: Driver> GovernanceReads for SqlBackend<D> {
     async fn subtree_totals(&self, root: JobId) -> Result<SubtreeTotals> {
         let query =
             Query { sql: super::graph::subtree_totals(), values: vec![text(root)], table: &rows::JOBS };
-        let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?, fields.count()?));
+        let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?, fields.amount()?));
         Ok(super::graph::totals(self.driver.query(query, row).await?))
     }
 

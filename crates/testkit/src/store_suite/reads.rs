@@ -6,6 +6,7 @@ use std::time::Duration;
 use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, FailurePolicy, RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::{
     CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
+    Usd,
 };
 use giga_ports::store::{JobFilter, JobText, NewJob, QueueState};
 use serde_json::json;
@@ -279,7 +280,7 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         parent: Some(dep),
         on_failure: FailurePolicy::Continue,
         budget: BudgetCaps {
-            usd_micros: Some(2_500_000),
+            usd: Some(Usd::from_micros(2_500_000)),
             tokens: Some(u64::from(u32::MAX) + 1),
             wall_ms: Some(1),
         },

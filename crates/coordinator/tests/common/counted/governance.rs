@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use giga_domain::{
     Actor, Budget, Charge, Effect, EffectId, EffectOutcome, EffectReceiver, FeedPos, JobId, NewEffect,
-    Product, ProductId, Profile, Term, Timestamp, Webhook, WebhookId,
+    Product, ProductId, Profile, Term, Timestamp, Usd, Webhook, WebhookId,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -41,7 +41,7 @@ impl GovernanceReads for Counted {
         self.note("charges");
         self.inner.read().charges(job).await
     }
-    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>> {
+    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Usd)>> {
         self.note("charged_to");
         self.inner.read().charged_to(jobs).await
     }

@@ -6,6 +6,7 @@
 mod tally;
 mod trouble;
 
+use giga_domain::Usd;
 use serde_json::Value;
 
 use super::config::EventFormat;
@@ -32,12 +33,12 @@ pub(super) enum Sign {
     /// One step more.
     Step {
         tokens: Tokens,
-        usd_micros: Option<u64>,
+        usd: Option<Usd>,
     },
     /// Everything since the session began, earlier runs included.
     SessionTotal {
         tokens: Tokens,
-        usd_micros: Option<u64>,
+        usd: Option<Usd>,
     },
     /// Everything of this run, by model.
     RunTotal(Vec<(String, Tokens)>),
@@ -98,7 +99,6 @@ pub(super) fn count(value: &Value, pointer: &str) -> u64 {
     }
 }
 
-pub(super) fn dollars(value: &Value, pointer: &str) -> Option<u64> {
-    let dollars = value.pointer(pointer)?.as_f64()?;
-    (dollars.is_finite() && dollars >= 0.0).then(|| (dollars * 1e6).round() as u64)
+pub(super) fn dollars(value: &Value, pointer: &str) -> Option<Usd> {
+    Usd::from_f64(value.pointer(pointer)?.as_f64()?).filter(|usd| !usd.is_negative())
 }

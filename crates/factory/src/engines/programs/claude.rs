@@ -41,11 +41,10 @@ impl Cli for Claude {
         } else {
             args.extend(arguments(["--session-id", &new_session_id()?]));
         }
-        if let Some(cap) = call.request.budget.usd_micros {
+        if let Some(cap) = call.request.budget.usd {
             // It counts what the resumed session cost before.
-            let before = call.session.and(call.request.usage_before.cost_usd_micros).unwrap_or(0);
-            let dollars = cap.saturating_add(before) as f64 / 1e6;
-            args.extend(arguments(["--max-budget-usd", &dollars.to_string()]));
+            let before = call.session.and(call.request.usage_before.cost).unwrap_or_default();
+            args.extend(arguments(["--max-budget-usd", &format!("{:#}", cap + before)]));
         }
         // Written with `=`, so that nothing in the value can be taken for an option.
         args.extend(call.persona.map(|persona| OsString::from(format!("--append-system-prompt={persona}"))));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use giga_domain::{
     Budget, Charge, Effect, EffectId, EffectReceiver, FeedPos, JobId, Product, ProductId, Profile, Timestamp,
-    Webhook,
+    Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{EffectCounts, EffectFilter, GovernanceReads, SpendBucket, SubtreeTotals};
@@ -38,7 +38,7 @@ impl GovernanceReads for NodeBackend {
         self.reading("charges", self.world.database.charges(job)).await
     }
 
-    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>> {
+    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Usd)>> {
         self.reading("charged_to", self.world.database.charged_to(jobs)).await
     }
 

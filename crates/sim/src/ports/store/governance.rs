@@ -22,8 +22,7 @@ impl Governance for NodeStore {
         let answer = self.inner.change_budget(write).await;
         self.note(|| {
             let told = told.unwrap_or_default();
-            let left =
-                |budget: &Budget| format!("{:?}, reserved {}", budget.paused, budget.reserved_usd_micros);
+            let left = |budget: &Budget| format!("{:?}, reserved {}", budget.paused, budget.reserved);
             format!("budget {told} -> {}", brief(&answer, left))
         });
         answer

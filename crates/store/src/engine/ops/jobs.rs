@@ -1,6 +1,6 @@
 //! The commands that take and change single jobs.
 
-use giga_domain::{Actor, Command, FactoryState, HolderAction, Job, OperatorAction, Refusal, Stage};
+use giga_domain::{Actor, Command, FactoryState, HolderAction, Job, OperatorAction, Refusal, Stage, Usd};
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, SteerWrite};
 
@@ -28,7 +28,7 @@ impl Op for ClaimJob {
         if let Err(lost) = self.allowed(working) {
             return Ok(Claimed::Lost(lost));
         }
-        let reserve_usd_micros = match self.share(working)? {
+        let reserve = match self.share(working)? {
             Ok(share) => share,
             Err(lost) => return Ok(Claimed::Lost(lost)),
         };
@@ -38,7 +38,7 @@ impl Op for ClaimJob {
             rev: claim.rev,
             dispatch_seq: claim.dispatch_seq,
             lease: claim.lease,
-            reserve_usd_micros,
+            reserve,
         };
         match working.apply(claim.job, &command, &Actor::Factory(claim.factory.clone())) {
             Ok(job) => Ok(Claimed::Granted(job.clone())),
@@ -77,13 +77,13 @@ impl ClaimJob {
     }
 
     /// What the product's budget sets aside for the job.
-    fn share(&self, working: &mut Working) -> Result<Result<u64, Lost>, StoreError> {
+    fn share(&self, working: &mut Working) -> Result<Result<Usd, Lost>, StoreError> {
         let job = working.job(self.0.job)?;
         if job.stage() != Stage::Queued {
             // Whoever is too late need not know how the product stands; the transition says what is to be said.
-            return Ok(Ok(0));
+            return Ok(Ok(Usd::ZERO));
         }
-        let (product, cap) = (job.product.clone(), job.spec.budget.usd_micros);
+        let (product, cap) = (job.product.clone(), job.spec.budget.usd);
         Ok(working.admit(&product, cap)?.map_err(Lost::Budget))
     }
 }

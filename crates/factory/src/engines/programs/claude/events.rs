@@ -20,10 +20,7 @@ pub(super) fn read(event: &Value) -> Vec<Sign> {
         Some("rate_limit_event") => signs.extend(rate_limit(event)),
         Some("result") => {
             signs.extend(session(event));
-            signs.push(Sign::SessionTotal {
-                tokens: total(event),
-                usd_micros: dollars(event, "/total_cost_usd"),
-            });
+            signs.push(Sign::SessionTotal { tokens: total(event), usd: dollars(event, "/total_cost_usd") });
             if let Some(words) = text(event, "/result") {
                 signs.push(Sign::Said(words.to_owned()));
             }

@@ -15,7 +15,7 @@ pub(super) fn read(event: &Value) -> Vec<Sign> {
         Some("turn.started") => vec![Sign::Began],
         // The usage is that of the whole thread, what a resumed one brought along included.
         Some("turn.completed") => {
-            vec![Sign::SessionTotal { tokens: usage(event), usd_micros: None }, Sign::Ended(Ok(()))]
+            vec![Sign::SessionTotal { tokens: usage(event), usd: None }, Sign::Ended(Ok(()))]
         }
         Some("turn.failed") => {
             let words = text(event, "/error/message").unwrap_or("the turn failed");

@@ -17,7 +17,7 @@ pub(super) fn read(event: &Value) -> Vec<Sign> {
         Some("step_start") => signs.push(Sign::Began),
         Some("text") => signs.extend(text(event, "/part/text").map(|words| Sign::Said(words.to_owned()))),
         Some("step_finish") => {
-            signs.push(Sign::Step { tokens: tokens(event), usd_micros: dollars(event, "/part/cost") });
+            signs.push(Sign::Step { tokens: tokens(event), usd: dollars(event, "/part/cost") });
             signs.extend(step_end(text(event, "/part/reason")).map(Sign::Ended));
         }
         Some("error") => {
