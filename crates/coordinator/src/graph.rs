@@ -9,7 +9,7 @@ use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::transition::Tally;
 use giga_domain::{Actor, FailReason, Holder, Job, JobId, ProductId, Stage, graph, limits};
 use giga_ports::StoreError;
-use giga_ports::store::{JobFilter, NewJob, Submitted};
+use giga_ports::store::{JobFilter, NewJob, Submit, Submitted};
 use giga_scheduler::{Blocker, Explanation, Fix, Remedy, Unroutable, routable};
 
 use crate::jobs::preview;
@@ -207,7 +207,7 @@ impl Coordinator {
             };
             self.unless_made_before(new, refusal).await?;
         }
-        let stored = self.store.submit(jobs.clone(), actor).await;
+        let stored = self.store.submit(Submit { jobs: jobs.clone(), actor }).await;
         let stored = stored.map_err(|error| explain_refusal(listed, &jobs, error))?;
         let answers = stored.into_iter().zip(routable).zip(foreign_repos);
         Ok(answers

@@ -11,7 +11,7 @@ use giga_domain::{
     Judgement, OperatorAction, ProductId, RequestId, Rev, Spend, Stage, Timestamp,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, NewJob, SteerWrite, Submitted};
+use giga_ports::store::{Claim, Claimed, Hold, Lost, NewJob, Steer, Submit, Submitted};
 use giga_scheduler::{Explanation, JobView, Unroutable, explain, routable};
 
 use crate::view::{Whom, job_view};
@@ -98,7 +98,7 @@ impl Coordinator {
             }
             (Ok(foreign), _) => foreign,
         };
-        let mut answers = self.store.submit(vec![new], actor).await?;
+        let mut answers = self.store.submit(Submit { jobs: vec![new], actor }).await?;
         let (job, created) = match answers.pop() {
             Some(Submitted::Created(job)) => (job, true),
             Some(Submitted::Existing(job)) => (job, false),
@@ -258,7 +258,7 @@ impl Coordinator {
 
     /// Every write by a holder but a renewal.
     pub async fn hold(&self, job: JobId, holder: Holder, actions: Vec<HolderAction>) -> Result<Job, Error> {
-        let job = self.store.hold(HolderWrite { job, holder, actions }).await?;
+        let job = self.store.hold(Hold { job, holder, actions }).await?;
         self.metrics.settled(&job);
         Ok(job)
     }
@@ -274,7 +274,7 @@ impl Coordinator {
         };
         let spent = spent.map(HolderAction::Spend);
         let actions = spent.into_iter().chain([HolderAction::Renew { lease }]).collect();
-        let write = HolderWrite { job, holder, actions };
+        let write = Hold { job, holder, actions };
         let job = self.store.hold(write).await?;
         let mut directives = Vec::new();
         if was_cancelled(&job, epoch) {
@@ -331,7 +331,7 @@ impl Coordinator {
         actor: Actor,
     ) -> Result<Job, Error> {
         let request = self.new_request();
-        Ok(self.store.steer(SteerWrite { job, request, command, if_rev, actor }).await?)
+        Ok(self.store.steer(Steer { job, request, command, if_rev, actor }).await?)
     }
 }
 

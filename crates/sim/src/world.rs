@@ -7,6 +7,7 @@ use std::time::Duration;
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Error};
 use giga_domain::JobId;
+use giga_ports::StoreReads;
 use giga_store::{MemoryBackend, MemoryTopics};
 use tokio::sync::Notify;
 
@@ -96,6 +97,11 @@ impl World {
             seen_by_broker: SeenJobs::default(),
             books: Books::default(),
         }
+    }
+
+    /// What is in the database, past every gate.
+    pub(crate) fn reads(&self) -> &dyn StoreReads {
+        &self.database
     }
 
     pub(crate) fn is_stormy(&self) -> bool {

@@ -15,7 +15,10 @@ use giga_domain::{
     Actor, BudgetChange, BudgetSettings, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId,
     Period, ProductId, RunReport, Spend,
 };
-use giga_ports::store::{BudgetWrite, Claim, Claimed, HolderWrite, NewEviction, NewFactory, NewJob};
+use giga_ports::store::{
+    Advertise, ChangeBudget, Claim, Claimed, Enroll, EvictJobs, ExpireLeases, Hold, NewEviction, NewJob,
+    Submit,
+};
 use giga_ports::{Clock, Store};
 use giga_testkit::ManualClock;
 use giga_testkit::store_suite::StoreFixture;
@@ -93,13 +96,13 @@ impl Fleet {
             revoked_at: None,
         };
         let actor = || Actor::system("test");
-        let new = NewFactory { id: factory.clone(), scope: FactoryScope::default(), token };
-        store.enroll(new, actor()).await.unwrap();
+        let new = Enroll { id: factory.clone(), scope: FactoryScope::default(), token, actor: actor() };
+        store.enroll(new).await.unwrap();
         let seats = Advertised { seat_limit: 1_000, ..Advertised::default() };
-        store.advertise(factory.clone(), seats).await.unwrap();
+        store.advertise(Advertise { factory: factory.clone(), advertised: seats }).await.unwrap();
         let change = BudgetChange::Set(BudgetSettings { ceilings, job_usd_micros: None });
         let request = "set".parse().unwrap();
-        let write = BudgetWrite { product: product.clone(), change, if_rev: None, request, actor: actor() };
+        let write = ChangeBudget { product: product.clone(), change, if_rev: None, request, actor: actor() };
         store.change_budget(write).await.unwrap();
         Self { store, clock, product, factory, held: Vec::new(), made: 0, overrun: 0 }
     }
@@ -127,11 +130,14 @@ impl Fleet {
                 let Some(Held { job, .. }) = self.held.get(one) else { return };
                 let Some(job) = self.store.read().job(job.id).await.unwrap() else { return };
                 let asked = vec![NewEviction { job: job.id, rev: job.rev, for_job: None }];
-                self.store.evict(None, asked, LEASE / 3, Actor::system("test")).await.unwrap();
+                self.store
+                    .evict(EvictJobs { term: None, asked, grace: LEASE / 3, actor: Actor::system("test") })
+                    .await
+                    .unwrap();
             }
             Step::Wait(millis) => self.clock.advance(Duration::from_millis(millis)),
             Step::Reap => {
-                let reaped = self.store.expire_leases(100).await.unwrap().jobs;
+                let reaped = self.store.expire_leases(ExpireLeases { limit: 100 }).await.unwrap().jobs;
                 self.held.retain(|held| !reaped.contains(&held.job.id));
             }
         }
@@ -151,7 +157,7 @@ impl Fleet {
         };
         new.spec.budget.usd_micros = Some(cap);
         let (job, request) = (new.id, format!("r{}", self.made).parse().unwrap());
-        self.store.submit(vec![new], Actor::system("test")).await.unwrap();
+        self.store.submit(Submit { jobs: vec![new], actor: Actor::system("test") }).await.unwrap();
         let factory = self.factory.clone();
         let claim = Claim { job, rev: None, dispatch_seq: None, factory, request, lease: LEASE };
         if let Claimed::Granted(job) = self.store.claim(claim).await.unwrap() {
@@ -163,7 +169,7 @@ impl Fleet {
     async fn hold(&mut self, one: usize, actions: Vec<HolderAction>, usd: u64) {
         let Some(Held { job, cap, told }) = self.held.get(one).cloned() else { return };
         let holder = Holder { factory: self.factory.clone(), epoch: job.epoch };
-        let Ok(after) = self.store.hold(HolderWrite { job: job.id, holder, actions }).await else { return };
+        let Ok(after) = self.store.hold(Hold { job: job.id, holder, actions }).await else { return };
         let newest = told.max(usd);
         self.overrun += newest.saturating_sub(cap) - told.saturating_sub(cap);
         self.held[one].told = newest;

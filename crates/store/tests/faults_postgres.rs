@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_domain::{Actor, EventSeq, FeedPos, JobId, Stage};
-use giga_ports::store::{NewJob, Submitted};
+use giga_ports::store::{NewJob, Submit, Submitted};
 use giga_ports::{Clock, Store};
 use giga_store::{BatchStore, PostgresBackend, StoreClock, Tuning};
 use giga_testkit::ManualClock;
@@ -104,7 +104,7 @@ impl Callers {
 
 async fn persist(store: &dyn Store, new: NewJob, tell: &mpsc::UnboundedSender<Told>) {
     loop {
-        let answer = store.submit(vec![new.clone()], Actor::system("test")).await;
+        let answer = store.submit(Submit { jobs: vec![new.clone()], actor: Actor::system("test") }).await;
         match answer.as_deref() {
             Ok([Submitted::Created(job)]) => return tell.send(Told::Acknowledged(job.id)).unwrap(),
             Err(error) if error.is_transient() => tell.send(Told::Refused).unwrap(),

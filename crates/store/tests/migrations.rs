@@ -9,7 +9,7 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
 use giga_domain::token::{Grant, Secret, TokenRecord};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, JobId, JobKind, RunReport, Stage};
-use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob};
+use giga_ports::store::{Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, NewJob, Reconsider, Submit};
 use giga_ports::{Clock, Store, StoreError};
 use giga_store::{BatchStore, PostgresBackend, SqliteBackend, StoreClock, Tuning};
 use giga_testkit::ManualClock;
@@ -77,7 +77,7 @@ fn new_job(number: u128) -> NewJob {
 }
 
 async fn submit(store: &dyn Store, number: u128) {
-    store.submit(vec![new_job(number)], Actor::system("test")).await.unwrap();
+    store.submit(Submit { jobs: vec![new_job(number)], actor: Actor::system("test") }).await.unwrap();
 }
 
 async fn opened_again_it_keeps_everything(place: Place) {
@@ -155,16 +155,16 @@ async fn work_goes_on_after_an_upgrade(place: Place) {
         expires_at: None,
         revoked_at: None,
     };
-    let new = NewFactory { id: mac.clone(), scope: FactoryScope::default(), token };
-    store.enroll(new, actor()).await.unwrap();
+    let new = Enroll { id: mac.clone(), scope: FactoryScope::default(), token, actor: actor() };
+    store.enroll(new).await.unwrap();
     let seats = Advertised { seat_limit: 9, ..Advertised::default() };
-    store.advertise(mac.clone(), seats).await.unwrap();
+    store.advertise(Advertise { factory: mac.clone(), advertised: seats }).await.unwrap();
     let mut dep = new_job(1);
     dep.spec.ship = ShipMode::Auto;
     let mut child = new_job(2);
     child.spec.deps = vec![dep.id];
     let jobs = vec![dep.clone(), child.clone(), new_job(3)];
-    store.submit(jobs, actor()).await.unwrap();
+    store.submit(Submit { jobs, actor: actor() }).await.unwrap();
     let mut held = Vec::new();
     for (job, request) in [(dep.id, "r1"), (new_job(3).id, "r2")] {
         let (factory, request) = (mac.clone(), request.parse().unwrap());
@@ -175,15 +175,23 @@ async fn work_goes_on_after_an_upgrade(place: Place) {
     }
     let holder = Holder { factory: mac, epoch: held[0].epoch };
     let actions = vec![HolderAction::Start, HolderAction::Report(RunReport::default())];
-    store.hold(HolderWrite { job: dep.id, holder, actions }).await.unwrap();
+    store.hold(Hold { job: dep.id, holder, actions }).await.unwrap();
     drop(store);
     place.run(BEFORE_BUDGETS).await;
 
     let store = place.open().await.unwrap();
     assert_eq!(store.read().job(held[1].id).await.unwrap().as_ref(), Some(&held[1]));
     let ends = held[1].lease().unwrap().expires_at;
-    assert_eq!(store.expire_leases(10).await.unwrap().next_expiry, Some(ends), "the reaper knows of it");
-    assert_eq!(store.reconsider(10).await.unwrap().moved, [child.id], "what it waited for has shipped");
+    assert_eq!(
+        store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().next_expiry,
+        Some(ends),
+        "the reaper knows of it"
+    );
+    assert_eq!(
+        store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved,
+        [child.id],
+        "what it waited for has shipped"
+    );
     assert_eq!(store.read().job_text(child.id).await.unwrap().unwrap().persona, None);
 }
 
@@ -194,7 +202,7 @@ async fn a_composite_of_before_is_still_claimed(place: Place) {
     let mut jobs = vec![new_job(1), new_job(2)];
     // A name may say what it likes.
     r#"{"kind":"composite"}"#.clone_into(&mut jobs[1].spec.name);
-    store.submit(jobs.clone(), Actor::system("test")).await.unwrap();
+    store.submit(Submit { jobs: jobs.clone(), actor: Actor::system("test") }).await.unwrap();
     drop(store);
     place.run(BEFORE_BUDGETS).await;
     place.run(r#"UPDATE jobs SET spec = replace(spec, '"kind":"agent"', '"kind":"composite"')"#).await;

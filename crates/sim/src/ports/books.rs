@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use giga_domain::{BudgetSettings, ProductId};
-use giga_ports::{Clock, GovernanceReads, StoreReads};
+use giga_ports::Clock;
 
 use crate::history::Record;
 use crate::world::World;
@@ -19,8 +19,8 @@ pub(super) async fn look(world: &World) {
         return;
     }
     let at = world.clock.now();
-    let budgets = world.database.budgets().await.unwrap_or_default();
-    let jobs = world.database.live_jobs(None, usize::MAX).await.unwrap_or_default();
+    let budgets = world.reads().budgets().await.unwrap_or_default();
+    let jobs = world.reads().live_jobs(None, usize::MAX).await.unwrap_or_default();
     for product in &world.scenario.rules.products {
         let budget = budgets.iter().find(|budget| budget.product == *product);
         let settings = budget.map(|budget| budget.settings).unwrap_or_default();

@@ -3,7 +3,6 @@
 //! A read is one statement outside of any transaction, so it never waits for a writer and never sees half a write.
 //! Texts here must run on both: `$1`, `$2`, … appear in this order, and functions that differ are asked for.
 
-mod governance;
 pub(crate) mod graph;
 mod reads;
 

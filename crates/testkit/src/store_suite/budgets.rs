@@ -9,7 +9,7 @@ use giga_domain::{
     ProductId, RunReport, Stage,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{BudgetWrite, Claimed, HolderWrite, Lost, NewJob};
+use giga_ports::store::{ChangeBudget, Claimed, Hold, Lost, NewJob};
 use tokio::task::JoinSet;
 
 use super::World;
@@ -91,9 +91,9 @@ impl World {
     }
 }
 
-fn write(change: BudgetChange) -> BudgetWrite {
+fn write(change: BudgetChange) -> ChangeBudget {
     let request = super::steer_request();
-    BudgetWrite { product: product("demo"), change, if_rev: None, request, actor: user() }
+    ChangeBudget { product: product("demo"), change, if_rev: None, request, actor: user() }
 }
 
 fn short(claimed: &Claimed) -> Option<(Period, u64)> {
@@ -307,7 +307,7 @@ pub async fn a_repeated_change_is_answered(world: &World) {
     ];
     for change in changes {
         let before = world.budget().await;
-        let write = BudgetWrite { if_rev: Some(before.rev), ..write(change) };
+        let write = ChangeBudget { if_rev: Some(before.rev), ..write(change) };
         let first = world.store.change_budget(write.clone()).await.unwrap();
         assert_eq!(first.rev, before.rev.next());
         let head = world.store.read().feed_head().await.unwrap();
@@ -342,7 +342,7 @@ pub async fn a_correction_is_booked_once_whatever_comes_between(world: &World) {
     }
     assert_eq!((world.budget().await, world.store.read().feed_head().await.unwrap()), (before, head));
     // Elsewhere the same key is another's.
-    let elsewhere = BudgetWrite { product: product("other"), ..corrections[0].clone() };
+    let elsewhere = ChangeBudget { product: product("other"), ..corrections[0].clone() };
     let other = world.store.change_budget(elsewhere).await.unwrap();
     assert_eq!(other.spent_in(Period::Day, world.now()).usd_micros, 3);
 }
@@ -350,7 +350,7 @@ pub async fn a_correction_is_booked_once_whatever_comes_between(world: &World) {
 pub async fn another_revision_of_a_budget_is_refused(world: &World) {
     let set = world.change_budget(BudgetChange::Set(day(5 * USD))).await;
     for rev in [giga_domain::Rev(0), set.rev.next()] {
-        let write = BudgetWrite { if_rev: Some(rev), ..write(BudgetChange::Pause { reason: None }) };
+        let write = ChangeBudget { if_rev: Some(rev), ..write(BudgetChange::Pause { reason: None }) };
         let error = world.store.change_budget(write).await.unwrap_err();
         let refused = |given, current| given == rev && current == set.rev;
         assert!(
@@ -424,7 +424,7 @@ pub async fn racing_claims_never_start_an_eleventh(world: &World) {
             let store = handles[number % handles.len()].clone();
             let actions = vec![HolderAction::Release { checkpoint: None }];
             ending.spawn(async move {
-                let write = HolderWrite { job: job.id, holder: holder(&job), actions };
+                let write = Hold { job: job.id, holder: holder(&job), actions };
                 store.hold(write).await.unwrap()
             });
         }
@@ -453,7 +453,7 @@ pub async fn racing_runs_keep_the_books(world: &World) {
                 vec![report(USD - 1)],
             ];
             for actions in steps {
-                store.hold(HolderWrite { job: job.id, holder: holder(&job), actions }).await.unwrap();
+                store.hold(Hold { job: job.id, holder: holder(&job), actions }).await.unwrap();
             }
             USD - 1
         });

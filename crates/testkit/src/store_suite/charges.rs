@@ -7,7 +7,7 @@ use giga_domain::{
     JobId, OperatorAction, Period, Refusal, Spend, Stage,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{HolderWrite, NewEviction, NewJob, SpendBucket};
+use giga_ports::store::{EvictJobs, ExpireLeases, Hold, NewEviction, NewJob, SpendBucket};
 
 use super::World;
 use super::budgets::{USD, cap, day, report};
@@ -90,7 +90,7 @@ pub async fn a_cancelled_run_costs_all_that_was_allowed_until_its_holder_tells(w
     assert_eq!((last.kind, &last.data["usdMicros"]), (EventKind::SettledUp, &(45 * CENT).into()));
     // Once; and whoever else comes is fenced.
     for store in world.handles().await {
-        let write = HolderWrite { job: job.id, holder: holder.clone(), actions: bill().into() };
+        let write = Hold { job: job.id, holder: holder.clone(), actions: bill().into() };
         assert_eq!(store.hold(write).await.unwrap(), answer);
     }
     let zombie = world.hold(job.id, &holder, [told(45 * CENT), fail(true)]).await;
@@ -125,7 +125,7 @@ pub async fn silence_at_work_costs_all_that_was_allowed(world: &World) {
     let (idle, _) = world.assigned(&mac, cap(USD)).await;
     assert_eq!(world.budget().await.reserved_usd_micros, 2 * USD);
     world.advance(LEASE);
-    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs.len(), 2);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs.len(), 2);
     assert_eq!(charges(world, job.id).await, [(1_000_000, 3_000, ChargeHow::Assumed)]);
     assert_eq!(charges(world, idle.id).await, [], "one that had not begun has spent nothing");
     assert_eq!((world.budget().await.reserved_usd_micros, spent(world).await), (0, USD));
@@ -142,14 +142,17 @@ pub async fn an_eviction_is_charged_like_any_end(world: &World) {
     let ask = |job: &Job| NewEviction { job: job.id, rev: job.rev, for_job: Some(JobId::MAX) };
     let asked = vec![ask(&willing), ask(&silent), ask(&busy)];
     let grace = LEASE / 2;
-    assert_eq!(world.store.evict(None, asked, grace, user()).await.unwrap(), [true; 3]);
+    assert_eq!(
+        world.store.evict(EvictJobs { term: None, asked, grace, actor: user() }).await.unwrap(),
+        [true; 3]
+    );
     assert_eq!(world.budget().await.reserved_usd_micros, 3 * USD, "they still run");
     world.hold(busy.id, &of_busy, [told(40 * CENT), HolderAction::Renew { lease: LEASE }]).await.unwrap();
     let release = HolderAction::Release { checkpoint: None };
     world.hold(willing.id, &holder, [told(50 * CENT), release]).await.unwrap();
     world.balanced().await;
     world.advance(grace);
-    let taken = world.store.expire_leases(10).await.unwrap().jobs;
+    let taken = world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs;
     assert_eq!((taken.len(), taken.contains(&silent.id), taken.contains(&busy.id)), (2, true, true));
     assert_eq!(charges(world, busy.id).await, [(1_000_000, 4_000, ChargeHow::Assumed)]);
     assert_eq!(charges(world, willing.id).await, [(500_000, 5_000, ChargeHow::Measured)]);
@@ -285,7 +288,14 @@ pub async fn a_lease_comes_back_whole(world: &World) {
     let spend = Spend { usd_micros: 5 * USD, tokens: u64::from(u32::MAX) * 5 };
     world.hold(job.id, &holder, [HolderAction::Spend(spend)]).await.unwrap();
     let asked = NewEviction { job: job.id, rev: job.rev, for_job: Some(JobId::MIN) };
-    assert_eq!(world.store.evict(None, vec![asked], LEASE, user()).await.unwrap(), [true]);
+    assert_eq!(
+        world
+            .store
+            .evict(EvictJobs { term: None, asked: vec![asked], grace: LEASE, actor: user() })
+            .await
+            .unwrap(),
+        [true]
+    );
     let lease = world.job(job.id).await.lease().cloned().unwrap();
     assert_eq!((lease.spent, lease.reserved_usd_micros), (spend, 5 * USD));
     assert_eq!(lease.evict.unwrap().for_job, Some(JobId::MIN));

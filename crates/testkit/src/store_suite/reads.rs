@@ -7,7 +7,7 @@ use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, FailurePolicy, RetryPo
 use giga_domain::{
     CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
 };
-use giga_ports::store::{JobFilter, JobText, NewJob, QueueState};
+use giga_ports::store::{JobFilter, JobText, NewJob, QueueState, SetFlag};
 use serde_json::json;
 
 use super::World;
@@ -307,7 +307,11 @@ pub async fn it_answers_a_ping(world: &World) {
 /// What one handle was answered, another one sees; and what this one knows, it has from the data alone.
 pub async fn another_process_sees_everything(world: &World) {
     let jobs = populated(world).await;
-    world.store.set_flag("strict".to_owned(), json!(true), user()).await.unwrap();
+    world
+        .store
+        .set_flag(SetFlag { name: "strict".to_owned(), value: json!(true), actor: user() })
+        .await
+        .unwrap();
     for handle in world.handles().await {
         let (here, there) = (world.store.read(), handle.read());
         assert_eq!(there.list_jobs(&JobFilter::default(), None, 1_000).await.unwrap(), jobs);

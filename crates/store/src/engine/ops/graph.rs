@@ -4,16 +4,15 @@ use std::collections::HashMap;
 
 use giga_domain::{Actor, Command, JobId};
 use giga_ports::StoreError;
-use giga_ports::store::Reconsidered;
+use giga_ports::store::{Reconsider, Reconsidered};
 
-use super::super::{Needs, Op, Working};
-
-pub(in crate::engine) struct Reconsider {
-    pub(in crate::engine) limit: usize,
-}
+use super::super::{Backend, Needs, Op, Working};
 
 impl Op for Reconsider {
-    type Reply = Reconsidered;
+    /// Where there is nothing to do nobody writes.
+    async fn look<B: Backend>(&self, backend: &B) -> Result<Option<Reconsidered>, StoreError> {
+        Ok((!backend.any_to_reconsider().await?).then(Reconsidered::default))
+    }
 
     fn needs(&self, needs: &mut Needs) {
         needs.graph.reconsider = needs.graph.reconsider.max(self.limit);
@@ -37,7 +36,9 @@ impl Op for Reconsider {
                 moved.push(id);
             }
         }
-        Ok(Reconsidered { moved, looked_at, more: looked_at >= self.limit })
+        // Where there was something before the lock and is nothing now, somebody else has it, and may yet fail.
+        let more = looked_at >= self.limit || looked_at == 0;
+        Ok(Reconsidered { moved, looked_at, more })
     }
 }
 
