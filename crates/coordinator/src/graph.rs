@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use giga_domain::job::{DepsMode, JobKind, ShipMode};
 use giga_domain::manifest::{Dep, Manifest};
+use giga_domain::stage::PerStage;
 use giga_domain::transition::Tally;
 use giga_domain::{Actor, FailReason, Holder, Job, JobId, ProductId, Stage, graph, limits};
 use giga_ports::StoreError;
@@ -73,30 +74,29 @@ pub struct DagJob {
 /// How the jobs that do the work stand; composites only stand for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Indexed by `Stage as usize`.
-    pub by_stage: [u64; 10],
+    pub by_stage: PerStage<u64>,
     /// What runs have cost so far, those that are under way included.
     pub spent_usd_micros: u64,
 }
 
 impl Progress {
     fn count(&mut self, stage: Stage) {
-        self.by_stage[stage as usize] += 1;
+        self.by_stage[stage] += 1;
     }
 
     fn add(&mut self, other: &Self) {
-        for (total, more) in self.by_stage.iter_mut().zip(other.by_stage) {
-            *total += more;
+        for (stage, more) in other.by_stage.iter() {
+            self.by_stage[stage] += more;
         }
         self.spent_usd_micros += other.spent_usd_micros;
     }
 
     pub fn total(&self) -> u64 {
-        self.by_stage.iter().sum()
+        self.by_stage.iter().map(|(_, count)| count).sum()
     }
 
     pub fn shipped(&self) -> u64 {
-        self.by_stage[Stage::Shipped as usize]
+        self.by_stage[Stage::Shipped]
     }
 
     /// Of a hundred, rounded down: a hundred means all. Nothing to do is nothing done.

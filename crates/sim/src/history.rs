@@ -4,13 +4,13 @@
 //! is recorded by the client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use giga_domain::topic::TopicStage;
 use giga_domain::{
     BudgetSettings, DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, ProductId,
     RequestId, Term, Timestamp, WebhookId, WorkerId,
 };
+use parking_lot::Mutex;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Record {
@@ -108,22 +108,22 @@ impl History {
     }
 
     pub(crate) fn add(&self, record: Record) {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+        self.records.lock().push(record);
     }
 
     pub(crate) fn add_read(&self, page: Vec<Event>) {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).extend(page);
+        self.read.lock().extend(page);
     }
 
     /// How far the reader has come.
     pub(crate) fn read_until(&self) -> FeedPos {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock();
         read.last().map_or(FeedPos::ZERO, |event| event.pos)
     }
 
     pub(crate) fn take(&self) -> (Vec<Record>, Vec<Event>) {
-        let records = std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner));
-        let read = std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner));
+        let records = std::mem::take(&mut *self.records.lock());
+        let read = std::mem::take(&mut *self.read.lock());
         (records, read)
     }
 }

@@ -15,6 +15,7 @@ use giga_domain::{
 };
 use giga_ports::store::{EffectFilter, JobFilter};
 use giga_ports::{Clock, TopicStore};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::actors::{Cluster, Host, Operator, Producer, Reader, Submitter, Worker};
@@ -117,7 +118,7 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
 /// Plays the seeds from `first` on, on up to two threads, and stops early at `enough` seeds with a violation.
 pub fn run_many(first: u64, count: u64, bug: Option<Bug>, enough: usize) -> (Tally, Vec<Outcome>) {
     let next = AtomicU64::new(first);
-    let failed = std::sync::Mutex::new((Tally::default(), Vec::new()));
+    let failed = Mutex::new((Tally::default(), Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -127,7 +128,7 @@ pub fn run_many(first: u64, count: u64, bug: Option<Bug>, enough: usize) -> (Tal
                         return;
                     }
                     let outcome = run(seed, bug, false);
-                    let mut failed = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    let mut failed = failed.lock();
                     failed.0 = failed.0.plus(outcome.tally);
                     if !outcome.violations.is_empty() {
                         failed.1.push(outcome);
@@ -139,7 +140,7 @@ pub fn run_many(first: u64, count: u64, bug: Option<Bug>, enough: usize) -> (Tal
             });
         }
     });
-    let (tally, mut outcomes) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (tally, mut outcomes) = failed.into_inner();
     outcomes.sort_by_key(|outcome| outcome.seed);
     (tally, outcomes)
 }

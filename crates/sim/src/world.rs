@@ -1,7 +1,7 @@
 //! Everything that the parties of one simulation share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use giga_broker::Embedded;
@@ -9,6 +9,7 @@ use giga_coordinator::{Coordinator, Error};
 use giga_domain::JobId;
 use giga_ports::StoreReads;
 use giga_store::{MemoryBackend, MemoryTopics};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::bug::Bug;
@@ -126,17 +127,17 @@ impl World {
     }
 
     pub(crate) fn set_address(&self, slot: usize, address: Option<Address>) {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot] = address;
+        self.addresses.lock()[slot] = address;
     }
 
     pub(crate) fn address(&self, slot: usize) -> Option<Address> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot].clone()
+        self.addresses.lock()[slot].clone()
     }
 
     /// Any of those that live.
     pub(crate) fn some_address(&self, prng: &mut Prng) -> Option<Address> {
         let alive: Vec<Address> = {
-            let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            let addresses = self.addresses.lock();
             addresses.iter().flatten().cloned().collect()
         };
         (!alive.is_empty()).then(|| prng.pick(&alive).clone())

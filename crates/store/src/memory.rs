@@ -7,7 +7,7 @@ mod reads;
 mod registry;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_domain::token::{Grant, TokenRecord};
@@ -17,6 +17,7 @@ use giga_domain::{
 };
 use giga_ports::store::{JobText, QueueState, Waiting};
 use giga_ports::{Clock, StoreError};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use self::registry::{EffectTables, RegistryTables};
@@ -65,7 +66,7 @@ impl MemoryBackend {
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // Nothing panics between the first and the last change of a batch, so a poisoned map is still whole.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock()
     }
 }
 
@@ -256,12 +257,10 @@ impl Tables {
         self.registry.persist(writes.registry);
         self.effects.persist(writes.effects);
         self.persist_graph(&writes.graph);
-        for (product, delta) in writes.queue {
+        for ((product, stage), delta) in writes.queue {
             let state = self.queue.entry(product).or_default();
             state.version += delta.changes;
-            for (count, change) in state.by_stage.iter_mut().zip(delta.by_stage) {
-                *count = count.saturating_add_signed(change);
-            }
+            state.by_stage[stage] = state.by_stage[stage].saturating_add_signed(delta.jobs);
         }
         let appended = !writes.events.is_empty();
         for pending in writes.events {

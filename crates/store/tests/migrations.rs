@@ -128,7 +128,27 @@ async fn a_newer_schema_is_refused(place: Place) {
     assert!(place.open().await.unwrap().read().job(new_job(1).id).await.unwrap().is_some());
 }
 
-/// What the migrations after the third have made, taken back.
+/// What the sixth migration has made, taken back: a column per stage again.
+const COLUMN_PER_STAGE: &str = "\
+    CREATE TABLE queue_state (product_id TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL, \
+        queued BIGINT NOT NULL, blocked BIGINT NOT NULL, assigned BIGINT NOT NULL, \
+        building BIGINT NOT NULL, review BIGINT NOT NULL, testing BIGINT NOT NULL, shipped BIGINT NOT NULL, \
+        failed BIGINT NOT NULL, dead_letter BIGINT NOT NULL, cancelled BIGINT NOT NULL); \
+    INSERT INTO queue_state SELECT product_id, sum(version), \
+        sum(CASE stage WHEN 'queued' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'blocked' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'assigned' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'building' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'review' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'testing' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'shipped' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'failed' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'dead_letter' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'cancelled' THEN jobs ELSE 0 END) \
+        FROM queue_counts GROUP BY product_id; \
+    DROP TABLE queue_counts; DELETE FROM schema_migrations WHERE version > 5";
+
+/// What the migrations after the third have made, taken back, but for the sixth.
 const BEFORE_BUDGETS: &str = "\
     DROP INDEX leases_by_due; CREATE INDEX leases_by_expiry ON leases (expires_at); \
     ALTER TABLE leases DROP COLUMN reserved_usd; ALTER TABLE leases DROP COLUMN spent_usd; \
@@ -177,6 +197,7 @@ async fn work_goes_on_after_an_upgrade(place: Place) {
     let actions = vec![HolderAction::Start, HolderAction::Report(RunReport::default())];
     store.hold(Hold { job: dep.id, holder, actions }).await.unwrap();
     drop(store);
+    place.run(COLUMN_PER_STAGE).await;
     place.run(BEFORE_BUDGETS).await;
 
     let store = place.open().await.unwrap();
@@ -204,6 +225,7 @@ async fn a_composite_of_before_is_still_claimed(place: Place) {
     r#"{"kind":"composite"}"#.clone_into(&mut jobs[1].spec.name);
     store.submit(Submit { jobs: jobs.clone(), actor: Actor::system("test") }).await.unwrap();
     drop(store);
+    place.run(COLUMN_PER_STAGE).await;
     place.run(BEFORE_BUDGETS).await;
     place.run(r#"UPDATE jobs SET spec = replace(spec, '"kind":"agent"', '"kind":"composite"')"#).await;
     let store = place.open().await.unwrap();
@@ -233,6 +255,7 @@ async fn a_coordinator_of_before_cannot_move_a_job_any_more() {
     let place = postgres().await;
     let Place::Postgres(url) = &place else { unreachable!("it was asked for") };
     submit(&*place.open().await.unwrap(), 1).await;
+    place.run(COLUMN_PER_STAGE).await;
     place.run(BEFORE_BUDGETS).await;
     let (old, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -248,6 +271,40 @@ async fn a_coordinator_of_before_cannot_move_a_job_any_more() {
     assert!(old.execute(&write, &[&"shipped"]).await.is_err());
     drop(old);
     connection.await.unwrap().unwrap();
+}
+
+/// Two products, jobs in several stages: every count and every version is as before, and goes on from there.
+async fn queue_counts_are_carried_over(place: Place) {
+    let store = place.open().await.unwrap();
+    for number in 1..=5 {
+        submit(&*store, number).await;
+    }
+    let mut blocked = new_job(6);
+    blocked.spec.deps = vec![new_job(1).id];
+    let elsewhere = NewJob { product: "other".parse().unwrap(), ..new_job(7) };
+    let more = Submit { jobs: vec![blocked, elsewhere], actor: Actor::system("test") };
+    store.submit(more).await.unwrap();
+    let before = store.read().queue_states().await.unwrap();
+    let demo = before[0].1;
+    assert_eq!((demo.count(Stage::Queued), demo.count(Stage::Blocked), demo.version), (5, 1, 6));
+    drop(store);
+    place.run(COLUMN_PER_STAGE).await;
+    let store = place.open().await.unwrap();
+    assert_eq!(store.read().queue_states().await.unwrap(), before);
+    submit(&*store, 8).await;
+    let after = store.read().queue_state(&"demo".parse().unwrap()).await.unwrap();
+    assert_eq!((after.count(Stage::Queued), after.version), (6, 7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_carries_queue_counts_over() {
+    let folder = tempfile::tempdir().unwrap();
+    queue_counts_are_carried_over(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_carries_queue_counts_over() {
+    queue_counts_are_carried_over(postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! What hangs on what: deps, children, parents.
 
+use giga_domain::stage::PerStage;
 use giga_domain::{Job, JobId};
 
 use super::noun::Result;
@@ -44,8 +45,7 @@ pub struct Reconsidered {
 /// The jobs of a tree that do the work; composites only stand for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SubtreeTotals {
-    /// Indexed by `Stage as usize`.
-    pub by_stage: [u64; 10],
+    pub by_stage: PerStage<u64>,
     /// What runs have cost so far, those that are under way included.
     pub spent_usd_micros: u64,
 }

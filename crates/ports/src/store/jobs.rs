@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use giga_domain::stage::PerStage;
 use giga_domain::{
     Actor, Command, DispatchSeq, FactoryId, Holder, HolderAction, Job, JobId, JobSpec, Priority, ProductId,
     RequestId, Rev, Run, Stage, Timestamp,
@@ -48,7 +49,7 @@ macro_rules! jobs {
                 /// Newest first.
                 list_jobs(filter: &JobFilter, before: Option<JobId>, limit: usize) -> Vec<Job>;
 
-                /// Every job in a stage of [`Stage::LIVE`], by id: what a scheduler's view is filled from.
+                /// Every job that [is live](Stage::is_live), by id: what a scheduler's view is filled from.
                 live_jobs(after: Option<JobId>, limit: usize) -> Vec<Job>;
 
                 /// The job that this request won and still holds.
@@ -223,12 +224,11 @@ impl JobFilter {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueState {
     pub version: u64,
-    /// Indexed by `Stage as usize`.
-    pub by_stage: [u64; 10],
+    pub by_stage: PerStage<u64>,
 }
 
 impl QueueState {
     pub fn count(&self, stage: Stage) -> u64 {
-        self.by_stage[stage as usize]
+        self.by_stage[stage]
     }
 }

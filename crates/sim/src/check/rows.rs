@@ -70,13 +70,13 @@ fn runs(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
 }
 
 fn counts(evidence: &Evidence, found: &mut Findings) {
-    let mut jobs: BTreeMap<(&ProductId, usize), u64> = BTreeMap::new();
+    let mut jobs: BTreeMap<(&ProductId, Stage), u64> = BTreeMap::new();
     for job in &evidence.jobs {
-        *jobs.entry((&job.product, job.stage() as usize)).or_default() += 1;
+        *jobs.entry((&job.product, job.stage())).or_default() += 1;
     }
     for (product, queue) in &evidence.queues {
         for stage in Stage::ALL {
-            let there = jobs.get(&(product, stage as usize)).copied().unwrap_or(0);
+            let there = jobs.get(&(product, stage)).copied().unwrap_or(0);
             if queue.count(stage) != there {
                 let text = format!("{product} counts {} jobs {stage}; there are {there}", queue.count(stage));
                 found.add(Promise::BooksBalance, text);

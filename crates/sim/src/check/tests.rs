@@ -63,7 +63,7 @@ fn run(epoch: u64, outcome: RunOutcome) -> Run {
 
 fn one_shipped() -> QueueState {
     let mut queue = QueueState::default();
-    queue.by_stage[Stage::Shipped as usize] = 1;
+    queue.by_stage[Stage::Shipped] = 1;
     queue
 }
 
@@ -255,5 +255,5 @@ fn a_run_that_never_ends() {
 
 #[test]
 fn a_count_that_is_wrong() {
-    assert_eq!(broken(|evidence| evidence.queues[0].1.by_stage[0] = 1), [Promise::BooksBalance]);
+    assert_eq!(broken(|evidence| evidence.queues[0].1.by_stage[Stage::Queued] = 1), [Promise::BooksBalance]);
 }

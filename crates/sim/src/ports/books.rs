@@ -2,10 +2,10 @@
 //! leases. It passes no gate and changes nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use giga_domain::{BudgetSettings, ProductId};
 use giga_ports::Clock;
+use parking_lot::Mutex;
 
 use crate::history::Record;
 use crate::world::World;
@@ -30,7 +30,7 @@ pub(super) async fn look(world: &World) {
         if reserved != leases {
             world.history.add(Record::BooksOff { at, product: product.clone(), reserved, leases });
         }
-        let mut known = world.books.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = world.books.0.lock();
         if known.insert(product.clone(), settings).unwrap_or_default() != settings {
             world.history.add(Record::BudgetSet { at, product: product.clone(), settings });
         }

@@ -8,8 +8,8 @@ use giga_domain::{
     HolderAction, Job, JobId, Leadership, Offer, Refusal, Rev, State,
 };
 use giga_ports::store::{
-    Advertise, ChangeBudget, Claim, Claimed, EvictJobs, ExpireLeases, FanOut, Hold, MakeOffers,
-    NewJob, Reaped, Reconsider, Reconsidered, Steer, StepDown, Submit, Submitted, TakeLead,
+    Advertise, ChangeBudget, Claim, Claimed, EvictJobs, ExpireLeases, FanOut, Hold, MakeOffers, NewJob,
+    Reaped, Reconsider, Reconsidered, Steer, StepDown, Submit, Submitted, TakeLead,
 };
 use giga_ports::{Clock, Intercept, InterceptReads, Store, StoreError, StoreReads};
 use giga_store::BatchStore;

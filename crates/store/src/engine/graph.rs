@@ -84,6 +84,3 @@ impl GraphWrites {
         }
     }
 }
-
-/// In these stages a job waits for others, or may come to wait for them again.
-pub(crate) const WAITING: [Stage; 3] = [Stage::Blocked, Stage::Failed, Stage::Review];

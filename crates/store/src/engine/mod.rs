@@ -23,7 +23,6 @@ mod writer;
 mod writes;
 
 pub use effects::{EffectNeeds, EffectWrites, EffectsLoaded};
-pub(crate) use graph::WAITING;
 pub use graph::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
 pub use loaded::{Loaded, Needs};
 pub use money::{BudgetRow, ChargeRow};

@@ -7,7 +7,7 @@ use giga_domain::transition::{Deps, Kin, ParentEnd, Tally};
 use giga_domain::{Job, JobId, Stage, Timestamp};
 
 use super::Tables;
-use crate::engine::{GraphLoaded, GraphNeeds, GraphWrites, Taken, WAITING};
+use crate::engine::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
 
 impl Tables {
     pub(super) fn load_graph(&self, needs: &GraphNeeds) -> GraphLoaded {
@@ -55,14 +55,13 @@ impl Tables {
     fn waits(&self, awaited: &BTreeSet<JobId>) -> Vec<(JobId, JobId)> {
         let mut by_awaited: HashMap<JobId, Vec<JobId>> = HashMap::new();
         for job in self.jobs.values() {
-            if WAITING.contains(&job.stage()) {
+            if job.stage().is_waiting() {
                 for dep in &job.spec.deps {
                     by_awaited.entry(*dep).or_default().push(job.id);
                 }
             }
             let parent = job.spec.parent.and_then(|id| self.jobs.get(&id));
-            let waits =
-                |parent: &&Job| parent.spec.kind == JobKind::Composite && WAITING.contains(&parent.stage());
+            let waits = |parent: &&Job| parent.spec.kind == JobKind::Composite && parent.stage().is_waiting();
             if let Some(parent) = parent.filter(waits) {
                 by_awaited.entry(job.id).or_default().push(parent.id);
             }
@@ -103,7 +102,7 @@ impl Tables {
     }
 
     pub(super) fn retirable(&self, before: Timestamp, limit: usize) -> Vec<JobId> {
-        let waiting = self.jobs.values().filter(|job| WAITING.contains(&job.stage()));
+        let waiting = self.jobs.values().filter(|job| job.stage().is_waiting());
         let awaited: BTreeSet<JobId> = waiting.flat_map(|job| job.spec.deps.iter().copied()).collect();
         let open = |id: JobId| self.jobs.get(&id).is_some_and(|job| !job.stage().is_terminal());
         let old = |job: &&Job| {

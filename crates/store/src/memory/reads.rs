@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Product, ProductId, Profile, RequestId, Run, Stage,
+    FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Product, ProductId, Profile, RequestId, Run,
     Timestamp, Webhook,
 };
 use giga_ports::StoreError;
@@ -63,7 +63,7 @@ impl JobReads for MemoryBackend {
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         let tables = self.tables();
         let newer = tables.jobs.values().filter(|job| after.is_none_or(|start| job.id > start));
-        let live = newer.filter(|job| job.stage() == Stage::Queued || job.stage().is_held());
+        let live = newer.filter(|job| job.stage().is_live());
         Ok(live.take(limit).cloned().collect())
     }
 
@@ -120,7 +120,7 @@ impl GraphReads for MemoryBackend {
         let mut totals = SubtreeTotals::default();
         let tree = tables.subtree(root, usize::MAX);
         for job in tree.iter().filter(|job| job.spec.kind == JobKind::Agent) {
-            totals.by_stage[job.stage() as usize] += 1;
+            totals.by_stage[job.stage()] += 1;
             totals.spent_usd_micros += job.lease().map_or(0, |lease| lease.spent.usd_micros);
             let of_job = |charge: &&Charge| charge.run.is_some_and(|(id, _)| id == job.id);
             let charged: i64 = tables.charges.iter().filter(of_job).map(|charge| charge.usd_micros).sum();

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use giga_domain::JobId;
+use giga_domain::{JobId, Stage};
 use giga_ports::StoreError;
 
 use super::decode_all;
@@ -15,7 +15,7 @@ use super::pipeline::{Answers, Pipeline, Ticket, Value};
 use super::statements::Statements;
 use crate::engine::{GraphNeeds, GraphWrites, Loaded};
 use crate::rows::{Fields, JOBS};
-use crate::sql::graph;
+use crate::sql::{self, graph};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -133,7 +133,7 @@ pub(super) async fn persist<'c>(out: &mut Pipeline<'c>, s: &'c Statements, write
 
 /// Who waits for these jobs, directly or through others.
 pub(super) fn waits() -> String {
-    let waiting = graph::WAITING;
+    let waiting = sql::stages(Stage::is_waiting);
     format!(
         "WITH RECURSIVE above (id, awaits) AS ( \
              SELECT id, ''::text COLLATE \"C\" FROM jobs WHERE id = ANY($1) \

@@ -17,8 +17,14 @@ pub(crate) const RECONSIDER: Table = Table {
 
 pub(crate) const ANY_TO_RECONSIDER: &str = "SELECT id FROM reconsider LIMIT 1";
 
-/// The stages of [`crate::engine::WAITING`].
-pub(crate) const WAITING: &str = "('blocked', 'failed', 'review')";
+/// Children that are told that their parent ended; `one_of` says whose. A child that had failed before need not be.
+pub(crate) fn reconsider_children(one_of: &str) -> String {
+    format!(
+        "INSERT INTO reconsider (job_id, parent_ended) \
+         SELECT id, CASE stage WHEN '{}' THEN 0 ELSE 1 END FROM jobs WHERE parent_id {one_of}",
+        Stage::Failed
+    )
+}
 
 /// How many deps of each job stand in each stage, where that is none for one that is gone. From the few deps of one job
 /// to the job at their other end by its id, so that no planner starts at all jobs instead.
@@ -81,7 +87,7 @@ pub(crate) fn subtree_totals() -> String {
 pub(crate) fn totals(rows: Vec<(Stage, u64, u64)>) -> SubtreeTotals {
     let mut totals = SubtreeTotals::default();
     for (stage, jobs, usd_micros) in rows {
-        totals.by_stage[stage as usize] += jobs;
+        totals.by_stage[stage] += jobs;
         totals.spent_usd_micros += usd_micros;
     }
     totals

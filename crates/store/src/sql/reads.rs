@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, Leadership, Product, ProductId, Profile, RequestId, Run, Timestamp,
-    Webhook,
+    FactoryId, FeedPos, Job, JobId, Leadership, Product, ProductId, Profile, RequestId, Run, Stage,
+    Timestamp, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{
     Decode, Driver, Query, RETIRABLE_TAIL, SqlBackend, graph, retirable, select, select_jobs,
-    select_jobs_from,
+    select_jobs_from, stages,
 };
 use crate::rows::{self, Cell, Fields, JOB_READ, Kind, Table, text};
 
@@ -109,10 +109,10 @@ impl<D: Driver> JobReads for SqlBackend<D> {
 
     async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>> {
         // The stages are written as in the index `jobs_live`, which answers this without sorting.
-        let tail = "WHERE jobs.stage IN ('queued', 'assigned', 'building') AND jobs.id > $1 \
-                    ORDER BY jobs.id LIMIT $2";
+        let live = stages(Stage::is_live);
+        let tail = format!("WHERE jobs.stage IN {live} AND jobs.id > $1 ORDER BY jobs.id LIMIT $2");
         let after = after.map_or_else(|| Cell::from(""), text);
-        let sql = select_jobs_from(D::LIVE_JOBS, tail);
+        let sql = select_jobs_from(D::LIVE_JOBS, &tail);
         let query = Query { sql, values: vec![after, limit.into()], table: &JOB_READ };
         self.driver.query(query, rows::leased_job).await
     }
@@ -142,12 +142,14 @@ impl<D: Driver> JobReads for SqlBackend<D> {
     async fn queue_state(&self, product: &ProductId) -> Result<QueueState> {
         let values = vec![text(product)];
         let found =
-            rows_of(&self.driver, &rows::QUEUE_STATE, "WHERE product_id = $1", values, rows::queue_state);
-        Ok(found.await?.pop().map(|(_, state)| state).unwrap_or_default())
+            rows_of(&self.driver, &rows::QUEUE_COUNTS, "WHERE product_id = $1", values, rows::queue_count);
+        Ok(rows::queue_states(found.await?).pop().map(|(_, state)| state).unwrap_or_default())
     }
 
     async fn queue_states(&self) -> Result<Vec<(ProductId, QueueState)>> {
-        rows_of(&self.driver, &rows::QUEUE_STATE, "ORDER BY product_id", Vec::new(), rows::queue_state).await
+        let found =
+            rows_of(&self.driver, &rows::QUEUE_COUNTS, "ORDER BY product_id", Vec::new(), rows::queue_count);
+        Ok(rows::queue_states(found.await?))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Topic jobs in plain maps: for tests, the simulator and `memory:`. It moves jobs only by `giga_domain::topic::step`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use giga_ports::topics::{
     TopicStore,
 };
 use giga_ports::{Clock, StoreError};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::admission::{Admitted, Known, Pending};
 use super::deal;
@@ -46,7 +47,7 @@ impl MemoryTopics {
     }
 
     fn read(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -3,7 +3,8 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::supervisor::Supervisor;
 
@@ -63,7 +64,7 @@ impl PostgresServer {
     }
 
     fn order(&self, order: &str) {
-        let answer = self.supervisor.lock().unwrap().order(order);
+        let answer = self.supervisor.lock().order(order);
         answer.unwrap_or_else(|why| panic!("PostgreSQL: `{order}` failed: {why}"));
     }
 }

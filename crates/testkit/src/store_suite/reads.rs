@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, FailurePolicy, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::stage::PerStage;
 use giga_domain::{
     CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
 };
@@ -243,9 +244,9 @@ pub async fn what_does_not_exist(world: &World) {
 
 pub async fn queue_states_count_stages(world: &World) {
     let jobs = populated(world).await;
-    let mut counted: BTreeMap<ProductId, [u64; 10]> = BTreeMap::new();
+    let mut counted: BTreeMap<ProductId, PerStage<u64>> = BTreeMap::new();
     for job in &jobs {
-        counted.entry(job.product.clone()).or_default()[job.stage() as usize] += 1;
+        counted.entry(job.product.clone()).or_default()[job.stage()] += 1;
     }
     let states = world.store.read().queue_states().await.unwrap();
     let kept: BTreeMap<_, _> =
