@@ -25,7 +25,7 @@ pub(crate) enum Record {
     /// After the commit of that time people's settings of a budget are these.
     BudgetSet { at: Timestamp, product: ProductId, settings: BudgetSettings },
     /// After the commit of that time a budget said that so much is set aside, and the leases something else.
-    BooksOff { at: Timestamp, product: ProductId, reserved: u64, leases: u64 },
+    BudgetOff { at: Timestamp, product: ProductId, reserved: u64, leases: u64 },
     /// The world outside was told of the event at that position, under that id; whether it took it.
     Outside { id: String, webhook: WebhookId, pos: u64, taken: bool },
     /// Offers of a term were accepted.

@@ -16,7 +16,7 @@ use crate::bug::Bug;
 use crate::clock::SimClock;
 use crate::gate::Gate;
 use crate::history::History;
-use crate::ports::{Books, SeenJobs};
+use crate::ports::{BudgetAudit, SeenJobs};
 use crate::prng::Prng;
 use crate::scenario::{Rates, Scenario};
 use crate::trace::Trace;
@@ -34,7 +34,7 @@ pub(crate) struct World {
     pub trace: Trace,
     stormy: AtomicBool,
     seen_by_broker: SeenJobs,
-    pub books: Books,
+    pub budget_audit: BudgetAudit,
     /// Where each coordinator can be reached, while it lives.
     addresses: Mutex<Vec<Option<Address>>>,
 }
@@ -96,7 +96,7 @@ impl World {
             trace: Trace::new(clock, keep_trace),
             stormy: AtomicBool::new(false),
             seen_by_broker: SeenJobs::default(),
-            books: Books::default(),
+            budget_audit: BudgetAudit::default(),
         }
     }
 

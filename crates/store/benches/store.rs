@@ -15,7 +15,7 @@ use giga_domain::token::{Grant, Secret, TokenRecord};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, RunReport, Timestamp};
 use giga_ports::store::{Advertise, Claim, Claimed, Enroll, Hold, NewJob, Submit, Touch};
 use giga_ports::{Clock, Randomness, Store};
-use giga_store::{BatchStore, MemoryBackend, PostgresBackend, SqliteBackend, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, MemoryBackend, PostgresBackend, SqliteBackend, Tuning};
 use giga_testkit::SeededRandomness;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 
@@ -104,7 +104,7 @@ impl Bench {
             _ => {
                 let fresh = TestDatabase::on(server).await;
                 let backend =
-                    PostgresBackend::open(fresh.url(), StoreClock::Database).await.expect("it opens");
+                    PostgresBackend::open(fresh.url(), ClockSource::Database).await.expect("it opens");
                 watcher = Some(connect(fresh.url()).await);
                 database = Some(fresh);
                 started(backend).await

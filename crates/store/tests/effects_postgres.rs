@@ -7,7 +7,7 @@ use std::time::Duration;
 use giga_domain::{EffectOutcome, EffectReceiver, EffectTarget, NewEffect};
 use giga_ports::Store;
 use giga_ports::store::{AddEffect, OutboxReads, OutboxStore, RetireEffects, SettleEffect, TakeEffects};
-use giga_store::{BatchStore, PostgresBackend, PostgresStore, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, PostgresBackend, PostgresStore, Tuning};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 use serde_json::json;
@@ -38,7 +38,7 @@ fn delivered() -> EffectOutcome {
 }
 
 async fn opened(database: &TestDatabase, clock: Arc<ManualClock>) -> PostgresStore {
-    let backend = PostgresBackend::open(database.url(), StoreClock::Injected(clock)).await.unwrap();
+    let backend = PostgresBackend::open(database.url(), ClockSource::Injected(clock)).await.unwrap();
     BatchStore::start(backend, Tuning::default()).await.unwrap()
 }
 

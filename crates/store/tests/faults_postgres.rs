@@ -13,7 +13,7 @@ use futures::future::join_all;
 use giga_domain::{Actor, EventSeq, FeedPos, JobId, Stage};
 use giga_ports::store::{NewJob, Submit, Submitted};
 use giga_ports::{Clock, Store};
-use giga_store::{BatchStore, PostgresBackend, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, PostgresBackend, Tuning};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 use serde_json::json;
@@ -26,7 +26,7 @@ const SMALL_BATCHES: usize = 4;
 
 async fn open(url: &str, patience: Duration) -> Arc<dyn Store> {
     let clock = Arc::new(ManualClock::default());
-    let backend = PostgresBackend::open(url, StoreClock::Injected(clock)).await.unwrap();
+    let backend = PostgresBackend::open(url, ClockSource::Injected(clock)).await.unwrap();
     let tuning = Tuning { batch: SMALL_BATCHES, patience, ..Tuning::default() };
     Arc::new(BatchStore::start(backend, tuning).await.unwrap())
 }

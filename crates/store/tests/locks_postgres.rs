@@ -6,7 +6,7 @@ use std::time::Duration;
 use giga_domain::{Actor, JobId, NodeId};
 use giga_ports::store::{DispatchStore, JobStore, MakeOffers, NewJob, NewOffer, Sent, Submit, TakeLead};
 use giga_ports::{Clock, Store};
-use giga_store::{BatchStore, PostgresBackend, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, PostgresBackend, Tuning};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 use serde_json::json;
@@ -23,7 +23,7 @@ async fn idle_work_waits_for_nobody() {
     let server = Arc::new(spawn_blocking(PostgresServer::start).await.unwrap());
     let database = TestDatabase::on(&server).await;
     let clock = Arc::new(ManualClock::default());
-    let backend = PostgresBackend::open(database.url(), StoreClock::Injected(clock.clone())).await.unwrap();
+    let backend = PostgresBackend::open(database.url(), ClockSource::Injected(clock.clone())).await.unwrap();
     let store = BatchStore::start(backend, Tuning::default()).await.unwrap();
     let node: NodeId = "node".parse().unwrap();
     let term = store.lead(TakeLead { node: node.clone(), lease: LEASE }).await.unwrap().term;

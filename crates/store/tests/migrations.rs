@@ -11,7 +11,7 @@ use giga_domain::token::{Grant, Secret, TokenRecord};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, JobId, JobKind, RunReport, Stage};
 use giga_ports::store::{Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, NewJob, Reconsider, Submit};
 use giga_ports::{Clock, Store, StoreError};
-use giga_store::{BatchStore, PostgresBackend, SqliteBackend, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, PostgresBackend, SqliteBackend, Tuning};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::TestDatabase;
 use serde_json::json;
@@ -34,7 +34,7 @@ impl Place {
                 Arc::new(BatchStore::start(SqliteBackend::open(path, clock).await?, Tuning::default()).await?)
             }
             Self::Postgres(url) => {
-                let backend = PostgresBackend::open(url, StoreClock::Injected(clock)).await?;
+                let backend = PostgresBackend::open(url, ClockSource::Injected(clock)).await?;
                 Arc::new(BatchStore::start(backend, Tuning::default()).await?)
             }
         })

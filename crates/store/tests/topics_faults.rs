@@ -12,7 +12,7 @@ use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicKey, TopicStage};
 use giga_domain::{JobId, Priority};
 use giga_ports::topics::{Assignment, NewTopicJob, Settle, Settled, TopicClaim, TopicStore};
 use giga_ports::{Clock, StoreError};
-use giga_store::{StoreClock, Tuning, topics_on_postgres};
+use giga_store::{ClockSource, Tuning, topics_on_postgres};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 use tokio::sync::{mpsc, watch};
@@ -27,7 +27,7 @@ fn mail() -> TopicKey {
 async fn open(url: &str, clock: &Arc<ManualClock>) -> Arc<dyn TopicStore> {
     // Callers hear of the outage, because the store's patience is shorter than it.
     let tuning = Tuning { batch: 8, patience: Duration::from_millis(50), ..Tuning::default() };
-    topics_on_postgres(url, StoreClock::Injected(clock.clone()), tuning).await.unwrap()
+    topics_on_postgres(url, ClockSource::Injected(clock.clone()), tuning).await.unwrap()
 }
 
 #[derive(Debug, PartialEq)]

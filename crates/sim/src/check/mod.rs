@@ -71,7 +71,7 @@ pub enum Promise {
     /// Seats, concurrency keys, capabilities and drained factories are respected by every grant.
     LimitsKept,
     /// Counts and runs say what the history says.
-    BooksBalance,
+    CountsBalance,
     /// Nobody gets a job before its time has come.
     NotBeforeItsTime,
     /// What was spent and what is set aside fits into every ceiling at every grant; a paused budget grants nothing.

@@ -22,7 +22,7 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
     }
     purse.nothing_else(found);
     for record in &evidence.records {
-        if let Record::BooksOff { at, product, reserved, leases } = record {
+        if let Record::BudgetOff { at, product, reserved, leases } = record {
             let text = format!("at {at} {product} had {reserved} set aside and {leases} on its leases");
             found.add(Promise::ChargedOnce, text);
         }

@@ -250,10 +250,10 @@ fn a_request_that_wins_twice() {
 #[test]
 fn a_run_that_never_ends() {
     let found = broken(|evidence| evidence.runs[0].outcome = RunOutcome::Running);
-    assert_eq!(found, [Promise::BooksBalance]);
+    assert_eq!(found, [Promise::CountsBalance]);
 }
 
 #[test]
 fn a_count_that_is_wrong() {
-    assert_eq!(broken(|evidence| evidence.queues[0].1.by_stage[Stage::Queued] = 1), [Promise::BooksBalance]);
+    assert_eq!(broken(|evidence| evidence.queues[0].1.by_stage[Stage::Queued] = 1), [Promise::CountsBalance]);
 }

@@ -10,7 +10,7 @@ use giga_domain::{Event, FeedPos};
 use giga_ports::{InterceptReads, StoreError, StoreReads};
 use giga_store::engine::{Backend, Batch, Committed};
 
-use super::{books, cut_off};
+use super::{budget_audit, cut_off};
 use crate::bug::Bug;
 use crate::gate::{Kind, Node, Verdict};
 use crate::world::World;
@@ -31,7 +31,7 @@ impl Backend for NodeBackend {
             return (batch, Err(cut_off("a transaction")));
         }
         let (batch, committed) = self.world.database.transact(batch).await;
-        books::look(&self.world).await;
+        budget_audit::look(&self.world).await;
         if verdict == Verdict::GoAndWait {
             self.world.gate.pass(self.node, Kind::Answer, "transact").await;
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use giga_domain::job::JobKind;
-use giga_domain::transition::{Deps, Kin, ParentEnd, Tally};
+use giga_domain::transition::{Deps, ParentEnd, Relations, Tally};
 use giga_domain::{Job, JobId, Stage, Timestamp};
 
 use super::Tables;
@@ -15,19 +15,19 @@ impl Tables {
         let taken: Vec<Taken> = rows
             .map(|(row, (job, parent_ended))| Taken { row: *row, job: *job, parent_ended: *parent_ended })
             .collect();
-        let mut kin: HashMap<JobId, Kin> = HashMap::new();
+        let mut relations: HashMap<JobId, Relations> = HashMap::new();
         for Taken { job, parent_ended, .. } in &taken {
             let Some(job) = self.jobs.get(job) else { continue };
-            let found = self.kin(job, *parent_ended);
+            let found = self.relations(job, *parent_ended);
             // Of several rows about a job one may bring the news.
-            let earlier = kin.get(&job.id).and_then(|kin| kin.parent);
-            kin.insert(job.id, Kin { parent: earlier.or(found.parent), ..found });
+            let earlier = relations.get(&job.id).and_then(|relations| relations.parent);
+            relations.insert(job.id, Relations { parent: earlier.or(found.parent), ..found });
         }
         let depths = needs.parents.iter().map(|id| (*id, self.above(*id))).collect();
-        GraphLoaded { taken, kin, depths, waits: self.waits(&needs.awaited) }
+        GraphLoaded { taken, relations, depths, waits: self.waits(&needs.awaited) }
     }
 
-    fn kin(&self, job: &Job, parent_ended: bool) -> Kin {
+    fn relations(&self, job: &Job, parent_ended: bool) -> Relations {
         let mut deps = Deps::default();
         for dep in job.spec.deps.iter().collect::<BTreeSet<_>>() {
             deps.add(self.jobs.get(dep).map(Job::stage), 1);
@@ -38,7 +38,7 @@ impl Tables {
         }
         let parent = job.spec.parent.and_then(|id| self.jobs.get(&id));
         let parent = parent.and_then(|job| ParentEnd::judge(job.id, job.stage(), &job.spec, parent_ended));
-        Kin { deps, children, parent }
+        Relations { deps, children, parent }
     }
 
     fn children(&self, parent: JobId) -> impl Iterator<Item = &Job> {

@@ -108,7 +108,7 @@ pub(super) fn answer(
     let deps = decode_all(&answers.take(looks.deps), &JOBS, graph::stage_count)?;
     let children = decode_all(&answers.take(looks.children), &JOBS, graph::stage_count)?;
     let parents = decode_all(&answers.take(looks.parents), &JOBS, graph::parent)?;
-    graph::kin(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
+    graph::relations(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
     // A key that somebody used between the first look and the locks: its job is not locked, and may end unseen.
     let missed = |key| loaded.keys.get(key).is_some_and(|(id, _)| !loaded.jobs.contains_key(id));
     if needs.keys.iter().any(missed) {

@@ -119,7 +119,7 @@ pub(crate) fn taken(fields: &mut Fields<'_>) -> Result<Taken, StoreError> {
 }
 
 /// Puts together how the jobs that were taken stand to others.
-pub(crate) fn kin<'j>(
+pub(crate) fn relations<'j>(
     loaded: &mut GraphLoaded,
     jobs: impl Fn(JobId) -> Option<&'j Job>,
     deps: Vec<(JobId, Option<Stage>, u32)>,
@@ -131,16 +131,16 @@ pub(crate) fn kin<'j>(
         let row = parent.and_then(|id| parents.iter().find(|(parent, ..)| *parent == id));
         let end = row.and_then(|(id, stage, spec)| ParentEnd::judge(*id, *stage, spec, taken.parent_ended));
         // Of several rows about a job one may bring the news.
-        let kin = loaded.kin.entry(taken.job).or_default();
-        kin.parent = kin.parent.or(end);
+        let relations = loaded.relations.entry(taken.job).or_default();
+        relations.parent = relations.parent.or(end);
     }
     for (id, stage, count) in deps {
-        loaded.kin.entry(id).or_default().deps.add(stage, count);
+        loaded.relations.entry(id).or_default().deps.add(stage, count);
     }
     for (id, stage, count) in children {
         // A job always has a stage; only a dep can be gone.
         if let Some(stage) = stage {
-            loaded.kin.entry(id).or_default().children.add(stage, count);
+            loaded.relations.entry(id).or_default().children.add(stage, count);
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn look(connection: &Connection, needs: &GraphNeeds, loaded: &mut Loa
         "SELECT id, stage, spec FROM jobs WHERE id IN (SELECT parent_id FROM jobs WHERE id {LISTED})"
     );
     let parents = read(connection, &sql, jobs(), &JOBS, graph::parent)?;
-    graph::kin(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
+    graph::relations(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
     Ok(())
 }
 

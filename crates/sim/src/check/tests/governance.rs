@@ -108,7 +108,7 @@ fn a_silent_run_that_is_charged_nothing() {
 
 #[test]
 fn books_that_do_not_agree_with_the_leases() {
-    let off = Record::BooksOff { at: at(0), product: demo(), reserved: 1, leases: 2 };
+    let off = Record::BudgetOff { at: at(0), product: demo(), reserved: 1, leases: 2 };
     assert_eq!(broken(|evidence| evidence.records.push(off)), [Promise::ChargedOnce]);
 }
 

@@ -28,10 +28,10 @@ impl Op for Reconsider {
         for id in jobs {
             // One that was retired since has nothing to be looked at.
             let Ok(before) = working.job(id).map(|job| job.rev) else { continue };
-            let mut kin = working.loaded().graph.kin.get(&id).copied().unwrap_or_default();
+            let mut relations = working.loaded().graph.relations.get(&id).copied().unwrap_or_default();
             // Made by commands before it in the batch, and so not counted.
-            kin.children.open += new_children.get(&id).copied().unwrap_or(0);
-            let command = Command::Reconsider(kin);
+            relations.children.open += new_children.get(&id).copied().unwrap_or(0);
+            let command = Command::Reconsider(relations);
             if working.apply(id, &command, &Actor::system("reconsider"))?.rev != before {
                 moved.push(id);
             }

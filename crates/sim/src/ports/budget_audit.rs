@@ -12,7 +12,7 @@ use crate::world::World;
 
 /// The settings as they were after the last commit.
 #[derive(Debug, Default)]
-pub(crate) struct Books(Mutex<BTreeMap<ProductId, BudgetSettings>>);
+pub(crate) struct BudgetAudit(Mutex<BTreeMap<ProductId, BudgetSettings>>);
 
 pub(super) async fn look(world: &World) {
     if world.scenario.rules.money.is_none() {
@@ -28,9 +28,9 @@ pub(super) async fn look(world: &World) {
         let held = jobs.iter().filter(|job| job.product == *product).filter_map(|job| job.lease());
         let leases = held.map(|lease| lease.reserved_usd_micros).sum();
         if reserved != leases {
-            world.history.add(Record::BooksOff { at, product: product.clone(), reserved, leases });
+            world.history.add(Record::BudgetOff { at, product: product.clone(), reserved, leases });
         }
-        let mut known = world.books.0.lock();
+        let mut known = world.budget_audit.0.lock();
         if known.insert(product.clone(), settings).unwrap_or_default() != settings {
             world.history.add(Record::BudgetSet { at, product: product.clone(), settings });
         }
