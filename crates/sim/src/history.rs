@@ -16,10 +16,10 @@ use parking_lot::Mutex;
 pub(crate) enum Record {
     /// A claim was granted.
     Granted { factory: FactoryId, request: RequestId, job: Seen },
-    /// A holder's write was accepted. `epoch` is the one that it named, `told` what it says to have spent so far.
-    Held { factory: FactoryId, epoch: Epoch, word: Word, told: u64, after: Seen },
+    /// A holder's write was accepted. `epoch` is the one that it named, `reported` what it says to have spent so far.
+    Held { factory: FactoryId, epoch: Epoch, word: Word, reported: u64, after: Seen },
     /// A holder is about to tell what it has spent so far; nobody knows yet whether it gets through.
-    Telling { job: JobId, epoch: Epoch, told: u64 },
+    Reporting { job: JobId, epoch: Epoch, reported: u64 },
     /// The store is asked to keep a job that may spend so much.
     Asked { job: JobId, cap: Option<u64> },
     /// After the commit of that time people's settings of a budget are these.

@@ -63,7 +63,7 @@ pub struct Tally {
     /// Jobs that are children of others.
     pub children: u64,
     /// What the world outside was told.
-    pub told: u64,
+    pub effects: u64,
 }
 
 impl Tally {
@@ -83,7 +83,7 @@ impl Tally {
             charges: self.charges + other.charges,
             evictions: self.evictions + other.evictions,
             children: self.children + other.children,
-            told: self.told + other.told,
+            effects: self.effects + other.effects,
         }
     }
 }
@@ -337,8 +337,8 @@ async fn is_all_told(world: &World) -> bool {
     let outbox = world.reads().effects(&EffectFilter::default(), None, usize::MAX).await.unwrap_or_default();
     webhooks.iter().all(|webhook| {
         let target = EffectTarget::Webhook(webhook.id);
-        let told = outbox.iter().filter(|effect| effect.target == target).count();
-        events.iter().filter(|event| wants(webhook, event)).count() <= told
+        let effects = outbox.iter().filter(|effect| effect.target == target).count();
+        events.iter().filter(|event| wants(webhook, event)).count() <= effects
     })
 }
 
@@ -416,6 +416,6 @@ fn tally(evidence: &Evidence, steps: &Steps, (fenced, stale_terms): (u64, u64)) 
         charges: evidence.charges.len() as u64,
         evictions: kinds(EventKind::Preempted),
         children: evidence.jobs.iter().filter(|job| job.spec.parent.is_some()).count() as u64,
-        told: evidence.effects.len() as u64,
+        effects: evidence.effects.len() as u64,
     }
 }

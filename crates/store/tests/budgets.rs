@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Held {
     job: Job,
     cap: u64,
-    told: u64,
+    reported: u64,
 }
 
 struct Fleet {
@@ -161,18 +161,18 @@ impl Fleet {
         let factory = self.factory.clone();
         let claim = Claim { job, rev: None, dispatch_seq: None, factory, request, lease: LEASE };
         if let Claimed::Granted(job) = self.store.claim(claim).await.unwrap() {
-            self.held.push(Held { job, cap, told: 0 });
+            self.held.push(Held { job, cap, reported: 0 });
         }
     }
 
     /// `usd` is what the holder tells with it, which counts only where it is heard.
     async fn hold(&mut self, one: usize, actions: Vec<HolderAction>, usd: u64) {
-        let Some(Held { job, cap, told }) = self.held.get(one).cloned() else { return };
+        let Some(Held { job, cap, reported }) = self.held.get(one).cloned() else { return };
         let holder = Holder { factory: self.factory.clone(), epoch: job.epoch };
         let Ok(after) = self.store.hold(Hold { job: job.id, holder, actions }).await else { return };
-        let newest = told.max(usd);
-        self.overrun += newest.saturating_sub(cap) - told.saturating_sub(cap);
-        self.held[one].told = newest;
+        let newest = reported.max(usd);
+        self.overrun += newest.saturating_sub(cap) - reported.saturating_sub(cap);
+        self.held[one].reported = newest;
         if after.lease().is_none() {
             self.held.remove(one);
         }

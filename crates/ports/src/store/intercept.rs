@@ -4,14 +4,12 @@
 //! its name, and each call has a method of its own that goes to the inner store unless it is overridden. With that the
 //! double is a [`Store`]; a method that the port gets later goes through it without another line.
 
+#![expect(clippy::wildcard_imports, reason = "the lists name types of all nouns and of the whole domain")]
+
 use std::time::Duration;
 
 use giga_domain::token::{TokenHash, TokenRecord};
-use giga_domain::{
-    Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
-    FactoryId, FeedPos, Job, JobId, Leadership, Offer, Product, ProductId, Profile, RequestId, Run,
-    Timestamp, Webhook,
-};
+use giga_domain::*;
 use serde_json::Value;
 use tokio::sync::watch;
 

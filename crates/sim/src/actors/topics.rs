@@ -200,13 +200,13 @@ impl Handler {
         };
         for _ in 0..20 {
             let (worker, settle) = (self.worker.clone(), Settle { id: job, epoch, outcome: outcome.clone() });
-            let told = self
+            let reply = self
                 .world
                 .call(&mut self.prng, |one| async move {
                     one.report_topic_jobs(None, &worker, vec![settle]).await
                 })
                 .await;
-            match told {
+            match reply {
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,
                 _ => break,
             }

@@ -54,9 +54,10 @@ fn runs(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
             .map(|grant| grant.epoch)
             .collect();
         let runs: Vec<_> = evidence.runs.iter().filter(|run| run.job == job.id).collect();
-        let told: Vec<Epoch> = runs.iter().map(|run| run.epoch).collect();
-        if told != granted {
-            let text = format!("{} has runs of the epochs {told:?} and was granted at {granted:?}", job.id);
+        let recorded: Vec<Epoch> = runs.iter().map(|run| run.epoch).collect();
+        if recorded != granted {
+            let text =
+                format!("{} has runs of the epochs {recorded:?} and was granted at {granted:?}", job.id);
             found.add(Promise::CountsBalance, text);
         }
         let open = |outcome: &RunOutcome| *outcome == RunOutcome::Running;

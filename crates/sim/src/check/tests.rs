@@ -1,6 +1,6 @@
 //! Each checker sees what it is there for, on a history that is written by hand, and nothing in one that is in order.
 
-mod governance;
+mod rules;
 
 use giga_domain::job::JobSpec;
 use giga_domain::manifest::parse_markdown;

@@ -35,8 +35,9 @@ impl Backend for NodeBackend {
         if verdict == Verdict::GoAndWait {
             self.world.gate.pass(self.node, Kind::Answer, "transact").await;
         }
-        let told = if verdict == Verdict::FailAfter { Err(cut_off("a commit's answer")) } else { committed };
-        (batch, told)
+        let answer =
+            if verdict == Verdict::FailAfter { Err(cut_off("a commit's answer")) } else { committed };
+        (batch, answer)
     }
 
     async fn any_to_reconsider(&self) -> Result<bool> {

@@ -72,11 +72,11 @@ impl NodeStore {
     }
 
     /// Only for a bug.
-    async fn charge_again(&self, job: &Job, told: u64) {
+    async fn charge_again(&self, job: &Job, reported: u64) {
         let request = format!("bug-{}-{}", job.id, job.epoch);
         let write = ChangeBudget {
             product: job.product.clone(),
-            change: BudgetChange::Correct { usd_micros: told as i64, reason: "bug".to_owned() },
+            change: BudgetChange::Correct { usd_micros: reported as i64, reason: "bug".to_owned() },
             if_rev: None,
             request: request.parse().expect("ids, digits and dashes make a request id"),
             actor: Actor::system("bug"),
@@ -114,13 +114,13 @@ impl NodeStore {
 }
 
 /// What the holder says to have spent so far.
-fn told_by(actions: &[HolderAction]) -> u64 {
-    let told = |action: &HolderAction| match action {
+fn reported_by(actions: &[HolderAction]) -> u64 {
+    let reported = |action: &HolderAction| match action {
         HolderAction::Spend(spend) => spend.usd_micros,
         HolderAction::Report(report) => report.cost_usd_micros.unwrap_or(0),
         _ => 0,
     };
-    actions.iter().map(told).max().unwrap_or(0)
+    actions.iter().map(reported).max().unwrap_or(0)
 }
 
 fn word_of(actions: &[HolderAction]) -> Word {
@@ -192,11 +192,11 @@ impl Intercept for NodeStore {
             answer = Ok(Claimed::Granted(held));
         }
         self.note(|| {
-            let told = brief(&answer, |claimed| match claimed {
+            let outcome = brief(&answer, |claimed| match claimed {
                 Claimed::Granted(job) => format!("granted {} at epoch {}", job.id, job.epoch),
                 Claimed::Lost(lost) => format!("{lost:?}"),
             });
-            format!("claim {asked} for {factory} -> {told}")
+            format!("claim {asked} for {factory} -> {outcome}")
         });
         answer
     }
@@ -204,7 +204,7 @@ impl Intercept for NodeStore {
     async fn hold(&self, mut write: Hold) -> Result<Job> {
         let Hold { job: id, holder: Holder { factory, epoch }, .. } = write.clone();
         let word = word_of(&write.actions);
-        let said = self.world.trace.is_kept().then(|| format!("{:?}", write.actions));
+        let message = self.world.trace.is_kept().then(|| format!("{:?}", write.actions));
         if self.world.has(Bug::FenceOff)
             && let Some(now) = self.peek(id).await
             && let Some(lease) = now.lease()
@@ -222,38 +222,38 @@ impl Intercept for NodeStore {
             let failure = Failure { reason: FailReason::Infrastructure, detail: None };
             write.actions = vec![HolderAction::Fail { failure, retryable: true }];
         }
-        let told = told_by(&write.actions);
-        if told > 0 {
-            self.world.history.add(Record::Telling { job: id, epoch, told });
+        let reported = reported_by(&write.actions);
+        if reported > 0 {
+            self.world.history.add(Record::Reporting { job: id, epoch, reported });
         }
         let writer = factory.clone();
         let held =
-            move |job: &Job| Some(Record::Held { factory: writer, epoch, word, told, after: job.into() });
+            move |job: &Job| Some(Record::Held { factory: writer, epoch, word, reported, after: job.into() });
         let answer = self.to_the_end(|inner| async move { inner.hold(write).await }, held).await;
         if matches!(answer, Err(StoreError::Refused(Refusal::Fenced { .. }))) {
             self.world.history.add_fenced();
         }
         if let Ok(job) = &answer
             && word == Word::Report
-            && told > 0
+            && reported > 0
             && self.every(2, Bug::ChargedTwice)
         {
-            self.charge_again(job, told).await;
+            self.charge_again(job, reported).await;
         }
         self.note(|| {
-            let told = brief(&answer, |job| format!("{} at epoch {}", job.stage(), job.epoch));
-            let said = said.unwrap_or_default();
-            format!("{factory} writes {id} at epoch {epoch}: {said} -> {told}")
+            let outcome = brief(&answer, |job| format!("{} at epoch {}", job.stage(), job.epoch));
+            let message = message.unwrap_or_default();
+            format!("{factory} writes {id} at epoch {epoch}: {message} -> {outcome}")
         });
         answer
     }
 
     async fn steer(&self, write: Steer) -> Result<Job> {
-        let told = self.world.trace.is_kept().then(|| format!("{} {:?}", write.job, write.command));
+        let message = self.world.trace.is_kept().then(|| format!("{} {:?}", write.job, write.command));
         let answer = self.inner.steer(write).await;
         self.note(|| {
-            let told = told.unwrap_or_default();
-            format!("steer {told} -> {}", brief(&answer, |job| job.stage().to_string()))
+            let message = message.unwrap_or_default();
+            format!("steer {message} -> {}", brief(&answer, |job| job.stage().to_string()))
         });
         answer
     }
@@ -326,35 +326,39 @@ impl Intercept for NodeStore {
         }
         self.note(|| {
             let one = |offer: &Offer| format!("{} to {}", offer.message_id(), offer.target_factory_id);
-            let told = brief(&answer, |offers| {
+            let outcome = brief(&answer, |offers| {
                 offers
                     .iter()
                     .map(|offer| offer.as_ref().map_or("-".into(), one))
                     .collect::<Vec<_>>()
                     .join(", ")
             });
-            format!("offer in term {term} -> {told}")
+            format!("offer in term {term} -> {outcome}")
         });
         answer
     }
 
     async fn evict(&self, command: EvictJobs) -> Result<Vec<bool>> {
-        let told = self.world.trace.is_kept().then(|| format!("{:?}", command.asked));
+        let message = self.world.trace.is_kept().then(|| format!("{:?}", command.asked));
         let answer = self.inner.evict(command).await;
         self.note(|| {
-            format!("evict {} -> {}", told.unwrap_or_default(), brief(&answer, |asked| format!("{asked:?}")))
+            format!(
+                "evict {} -> {}",
+                message.unwrap_or_default(),
+                brief(&answer, |asked| format!("{asked:?}"))
+            )
         });
         answer
     }
 
     async fn change_budget(&self, write: ChangeBudget) -> Result<Budget> {
-        let told = self.world.trace.is_kept().then(|| format!("{} {:?}", write.product, write.change));
+        let message = self.world.trace.is_kept().then(|| format!("{} {:?}", write.product, write.change));
         let answer = self.inner.change_budget(write).await;
         self.note(|| {
-            let told = told.unwrap_or_default();
+            let message = message.unwrap_or_default();
             let left =
                 |budget: &Budget| format!("{:?}, reserved {}", budget.paused, budget.reserved_usd_micros);
-            format!("budget {told} -> {}", brief(&answer, left))
+            format!("budget {message} -> {}", brief(&answer, left))
         });
         answer
     }

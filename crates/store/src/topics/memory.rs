@@ -221,11 +221,11 @@ impl TopicStore for MemoryTopics {
 
     async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
         let (mut state, now) = self.write();
-        let answers = results.into_iter().map(|said| {
-            let Some(job) = state.jobs.get(&said.id) else { return Settled::Unknown };
+        let answers = results.into_iter().map(|settle| {
+            let Some(job) = state.jobs.get(&settle.id) else { return Settled::Unknown };
             let repeated = job.head.state.stage() != TopicStage::Running;
-            let command = TopicCommand::Settle { epoch: said.epoch, outcome: said.outcome };
-            state.step(said.id, &command, now).map_or(Settled::Fenced, |job| Settled::Applied {
+            let command = TopicCommand::Settle { epoch: settle.epoch, outcome: settle.outcome };
+            state.step(settle.id, &command, now).map_or(Settled::Fenced, |job| Settled::Applied {
                 key: job.key.clone(),
                 stage: job.head.state.stage(),
                 due: due(&job.head.state),

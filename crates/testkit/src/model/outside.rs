@@ -196,7 +196,7 @@ fn unplaced(webhook: Webhook) -> Webhook {
 
 /// What one can see of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Told {
+pub(super) struct Outbox {
     products: Vec<Product>,
     profiles: Vec<Profile>,
     webhooks: Vec<Webhook>,
@@ -206,7 +206,7 @@ pub(super) struct Told {
     counts: EffectCounts,
 }
 
-impl Told {
+impl Outbox {
     pub(super) async fn of(store: &dyn Store) -> Self {
         let read = store.read();
         let products = read.products().await.unwrap();

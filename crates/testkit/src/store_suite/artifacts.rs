@@ -65,8 +65,8 @@ pub async fn a_file_is_kept_and_told(world: &World) {
     assert_eq!((after.stage(), after.rev), (Stage::Building, job.rev.next()));
     let event = world.events(job.id).await.pop().unwrap();
     assert_eq!((event.kind, event.from, event.to), (EventKind::ArtifactAdded, None, None));
-    let told = json!({"artifactId": id(1).to_string(), "name": "logs/größe.txt", "size": 7});
-    assert_eq!(serde_json::Value::from(event.data), told);
+    let reported = json!({"artifactId": id(1).to_string(), "name": "logs/größe.txt", "size": 7});
+    assert_eq!(serde_json::Value::from(event.data), reported);
 }
 
 pub async fn files_come_by_run_and_name(world: &World) {

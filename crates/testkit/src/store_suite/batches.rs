@@ -305,8 +305,8 @@ pub async fn two_prunes_forget_once(world: &World) {
         world.store.prune(Prune { before: now, actor: user() }),
         world.store.prune(Prune { before: now, actor: user() })
     );
-    let told: Vec<_> = [one.unwrap(), two.unwrap()].concat();
-    assert_eq!(told, [mac]);
+    let reported: Vec<_> = [one.unwrap(), two.unwrap()].concat();
+    assert_eq!(reported, [mac]);
     let forgotten =
         world.feed().await.iter().filter(|event| event.kind == EventKind::FactoryDeregistered).count();
     assert_eq!(forgotten, 1);

@@ -76,7 +76,7 @@ impl World {
     }
 
     /// What happened to the budget.
-    async fn told(&self) -> Vec<Event> {
+    async fn reported(&self) -> Vec<Event> {
         let mut feed = self.feed().await;
         feed.retain(|event| event.kind.as_str().starts_with("budget."));
         for event in &feed {
@@ -87,7 +87,7 @@ impl World {
     }
 
     async fn told_kinds(&self) -> Vec<EventKind> {
-        self.told().await.into_iter().map(|event| event.kind).collect()
+        self.reported().await.into_iter().map(|event| event.kind).collect()
     }
 }
 
@@ -178,7 +178,7 @@ pub async fn a_reached_ceiling_pauses_once(world: &World) {
     // It overran, and the ceiling is reached by it alone.
     world.hold(job.id, &holder, [report(4 * USD)]).await.unwrap();
     assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged, EventKind::BudgetExhausted]);
-    let event = world.told().await.pop().unwrap();
+    let event = world.reported().await.pop().unwrap();
     assert_eq!((&event.data["period"], &event.data["spentUsdMicros"]), (&"day".into(), &(4 * USD).into()));
     assert_eq!(event.data["ceilingUsdMicros"], 3 * USD);
     let budget = world.budget().await;
@@ -188,7 +188,7 @@ pub async fn a_reached_ceiling_pauses_once(world: &World) {
     // What runs goes on, and is charged, and nobody is told twice.
     world.hold(late.id, &late_holder, [HolderAction::Renew { lease: LEASE }, report(USD)]).await.unwrap();
     assert_eq!(world.spent_today().await, 5 * USD);
-    assert_eq!(world.told().await.len(), 2);
+    assert_eq!(world.reported().await.len(), 2);
     world.balanced().await;
 }
 
@@ -264,7 +264,7 @@ pub async fn an_operators_pause_stays(world: &World) {
     assert_eq!(world.change_budget(BudgetChange::Resume).await.paused, None);
     world.change_budget(BudgetChange::Resume).await;
     assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused, EventKind::BudgetResumed]);
-    assert_eq!(world.told().await[0].actor, user());
+    assert_eq!(world.reported().await[0].actor, user());
     assert!(granted(&world.try_claim(&mac, 1).await));
     world.balanced().await;
 }
@@ -286,10 +286,10 @@ pub async fn a_correction_counts_like_a_charge(world: &World) {
     let correct = |usd_micros: i64| BudgetChange::Correct { usd_micros, reason: "billed twice".to_owned() };
     let corrected = world.change_budget(correct(-(USD.cast_signed()))).await;
     assert_eq!((corrected.spent_in(Period::Day, world.now()).usd_micros, corrected.paused), (USD, None));
-    let told = world.told().await;
-    assert_eq!(told[2].kind, EventKind::BudgetChanged);
-    assert!(told[2].cause.contains("billed twice"), "{}", told[2].cause);
-    assert_eq!((told[3].kind, told.len()), (EventKind::BudgetResumed, 4));
+    let reported = world.reported().await;
+    assert_eq!(reported[2].kind, EventKind::BudgetChanged);
+    assert!(reported[2].cause.contains("billed twice"), "{}", reported[2].cause);
+    assert_eq!((reported[3].kind, reported.len()), (EventKind::BudgetResumed, 4));
     let added = world.change_budget(correct(USD.cast_signed())).await;
     assert_eq!(added.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
     let (from, to) = (Period::Day.start(world.now()), Period::Day.end(world.now()).unwrap());
@@ -385,11 +385,11 @@ pub async fn a_budget_comes_back_whole(world: &World) {
     let report = RunReport { tokens: Some(77), cost_usd_micros: Some(3), ..RunReport::default() };
     world.hold(job.id, &holder, [HolderAction::Report(report)]).await.unwrap();
     let reason = Some("'quoted' \"twice\" \\ 🏭".to_owned());
-    let told = world.change_budget(BudgetChange::Pause { reason }).await;
-    assert_eq!(told.spent_in(Period::Total, world.now()).tokens, 77);
+    let reported = world.change_budget(BudgetChange::Pause { reason }).await;
+    assert_eq!(reported.spent_in(Period::Total, world.now()).tokens, 77);
     for store in world.handles().await {
-        assert_eq!(store.read().budget(&told.product).await.unwrap().as_ref(), Some(&told));
-        assert_eq!(store.read().budgets().await.unwrap(), std::slice::from_ref(&told));
+        assert_eq!(store.read().budget(&reported.product).await.unwrap().as_ref(), Some(&reported));
+        assert_eq!(store.read().budgets().await.unwrap(), std::slice::from_ref(&reported));
     }
 }
 

@@ -60,8 +60,8 @@ pub async fn an_offer_sets_the_target_and_fills_the_outbox(world: &World) {
     let target = Target::new(factory("mac-1"), world.now().plus(PICKUP));
     assert_eq!((after.target(), after.dispatch_seq), (Some(&target), made.dispatch_seq));
     assert_eq!((after.rev, world.count(Stage::Queued).await), (job.rev.next(), 1));
-    let told = world.events(job.id).await.pop().unwrap();
-    assert_eq!((told.kind, told.actor), (EventKind::Targeted, Actor::system("dispatcher")));
+    let reported = world.events(job.id).await.pop().unwrap();
+    assert_eq!((reported.kind, reported.actor), (EventKind::Targeted, Actor::system("dispatcher")));
     // Another process finds it too.
     for store in world.handles().await {
         let found = store.read().outbox(10).await.unwrap();
@@ -209,7 +209,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
     }
     let handles = world.handles().await;
     let (near, far) = (handles[0].clone(), handles[handles.len() - 1].clone());
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut reported) = tokio::sync::mpsc::unbounded_channel();
     let names = ["mac-1", "linux-1"];
     let plans: Vec<Vec<NewOffer>> = jobs
         .chunks(10)
@@ -225,7 +225,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
     });
     let mut number = 0;
     let mut sends = tokio::task::JoinSet::new();
-    while let Some(offer) = told.recv().await {
+    while let Some(offer) = reported.recv().await {
         let by = if offer.target_factory_id == mac { &mac } else { &linux };
         let claim = Claim { dispatch_seq: Some(offer.dispatch_seq), ..world.claim_of(offer.job_id, by) };
         // From both sides, and each in an order of its own.
@@ -306,10 +306,10 @@ pub async fn a_divergence_is_in_the_history_of_jobs_that_are_not_over(world: &Wo
         .unwrap();
     assert_eq!(world.job(over.id).await, over);
     let history = world.events(held.id).await;
-    let told: Vec<_> = history.iter().filter(|event| event.kind == EventKind::Diverged).collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!((&told[0].actor, told[0].to), (&Actor::system("dispatcher"), None));
-    let data = &told[0].data;
+    let reported: Vec<_> = history.iter().filter(|event| event.kind == EventKind::Diverged).collect();
+    assert_eq!(reported.len(), 1);
+    assert_eq!((&reported[0].actor, reported[0].to), (&Actor::system("dispatcher"), None));
+    let data = &reported[0].data;
     assert_eq!((data["routedTo"].as_str(), data["claimedBy"].as_str()), (Some("linux-1"), Some("mac-1")));
     assert_eq!(data["lagMs"].as_u64(), Some(250));
     // Its holder goes on as if nothing had been said.
@@ -323,9 +323,12 @@ pub async fn a_note_is_an_event_of_the_fleet(world: &World) {
     let event = NewEvent::new(EventKind::TopicPaused, "paused for the move").with("topic", "mail");
     world.store.note(Note { event, actor: user() }).await.unwrap();
     let feed = world.feed().await;
-    let [told] = &feed[..] else { panic!("one event: {feed:?}") };
-    assert_eq!((told.kind, &told.actor, told.at), (EventKind::TopicPaused, &user(), world.now()));
-    assert_eq!((&told.product, told.job, told.cause.as_str()), (&None, None, "paused for the move"));
-    assert_eq!(told.data["topic"], "mail");
-    assert_eq!(*world.store.head().borrow(), told.pos);
+    let [reported] = &feed[..] else { panic!("one event: {feed:?}") };
+    assert_eq!((reported.kind, &reported.actor, reported.at), (EventKind::TopicPaused, &user(), world.now()));
+    assert_eq!(
+        (&reported.product, reported.job, reported.cause.as_str()),
+        (&None, None, "paused for the move")
+    );
+    assert_eq!(reported.data["topic"], "mail");
+    assert_eq!(*world.store.head().borrow(), reported.pos);
 }

@@ -182,13 +182,13 @@ pub async fn what_cannot_be_told_is_given_up_and_told(world: &World) {
     let dead = effect(world, &for_webhook(1, 0).id).await;
     assert_eq!((dead.state, dead.attempts), (EffectState::Dead, Effect::ATTEMPTS));
     let feed = world.feed().await;
-    let told: Vec<_> = feed.iter().filter(|event| event.kind == EventKind::EffectGivenUp).collect();
-    assert_eq!(told.len(), 2);
-    let of: Vec<_> = told.iter().map(|event| event.product.clone().unwrap()).collect();
+    let reported: Vec<_> = feed.iter().filter(|event| event.kind == EventKind::EffectGivenUp).collect();
+    assert_eq!(reported.len(), 2);
+    let of: Vec<_> = reported.iter().map(|event| event.product.clone().unwrap()).collect();
     assert_eq!(of, [product("app"), product("demo")]);
-    assert_eq!(told[0].data["effectId"], json!(tracked.as_str()));
-    assert_eq!(told[0].data["detail"], json!("410 Gone"));
-    assert_eq!(told[1].data["target"], json!({ "kind": "webhook", "id": webhook_id(1).to_string() }));
+    assert_eq!(reported[0].data["effectId"], json!(tracked.as_str()));
+    assert_eq!(reported[0].data["detail"], json!("410 Gone"));
+    assert_eq!(reported[1].data["target"], json!({ "kind": "webhook", "id": webhook_id(1).to_string() }));
     // Repeating the last word tells nobody again.
     assert_eq!(settle(world, &dead, failed()).await, dead);
     assert_eq!(world.feed().await, feed);
@@ -211,9 +211,9 @@ pub async fn somebody_may_give_it_another_chance(world: &World) {
     assert_eq!((revived.state, revived.attempts), (EffectState::Pending { due: world.now() }, 0));
     assert_eq!(revived.detail, dead.detail, "what came of the last attempt is still to be read");
     let feed = world.feed().await;
-    let told = feed.last().unwrap();
-    assert_eq!((told.kind, &told.actor), (EventKind::EffectRevived, &user()));
-    assert_eq!((&told.product, &told.data["effectId"]), (&dead.product, &json!(dead.id.as_str())));
+    let reported = feed.last().unwrap();
+    assert_eq!((reported.kind, &reported.actor), (EventKind::EffectRevived, &user()));
+    assert_eq!((&reported.product, &reported.data["effectId"]), (&dead.product, &json!(dead.id.as_str())));
     assert_eq!(
         world.store.revive_effect(ReviveEffect { id: dead.id.clone(), actor: user() }).await.unwrap(),
         revived

@@ -86,10 +86,10 @@ pub async fn advertising_is_kept(world: &World) {
     let new = new_factory(world, "mac-1");
     world.store.enroll(new.clone()).await.unwrap();
     world.advance(Duration::from_secs(7));
-    let told =
+    let reported =
         world.store.advertise(Advertise { factory: new.id.clone(), advertised: everything() }).await.unwrap();
-    assert_eq!((&told.advertised, told.last_seen_at), (&everything(), Some(world.now())));
-    assert_eq!(world.store.read().factory(&new.id).await.unwrap(), Some(told));
+    assert_eq!((&reported.advertised, reported.last_seen_at), (&everything(), Some(world.now())));
+    assert_eq!(world.store.read().factory(&new.id).await.unwrap(), Some(reported));
     let last: Event = world.feed().await.pop().unwrap();
     assert_eq!((last.kind, last.job, last.product), (EventKind::FactoryChanged, None, None));
 }
@@ -114,11 +114,12 @@ pub async fn the_same_again_appends_no_event(world: &World) {
 pub async fn a_lost_stream_changes_how_it_is_reached_and_is_no_sign_of_life(world: &World) {
     let mac = world.factory("mac-1").await;
     let streams = Advertised { delivery: Some(Delivery::Stream), ..everything() };
-    let told = world.store.advertise(Advertise { factory: mac.clone(), advertised: streams }).await.unwrap();
+    let reported =
+        world.store.advertise(Advertise { factory: mac.clone(), advertised: streams }).await.unwrap();
     world.advance(Duration::from_secs(5));
     world.store.stream_lost(StreamLost { factory: mac.clone() }).await.unwrap();
-    let advertised = Advertised { delivery: Some(Delivery::Poll), ..told.advertised.clone() };
-    assert_eq!(world.store.read().factory(&mac).await.unwrap(), Some(Factory { advertised, ..told }));
+    let advertised = Advertised { delivery: Some(Delivery::Poll), ..reported.advertised.clone() };
+    assert_eq!(world.store.read().factory(&mac).await.unwrap(), Some(Factory { advertised, ..reported }));
     let feed = world.feed().await;
     let last = feed.last().unwrap();
     assert_eq!((last.kind, &last.actor), (EventKind::FactoryChanged, &Actor::system("dispatcher")));
@@ -196,13 +197,13 @@ pub async fn draining_and_resuming(world: &World) {
         (FactoryState::Active, vec![EventKind::FactoryDraining, EventKind::FactoryResumed]),
         (FactoryState::Active, vec![EventKind::FactoryDraining, EventKind::FactoryResumed]),
     ] {
-        let told = world
+        let reported = world
             .store
             .set_factory_state(SetFactoryState { factory: mac.clone(), state, actor: user() })
             .await
             .unwrap();
-        assert_eq!(told.state, state);
-        assert_eq!(world.store.read().factory(&mac).await.unwrap(), Some(told));
+        assert_eq!(reported.state, state);
+        assert_eq!(world.store.read().factory(&mac).await.unwrap(), Some(reported));
         assert_eq!(kinds(world).await[before..], events);
     }
     // What it advertises does not make it active again.
@@ -247,10 +248,10 @@ pub async fn deregistering_revokes_tokens_and_spares_leases(world: &World) {
         assert!(!token(world, record).await.is_live(world.now()), "it must not work any more");
     }
     assert!(token(world, &other.token).await.is_live(world.now()), "another's tokens stay");
-    let mut told = kinds(world).await.split_off(before);
-    told.sort_unstable();
+    let mut reported = kinds(world).await.split_off(before);
+    reported.sort_unstable();
     let revoked = EventKind::TokenRevoked;
-    assert_eq!(told, [EventKind::FactoryDeregistered, revoked, revoked]);
+    assert_eq!(reported, [EventKind::FactoryDeregistered, revoked, revoked]);
     // What it holds comes back when the lease ends, not before.
     assert_eq!(world.job(job.id).await, job);
     world.hold(job.id, &holder, [HolderAction::Start]).await.unwrap();

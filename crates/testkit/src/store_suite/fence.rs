@@ -179,9 +179,9 @@ pub async fn a_cancelled_holder_is_told_and_fenced(world: &World) {
     let (job, holder) = world.building(&mac, |_| ()).await;
     let cancelled = world.operate(job.id, OperatorAction::Cancel).await.unwrap();
     let before = world.snapshot(job.id).await;
-    let told = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap();
-    assert!(was_cancelled(&told, holder.epoch));
-    assert_eq!(told, cancelled);
+    let reported = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap();
+    assert!(was_cancelled(&reported, holder.epoch));
+    assert_eq!(reported, cancelled);
     assert_eq!(world.snapshot(job.id).await, before);
     for action in every_action().into_iter().filter(|action| !matches!(action, HolderAction::Renew { .. })) {
         assert_fenced(world, &job, &holder, vec![action]).await;

@@ -31,10 +31,10 @@ pub async fn the_first_to_ask_leads(world: &World) {
     let first = lead(world, "one").await;
     let expected = Leadership { node: node("one"), term: Term(1), expires_at: world.now().plus(TERM_LASTS) };
     assert_eq!((&first, leader(world).await.as_ref()), (&expected, Some(&expected)));
-    let told = world.feed().await.pop().unwrap();
-    assert_eq!((told.kind, told.job, told.product), (EventKind::LeaderChanged, None, None));
-    assert_eq!(told.actor, Actor::system("dispatcher"));
-    assert_eq!((told.data["nodeId"].as_str(), told.data["term"].as_u64()), (Some("one"), Some(1)));
+    let reported = world.feed().await.pop().unwrap();
+    assert_eq!((reported.kind, reported.job, reported.product), (EventKind::LeaderChanged, None, None));
+    assert_eq!(reported.actor, Actor::system("dispatcher"));
+    assert_eq!((reported.data["nodeId"].as_str(), reported.data["term"].as_u64()), (Some("one"), Some(1)));
 }
 
 pub async fn one_of_many_racing_nodes_leads(world: &World) {

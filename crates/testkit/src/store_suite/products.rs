@@ -43,9 +43,9 @@ pub async fn a_product_is_set_and_told(world: &World) {
     assert_eq!(products(world).await, [other, made], "by id");
     let feed = world.feed().await;
     assert_eq!(feed.len(), 2);
-    let told = &feed[0];
-    assert_eq!((told.kind, &told.actor, told.job), (EventKind::ProductChanged, &user(), None));
-    assert_eq!((&told.product, &told.data["productId"]), (&Some(product("demo")), &"demo".into()));
+    let reported = &feed[0];
+    assert_eq!((reported.kind, &reported.actor, reported.job), (EventKind::ProductChanged, &user(), None));
+    assert_eq!((&reported.product, &reported.data["productId"]), (&Some(product("demo")), &"demo".into()));
     for store in world.handles().await {
         assert_eq!(store.read().products().await.unwrap(), products(world).await);
     }
@@ -123,14 +123,14 @@ pub async fn a_secret_is_one_for_all(world: &World) {
             store.share_secret(ShareSecret { name: "links", fresh: [n; 32] }).await.unwrap()
         })
     });
-    let told: Vec<[u8; 32]> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
-    assert!(told.iter().all(|secret| *secret == told[0]), "{told:?}");
+    let reported: Vec<[u8; 32]> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
+    assert!(reported.iter().all(|secret| *secret == reported[0]), "{reported:?}");
     let other = world.store.share_secret(ShareSecret { name: "other", fresh: [0xfe; 32] }).await.unwrap();
     assert_eq!(other, [0xfe; 32]);
     for store in world.handles().await {
         assert_eq!(
             store.share_secret(ShareSecret { name: "links", fresh: [0xff; 32] }).await.unwrap(),
-            told[0]
+            reported[0]
         );
     }
     assert_eq!(world.feed().await, [], "nobody is told");

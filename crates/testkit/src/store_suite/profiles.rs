@@ -47,8 +47,8 @@ pub async fn versions_follow_each_other(world: &World) {
     assert_eq!(version(world, "coder", Some(3)).await, None);
     assert_eq!(version(world, "nobody", None).await, None);
     let feed = world.feed().await;
-    let told: Vec<_> = feed.iter().map(|e| (e.kind, e.data["version"].as_u64().unwrap())).collect();
-    assert_eq!(told, [(EventKind::ProfileAdded, 1), (EventKind::ProfileAdded, 2)]);
+    let reported: Vec<_> = feed.iter().map(|e| (e.kind, e.data["version"].as_u64().unwrap())).collect();
+    assert_eq!(reported, [(EventKind::ProfileAdded, 1), (EventKind::ProfileAdded, 2)]);
     assert_eq!((&feed[0].product, &feed[0].data["name"]), (&Some(product("demo")), &json!("coder")));
 }
 

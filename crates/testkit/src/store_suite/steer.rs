@@ -80,7 +80,7 @@ pub async fn another_revision_is_refused(world: &World) {
 }
 
 pub async fn an_unknown_job_is_not_found(world: &World) {
-    for command in [said(Verdict::Approve, "ana", None), request(quorum(1))] {
+    for command in [reviewed(Verdict::Approve, "ana", None), request(quorum(1))] {
         let error = world.steer(JobId::MIN, command).await.unwrap_err();
         assert!(matches!(error, StoreError::NoSuchJob(id) if id == JobId::MIN), "{error:?}");
     }
@@ -102,10 +102,10 @@ fn quorum(quorum: u32) -> ReviewGate {
 }
 
 async fn review(world: &World, job: &Job, verdict: Verdict, reviewer: &str) -> Result<Job, StoreError> {
-    world.steer(job.id, said(verdict, reviewer, Some("as discussed"))).await
+    world.steer(job.id, reviewed(verdict, reviewer, Some("as discussed"))).await
 }
 
-fn said(verdict: Verdict, reviewer: &str, comment: Option<&str>) -> Command {
+fn reviewed(verdict: Verdict, reviewer: &str, comment: Option<&str>) -> Command {
     let (reviewer, comment) = (reviewer.to_owned(), comment.map(str::to_owned));
     Command::Review(Judgement { verdict, reviewer, comment, epoch: None })
 }
@@ -247,7 +247,7 @@ pub async fn a_repeated_call_finds_what_it_did(world: &World) {
     let verdicts = [Verdict::Approve, Verdict::RequestChanges, Verdict::Reject];
     for verdict in verdicts {
         let (job, _) = in_review(world, &mac, quorum(1), ShipMode::Manual).await;
-        repeated(world, job, said(verdict, "ana", None)).await;
+        repeated(world, job, reviewed(verdict, "ana", None)).await;
     }
     let queued = world.submitted(|_| ()).await;
     repeated(world, queued, Command::Operator { action: OperatorAction::Cancel, reason: None }).await;

@@ -206,10 +206,11 @@ pub async fn flags_are_set_and_audited(world: &World) {
     let mut flags = store.read().flags().await.unwrap();
     flags.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(flags, [("lease_ms".to_owned(), json!(6_000)), ("strict".to_owned(), json!(true))]);
-    let told: Vec<_> = world.feed().await.into_iter().map(|e| (e.kind, e.actor, e.data)).collect();
-    assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|(kind, actor, _)| *kind == EventKind::FlagChanged && *actor == user()));
-    let changes: Vec<_> = told.iter().map(|(.., data)| (data["from"].clone(), data["to"].clone())).collect();
+    let reported: Vec<_> = world.feed().await.into_iter().map(|e| (e.kind, e.actor, e.data)).collect();
+    assert_eq!(reported.len(), 3);
+    assert!(reported.iter().all(|(kind, actor, _)| *kind == EventKind::FlagChanged && *actor == user()));
+    let changes: Vec<_> =
+        reported.iter().map(|(.., data)| (data["from"].clone(), data["to"].clone())).collect();
     let expected = [(Value::Null, json!(true)), (Value::Null, json!(5_000)), (json!(5_000), json!(6_000))];
     assert_eq!(changes, expected);
 }

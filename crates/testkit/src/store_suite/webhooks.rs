@@ -87,9 +87,10 @@ pub async fn a_webhook_is_kept_and_told_without_its_secret(world: &World) {
         assert_eq!(known, [of_all.clone(), made.clone()], "by id");
     }
     let feed = world.feed().await;
-    let told: Vec<_> = feed.iter().skip(1).map(|e| (e.kind, e.product.clone(), e.actor.clone())).collect();
+    let reported: Vec<_> =
+        feed.iter().skip(1).map(|e| (e.kind, e.product.clone(), e.actor.clone())).collect();
     let added = EventKind::WebhookAdded;
-    assert_eq!(told, [(added, Some(product("demo")), user()), (added, None, user())]);
+    assert_eq!(reported, [(added, Some(product("demo")), user()), (added, None, user())]);
     assert_eq!(feed[1].data["webhookId"], json!(made.id.to_string()));
     assert_eq!(feed[1].data["url"], json!("https://example.org"), "what follows the host may be a secret");
     let text = format!("{feed:?}");
@@ -172,9 +173,9 @@ pub async fn a_removed_webhook_gets_nothing_more(world: &World) {
         .unwrap();
     assert_eq!(late, known[1]);
     let feed = world.feed().await;
-    let told = feed.last().unwrap();
-    assert_eq!((told.kind, &told.actor), (EventKind::WebhookRemoved, &user()));
-    assert_eq!((&told.product, &told.data["givenUp"]), (&Some(product("demo")), &json!(2)));
+    let reported = feed.last().unwrap();
+    assert_eq!((reported.kind, &reported.actor), (EventKind::WebhookRemoved, &user()));
+    assert_eq!((&reported.product, &reported.data["givenUp"]), (&Some(product("demo")), &json!(2)));
     // It may be the same call again.
     world.store.remove_webhook(RemoveWebhook { id: webhook_id(1), actor: user() }).await.unwrap();
     world.store.remove_webhook(RemoveWebhook { id: webhook_id(9), actor: user() }).await.unwrap();

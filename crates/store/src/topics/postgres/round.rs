@@ -156,11 +156,11 @@ async fn lock<'c>(pipeline: &mut Pipeline<'c>, writer: &'c Writer, settles: &Set
 }
 
 fn succeed(clock: &ClockSource, settles: &Settles) -> Vec<Value> {
-    let said = || settles.successes.iter();
+    let successes = || settles.successes.iter();
     vec![
         now(clock),
-        array(said().map(|(id, _)| Id(*id))),
-        array(said().map(|(_, epoch)| epoch.0.cast_signed())),
+        array(successes().map(|(id, _)| Id(*id))),
+        array(successes().map(|(_, epoch)| epoch.0.cast_signed())),
     ]
 }
 

@@ -55,11 +55,11 @@ pub(super) fn run(connection: &Connection, now: Timestamp, round: &mut Round) ->
     decided.promoted.next = next(TopicStage::Scheduled)?;
     for asked in &mut round.settles {
         let mut answers = Vec::with_capacity(asked.ask.len());
-        for said in &asked.ask {
-            answers.push(match (decided.settled(said.id, said.epoch), done.get(&said.id)) {
+        for settle in &asked.ask {
+            answers.push(match (decided.settled(settle.id, settle.epoch), done.get(&settle.id)) {
                 (Some(answer), _) => answer,
                 (_, Some(key)) => done_now(key.clone()),
-                _ => work.unheard(said.id, said.epoch)?,
+                _ => work.unheard(settle.id, settle.epoch)?,
             });
         }
         asked.reply(Ok(answers));
