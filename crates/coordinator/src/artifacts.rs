@@ -9,7 +9,7 @@ use std::ops::Range;
 use futures::StreamExt;
 use giga_domain::{Actor, Artifact, ArtifactId, ArtifactName, Epoch, Holder, JobId, limits};
 use giga_ports::blobs::{ByteStream, FileLabels};
-use giga_ports::store::PutArtifact;
+use giga_ports::store::{DeleteArtifact, PutArtifact};
 use giga_ports::{BlobError, StoreError};
 
 use crate::{Coordinator, Error, FieldProblem};
@@ -89,7 +89,7 @@ impl Coordinator {
 
     pub async fn delete_artifact(&self, artifact: Artifact, actor: Actor) -> Result<(), Error> {
         let key = key_of(&artifact);
-        self.store.delete_artifact(artifact, actor).await?;
+        self.store.delete_artifact(DeleteArtifact { artifact, actor }).await?;
         self.delete_bytes(&key).await;
         Ok(())
     }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use giga_domain::{Actor, Budget, BudgetChange, JobId, Period, ProductId, RequestId, Rev, Timestamp, Usd};
-use giga_ports::store::{BudgetWrite, NewEviction, SpendBucket};
+use giga_ports::store::{ChangeBudget, EvictJobs, NewEviction, SpendBucket};
 
 use crate::{Coordinator, Error, FieldProblem};
 
@@ -90,7 +90,7 @@ impl Coordinator {
     ) -> Result<BudgetView, Error> {
         let request = key.unwrap_or_else(|| self.new_request());
         let budget =
-            self.store.change_budget(BudgetWrite { product, change, if_rev, request, actor }).await?;
+            self.store.change_budget(ChangeBudget { product, change, if_rev, request, actor }).await?;
         Ok(BudgetView { budget, now: self.store_now() })
     }
 
@@ -120,7 +120,10 @@ impl Coordinator {
                 break;
             }
             for some in held.chunks(TOGETHER) {
-                let answers = self.store.evict(None, some.to_vec(), grace, actor.clone()).await?;
+                let answers = self
+                    .store
+                    .evict(EvictJobs { term: None, asked: some.to_vec(), grace, actor: actor.clone() })
+                    .await?;
                 asked += answers.into_iter().filter(|asked| *asked).count();
             }
         }

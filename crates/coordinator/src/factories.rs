@@ -8,7 +8,9 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::token::{Grant, Secret};
 use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
-use giga_ports::store::NewFactory;
+use giga_ports::store::{
+    Advertise, Deregister, Enroll, Prune, RevokeFactoryTokens, RotateToken, SetFactoryState, Touch,
+};
 
 use crate::dispatch::RESERVED_FACTORY;
 use crate::{Coordinator, Directive, Error, FieldProblem};
@@ -97,7 +99,7 @@ impl Coordinator {
         }
         let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
         let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
-        let factory = self.store.enroll(NewFactory { id, scope, token }, actor).await?;
+        let factory = self.store.enroll(Enroll { id, scope, token, actor }).await?;
         self.refresh().await?;
         Ok((factory, secret))
     }
@@ -115,7 +117,7 @@ impl Coordinator {
         let state = match known {
             Some(factory) if says_nothing_new => factory.state,
             _ => {
-                let factory = self.store.advertise(id.clone(), advertised).await?;
+                let factory = self.store.advertise(Advertise { factory: id.clone(), advertised }).await?;
                 // Not from the answer, which a later change may have overtaken.
                 self.refresh().await?;
                 factory.state
@@ -136,7 +138,7 @@ impl Coordinator {
         state: FactoryState,
         actor: Actor,
     ) -> Result<Factory, Error> {
-        let factory = self.store.set_factory_state(id, state, actor).await?;
+        let factory = self.store.set_factory_state(SetFactoryState { factory: id, state, actor }).await?;
         self.refresh().await?;
         Ok(factory)
     }
@@ -145,7 +147,7 @@ impl Coordinator {
         if self.store.read().factory(&id).await?.is_none() {
             return Err(StoreError::NoSuchFactory(id).into());
         }
-        self.store.deregister(id.clone(), actor).await?;
+        self.store.deregister(Deregister { factory: id.clone(), actor }).await?;
         self.tokens.clear();
         self.presence.forget(&id);
         Ok(self.refresh().await?)
@@ -155,7 +157,7 @@ impl Coordinator {
     pub async fn prune(&self, idle: Duration, actor: Actor) -> Result<Pruned, Error> {
         self.write_presence().await?;
         let before = self.store.read().now().await?.minus(idle);
-        let factories = self.store.prune(before, actor).await?;
+        let factories = self.store.prune(Prune { before, actor }).await?;
         self.tokens.clear();
         for id in &factories {
             self.presence.forget(id);
@@ -170,13 +172,15 @@ impl Coordinator {
             self.store.read().factory(&id).await?.ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
         let grant = Grant::Factory { factory: id.clone(), scope: factory.scope };
         let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
-        self.store.rotate_token(id, token, self.options.rotation_grace, actor).await?;
+        self.store
+            .rotate_token(RotateToken { factory: id, token, grace: self.options.rotation_grace, actor })
+            .await?;
         self.tokens.clear();
         Ok(secret)
     }
 
     pub async fn revoke_factory_tokens(&self, id: FactoryId, actor: Actor) -> Result<(), Error> {
-        self.store.revoke_factory_tokens(id, actor).await?;
+        self.store.revoke_factory_tokens(RevokeFactoryTokens { factory: id, actor }).await?;
         self.tokens.clear();
         Ok(())
     }
@@ -205,6 +209,6 @@ impl Coordinator {
 
     pub(crate) async fn write_presence(&self) -> Result<(), StoreError> {
         let seen = self.presence.take_unwritten();
-        if seen.is_empty() { Ok(()) } else { self.store.touch(seen).await }
+        if seen.is_empty() { Ok(()) } else { self.store.touch(Touch { seen }).await }
     }
 }

@@ -1,5 +1,6 @@
 //! Feature flags at run time: checked against their type, persisted, audited.
 
+use giga_ports::store::SetFlag;
 use std::collections::BTreeMap;
 
 use giga_domain::flag::{DELIVERY, FLAGS, FlagDef, factory_of};
@@ -56,7 +57,7 @@ impl Coordinator {
                 self.check_known(&factory).await?;
             }
         }
-        self.store.set_flag(name.to_owned(), value.clone(), actor).await?;
+        self.store.set_flag(SetFlag { name: name.to_owned(), value: value.clone(), actor }).await?;
         let (default, is_default) = {
             let mut state = self.view.lock();
             state.set_flag(name, value.clone());

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use giga_domain::job::{DepsMode, JobKind, ShipMode};
 use giga_domain::manifest::{Dep, Manifest};
+use giga_domain::stage::PerStage;
 use giga_domain::{Actor, Holder, Job, JobId, ProductId, Stage, Usd, graph, limits};
 use giga_ports::StoreError;
-use giga_ports::store::{NewJob, Submitted};
+use giga_ports::store::{NewJob, Submit, Submitted};
 use giga_scheduler::{Unroutable, routable};
 
 use crate::jobs::preview;
@@ -72,30 +73,29 @@ pub struct DagJob {
 /// How the jobs that do the work stand; composites only stand for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Indexed by `Stage as usize`.
-    pub by_stage: [u64; 10],
+    pub by_stage: PerStage<u64>,
     /// What runs have cost so far, those that are under way included.
     pub spent: Usd,
 }
 
 impl Progress {
     fn count(&mut self, stage: Stage) {
-        self.by_stage[stage as usize] += 1;
+        self.by_stage[stage] += 1;
     }
 
     fn add(&mut self, other: &Self) {
-        for (total, more) in self.by_stage.iter_mut().zip(other.by_stage) {
-            *total += more;
+        for (stage, more) in other.by_stage.iter() {
+            self.by_stage[stage] += more;
         }
         self.spent += other.spent;
     }
 
     pub fn total(&self) -> u64 {
-        self.by_stage.iter().sum()
+        self.by_stage.iter().map(|(_, count)| count).sum()
     }
 
     pub fn shipped(&self) -> u64 {
-        self.by_stage[Stage::Shipped as usize]
+        self.by_stage[Stage::Shipped]
     }
 
     /// Of a hundred, rounded down: a hundred means all. Nothing to do is nothing done.
@@ -206,7 +206,7 @@ impl Coordinator {
             };
             self.unless_made_before(new, refusal).await?;
         }
-        let stored = self.store.submit(jobs.clone(), actor).await;
+        let stored = self.store.submit(Submit { jobs: jobs.clone(), actor }).await;
         let stored = stored.map_err(|error| explain_refusal(listed, &jobs, error))?;
         let answers = stored.into_iter().zip(routable).zip(foreign_repos);
         Ok(answers

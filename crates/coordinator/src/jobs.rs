@@ -8,7 +8,7 @@ use giga_domain::{
     Rev, Spend, Timestamp,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{HolderWrite, NewJob, SteerWrite, Submitted};
+use giga_ports::store::{Hold, NewJob, Steer, Submit, Submitted};
 use giga_scheduler::{JobView, Unroutable};
 
 use crate::{Coordinator, Error, FieldProblem};
@@ -73,7 +73,7 @@ impl Coordinator {
             }
             (Ok(foreign), _) => foreign,
         };
-        let mut answers = self.store.submit(vec![new], actor).await?;
+        let mut answers = self.store.submit(Submit { jobs: vec![new], actor }).await?;
         let (job, created) = match answers.pop() {
             Some(Submitted::Created(job)) => (job, true),
             Some(Submitted::Existing(job)) => (job, false),
@@ -142,7 +142,7 @@ impl Coordinator {
 
     /// Every write by a holder but a renewal.
     pub async fn hold(&self, job: JobId, holder: Holder, actions: Vec<HolderAction>) -> Result<Job, Error> {
-        let job = self.store.hold(HolderWrite { job, holder, actions }).await?;
+        let job = self.store.hold(Hold { job, holder, actions }).await?;
         self.metrics.settled(&job);
         Ok(job)
     }
@@ -158,7 +158,7 @@ impl Coordinator {
         };
         let spent = spent.map(HolderAction::Spend);
         let actions = spent.into_iter().chain([HolderAction::Renew { lease }]).collect();
-        let write = HolderWrite { job, holder, actions };
+        let write = Hold { job, holder, actions };
         let job = self.store.hold(write).await?;
         let mut directives = Vec::new();
         if was_cancelled(&job, epoch) {
@@ -215,7 +215,7 @@ impl Coordinator {
         actor: Actor,
     ) -> Result<Job, Error> {
         let request = self.new_request();
-        Ok(self.store.steer(SteerWrite { job, request, command, if_rev, actor }).await?)
+        Ok(self.store.steer(Steer { job, request, command, if_rev, actor }).await?)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use giga_domain::{FactoryId, Job, MergeOutcome, Refusal};
 use giga_ports::StoreError;
-use giga_ports::store::SettleMerge;
+use giga_ports::store::{SettleMerge, TakeMerge};
 
 use crate::{Coordinator, Error};
 
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 impl Coordinator {
     pub async fn take_merge(&self, factory: FactoryId) -> Result<Option<Job>, Error> {
-        Ok(self.store.take_merge(factory, PATIENCE).await?)
+        Ok(self.store.take_merge(TakeMerge { factory, lease: PATIENCE }).await?)
     }
 
     pub async fn settle_merge(

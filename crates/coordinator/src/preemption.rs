@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use giga_domain::{Actor, Event, JobId, Term};
 use giga_ports::StoreError;
-use giga_ports::store::NewEviction;
+use giga_ports::store::{EvictJobs, NewEviction};
 use giga_scheduler::{RunningJob, evictions};
 
 use crate::view::{ViewState, Whom};
@@ -25,7 +25,11 @@ impl Coordinator {
             return Ok(0);
         }
         let grace = self.eviction_grace();
-        let asked = match self.store.evict(Some(term), victims, grace, Actor::system("dispatcher")).await {
+        let asked = match self
+            .store
+            .evict(EvictJobs { term: Some(term), asked: victims, grace, actor: Actor::system("dispatcher") })
+            .await
+        {
             Ok(asked) => asked.into_iter().filter(|asked| *asked).count(),
             Err(error @ StoreError::StaleTerm { .. }) => {
                 tracing::warn!(%error, "nobody was asked to let go");

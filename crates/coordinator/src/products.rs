@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use giga_domain::product::owned_name;
 use giga_domain::{Actor, Product, ProductId, ProductSettings, Rev, limits};
-use giga_ports::store::ProductWrite;
+use giga_ports::store::SetProduct;
 
 use crate::{Coordinator, Error, FieldProblem};
 
@@ -36,7 +36,7 @@ impl Coordinator {
         actor: Actor,
     ) -> Result<Product, Error> {
         check(&settings)?;
-        let product = self.store.set_product(ProductWrite { product, settings, if_rev, actor }).await?;
+        let product = self.store.set_product(SetProduct { product, settings, if_rev, actor }).await?;
         self.view.lock().tenants.put_product(product.clone());
         Ok(product)
     }

@@ -10,7 +10,7 @@ use giga_domain::manifest::{
     Draft, Manifest, PROFILE_NAME_RULE, Persona, ProfileRef, is_profile_name, suggest,
 };
 use giga_domain::{Actor, ProductId, Profile, ProfileContent};
-use giga_ports::store::NewProfile;
+use giga_ports::store::AddProfile;
 
 use crate::{Coordinator, Error, FieldProblem};
 
@@ -57,7 +57,7 @@ impl Coordinator {
         if !is_profile_name(&name) {
             return Err(FieldProblem::new("name", format!("it must be {PROFILE_NAME_RULE}")).into());
         }
-        Ok(self.store.add_profile(NewProfile { product, name, content }, actor).await?)
+        Ok(self.store.add_profile(AddProfile { product, name, content, actor }).await?)
     }
 
     /// The newest version of each, by name.

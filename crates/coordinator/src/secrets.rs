@@ -2,6 +2,7 @@
 //!
 //! Two things are signed: links to artifacts, and the tokens of what runs inside jobs. Neither is kept anywhere.
 
+use giga_ports::store::ShareSecret;
 use std::time::Duration;
 
 use giga_domain::job_token::mac;
@@ -36,7 +37,8 @@ pub enum LinkTo {
 
 impl Coordinator {
     async fn key(&self, cell: &OnceCell<[u8; 32]>, name: &'static str) -> Result<[u8; 32], Error> {
-        let ask = || async { self.store.secret(name, self.random.bytes()).await };
+        let ask =
+            || async { self.store.share_secret(ShareSecret { name, fresh: self.random.bytes() }).await };
         Ok(*cell.get_or_try_init(ask).await?)
     }
 

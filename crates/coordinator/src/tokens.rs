@@ -1,5 +1,6 @@
 //! Who is calling: tokens are looked up by hash and remembered for a moment.
 
+use giga_ports::store::{IssueToken, RevokeToken};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -82,12 +83,12 @@ impl Coordinator {
         actor: Actor,
     ) -> Result<(TokenRecord, Secret), Error> {
         let (token, secret) = self.new_token("user", Grant::User { role, products }, label);
-        self.store.issue_token(token.clone(), actor).await?;
+        self.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
         Ok((token, secret))
     }
 
     pub async fn revoke_token(&self, id: TokenId, actor: Actor) -> Result<(), Error> {
-        self.store.revoke_token(id, actor).await?;
+        self.store.revoke_token(RevokeToken { token: id, actor }).await?;
         self.tokens.clear();
         Ok(())
     }

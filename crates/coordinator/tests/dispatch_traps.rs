@@ -10,7 +10,7 @@ use common::{Fleet, factory_id};
 use futures::FutureExt as _;
 use giga_domain::{Delivery, DispatchSeq, FactoryId, HolderAction, Job, Offer, Stage};
 use giga_ports::broker::{Delivered, Offers};
-use giga_ports::store::NewOffer;
+use giga_ports::store::{MakeOffers, NewOffer};
 use giga_ports::{Broker, Clock as _, StoreError};
 use giga_testkit::ManualClock;
 
@@ -42,7 +42,7 @@ async fn dispatch(fleet: &Fleet) -> Vec<(String, FactoryId)> {
 async fn offered_and_died(fleet: &Fleet, job: &Job, factory: &FactoryId) -> Offer {
     let term = fleet.coordinator.leading().unwrap();
     let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: factory.clone() }];
-    fleet.store.offer(term, chosen, LEASE * 2).await.unwrap().remove(0).unwrap()
+    fleet.store.offer(MakeOffers { term, chosen, pickup: LEASE * 2 }).await.unwrap().remove(0).unwrap()
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn an_old_leader_that_wakes_up_offers_nothing() {
 
     // A clock that went wrong makes it believe otherwise; the store does not.
     let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: f1.clone() }];
-    let refused = fleet.store.offer(old_term, chosen, PICKUP).await.unwrap_err();
+    let refused = fleet.store.offer(MakeOffers { term: old_term, chosen, pickup: PICKUP }).await.unwrap_err();
     assert!(matches!(refused, StoreError::StaleTerm { .. }), "{refused}");
     assert_eq!(delivered(&mut offers), []);
     assert_eq!(fleet.job(job.id).await.dispatch_seq, DispatchSeq(0));

@@ -12,6 +12,7 @@ use giga_domain::{
     Stage,
 };
 use giga_ports::Clock as _;
+use giga_ports::store::{EvictJobs, NewEviction};
 
 const GRACE: Duration = Duration::from_mins(1);
 const LEASE: Duration = Duration::from_mins(1);
@@ -233,16 +234,12 @@ async fn an_old_leader_asks_nobody() {
     assert!(heir.lead_once().await.unwrap().is_some());
     let refused = fleet
         .store
-        .evict(
-            Some(term),
-            vec![giga_ports::store::NewEviction {
-                job: low.id,
-                rev: fleet.job(low.id).await.rev,
-                for_job: None,
-            }],
-            GRACE,
-            common::operator(),
-        )
+        .evict(EvictJobs {
+            term: Some(term),
+            asked: vec![NewEviction { job: low.id, rev: fleet.job(low.id).await.rev, for_job: None }],
+            grace: GRACE,
+            actor: common::operator(),
+        })
         .await;
     assert!(matches!(refused, Err(giga_ports::StoreError::StaleTerm { .. })), "{refused:?}");
     assert_eq!(evict(&fleet, low.id).await, None);

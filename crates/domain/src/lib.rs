@@ -57,7 +57,7 @@ pub use score::{PerTerm, ScoreTerm, Weights};
 pub use stage::{PerStage, Stage};
 pub use time::Timestamp;
 pub use transition::{
-    Command, Holder, HolderAction, Judgement, Kin, MergeOutcome, OperatorAction, Refusal, Transition,
+    Command, Holder, HolderAction, Judgement, MergeOutcome, OperatorAction, Refusal, Relations, Transition,
     Verdict, transition,
 };
 pub use usd::Usd;

@@ -77,6 +77,16 @@ impl Stage {
         matches!(self, Self::Assigned | Self::Building)
     }
 
+    /// Waits for a factory or is with one: what a scheduler has to know of.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Queued) || self.is_held()
+    }
+
+    /// Waits for other jobs, or may come to wait for them again.
+    pub const fn is_waiting(self) -> bool {
+        matches!(self, Self::Blocked | Self::Review | Self::Failed)
+    }
+
     /// The table of the specification: may a job go from here to `next` in one step?
     pub const fn may_become(self, next: Self) -> bool {
         use Stage::{

@@ -7,11 +7,11 @@
 mod artifact;
 mod claim;
 mod eviction;
-mod kin;
+mod graph;
 mod merge;
 mod people;
 
-pub use kin::{Deps, Kin, ParentEnd, Tally};
+pub use graph::{Deps, ParentEnd, Relations, Tally};
 pub use merge::MergeOutcome;
 
 use std::time::Duration;
@@ -118,7 +118,7 @@ pub enum Command {
         evict: Evict,
     },
     /// Something that it hangs on has moved.
-    Reconsider(Kin),
+    Reconsider(Relations),
     /// The dispatcher chose a factory.
     Target {
         rev: Rev,
@@ -335,7 +335,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         }
         Command::Expire => expire(&mut next, now),
         Command::Evict { rev, evict } => eviction::ask(&mut next, *rev, *evict)?,
-        Command::Reconsider(kin) => kin::reconsider(&mut next, kin, now),
+        Command::Reconsider(relations) => graph::reconsider(&mut next, relations, now),
         Command::Target { rev, factory, pickup_deadline } => {
             claim::target(&mut next, *rev, factory, *pickup_deadline, now)?;
         }

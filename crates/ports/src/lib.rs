@@ -13,5 +13,5 @@ pub use blobs::{Artifacts, BlobError, Logs};
 pub use broker::{Broker, BrokerError};
 pub use clock::{Clock, Randomness};
 pub use effects::{Effects, EffectsError};
-pub use store::{Governance, GovernanceReads, Store, StoreError, StoreReads};
+pub use store::{Intercept, InterceptReads, Store, StoreError, StoreReads};
 pub use topics::TopicStore;

@@ -3,9 +3,9 @@
 //! So the order in which coordinators get at the store and the broker is the seed's choice alone, at every single call. A
 //! node that is paused waits at its next call; one that is dead waits there for ever, with whatever it was about to do.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -86,7 +86,7 @@ pub(crate) enum Released {
 
 impl Gate {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn new_node(&self) -> Node {

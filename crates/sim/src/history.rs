@@ -4,28 +4,28 @@
 //! is recorded by the client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use giga_domain::topic::TopicStage;
 use giga_domain::{
     BudgetSettings, DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, ProductId,
     RequestId, Term, Timestamp, Usd, WebhookId, WorkerId,
 };
+use parking_lot::Mutex;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Record {
     /// A claim was granted.
     Granted { factory: FactoryId, request: RequestId, job: Seen },
-    /// A holder's write was accepted. `epoch` is the one that it named, `told` what it says to have spent so far.
-    Held { factory: FactoryId, epoch: Epoch, word: Word, told: Usd, after: Seen },
+    /// A holder's write was accepted. `epoch` is the one that it named, `reported` what it says to have spent so far.
+    Held { factory: FactoryId, epoch: Epoch, word: Word, reported: Usd, after: Seen },
     /// A holder is about to tell what it has spent so far; nobody knows yet whether it gets through.
-    Telling { job: JobId, epoch: Epoch, told: Usd },
+    Reporting { job: JobId, epoch: Epoch, reported: Usd },
     /// The store is asked to keep a job that may spend so much.
     Asked { job: JobId, cap: Option<Usd> },
     /// After the commit of that time people's settings of a budget are these.
     BudgetSet { at: Timestamp, product: ProductId, settings: BudgetSettings },
     /// After the commit of that time a budget said that so much is set aside, and the leases something else.
-    BooksOff { at: Timestamp, product: ProductId, reserved: Usd, leases: Usd },
+    BudgetOff { at: Timestamp, product: ProductId, reserved: Usd, leases: Usd },
     /// The world outside was told of the event at that position, under that id; whether it took it.
     Outside { id: String, webhook: WebhookId, pos: u64, taken: bool },
     /// Offers of a term were accepted.
@@ -108,22 +108,22 @@ impl History {
     }
 
     pub(crate) fn add(&self, record: Record) {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+        self.records.lock().push(record);
     }
 
     pub(crate) fn add_read(&self, page: Vec<Event>) {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).extend(page);
+        self.read.lock().extend(page);
     }
 
     /// How far the reader has come.
     pub(crate) fn read_until(&self) -> FeedPos {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock();
         read.last().map_or(FeedPos::ZERO, |event| event.pos)
     }
 
     pub(crate) fn take(&self) -> (Vec<Record>, Vec<Event>) {
-        let records = std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner));
-        let read = std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner));
+        let records = std::mem::take(&mut *self.records.lock());
+        let read = std::mem::take(&mut *self.read.lock());
         (records, read)
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! Never the operating system, never a hash map's order: the same seed makes the same choices for ever.
 
-use std::sync::{Mutex, PoisonError};
-
 use giga_ports::Randomness;
+use parking_lot::Mutex;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Prng(u64);
@@ -64,7 +63,7 @@ impl SeededRandomness {
 
 impl Randomness for SeededRandomness {
     fn bytes(&self) -> [u8; 32] {
-        let mut prng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prng = self.0.lock();
         let mut bytes = [0; 32];
         for eight in bytes.chunks_exact_mut(8) {
             eight.copy_from_slice(&prng.next().to_le_bytes());

@@ -14,7 +14,8 @@ use giga_domain::{
     Stage,
 };
 use giga_ports::store::{EffectFilter, JobFilter};
-use giga_ports::{Clock, GovernanceReads, StoreReads, TopicStore};
+use giga_ports::{Clock, TopicStore};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::actors::{Cluster, Host, Operator, Producer, Reader, Submitter, Worker};
@@ -62,7 +63,7 @@ pub struct Tally {
     /// Jobs that are children of others.
     pub children: u64,
     /// What the world outside was told.
-    pub told: u64,
+    pub effects: u64,
 }
 
 impl Tally {
@@ -82,7 +83,7 @@ impl Tally {
             charges: self.charges + other.charges,
             evictions: self.evictions + other.evictions,
             children: self.children + other.children,
-            told: self.told + other.told,
+            effects: self.effects + other.effects,
         }
     }
 }
@@ -117,7 +118,7 @@ pub fn run(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
 /// Plays the seeds from `first` on, on up to two threads, and stops early at `enough` seeds with a violation.
 pub fn run_many(first: u64, count: u64, bug: Option<Bug>, enough: usize) -> (Tally, Vec<Outcome>) {
     let next = AtomicU64::new(first);
-    let failed = std::sync::Mutex::new((Tally::default(), Vec::new()));
+    let failed = Mutex::new((Tally::default(), Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -127,7 +128,7 @@ pub fn run_many(first: u64, count: u64, bug: Option<Bug>, enough: usize) -> (Tal
                         return;
                     }
                     let outcome = run(seed, bug, false);
-                    let mut failed = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    let mut failed = failed.lock();
                     failed.0 = failed.0.plus(outcome.tally);
                     if !outcome.violations.is_empty() {
                         failed.1.push(outcome);
@@ -139,7 +140,7 @@ pub fn run_many(first: u64, count: u64, bug: Option<Bug>, enough: usize) -> (Tal
             });
         }
     });
-    let (tally, mut outcomes) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (tally, mut outcomes) = failed.into_inner();
     outcomes.sort_by_key(|outcome| outcome.seed);
     (tally, outcomes)
 }
@@ -179,7 +180,7 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     let deadline = Instant::now() + CALM;
     let evidence = loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let waits = world.database.effect_counts().await.is_ok_and(|counts| counts.pending > 0);
+        let waits = world.reads().effect_counts().await.is_ok_and(|counts| counts.pending > 0);
         let given_up = Instant::now() >= if waits { deadline + TELLING } else { deadline };
         let all_is_sent = submitting.is_finished() && producing.is_finished();
         if !given_up && (!all_is_sent || !is_at_rest(&world).await) {
@@ -309,13 +310,13 @@ async fn set_rules(one: &Coordinator, rules: &Rules, people: &Actor) -> Result<(
 }
 
 async fn is_at_rest(world: &World) -> bool {
-    let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
-    let budgets = world.database.budgets().await.unwrap_or_default();
+    let jobs = world.reads().list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    let budgets = world.reads().budgets().await.unwrap_or_default();
     let standing = Standing::of(&jobs, &budgets, &world.scenario, world.clock.now());
     let moving = jobs
         .iter()
         .any(|job| matches!(job.stage(), Stage::Testing | Stage::Review) || standing.is_moving(job));
-    let head = world.database.feed_head().await.unwrap_or_default();
+    let head = world.reads().feed_head().await.unwrap_or_default();
     let topics = world.topics.topics().await.unwrap_or_default();
     let open = |stage: TopicStage| topics.iter().any(|topic| topic.count(stage) > 0);
     let topics_move = open(TopicStage::Scheduled) || open(TopicStage::Ready) || open(TopicStage::Running);
@@ -327,23 +328,23 @@ async fn is_all_told(world: &World) -> bool {
     if world.scenario.rules.webhooks == 0 {
         return true;
     }
-    let counts = world.database.effect_counts().await.unwrap_or_default();
+    let counts = world.reads().effect_counts().await.unwrap_or_default();
     if counts.pending > 0 {
         return false;
     }
-    let events = world.database.feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
-    let webhooks = world.database.webhooks().await.unwrap_or_default();
-    let outbox = world.database.effects(&EffectFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    let events = world.reads().feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
+    let webhooks = world.reads().webhooks().await.unwrap_or_default();
+    let outbox = world.reads().effects(&EffectFilter::default(), None, usize::MAX).await.unwrap_or_default();
     webhooks.iter().all(|webhook| {
         let target = EffectTarget::Webhook(webhook.id);
-        let told = outbox.iter().filter(|effect| effect.target == target).count();
-        events.iter().filter(|event| wants(webhook, event)).count() <= told
+        let effects = outbox.iter().filter(|effect| effect.target == target).count();
+        events.iter().filter(|event| wants(webhook, event)).count() <= effects
     })
 }
 
 async fn explain_all(world: &World) -> BTreeMap<JobId, String> {
     let mut explained = BTreeMap::new();
-    let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    let jobs = world.reads().list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
     for job in jobs.iter().filter(|job| !job.stage().is_terminal()) {
         let one = address(world, 0).await.coordinator;
         if let Ok((_, explanation)) = one.explain(job.id).await {
@@ -359,7 +360,7 @@ async fn gather(
     explained: BTreeMap<JobId, String>,
 ) -> Evidence {
     // What was committed since the reader's last look it finds when it resumes.
-    let rest = world.database.feed(world.history.read_until(), usize::MAX).await.unwrap_or_default();
+    let rest = world.reads().feed(world.history.read_until(), usize::MAX).await.unwrap_or_default();
     world.history.add_read(rest);
     let (records, read) = world.history.take();
     let topic_counts = world.topics.topics().await.unwrap_or_default();
@@ -370,14 +371,14 @@ async fn gather(
             topic_jobs.extend(page.unwrap_or_default());
         }
     }
-    let events: Vec<Event> = world.database.feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
-    let jobs = world.database.list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
+    let events: Vec<Event> = world.reads().feed(FeedPos::ZERO, usize::MAX).await.unwrap_or_default();
+    let jobs = world.reads().list_jobs(&JobFilter::default(), None, usize::MAX).await.unwrap_or_default();
     let (mut runs, mut charges) = (Vec::new(), Vec::new());
     for job in &jobs {
-        runs.extend(world.database.runs(job.id).await.unwrap_or_default());
-        charges.extend(world.database.charges(job.id).await.unwrap_or_default());
+        runs.extend(world.reads().runs(job.id).await.unwrap_or_default());
+        charges.extend(world.reads().charges(job.id).await.unwrap_or_default());
     }
-    let effects = world.database.effects(&EffectFilter::default(), None, usize::MAX).await;
+    let effects = world.reads().effects(&EffectFilter::default(), None, usize::MAX).await;
     Evidence {
         scenario: world.scenario.clone(),
         records,
@@ -387,11 +388,11 @@ async fn gather(
         explained,
         topic_jobs,
         runs,
-        queues: world.database.queue_states().await.unwrap_or_default(),
+        queues: world.reads().queue_states().await.unwrap_or_default(),
         topic_counts,
-        budgets: world.database.budgets().await.unwrap_or_default(),
+        budgets: world.reads().budgets().await.unwrap_or_default(),
         charges,
-        webhooks: world.database.webhooks().await.unwrap_or_default(),
+        webhooks: world.reads().webhooks().await.unwrap_or_default(),
         effects: effects.unwrap_or_default(),
         calm_since,
         ended_at: world.clock.now(),
@@ -415,6 +416,6 @@ fn tally(evidence: &Evidence, steps: &Steps, (fenced, stale_terms): (u64, u64)) 
         charges: evidence.charges.len() as u64,
         evictions: kinds(EventKind::Preempted),
         children: evidence.jobs.iter().filter(|job| job.spec.parent.is_some()).count() as u64,
-        told: evidence.effects.len() as u64,
+        effects: evidence.effects.len() as u64,
     }
 }

@@ -1,7 +1,8 @@
 //! What happened, line by line, for whoever replays a seed. Costs nothing unless somebody asked for it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::clock::SimClock;
 
@@ -24,12 +25,12 @@ impl Trace {
         if let Some(lines) = &self.lines {
             let at = self.clock.elapsed();
             let line = format!("{:>4}.{:03} {}", at.as_secs(), at.subsec_millis(), line());
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            lines.lock().push(line);
         }
     }
 
     pub(crate) fn take(&self) -> Vec<String> {
-        let lines = self.lines.as_ref().map(|lines| lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let lines = self.lines.as_ref().map(|lines| lines.lock());
         lines.map(|mut lines| std::mem::take(&mut *lines)).unwrap_or_default()
     }
 }

@@ -1,20 +1,22 @@
 //! Everything that the parties of one simulation share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Error};
 use giga_domain::JobId;
+use giga_ports::StoreReads;
 use giga_store::{MemoryBackend, MemoryTopics};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::bug::Bug;
 use crate::clock::SimClock;
 use crate::gate::Gate;
 use crate::history::History;
-use crate::ports::{Books, SeenJobs};
+use crate::ports::{BudgetAudit, SeenJobs};
 use crate::prng::Prng;
 use crate::scenario::{Rates, Scenario};
 use crate::trace::Trace;
@@ -32,7 +34,7 @@ pub(crate) struct World {
     pub trace: Trace,
     stormy: AtomicBool,
     seen_by_broker: SeenJobs,
-    pub books: Books,
+    pub budget_audit: BudgetAudit,
     /// Where each coordinator can be reached, while it lives.
     addresses: Mutex<Vec<Option<Address>>>,
 }
@@ -94,8 +96,13 @@ impl World {
             trace: Trace::new(clock, keep_trace),
             stormy: AtomicBool::new(false),
             seen_by_broker: SeenJobs::default(),
-            books: Books::default(),
+            budget_audit: BudgetAudit::default(),
         }
+    }
+
+    /// What is in the database, past every gate.
+    pub(crate) fn reads(&self) -> &dyn StoreReads {
+        &self.database
     }
 
     pub(crate) fn is_stormy(&self) -> bool {
@@ -120,17 +127,17 @@ impl World {
     }
 
     pub(crate) fn set_address(&self, slot: usize, address: Option<Address>) {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot] = address;
+        self.addresses.lock()[slot] = address;
     }
 
     pub(crate) fn address(&self, slot: usize) -> Option<Address> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)[slot].clone()
+        self.addresses.lock()[slot].clone()
     }
 
     /// Any of those that live.
     pub(crate) fn some_address(&self, prng: &mut Prng) -> Option<Address> {
         let alive: Vec<Address> = {
-            let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            let addresses = self.addresses.lock();
             addresses.iter().flatten().cloned().collect()
         };
         (!alive.is_empty()).then(|| prng.pick(&alive).clone())

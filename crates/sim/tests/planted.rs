@@ -113,10 +113,10 @@ fn a_job_that_nobody_looks_at_again_is_noticed() {
 
 #[test]
 fn an_effect_that_changes_its_name_is_noticed() {
-    is_found(Bug::EffectRenamed, Promise::ToldOnce);
+    is_found(Bug::EffectRenamed, Promise::DeliveredOnce);
 }
 
 #[test]
 fn an_event_that_nobody_is_told_of_is_noticed() {
-    is_found(Bug::EffectLost, Promise::ToldOnce);
+    is_found(Bug::EffectLost, Promise::DeliveredOnce);
 }

@@ -13,9 +13,9 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::from_json;
 use giga_domain::token::{Grant, Secret, TokenRecord};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, RunReport, Timestamp};
-use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob};
+use giga_ports::store::{Advertise, Claim, Claimed, Enroll, Hold, NewJob, Submit, Touch};
 use giga_ports::{Clock, Randomness, Store};
-use giga_store::{BatchStore, MemoryBackend, PostgresBackend, SqliteBackend, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, MemoryBackend, PostgresBackend, SqliteBackend, Tuning};
 use giga_testkit::SeededRandomness;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 
@@ -104,7 +104,7 @@ impl Bench {
             _ => {
                 let fresh = TestDatabase::on(server).await;
                 let backend =
-                    PostgresBackend::open(fresh.url(), StoreClock::Database).await.expect("it opens");
+                    PostgresBackend::open(fresh.url(), ClockSource::Database).await.expect("it opens");
                 watcher = Some(connect(fresh.url()).await);
                 database = Some(fresh);
                 started(backend).await
@@ -135,10 +135,13 @@ impl Bench {
             expires_at: None,
             revoked_at: None,
         };
-        let new = NewFactory { id: self.factory.clone(), scope, token };
-        self.store.enroll(new, Actor::system("bench")).await.expect("it enrols");
+        let new = Enroll { id: self.factory.clone(), scope, token, actor: Actor::system("bench") };
+        self.store.enroll(new).await.expect("it enrols");
         let advertised = Advertised { seat_limit: 1_000_000, ..Advertised::default() };
-        self.store.advertise(self.factory.clone(), advertised).await.expect("it advertises");
+        self.store
+            .advertise(Advertise { factory: self.factory.clone(), advertised })
+            .await
+            .expect("it advertises");
     }
 
     fn job(&self, n: usize) -> NewJob {
@@ -160,7 +163,10 @@ impl Bench {
     async fn submit(&self, jobs: usize, callers: usize) {
         let made: Vec<NewJob> = (0..jobs).map(|n| self.job(n)).collect();
         self.each(made, callers, |store, job| async move {
-            store.submit(vec![job], Actor::system("bench")).await.expect("it is taken in");
+            store
+                .submit(Submit { jobs: vec![job], actor: Actor::system("bench") })
+                .await
+                .expect("it is taken in");
         })
         .await;
     }
@@ -190,7 +196,7 @@ impl Bench {
                 };
                 let holder = Holder { factory, epoch: held.epoch };
                 for action in [HolderAction::Start, HolderAction::Report(RunReport::default())] {
-                    let write = HolderWrite { job, holder: holder.clone(), actions: vec![action] };
+                    let write = Hold { job, holder: holder.clone(), actions: vec![action] };
                     store.hold(write).await.expect("it holds");
                 }
             }
@@ -261,7 +267,7 @@ impl Series {
             // A backend reports its counts at the end of a transaction, at most once a second: one more, a little later,
             // makes the writer report all of its own.
             tokio::time::sleep(Duration::from_millis(1_200)).await;
-            bench.store.touch(Vec::new()).await.expect("an empty write");
+            bench.store.touch(Touch { seen: Vec::new() }).await.expect("an empty write");
             tokio::time::sleep(Duration::from_millis(100)).await;
             if let Some(after) = bench.transactions().await {
                 self.database = Some(((after.0 - before.0) as f64 / jobs as f64, after.1 - before.1));

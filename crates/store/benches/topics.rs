@@ -15,7 +15,7 @@ use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicKey};
 use giga_domain::{Priority, Timestamp};
 use giga_ports::topics::{NewTopicJob, Settle, TopicClaim, TopicStore};
 use giga_ports::{Clock, Randomness};
-use giga_store::{StoreClock, Tuning, topics_on_postgres, topics_on_sqlite};
+use giga_store::{ClockSource, Tuning, topics_on_postgres, topics_on_sqlite};
 use giga_testkit::SeededRandomness;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 
@@ -148,7 +148,7 @@ impl Bench {
             return Self { store, random, watcher: None, database: None, _folder: Some(folder) };
         }
         let database = TestDatabase::on(server).await;
-        let store = topics_on_postgres(database.url(), StoreClock::Database, Tuning::default());
+        let store = topics_on_postgres(database.url(), ClockSource::Database, Tuning::default());
         let store = store.await.expect("it opens");
         let watcher = Some(connect(database.url()).await);
         Self { store, random, watcher, database: Some(database), _folder: None }

@@ -18,7 +18,7 @@ pub use engine::BatchStore;
 pub use grouping::Tuning;
 pub use memory::MemoryBackend;
 pub use open::{Stores, open};
-pub use postgres::{PostgresBackend, StoreClock};
+pub use postgres::{ClockSource, PostgresBackend};
 pub use sqlite::SqliteBackend;
 pub use topics::{MemoryTopics, topics_on_postgres, topics_on_sqlite};
 

@@ -2,21 +2,22 @@
 //!
 //! Every query is the plainest possible scan; what the SQL stores answer by index is checked against it.
 
-mod governance;
 mod graph;
+mod reads;
 mod registry;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use giga_domain::token::{Grant, TokenHash, TokenRecord};
+use giga_domain::token::{Grant, TokenRecord};
 use giga_domain::{
-    Artifact, ArtifactId, ArtifactKey, Charge, DispatchSeq, Event, EventSeq, Factory, FactoryId, FeedPos,
-    Job, JobId, Leadership, ProductId, RequestId, Run, Stage, Timestamp, TokenId,
+    Artifact, ArtifactKey, Charge, DispatchSeq, Event, Factory, FactoryId, FeedPos, Job, JobId, Leadership,
+    ProductId, RequestId, Run, Timestamp, TokenId,
 };
-use giga_ports::store::{JobFilter, JobText, QueueState, Waiting};
-use giga_ports::{Clock, StoreError, StoreReads};
+use giga_ports::store::{JobText, QueueState, Waiting};
+use giga_ports::{Clock, StoreError};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use self::registry::{EffectTables, RegistryTables};
@@ -65,7 +66,7 @@ impl MemoryBackend {
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // Nothing panics between the first and the last change of a batch, so a poisoned map is still whole.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock()
     }
 }
 
@@ -256,12 +257,10 @@ impl Tables {
         self.registry.persist(writes.registry);
         self.effects.persist(writes.effects);
         self.persist_graph(&writes.graph);
-        for (product, delta) in writes.queue {
+        for ((product, stage), delta) in writes.queue {
             let state = self.queue.entry(product).or_default();
             state.version += delta.changes;
-            for (count, change) in state.by_stage.iter_mut().zip(delta.by_stage) {
-                *count = count.saturating_add_signed(change);
-            }
+            state.by_stage[stage] = state.by_stage[stage].saturating_add_signed(delta.jobs);
         }
         let appended = !writes.events.is_empty();
         for pending in writes.events {
@@ -313,146 +312,5 @@ impl Tables {
         self.artifacts.retain(|(job, ..), _| *job != id);
         self.outbox.retain(|(job, _), _| *job != id);
         self.events.retain(|event| event.job.is_none_or(|(job, _)| job != id));
-    }
-}
-
-#[async_trait]
-impl StoreReads for MemoryBackend {
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.clock.now())
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
-        Ok(self.tables().jobs.get(&id).cloned())
-    }
-
-    async fn jobs_by_id(&self, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
-        let tables = self.tables();
-        Ok(ids.iter().filter_map(|id| tables.jobs.get(id).cloned()).collect())
-    }
-
-    async fn job_text(&self, id: JobId) -> Result<Option<JobText>, StoreError> {
-        Ok(self.tables().texts.get(&id).cloned())
-    }
-
-    async fn job_by_key(&self, product: &ProductId, key: &str) -> Result<Option<Job>, StoreError> {
-        let tables = self.tables();
-        let made = tables.keys.get(&(product.clone(), key.to_owned()));
-        Ok(made.and_then(|(id, _)| tables.jobs.get(id).cloned()))
-    }
-
-    async fn list_jobs(
-        &self,
-        filter: &JobFilter,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> Result<Vec<Job>, StoreError> {
-        let tables = self.tables();
-        let older = tables.jobs.values().rev().filter(|job| before.is_none_or(|end| job.id < end));
-        Ok(older.filter(|job| filter.matches(job)).take(limit).cloned().collect())
-    }
-
-    async fn subtree(&self, root: JobId, limit: usize) -> Result<Vec<Job>, StoreError> {
-        Ok(self.tables().subtree(root, limit))
-    }
-
-    async fn live_jobs(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Job>, StoreError> {
-        let tables = self.tables();
-        let newer = tables.jobs.values().filter(|job| after.is_none_or(|start| job.id > start));
-        let live = newer.filter(|job| job.stage() == Stage::Queued || job.stage().is_held());
-        Ok(live.take(limit).cloned().collect())
-    }
-
-    async fn grant(&self, factory: &FactoryId, request: &RequestId) -> Result<Option<Job>, StoreError> {
-        Ok(self.tables().grant(factory, request).cloned())
-    }
-
-    async fn runs(&self, job: JobId) -> Result<Vec<Run>, StoreError> {
-        Ok(self.tables().runs.values().filter(|run| run.job == job).cloned().collect())
-    }
-
-    async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>, StoreError> {
-        Ok(self.tables().artifacts.values().filter(|artifact| artifact.job == job).cloned().collect())
-    }
-
-    async fn artifact(&self, id: ArtifactId) -> Result<Option<Artifact>, StoreError> {
-        Ok(self.tables().artifacts.values().find(|artifact| artifact.id == id).cloned())
-    }
-
-    async fn expired_artifacts(&self, before: Timestamp, limit: usize) -> Result<Vec<Artifact>, StoreError> {
-        let tables = self.tables();
-        let over = |job: &Job| job.stage().is_terminal() && job.updated_at < before;
-        let of_over = |artifact: &&Artifact| tables.jobs.get(&artifact.job).is_some_and(over);
-        let mut old: Vec<Artifact> = tables.artifacts.values().filter(of_over).cloned().collect();
-        old.sort_by_key(|artifact| artifact.id);
-        old.truncate(limit);
-        Ok(old)
-    }
-
-    async fn retirable(&self, before: Timestamp, limit: usize) -> Result<Vec<JobId>, StoreError> {
-        Ok(self.tables().retirable(before, limit))
-    }
-
-    async fn job_events(&self, job: JobId, after: EventSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let tables = self.tables();
-        let of_job =
-            tables.events.iter().filter(|event| event.job.is_some_and(|(id, seq)| id == job && seq > after));
-        Ok(of_job.take(limit).cloned().collect())
-    }
-
-    async fn feed(&self, after: FeedPos, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let tables = self.tables();
-        let start = tables.events.partition_point(|event| event.pos <= after);
-        Ok(tables.events[start..].iter().take(limit).cloned().collect())
-    }
-
-    async fn feed_head(&self) -> Result<FeedPos, StoreError> {
-        Ok(self.tables().last_pos)
-    }
-
-    async fn queue_state(&self, product: &ProductId) -> Result<QueueState, StoreError> {
-        Ok(self.tables().queue.get(product).copied().unwrap_or_default())
-    }
-
-    async fn queue_states(&self) -> Result<Vec<(ProductId, QueueState)>, StoreError> {
-        Ok(self.tables().queue.iter().map(|(product, state)| (product.clone(), *state)).collect())
-    }
-
-    async fn factory(&self, id: &FactoryId) -> Result<Option<Factory>, StoreError> {
-        Ok(self.tables().factories.get(id).cloned())
-    }
-
-    async fn factories(&self) -> Result<Vec<Factory>, StoreError> {
-        Ok(self.tables().factories.values().cloned().collect())
-    }
-
-    async fn token_by_hash(&self, hash: &TokenHash) -> Result<Option<TokenRecord>, StoreError> {
-        Ok(self.tables().tokens.values().find(|token| token.hash == *hash).cloned())
-    }
-
-    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
-        let mut tokens: Vec<_> = self.tables().tokens.values().cloned().collect();
-        tokens.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        Ok(tokens)
-    }
-
-    async fn outbox(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
-        let mut waiting: Vec<_> = self.tables().outbox.values().cloned().collect();
-        // Stable: those of one time stay in the order of their keys.
-        waiting.sort_by_key(|waiting| waiting.since);
-        waiting.truncate(limit);
-        Ok(waiting)
-    }
-
-    async fn leader(&self) -> Result<Option<Leadership>, StoreError> {
-        Ok(self.tables().leader.clone())
-    }
-
-    async fn flags(&self) -> Result<Vec<(String, Value)>, StoreError> {
-        Ok(self.tables().flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 }

@@ -8,7 +8,7 @@ use giga_ports::{Clock, Store, StoreError, TopicStore};
 use crate::engine::BatchStore;
 use crate::grouping::Tuning;
 use crate::{
-    MemoryBackend, MemoryTopics, PostgresBackend, SqliteBackend, StoreClock, topics_on_postgres,
+    ClockSource, MemoryBackend, MemoryTopics, PostgresBackend, SqliteBackend, topics_on_postgres,
     topics_on_sqlite,
 };
 
@@ -33,9 +33,9 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>, tuning: Tuning) -> Result<St
         return Ok(Stores { jobs, topics: Arc::new(MemoryTopics::new(clock)) });
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        let backend = PostgresBackend::open(url, StoreClock::Database).await?;
+        let backend = PostgresBackend::open(url, ClockSource::Database).await?;
         let jobs = Arc::new(BatchStore::start(backend, tuning).await?);
-        let topics = topics_on_postgres(url, StoreClock::Database, tuning).await?;
+        let topics = topics_on_postgres(url, ClockSource::Database, tuning).await?;
         return Ok(Stores { jobs, topics });
     }
     let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));

@@ -15,7 +15,10 @@ use giga_domain::{
     Actor, BudgetChange, BudgetSettings, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId,
     Period, ProductId, RunReport, Spend, Usd,
 };
-use giga_ports::store::{BudgetWrite, Claim, Claimed, HolderWrite, NewEviction, NewFactory, NewJob};
+use giga_ports::store::{
+    Advertise, ChangeBudget, Claim, Claimed, Enroll, EvictJobs, ExpireLeases, Hold, NewEviction, NewJob,
+    Submit,
+};
 use giga_ports::{Clock, Store};
 use giga_testkit::ManualClock;
 use giga_testkit::store_suite::StoreFixture;
@@ -64,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Held {
     job: Job,
     cap: Usd,
-    told: Usd,
+    reported: Usd,
 }
 
 struct Fleet {
@@ -93,13 +96,13 @@ impl Fleet {
             revoked_at: None,
         };
         let actor = || Actor::system("test");
-        let new = NewFactory { id: factory.clone(), scope: FactoryScope::default(), token };
-        store.enroll(new, actor()).await.unwrap();
+        let new = Enroll { id: factory.clone(), scope: FactoryScope::default(), token, actor: actor() };
+        store.enroll(new).await.unwrap();
         let seats = Advertised { seat_limit: 1_000, ..Advertised::default() };
-        store.advertise(factory.clone(), seats).await.unwrap();
+        store.advertise(Advertise { factory: factory.clone(), advertised: seats }).await.unwrap();
         let change = BudgetChange::Set(BudgetSettings { ceilings, job_cap: None });
         let request = "set".parse().unwrap();
-        let write = BudgetWrite { product: product.clone(), change, if_rev: None, request, actor: actor() };
+        let write = ChangeBudget { product: product.clone(), change, if_rev: None, request, actor: actor() };
         store.change_budget(write).await.unwrap();
         Self { store, clock, product, factory, held: Vec::new(), made: 0, overrun: Usd::ZERO }
     }
@@ -127,11 +130,14 @@ impl Fleet {
                 let Some(Held { job, .. }) = self.held.get(one) else { return };
                 let Some(job) = self.store.read().job(job.id).await.unwrap() else { return };
                 let asked = vec![NewEviction { job: job.id, rev: job.rev, for_job: None }];
-                self.store.evict(None, asked, LEASE / 3, Actor::system("test")).await.unwrap();
+                self.store
+                    .evict(EvictJobs { term: None, asked, grace: LEASE / 3, actor: Actor::system("test") })
+                    .await
+                    .unwrap();
             }
             Step::Wait(millis) => self.clock.advance(Duration::from_millis(millis)),
             Step::Reap => {
-                let reaped = self.store.expire_leases(100).await.unwrap().jobs;
+                let reaped = self.store.expire_leases(ExpireLeases { limit: 100 }).await.unwrap().jobs;
                 self.held.retain(|held| !reaped.contains(&held.job.id));
             }
         }
@@ -151,22 +157,22 @@ impl Fleet {
         };
         new.spec.budget.usd = Some(cap);
         let (job, request) = (new.id, format!("r{}", self.made).parse().unwrap());
-        self.store.submit(vec![new], Actor::system("test")).await.unwrap();
+        self.store.submit(Submit { jobs: vec![new], actor: Actor::system("test") }).await.unwrap();
         let factory = self.factory.clone();
         let claim = Claim { job, rev: None, dispatch_seq: None, factory, request, lease: LEASE };
         if let Claimed::Granted(job) = self.store.claim(claim).await.unwrap() {
-            self.held.push(Held { job, cap, told: Usd::ZERO });
+            self.held.push(Held { job, cap, reported: Usd::ZERO });
         }
     }
 
     /// `usd` is what the holder tells with it, which counts only where it is heard.
     async fn hold(&mut self, one: usize, actions: Vec<HolderAction>, usd: Usd) {
-        let Some(Held { job, cap, told }) = self.held.get(one).cloned() else { return };
+        let Some(Held { job, cap, reported }) = self.held.get(one).cloned() else { return };
         let holder = Holder { factory: self.factory.clone(), epoch: job.epoch };
-        let Ok(after) = self.store.hold(HolderWrite { job: job.id, holder, actions }).await else { return };
-        let newest = told.max(usd);
-        self.overrun += newest.less(cap) - told.less(cap);
-        self.held[one].told = newest;
+        let Ok(after) = self.store.hold(Hold { job: job.id, holder, actions }).await else { return };
+        let newest = reported.max(usd);
+        self.overrun += newest.less(cap) - reported.less(cap);
+        self.held[one].reported = newest;
         if after.lease().is_none() {
             self.held.remove(one);
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use giga_domain::{EffectOutcome, EffectReceiver, EffectTarget, NewEffect};
 use giga_ports::Store;
-use giga_ports::store::Governance;
-use giga_store::{BatchStore, PostgresBackend, PostgresStore, StoreClock, Tuning};
+use giga_ports::store::{AddEffect, OutboxStore, RetireEffects, SettleEffect, TakeEffects};
+use giga_store::{BatchStore, ClockSource, PostgresBackend, PostgresStore, Tuning};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 use serde_json::json;
@@ -38,7 +38,7 @@ fn delivered() -> EffectOutcome {
 }
 
 async fn opened(database: &TestDatabase, clock: Arc<ManualClock>) -> PostgresStore {
-    let backend = PostgresBackend::open(database.url(), StoreClock::Injected(clock)).await.unwrap();
+    let backend = PostgresBackend::open(database.url(), ClockSource::Injected(clock)).await.unwrap();
     BatchStore::start(backend, Tuning::default()).await.unwrap()
 }
 
@@ -56,7 +56,7 @@ async fn senders_wait_for_nobody() {
     let clock = Arc::new(ManualClock::default());
     let store = opened(&database, clock.clone()).await;
     for number in 1..=4 {
-        store.add_effect(new(number)).await.unwrap();
+        store.add_effect(AddEffect { effect: new(number) }).await.unwrap();
     }
     let busy = connected(&database).await;
 
@@ -64,25 +64,28 @@ async fn senders_wait_for_nobody() {
     let held = "BEGIN; SELECT * FROM effects WHERE id IN ('tracker:1', 'tracker:2') FOR UPDATE; \
                 SELECT * FROM feed FOR UPDATE; SELECT * FROM fan_out FOR UPDATE";
     busy.batch_execute(held).await.unwrap();
-    let taken = tokio::time::timeout(PATIENCE, store.take_effects(github(), 10, LEASE))
-        .await
-        .expect("a sender waited");
+    let taken = tokio::time::timeout(
+        PATIENCE,
+        store.take_effects(TakeEffects { receiver: github(), limit: 10, lease: LEASE }),
+    )
+    .await
+    .expect("a sender waited");
     let ids: Vec<String> = taken.unwrap().into_iter().map(|effect| effect.id.to_string()).collect();
     assert_eq!(ids, ["tracker:3", "tracker:4"]);
-    let settled = store.settle_effect(new(3).id, 1, delivered());
+    let settled = store.settle_effect(SettleEffect { id: new(3).id, attempt: 1, outcome: delivered() });
     tokio::time::timeout(PATIENCE, settled).await.expect("a settlement waited").unwrap();
     busy.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(
-        store.take_effects(github(), 10, LEASE).await.unwrap().len(),
+        store.take_effects(TakeEffects { receiver: github(), limit: 10, lease: LEASE }).await.unwrap().len(),
         2,
         "nothing was lost by passing over them"
     );
 
     // Nor does the sweep of what is over wait for somebody who brings one back.
-    store.settle_effect(new(4).id, 1, delivered()).await.unwrap();
+    store.settle_effect(SettleEffect { id: new(4).id, attempt: 1, outcome: delivered() }).await.unwrap();
     clock.advance(LEASE);
     busy.batch_execute("BEGIN; SELECT * FROM effects WHERE id = 'tracker:3' FOR UPDATE").await.unwrap();
-    let retired = store.retire_effects(giga_ports::Clock::now(&*clock), 10);
+    let retired = store.retire_effects(RetireEffects { before: giga_ports::Clock::now(&*clock), limit: 10 });
     let retired = tokio::time::timeout(PATIENCE, retired).await.expect("a sweep waited").unwrap();
     assert_eq!(retired, 1);
     busy.batch_execute("ROLLBACK").await.unwrap();

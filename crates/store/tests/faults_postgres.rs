@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_domain::{Actor, EventSeq, FeedPos, JobId, Stage};
-use giga_ports::store::{NewJob, Submitted};
+use giga_ports::store::{NewJob, Submit, Submitted};
 use giga_ports::{Clock, Store};
-use giga_store::{BatchStore, PostgresBackend, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, PostgresBackend, Tuning};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 use serde_json::json;
@@ -26,7 +26,7 @@ const SMALL_BATCHES: usize = 4;
 
 async fn open(url: &str, patience: Duration) -> Arc<dyn Store> {
     let clock = Arc::new(ManualClock::default());
-    let backend = PostgresBackend::open(url, StoreClock::Injected(clock)).await.unwrap();
+    let backend = PostgresBackend::open(url, ClockSource::Injected(clock)).await.unwrap();
     let tuning = Tuning { batch: SMALL_BATCHES, patience, ..Tuning::default() };
     Arc::new(BatchStore::start(backend, tuning).await.unwrap())
 }
@@ -46,7 +46,7 @@ fn new_job(number: u64) -> NewJob {
 
 /// What a caller tells of its attempts.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Reported {
     Acknowledged(JobId),
     Refused,
 }
@@ -55,36 +55,36 @@ enum Told {
 /// acknowledged, and goes on with the next job until there is enough.
 struct Callers {
     running: JoinSet<()>,
-    told: mpsc::UnboundedReceiver<Told>,
+    reported: mpsc::UnboundedReceiver<Reported>,
     enough: watch::Sender<bool>,
     acknowledged: BTreeSet<JobId>,
 }
 
 impl Callers {
     fn start(store: &Arc<dyn Store>) -> Self {
-        let (tell, told) = mpsc::unbounded_channel();
+        let (report, reported) = mpsc::unbounded_channel();
         let (enough, is_enough) = watch::channel(false);
         let next = Arc::new(AtomicU64::new(0));
         let mut running = JoinSet::new();
         for _ in 0..200 {
-            let (store, tell, next, is_enough) =
-                (store.clone(), tell.clone(), next.clone(), is_enough.clone());
+            let (store, report, next, is_enough) =
+                (store.clone(), report.clone(), next.clone(), is_enough.clone());
             running.spawn(async move {
                 while !*is_enough.borrow() {
                     let new = new_job(next.fetch_add(1, Ordering::Relaxed));
-                    persist(&*store, new, &tell).await;
+                    persist(&*store, new, &report).await;
                 }
             });
         }
-        Self { running, told, enough, acknowledged: BTreeSet::new() }
+        Self { running, reported, enough, acknowledged: BTreeSet::new() }
     }
 
-    async fn next(&mut self) -> Told {
-        let told = self.told.recv().await.expect("callers go on until there is enough");
-        if let Told::Acknowledged(id) = &told {
+    async fn next(&mut self) -> Reported {
+        let reported = self.reported.recv().await.expect("callers go on until there is enough");
+        if let Reported::Acknowledged(id) = &reported {
             assert!(self.acknowledged.insert(*id), "{id} was made twice");
         }
-        told
+        reported
     }
 
     /// The acknowledged jobs, and whether everything that was still told was an acknowledgement.
@@ -92,22 +92,22 @@ impl Callers {
         self.enough.send_replace(true);
         self.running.join_all().await;
         let mut smooth = true;
-        while let Some(told) = self.told.recv().await {
-            match told {
-                Told::Acknowledged(id) => assert!(self.acknowledged.insert(id), "{id} was made twice"),
-                Told::Refused => smooth = false,
+        while let Some(reported) = self.reported.recv().await {
+            match reported {
+                Reported::Acknowledged(id) => assert!(self.acknowledged.insert(id), "{id} was made twice"),
+                Reported::Refused => smooth = false,
             }
         }
         (self.acknowledged, smooth)
     }
 }
 
-async fn persist(store: &dyn Store, new: NewJob, tell: &mpsc::UnboundedSender<Told>) {
+async fn persist(store: &dyn Store, new: NewJob, report: &mpsc::UnboundedSender<Reported>) {
     loop {
-        let answer = store.submit(vec![new.clone()], Actor::system("test")).await;
+        let answer = store.submit(Submit { jobs: vec![new.clone()], actor: Actor::system("test") }).await;
         match answer.as_deref() {
-            Ok([Submitted::Created(job)]) => return tell.send(Told::Acknowledged(job.id)).unwrap(),
-            Err(error) if error.is_transient() => tell.send(Told::Refused).unwrap(),
+            Ok([Submitted::Created(job)]) => return report.send(Reported::Acknowledged(job.id)).unwrap(),
+            Err(error) if error.is_transient() => report.send(Reported::Refused).unwrap(),
             other => panic!("neither made nor passing: {other:?}"),
         }
     }
@@ -141,11 +141,11 @@ async fn killed_in_the_middle_of_submits() {
     let store = open(database.url(), Duration::from_millis(50)).await;
     let mut callers = Callers::start(&store);
     for _ in 0..50 {
-        assert_ne!(callers.next().await, Told::Refused, "the server is well");
+        assert_ne!(callers.next().await, Reported::Refused, "the server is well");
     }
     at(&server, PostgresServer::kill9).await;
     assert!(store.read().ping().await.unwrap_err().is_transient());
-    while callers.next().await != Told::Refused {}
+    while callers.next().await != Reported::Refused {}
     at(&server, PostgresServer::start_again).await;
 
     let (acknowledged, _) = callers.finish().await;
@@ -162,7 +162,7 @@ async fn a_short_outage_is_waited_out() {
     let database = TestDatabase::on(&server).await;
     let store = open(database.url(), Duration::from_mins(1)).await;
     let mut callers = Callers::start(&store);
-    assert_ne!(callers.next().await, Told::Refused);
+    assert_ne!(callers.next().await, Reported::Refused);
     at(&server, PostgresServer::stop).await;
     assert!(store.read().ping().await.unwrap_err().is_transient());
     at(&server, PostgresServer::start_again).await;
@@ -184,7 +184,7 @@ async fn cut_connections_are_made_again() {
     let mut callers = Callers::start(&store);
     for _ in 0..5 {
         for _ in 0..20 {
-            assert_ne!(callers.next().await, Told::Refused, "the writer tries again by itself");
+            assert_ne!(callers.next().await, Reported::Refused, "the writer tries again by itself");
         }
         let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";

@@ -9,9 +9,9 @@ use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
 use giga_domain::token::{Grant, Secret, TokenRecord};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, JobId, JobKind, RunReport, Stage};
-use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob};
+use giga_ports::store::{Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, NewJob, Reconsider, Submit};
 use giga_ports::{Clock, Store, StoreError};
-use giga_store::{BatchStore, PostgresBackend, SqliteBackend, StoreClock, Tuning};
+use giga_store::{BatchStore, ClockSource, PostgresBackend, SqliteBackend, Tuning};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::TestDatabase;
 use serde_json::json;
@@ -34,7 +34,7 @@ impl Place {
                 Arc::new(BatchStore::start(SqliteBackend::open(path, clock).await?, Tuning::default()).await?)
             }
             Self::Postgres(url) => {
-                let backend = PostgresBackend::open(url, StoreClock::Injected(clock)).await?;
+                let backend = PostgresBackend::open(url, ClockSource::Injected(clock)).await?;
                 Arc::new(BatchStore::start(backend, Tuning::default()).await?)
             }
         })
@@ -77,7 +77,7 @@ fn new_job(number: u128) -> NewJob {
 }
 
 async fn submit(store: &dyn Store, number: u128) {
-    store.submit(vec![new_job(number)], Actor::system("test")).await.unwrap();
+    store.submit(Submit { jobs: vec![new_job(number)], actor: Actor::system("test") }).await.unwrap();
 }
 
 async fn opened_again_it_keeps_everything(place: Place) {
@@ -128,7 +128,27 @@ async fn a_newer_schema_is_refused(place: Place) {
     assert!(place.open().await.unwrap().read().job(new_job(1).id).await.unwrap().is_some());
 }
 
-/// What the migrations after the third have made, taken back.
+/// What the sixth migration has made, taken back: a column per stage again.
+const COLUMN_PER_STAGE: &str = "\
+    CREATE TABLE queue_state (product_id TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL, \
+        queued BIGINT NOT NULL, blocked BIGINT NOT NULL, assigned BIGINT NOT NULL, \
+        building BIGINT NOT NULL, review BIGINT NOT NULL, testing BIGINT NOT NULL, shipped BIGINT NOT NULL, \
+        failed BIGINT NOT NULL, dead_letter BIGINT NOT NULL, cancelled BIGINT NOT NULL); \
+    INSERT INTO queue_state SELECT product_id, sum(version), \
+        sum(CASE stage WHEN 'queued' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'blocked' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'assigned' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'building' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'review' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'testing' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'shipped' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'failed' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'dead_letter' THEN jobs ELSE 0 END), \
+        sum(CASE stage WHEN 'cancelled' THEN jobs ELSE 0 END) \
+        FROM queue_counts GROUP BY product_id; \
+    DROP TABLE queue_counts; DELETE FROM schema_migrations WHERE version > 5";
+
+/// What the migrations after the third have made, taken back, but for the sixth.
 const BEFORE_BUDGETS: &str = "\
     DROP INDEX leases_by_due; CREATE INDEX leases_by_expiry ON leases (expires_at); \
     ALTER TABLE leases DROP COLUMN reserved_usd; ALTER TABLE leases DROP COLUMN spent_usd; \
@@ -155,16 +175,16 @@ async fn work_goes_on_after_an_upgrade(place: Place) {
         expires_at: None,
         revoked_at: None,
     };
-    let new = NewFactory { id: mac.clone(), scope: FactoryScope::default(), token };
-    store.enroll(new, actor()).await.unwrap();
+    let new = Enroll { id: mac.clone(), scope: FactoryScope::default(), token, actor: actor() };
+    store.enroll(new).await.unwrap();
     let seats = Advertised { seat_limit: 9, ..Advertised::default() };
-    store.advertise(mac.clone(), seats).await.unwrap();
+    store.advertise(Advertise { factory: mac.clone(), advertised: seats }).await.unwrap();
     let mut dep = new_job(1);
     dep.spec.ship = ShipMode::Auto;
     let mut child = new_job(2);
     child.spec.deps = vec![dep.id];
     let jobs = vec![dep.clone(), child.clone(), new_job(3)];
-    store.submit(jobs, actor()).await.unwrap();
+    store.submit(Submit { jobs, actor: actor() }).await.unwrap();
     let mut held = Vec::new();
     for (job, request) in [(dep.id, "r1"), (new_job(3).id, "r2")] {
         let (factory, request) = (mac.clone(), request.parse().unwrap());
@@ -175,15 +195,24 @@ async fn work_goes_on_after_an_upgrade(place: Place) {
     }
     let holder = Holder { factory: mac, epoch: held[0].epoch };
     let actions = vec![HolderAction::Start, HolderAction::Report(RunReport::default())];
-    store.hold(HolderWrite { job: dep.id, holder, actions }).await.unwrap();
+    store.hold(Hold { job: dep.id, holder, actions }).await.unwrap();
     drop(store);
+    place.run(COLUMN_PER_STAGE).await;
     place.run(BEFORE_BUDGETS).await;
 
     let store = place.open().await.unwrap();
     assert_eq!(store.read().job(held[1].id).await.unwrap().as_ref(), Some(&held[1]));
     let ends = held[1].lease().unwrap().expires_at;
-    assert_eq!(store.expire_leases(10).await.unwrap().next_expiry, Some(ends), "the reaper knows of it");
-    assert_eq!(store.reconsider(10).await.unwrap().moved, [child.id], "what it waited for has shipped");
+    assert_eq!(
+        store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().next_expiry,
+        Some(ends),
+        "the reaper knows of it"
+    );
+    assert_eq!(
+        store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved,
+        [child.id],
+        "what it waited for has shipped"
+    );
     assert_eq!(store.read().job_text(child.id).await.unwrap().unwrap().persona, None);
 }
 
@@ -194,8 +223,9 @@ async fn a_composite_of_before_is_still_claimed(place: Place) {
     let mut jobs = vec![new_job(1), new_job(2)];
     // A name may say what it likes.
     r#"{"kind":"composite"}"#.clone_into(&mut jobs[1].spec.name);
-    store.submit(jobs.clone(), Actor::system("test")).await.unwrap();
+    store.submit(Submit { jobs: jobs.clone(), actor: Actor::system("test") }).await.unwrap();
     drop(store);
+    place.run(COLUMN_PER_STAGE).await;
     place.run(BEFORE_BUDGETS).await;
     place.run(r#"UPDATE jobs SET spec = replace(spec, '"kind":"agent"', '"kind":"composite"')"#).await;
     let store = place.open().await.unwrap();
@@ -225,6 +255,7 @@ async fn a_coordinator_of_before_cannot_move_a_job_any_more() {
     let place = postgres().await;
     let Place::Postgres(url) = &place else { unreachable!("it was asked for") };
     submit(&*place.open().await.unwrap(), 1).await;
+    place.run(COLUMN_PER_STAGE).await;
     place.run(BEFORE_BUDGETS).await;
     let (old, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -240,6 +271,40 @@ async fn a_coordinator_of_before_cannot_move_a_job_any_more() {
     assert!(old.execute(&write, &[&"shipped"]).await.is_err());
     drop(old);
     connection.await.unwrap().unwrap();
+}
+
+/// Two products, jobs in several stages: every count and every version is as before, and goes on from there.
+async fn queue_counts_are_carried_over(place: Place) {
+    let store = place.open().await.unwrap();
+    for number in 1..=5 {
+        submit(&*store, number).await;
+    }
+    let mut blocked = new_job(6);
+    blocked.spec.deps = vec![new_job(1).id];
+    let elsewhere = NewJob { product: "other".parse().unwrap(), ..new_job(7) };
+    let more = Submit { jobs: vec![blocked, elsewhere], actor: Actor::system("test") };
+    store.submit(more).await.unwrap();
+    let before = store.read().queue_states().await.unwrap();
+    let demo = before[0].1;
+    assert_eq!((demo.count(Stage::Queued), demo.count(Stage::Blocked), demo.version), (5, 1, 6));
+    drop(store);
+    place.run(COLUMN_PER_STAGE).await;
+    let store = place.open().await.unwrap();
+    assert_eq!(store.read().queue_states().await.unwrap(), before);
+    submit(&*store, 8).await;
+    let after = store.read().queue_state(&"demo".parse().unwrap()).await.unwrap();
+    assert_eq!((after.count(Stage::Queued), after.version), (6, 7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_carries_queue_counts_over() {
+    let folder = tempfile::tempdir().unwrap();
+    queue_counts_are_carried_over(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_carries_queue_counts_over() {
+    queue_counts_are_carried_over(postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

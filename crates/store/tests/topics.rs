@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_ports::TopicStore;
-use giga_store::{MemoryTopics, StoreClock, Tuning, topics_on_postgres, topics_on_sqlite};
+use giga_store::{ClockSource, MemoryTopics, Tuning, topics_on_postgres, topics_on_sqlite};
 use giga_testkit::ManualClock;
 use giga_testkit::postgres::TestDatabase;
 use giga_testkit::topic_suite::TopicFixture;
@@ -51,7 +51,7 @@ struct Postgres(OnceCell<TestDatabase>);
 impl TopicFixture for Postgres {
     async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn TopicStore> {
         let database = self.0.get_or_init(TestDatabase::new).await;
-        let clock = StoreClock::Injected(clock);
+        let clock = ClockSource::Injected(clock);
         topics_on_postgres(database.url(), clock, Tuning::default()).await.unwrap()
     }
 

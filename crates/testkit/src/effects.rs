@@ -1,12 +1,12 @@
 //! The world outside, as a test wants it: remembers what it was asked to deliver and answers as told.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use giga_domain::{Effect, EffectOutcome, ProductId, Webhook};
 use giga_ports::Effects;
 use giga_ports::effects::{EffectsError, ItemName, TrackerItem};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 type Answer = Box<dyn Fn(&Effect) -> EffectOutcome + Send>;
@@ -70,7 +70,7 @@ impl Recorded {
 }
 
 fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[async_trait]

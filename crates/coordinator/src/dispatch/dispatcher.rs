@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use giga_domain::{JobId, Offer, ProductId, Term};
 use giga_ports::StoreError;
-use giga_ports::store::NewOffer;
+use giga_ports::store::{MakeOffers, NewOffer};
 use giga_scheduler::plan_offers;
 
 use crate::view::Whom;
@@ -138,7 +138,11 @@ impl Coordinator {
     /// Makes and publishes the offers. Says whether another plan may find more.
     async fn offer(&self, term: Term, chosen: Vec<Chosen>, done: &mut Dispatched) -> Result<bool, Error> {
         let wanted: Vec<NewOffer> = chosen.iter().map(|chosen| chosen.offer.clone()).collect();
-        let made = match self.store.offer(term, wanted, self.flag_millis("pickup_ms")).await {
+        let made = match self
+            .store
+            .offer(MakeOffers { term, chosen: wanted, pickup: self.flag_millis("pickup_ms") })
+            .await
+        {
             Ok(made) => made,
             Err(error @ StoreError::StaleTerm { .. }) => {
                 tracing::warn!(%error, "nothing was offered");

@@ -9,6 +9,7 @@ use std::time::Duration;
 use giga_domain::{Term, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::broker::Hint;
+use giga_ports::store::{StepDown, TakeLead};
 use tokio::sync::Notify;
 
 use crate::Coordinator;
@@ -58,7 +59,7 @@ impl Coordinator {
     async fn ask_for_the_lead(&self) -> Result<(Option<Term>, Duration), StoreError> {
         let asked_at = self.clock.now();
         let lease = self.options.lead_lease;
-        let leader = self.store.lead(self.node.clone(), lease).await?;
+        let leader = self.store.lead(TakeLead { node: self.node.clone(), lease }).await?;
         if leader.node != self.node {
             self.lose_the_lead();
             let rest = leader.expires_at.since(self.store_now()).clamp(lease / PATIENCE, lease);
@@ -102,7 +103,7 @@ impl Coordinator {
     pub async fn step_down_once(&self) -> Result<(), StoreError> {
         let Some(held) = self.dispatch.lead.lock().take() else { return Ok(()) };
         self.metrics.dispatch.leader.set(0);
-        self.store.step_down(self.node.clone(), held.term).await
+        self.store.step_down(StepDown { node: self.node.clone(), term: held.term }).await
     }
 
     pub(super) async fn keep_the_lead(self: Arc<Self>) {

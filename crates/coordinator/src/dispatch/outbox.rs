@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use giga_domain::{DispatchSeq, JobId, Offer};
 use giga_ports::BrokerError;
+use giga_ports::store::Sent;
 
 use crate::{Coordinator, Error};
 
@@ -60,7 +61,7 @@ impl Coordinator {
             };
             // First, so that the outbox stays small while the broker is away.
             if !over.is_empty() {
-                self.store.sent(keys(&over)).await?;
+                self.store.sent(Sent { offers: keys(&over) }).await?;
             }
             published += current.len();
             self.publish(&current).await?;
@@ -73,7 +74,7 @@ impl Coordinator {
             return Ok(());
         }
         self.within_patience(self.broker.publish(offers)).await?;
-        Ok(self.store.sent(keys(offers)).await?)
+        Ok(self.store.sent(Sent { offers: keys(offers) }).await?)
     }
 
     /// What is asked of the broker here may fail, and must hold nothing up.

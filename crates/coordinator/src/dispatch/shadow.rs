@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use giga_domain::{DispatchSeq, Event, FactoryId, JobId, Offer, ProductId, Timestamp};
-use giga_ports::store::Divergence;
+use giga_ports::store::{Divergence, RecordDivergences};
 use giga_scheduler::{JobView, plan_offers};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -220,7 +220,7 @@ impl Coordinator {
         if divergences.is_empty() {
             return Ok(());
         }
-        Ok(self.store.diverged(divergences).await?)
+        Ok(self.store.diverged(RecordDivergences { divergences }).await?)
     }
 
     /// Reads what was published in shadow mode, for no other end than to see how long it took. Asks the broker for

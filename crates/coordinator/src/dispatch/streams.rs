@@ -12,7 +12,7 @@ use std::time::Duration;
 use giga_domain::{Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge};
 use giga_ports::BrokerError;
 use giga_ports::broker::{Delivered, Offers};
-use giga_ports::store::HolderWrite;
+use giga_ports::store::{Hold, StreamLost};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -163,7 +163,7 @@ impl Coordinator {
         self.metrics.dispatch.undelivered.inc();
         let holder = Holder { factory: lease.factory.clone(), epoch: job.epoch };
         let actions = vec![HolderAction::Release { checkpoint: None }];
-        if let Err(error) = self.store.hold(HolderWrite { job: job.id, holder, actions }).await {
+        if let Err(error) = self.store.hold(Hold { job: job.id, holder, actions }).await {
             tracing::warn!(job = %job.id, %error, "an undelivered job could not be given back; its lease will end");
         }
     }
@@ -176,7 +176,7 @@ impl Coordinator {
             return;
         }
         let written = async {
-            self.store.stream_lost(factory.clone()).await?;
+            self.store.stream_lost(StreamLost { factory: factory.clone() }).await?;
             self.refresh().await
         };
         if let Err(error) = written.await {

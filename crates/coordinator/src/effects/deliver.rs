@@ -11,6 +11,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use giga_domain::{Effect, EffectOutcome, EffectReceiver, EffectState, EffectTarget, Timestamp};
 use giga_ports::StoreError;
+use giga_ports::store::{SettleEffect, TakeEffects};
 
 use super::desk::{Ended, Free};
 use crate::{Coordinator, Error};
@@ -125,7 +126,10 @@ impl Coordinator {
     }
 
     async fn take(&self, receiver: &EffectReceiver, most: usize) -> Result<VecDeque<Effect>, StoreError> {
-        let taken = self.store.take_effects(receiver.clone(), most, LEASE).await;
+        let taken = self
+            .store
+            .take_effects(TakeEffects { receiver: receiver.clone(), limit: most, lease: LEASE })
+            .await;
         taken.map(VecDeque::from).inspect_err(|error| {
             tracing::warn!(%error, %receiver, "nothing could be taken from the outbox");
         })
@@ -182,7 +186,11 @@ impl Coordinator {
 
     /// What cannot be settled is sent again when its lease ends.
     async fn settle(&self, effect: &Effect, outcome: EffectOutcome) {
-        match self.store.settle_effect(effect.id.clone(), effect.attempts, outcome).await {
+        match self
+            .store
+            .settle_effect(SettleEffect { id: effect.id.clone(), attempt: effect.attempts, outcome })
+            .await
+        {
             Ok(settled) if settled.state == EffectState::Dead => {
                 let detail = settled.detail.unwrap_or_default();
                 tracing::warn!(effect = %effect.id, detail, "the world outside could not be told; given up");

@@ -3,6 +3,7 @@
 //! Only while somebody listens: a fleet without webhooks and trackers is never followed here. Effects and cursor move in
 //! one step, so whatever cuts this off, nothing is left out and nothing gets a second id.
 
+use giga_ports::store::FanOut;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl Coordinator {
             let effects = self.effects_of(&events, &webhooks, &trackers).await?;
             let count = effects.len();
             let quiet = count == 0 && durable > FeedPos::ZERO && to.0 - durable.0 < SILENCE;
-            let moved = quiet || self.store.fan_out(durable, to, effects).await?;
+            let moved = quiet || self.store.fan_out(FanOut { from: durable, to, effects }).await?;
             // Where the cursor stands elsewhere, somebody else was here: look again.
             let durable = if quiet { durable } else { to };
             self.outside.known().cursor = moved.then_some((durable, to));

@@ -7,7 +7,7 @@ use giga_domain::{
     Actor, Effect, EffectId, EffectTarget, EventKind, NewEffect, ProductId, Webhook, WebhookId, WebhookSecret,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{EffectCounts, EffectFilter, NewWebhook};
+use giga_ports::store::{AddEffect, EffectCounts, EffectFilter, RemoveWebhook, ReviveEffect};
 use serde_json::json;
 
 use super::fan_out::tells_of_more_than_effects;
@@ -45,8 +45,8 @@ impl Coordinator {
             None => WebhookId::from_u128(self.random.job_id(self.clock.now()).as_u128()),
         };
         let secret = WebhookSecret(self.random.bytes());
-        let new = NewWebhook { id, product, url, kinds, secret };
-        let webhook = self.store.add_webhook(new.clone(), actor).await?;
+        let new = giga_ports::store::AddWebhook { id, product, url, kinds, secret, actor };
+        let webhook = self.store.add_webhook(new.clone()).await?;
         if webhook.url != new.url || webhook.kinds != new.kinds {
             let message = "it made a webhook with another address or other types; use another key";
             return Err(FieldProblem::new("idempotency-key", message).into());
@@ -61,7 +61,7 @@ impl Coordinator {
     }
 
     pub async fn remove_webhook(&self, id: WebhookId, actor: Actor) -> Result<(), Error> {
-        self.store.remove_webhook(id, actor).await?;
+        self.store.remove_webhook(RemoveWebhook { id, actor }).await?;
         self.outside.known().forget_webhooks();
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Coordinator {
     }
 
     pub(super) async fn put_into_outbox(&self, new: NewEffect) -> Result<Effect, Error> {
-        let effect = self.store.add_effect(new).await?;
+        let effect = self.store.add_effect(AddEffect { effect: new }).await?;
         self.effects_may_wait();
         self.hints.tell(giga_ports::broker::Hint::Effects);
         Ok(effect)
@@ -112,7 +112,7 @@ impl Coordinator {
 
     /// Another chance for one that was given up.
     pub async fn revive_effect(&self, id: EffectId, actor: Actor) -> Result<Effect, Error> {
-        let effect = self.store.revive_effect(id, actor).await?;
+        let effect = self.store.revive_effect(ReviveEffect { id, actor }).await?;
         self.effects_may_wait();
         Ok(effect)
     }

@@ -1,5 +1,6 @@
 //! Brings back the work of holders that went silent: only because their lease ended, never because they look stale.
 
+use giga_ports::store::ExpireLeases;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ impl Coordinator {
     pub async fn reap_once(&self) -> Result<Option<Duration>, giga_ports::StoreError> {
         loop {
             let asked = self.asked_to_let_go();
-            let reaped = self.store.expire_leases(self.options.sweep_limit).await?;
+            let reaped = self.store.expire_leases(ExpireLeases { limit: self.options.sweep_limit }).await?;
             if !reaped.jobs.is_empty() {
                 self.metrics.lease_expiries.inc_by(reaped.jobs.len() as u64);
                 let forced = reaped.jobs.iter().filter(|job| asked.contains(job)).count();

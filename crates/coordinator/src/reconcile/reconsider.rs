@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use giga_ports::StoreError;
+use giga_ports::store::Reconsider;
 
 use crate::Coordinator;
 
@@ -33,7 +34,7 @@ impl Coordinator {
     /// holds what is left, so somebody has to look again.
     pub async fn reconsider_once(&self) -> Result<ControlFlow<()>, StoreError> {
         loop {
-            let swept = self.store.reconsider(self.options.sweep_limit).await?;
+            let swept = self.store.reconsider(Reconsider { limit: self.options.sweep_limit }).await?;
             match (swept.looked_at, swept.more) {
                 (0, true) => return Ok(ControlFlow::Break(())),
                 (0, false) => return Ok(ControlFlow::Continue(())),

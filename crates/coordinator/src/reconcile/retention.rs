@@ -3,6 +3,7 @@
 //! Logs and artifacts go first and the rows last: whatever cuts a sweep off, the rows that remain lead the next one to
 //! the same jobs, so no bytes are ever left without a job that they could be found by.
 
+use giga_ports::store::{Retire, RetireEffects};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ impl Coordinator {
         let before = self.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
         let mut count = 0;
         loop {
-            let gone = self.store.retire_effects(before, BATCH).await?;
+            let gone = self.store.retire_effects(RetireEffects { before, limit: BATCH }).await?;
             count += gone;
             if gone < BATCH || self.stop.is_cancelled() {
                 return Ok(count);
@@ -84,7 +85,7 @@ impl Coordinator {
                 self.remove_bytes_of(*job).await?;
             }
             if found > 0 {
-                count += self.store.retire(before, old).await?.len();
+                count += self.store.retire(Retire { before, jobs: old }).await?.len();
             }
             if found < BATCH || self.stop.is_cancelled() {
                 return Ok(count);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
 use giga_domain::{Actor, EventKind, JobId, NewEvent, ProductId};
 use giga_ports::broker::Hint;
+use giga_ports::store::Note;
 use giga_ports::topics::{ClosedGate, Gate, TopicCounts};
 
 use crate::{Coordinator, Error};
@@ -85,7 +86,7 @@ impl Coordinator {
                     .with("productId", key.product.as_str()),
                 None => NewEvent::new(kind, format!("all topics {done}")),
             };
-            self.store.note(event, actor).await?;
+            self.store.note(Note { event, actor }).await?;
         }
         self.hints.tell(Hint::Gates);
         Ok(())
@@ -110,7 +111,7 @@ impl Coordinator {
             .with("topic", key.topic.as_str())
             .with("productId", key.product.as_str())
             .with("count", retried.len());
-        self.store.note(event, actor).await?;
+        self.store.note(Note { event, actor }).await?;
         Ok(retried)
     }
 

@@ -28,7 +28,7 @@ pub(super) fn operate(
         (OperatorAction::Ship, Stage::Testing) => {
             next.enter(State::Shipped, NewEvent::new(EventKind::Shipped, cause("shipped by an operator")));
         }
-        // What it waits for is looked at again; see `kin`.
+        // What it waits for is looked at again; see `graph`.
         (OperatorAction::Requeue, Stage::Failed | Stage::Review)
             if next.job.spec.kind == JobKind::Composite =>
         {

@@ -2,8 +2,8 @@
 //! histories.
 
 mod fixture;
+mod graph;
 mod holder;
-mod kin;
 mod merge;
 mod money;
 mod properties;

@@ -5,7 +5,7 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use giga_domain::job::{RetryPolicy, ReviewGate, ShipMode};
-use giga_domain::transition::{Deps, Kin, ParentEnd, RunChange};
+use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
 use giga_domain::{
     ChargeHow, Checkpoint, Command, Epoch, Evict, Holder, HolderAction, Job, JobId, OperatorAction, Refusal,
     Rev, Stage, State, Timestamp, Transition, Usd, Verdict, transition,
@@ -83,14 +83,14 @@ fn actions() -> impl Strategy<Value = Vec<HolderAction>> {
     })
 }
 
-fn kin() -> impl Strategy<Value = Kin> {
+fn relations() -> impl Strategy<Value = Relations> {
     let count = || prop_oneof![3 => Just(0u32), 1 => 1..3u32];
     let parent =
         prop::option::weighted(0.05, Just(ParentEnd { parent: JobId::MIN, stage: Stage::Cancelled }));
-    (count(), count(), count(), parent).prop_map(|(shipped, lost, open, parent)| Kin {
+    (count(), count(), count(), parent).prop_map(|(shipped, lost, open, parent)| Relations {
         deps: Deps { shipped, lost, open },
         parent,
-        ..Kin::default()
+        ..Relations::default()
     })
 }
 
@@ -108,7 +108,7 @@ fn intent() -> impl Strategy<Value = Intent> {
         3 => (off, any::<bool>(), 0..30_000u64)
             .prop_map(|(rev_off, for_job, after_ms)| Intent::Evict { rev_off, for_job, after_ms }),
         2 => Just(Intent::Plain(Command::Expire)),
-        3 => kin().prop_map(|kin| Intent::Plain(Command::Reconsider(kin))),
+        3 => relations().prop_map(|relations| Intent::Plain(Command::Reconsider(relations))),
         1 => (0..3u32, any::<bool>()).prop_map(|(quorum, may_weaken)| {
             let gate = ReviewGate { quorum, reviewers: Vec::new() };
             Intent::Plain(Command::RequestReview { gate, may_weaken })

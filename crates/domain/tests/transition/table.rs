@@ -1,7 +1,7 @@
 //! Every stage under every command, as a table to be read beside the specification; and the gates.
 
 use giga_domain::job::{ReviewGate, ShipMode};
-use giga_domain::transition::{Deps, Kin, ParentEnd, RunChange};
+use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
 use giga_domain::{
     Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, RunReport,
     Stage, State, Target, Timestamp, Usd, Verdict, transition,
@@ -61,11 +61,13 @@ fn row(name: &str) -> (Command, Timestamp) {
         "expire_too_early" => return (Command::Expire, NOW),
         "spend" => by_holder(spend(5)),
         "evict" => evict(Rev(11)),
-        "deps_shipped" => Command::Reconsider(Kin { deps: shipped(1), ..Kin::default() }),
-        "deps_lost" => Command::Reconsider(Kin { deps: Deps { lost: 1, ..shipped(1) }, ..Kin::default() }),
+        "deps_shipped" => Command::Reconsider(Relations { deps: shipped(1), ..Relations::default() }),
+        "deps_lost" => {
+            Command::Reconsider(Relations { deps: Deps { lost: 1, ..shipped(1) }, ..Relations::default() })
+        }
         "parent_ended" => {
             let end = ParentEnd { parent: giga_domain::JobId::MIN, stage: Stage::Cancelled };
-            Command::Reconsider(Kin { parent: Some(end), ..Kin::default() })
+            Command::Reconsider(Relations { parent: Some(end), ..Relations::default() })
         }
         "request_review" => {
             let gate = ReviewGate { quorum: 2, reviewers: Vec::new() };
@@ -149,7 +151,7 @@ fn the_table_reaches_all_that_may_become() {
         (Stage::Building, Stage::Shipped),
         (Stage::Review, Stage::Shipped),
         (Stage::Failed, Stage::DeadLetter),
-        // A composite goes these ways; see `kin`.
+        // A composite goes these ways; see `graph`.
         (Stage::Blocked, Stage::Review),
         (Stage::Blocked, Stage::Testing),
         (Stage::Blocked, Stage::Shipped),
@@ -341,7 +343,7 @@ fn an_ended_lease_names_the_factory_that_let_it_end() {
 #[test]
 fn an_unblocked_job_still_waits_for_its_time() {
     let mut job = job_in(Stage::Blocked);
-    let free = Command::Reconsider(Kin { deps: shipped(2), ..Kin::default() });
+    let free = Command::Reconsider(Relations { deps: shipped(2), ..Relations::default() });
     let ready = |job: &Job| match transition(job, &free, NOW).unwrap().job.state {
         State::Queued { ready_at, .. } => ready_at,
         other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use giga_domain::{Actor, BudgetChange, BudgetSettings, ChargeHow, Usd};
 use giga_factory::agent::AgentConfig;
 use giga_factory::engines::{CommandConfig, EventFormat, Program};
-use giga_ports::store::BudgetWrite;
+use giga_ports::store::ChangeBudget;
 
 use super::world::{Factory, LOOK_AGAIN, PATIENCE, World, processes_of};
 
@@ -83,7 +83,7 @@ async fn what_a_run_uses_up_is_known_while_it_runs_and_charged_at_its_end() {
 async fn a_run_is_stopped_at_the_cap_that_its_product_sets_and_pays_what_it_used() {
     let world = World::start().await;
     let settings = BudgetSettings { job_cap: Some(Usd::from_dollars(1)), ..BudgetSettings::default() };
-    let write = BudgetWrite {
+    let write = ChangeBudget {
         product: "demo".parse().unwrap(),
         change: BudgetChange::Set(settings),
         if_rev: None,

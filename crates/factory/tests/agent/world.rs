@@ -16,7 +16,7 @@ use giga_domain::{Actor, Delivery, Timestamp};
 use giga_factory::agent::{self, AgentConfig, AgentError};
 use giga_factory::engines::{EnginesConfig, Program, Watchdog};
 use giga_factory::workspace::{GitPolicy, Workspace};
-use giga_ports::store::NewEviction;
+use giga_ports::store::{EvictJobs, NewEviction};
 use giga_ports::{Broker, Clock, Store};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
@@ -184,7 +184,11 @@ impl World {
         let rev = self.store.read().job(job).await.unwrap().unwrap().rev;
         let asked = NewEviction { job, rev, for_job: Some(for_job.parse().unwrap()) };
         let grace = Duration::from_secs(30);
-        let answers = self.store.evict(None, vec![asked], grace, Actor::system("test")).await.unwrap();
+        let answers = self
+            .store
+            .evict(EvictJobs { term: None, asked: vec![asked], grace, actor: Actor::system("test") })
+            .await
+            .unwrap();
         assert_eq!(answers, [true]);
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use giga_blobs::Places;
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
+use giga_ports::store::{RegistryStore as _, ShareSecret};
 use giga_ports::{Randomness as _, StoreError};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
@@ -196,7 +197,8 @@ pub(crate) async fn start(
     let started = async {
         let stores = giga_store::open(store, clock.clone(), Tuning::default()).await?;
         // Every coordinator of the store knows what any of them has written into a tracker.
-        let marker_key = stores.jobs.secret("tracker-markers", random.bytes()).await?;
+        let key = ShareSecret { name: "tracker-markers", fresh: random.bytes() };
+        let marker_key = stores.jobs.share_secret(key).await?;
         let ports = Ports {
             store: stores.jobs,
             topics: stores.topics,

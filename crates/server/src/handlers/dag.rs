@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use giga_api::wire;
 use giga_coordinator::{DagJob, KnownProfiles, NewItem, Progress, SubmitAnswer};
 use giga_domain::manifest::{Draft, Manifest, TRACKER_KEY};
-use giga_domain::{Job, Stage, limits};
+use giga_domain::{Job, limits};
 
 use super::Answer;
 use super::submit::resolved_among;
@@ -176,12 +176,12 @@ fn node(node: &DagJob) -> wire::DagJob {
 }
 
 fn progress(progress: &Progress) -> wire::DagProgress {
-    let stages = Stage::ALL.into_iter().zip(progress.by_stage).filter(|(_, count)| *count > 0);
+    let stages = progress.by_stage.iter().filter(|(_, count)| **count > 0);
     wire::DagProgress {
         total: progress.total(),
         shipped: progress.shipped(),
         percent: progress.percent(),
         spent_usd: progress.spent,
-        by_stage: stages.map(|(stage, count)| (stage.to_string(), count)).collect(),
+        by_stage: stages.map(|(stage, count)| (stage.to_string(), *count)).collect(),
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use giga_domain::{Job, JobId};
+use giga_ports::store::{ExpireLeases, JobStore as _};
 use giga_server::routes::{self, Access, Code, Route};
 use serde_json::{Value, json};
 
@@ -80,7 +81,7 @@ async fn a_zombie_cannot_write_while_another_holds_the_job() {
     let zombie = world.factory("zombie", &[]).await;
     let stale = world.building("demo", "zombie", "first").await;
     world.clock.advance(Duration::from_hours(1));
-    giga_ports::Store::expire_leases(&*world.store, 10).await.unwrap();
+    world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     world.clock.advance(Duration::from_hours(1));
     world.factory("heir", &[]).await;
     let held = world.claim("heir", "second").await;
@@ -99,7 +100,7 @@ async fn a_zombie_cannot_write_to_a_job_that_waits_or_is_over() {
     let token = world.factory("f-1", &[]).await;
     let lost = world.building("demo", "f-1", "lost").await;
     world.clock.advance(Duration::from_hours(1));
-    giga_ports::Store::expire_leases(&*world.store, 10).await.unwrap();
+    world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     let cancelled = world.building("demo", "f-1", "cancelled").await;
     let path = format!("/api/fleet/jobs/{}/actions/cancel", cancelled.id);
     world.post(&path).token(&world.admin).gives(200).await;

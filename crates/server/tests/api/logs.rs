@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use giga_domain::token::Role;
 use giga_domain::{HolderAction, Job, RunReport};
+use giga_ports::store::{ExpireLeases, JobStore as _};
 use serde_json::{Value, json};
 
 use crate::client::{Call, PATIENCE};
@@ -63,7 +64,7 @@ async fn an_older_holder_adds_to_no_log() {
     let stale = world.building("demo", "f-1", "a").await;
     append(&world, &stale, &token, 0, "before\n").gives(200).await;
     world.clock.advance(Duration::from_hours(1));
-    giga_ports::Store::expire_leases(&*world.store, 10).await.unwrap();
+    world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     world.clock.advance(Duration::from_hours(1));
     world.factory("heir", &[]).await;
     let held = world.claim("heir", "second").await;

@@ -2,10 +2,11 @@
 //!
 //! How jobs reach it is what the last heartbeat's answer said, and may change while it runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use giga_domain::factory::Advertised;
 use giga_domain::{CapabilitySet, Delivery};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::nap;
@@ -27,11 +28,11 @@ pub(crate) struct Mode(Arc<Mutex<Delivery>>);
 
 impl Mode {
     pub(crate) fn get(&self) -> Delivery {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     fn set(&self, mode: Delivery) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        *self.0.lock() = mode;
     }
 }
 

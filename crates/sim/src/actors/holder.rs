@@ -16,7 +16,7 @@ use crate::scenario::micros;
 use crate::world::{Trouble, World};
 
 /// What a renewal tells the holder to do.
-enum Told {
+enum Directed {
     GoOn,
     LetGo,
     /// Its job was cancelled: it may still say what the run cost.
@@ -60,13 +60,13 @@ impl Holding {
                 continue;
             }
             match self.renew().await {
-                Told::GoOn => {}
-                Told::Cancelled if !self.spent.is_zero() && self.prng.chance(700) => {
+                Directed::GoOn => {}
+                Directed::Cancelled if !self.spent.is_zero() && self.prng.chance(700) => {
                     return self.let_go().await;
                 }
-                Told::Cancelled | Told::Stop => return,
-                Told::LetGo if self.prng.chance(800) => return self.let_go().await,
-                Told::LetGo => {
+                Directed::Cancelled | Directed::Stop => return,
+                Directed::LetGo if self.prng.chance(800) => return self.let_go().await,
+                Directed::LetGo => {
                     self.world.trace.note(|| format!("{} keeps {}", self.holder.factory, self.job));
                 }
             }
@@ -129,7 +129,7 @@ impl Holding {
         }
     }
 
-    async fn renew(&mut self) -> Told {
+    async fn renew(&mut self) -> Directed {
         for _ in 0..6 {
             let (job, holder) = (self.job, self.holder.clone());
             let spent = (!self.spent.is_zero()).then(|| self.spent_so_far());
@@ -138,26 +138,26 @@ impl Holding {
                 .call(&mut self.prng, |one| async move { one.renew(job, holder, spent).await })
                 .await;
             match renewed {
-                Ok(renewal) if renewal.directives.is_empty() => return Told::GoOn,
-                Ok(renewal) if renewal.directives.contains(&Directive::Cancel) => return Told::Cancelled,
-                Ok(renewal) if renewal.directives.contains(&Directive::Preempt) => return Told::LetGo,
-                Ok(_) | Err(Trouble::Refused(_)) => return Told::Stop,
+                Ok(renewal) if renewal.directives.is_empty() => return Directed::GoOn,
+                Ok(renewal) if renewal.directives.contains(&Directive::Cancel) => return Directed::Cancelled,
+                Ok(renewal) if renewal.directives.contains(&Directive::Preempt) => return Directed::LetGo,
+                Ok(_) | Err(Trouble::Refused(_)) => return Directed::Stop,
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,
             }
         }
         // It cannot know; the work goes on.
-        Told::GoOn
+        Directed::GoOn
     }
 
     /// Repeats itself until somebody answers; whether it may go on.
     async fn say(&mut self, actions: Vec<HolderAction>) -> bool {
         for _ in 0..20 {
             let (job, holder, actions) = (self.job, self.holder.clone(), actions.clone());
-            let said = self
+            let reply = self
                 .world
                 .call(&mut self.prng, |one| async move { one.hold(job, holder, actions).await })
                 .await;
-            match said {
+            match reply {
                 Ok(_) => return true,
                 Err(Trouble::Refused(_)) => return false,
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,

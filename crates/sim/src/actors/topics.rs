@@ -1,7 +1,7 @@
 //! Topic jobs: those who send them in, and the workers that handle them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use giga_coordinator::{Dealt, NewTopicWork, OpenStream};
@@ -10,6 +10,7 @@ use giga_domain::topic::{Outcome, TopicState};
 use giga_domain::{Epoch, JobId, Priority, ProductId, TopicName, WorkerId};
 use giga_ports::topics::Settle;
 use giga_ports::{Clock, TopicStore};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::nap;
@@ -125,7 +126,7 @@ impl Worker {
                     let running = self.still_held(&name, &received).await;
                     self.world.history.add(Record::InFlight { worker: name.clone(), running });
                     for Dealt { job, .. } in dealt {
-                        in_hand.lock().unwrap_or_else(PoisonError::into_inner).insert(job.id, job.epoch);
+                        in_hand.lock().insert(job.id, job.epoch);
                         let handler = Handler {
                             world: self.world.clone(),
                             worker: name.clone(),
@@ -165,7 +166,7 @@ async fn heartbeats(world: Arc<World>, in_hand: InHand, mut prng: Prng) {
     loop {
         nap(&mut prng, lease / 4, lease / 2).await;
         let held: Vec<(JobId, Epoch)> = {
-            let in_hand = in_hand.lock().unwrap_or_else(PoisonError::into_inner);
+            let in_hand = in_hand.lock();
             in_hand.iter().map(|(job, epoch)| (*job, *epoch)).collect()
         };
         if !held.is_empty() && !prng.chance(world.rates().zombie) {
@@ -187,7 +188,7 @@ impl Handler {
         nap(&mut self.prng, 5, lease / 2).await;
         if self.prng.chance(self.world.rates().zombie) {
             // Its heartbeats stop as well.
-            self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+            self.in_hand.lock().remove(&job);
             nap(&mut self.prng, lease, lease * 3).await;
         }
         let failed = |retryable| Outcome::Failure { error: "it did not work".to_owned(), retryable };
@@ -199,17 +200,17 @@ impl Handler {
         };
         for _ in 0..20 {
             let (worker, settle) = (self.worker.clone(), Settle { id: job, epoch, outcome: outcome.clone() });
-            let told = self
+            let reply = self
                 .world
                 .call(&mut self.prng, |one| async move {
                     one.report_topic_jobs(None, &worker, vec![settle]).await
                 })
                 .await;
-            match told {
+            match reply {
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,
                 _ => break,
             }
         }
-        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        self.in_hand.lock().remove(&job);
     }
 }

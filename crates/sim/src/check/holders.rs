@@ -71,8 +71,8 @@ fn answers(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
         match record {
             Record::Granted { factory, job, .. } => {
                 let grant = stories.last_grant(job.id, job.seq);
-                let told = Grant { factory: factory.clone(), epoch: job.epoch };
-                if job.holder.as_ref() != Some(factory) || grant.as_ref() != Some(&told) {
+                let granted = Grant { factory: factory.clone(), epoch: job.epoch };
+                if job.holder.as_ref() != Some(factory) || grant.as_ref() != Some(&granted) {
                     let text = format!(
                         "{factory} was told that it holds {} at epoch {}, which {grant:?} held",
                         job.id, job.epoch

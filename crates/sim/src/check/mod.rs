@@ -2,6 +2,7 @@
 //! by what is left in the end. The rules are written down here a second time on purpose, and never call the system's own.
 
 mod attempts;
+mod deliveries;
 mod events;
 mod evictions;
 mod graph;
@@ -16,11 +17,10 @@ mod stranded;
 mod terms;
 #[cfg(test)]
 mod tests;
-mod told;
 mod topics;
 
+pub(crate) use deliveries::wants;
 pub(crate) use standing::Standing;
-pub(crate) use told::wants;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,7 +71,7 @@ pub enum Promise {
     /// Seats, concurrency keys, capabilities and drained factories are respected by every grant.
     LimitsKept,
     /// Counts and runs say what the history says.
-    BooksBalance,
+    CountsBalance,
     /// Nobody gets a job before its time has come.
     NotBeforeItsTime,
     /// What was spent and what is set aside fits into every ceiling at every grant; a paused budget grants nothing.
@@ -83,7 +83,7 @@ pub enum Promise {
     /// Nobody runs before its deps have shipped; composites, their children and their waiters end with each other.
     GraphKept,
     /// What somebody wants to be told is sent under one id until it is taken or given up.
-    ToldOnce,
+    DeliveredOnce,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     money::check(evidence, &mut found);
     evictions::check(evidence, &stories, &mut found);
     graph::check(evidence, &mut found);
-    told::check(evidence, &mut found);
+    deliveries::check(evidence, &mut found);
     stranded::check(evidence, &mut found);
     found.0
 }

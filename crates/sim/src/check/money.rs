@@ -22,7 +22,7 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
     }
     purse.nothing_else(found);
     for record in &evidence.records {
-        if let Record::BooksOff { at, product, reserved, leases } = record {
+        if let Record::BudgetOff { at, product, reserved, leases } = record {
             let text = format!("at {at} {product} had {reserved} set aside and {leases} on its leases");
             found.add(Promise::ChargedOnce, text);
         }
@@ -74,7 +74,7 @@ struct Spent {
 /// What a holder told of one run: what got through for certain while it held the job and with its last word, and all
 /// that may have.
 #[derive(Default, Clone)]
-struct Told {
+struct Reported {
     at_work: Usd,
     in_the_end: Usd,
     perhaps: BTreeSet<Usd>,
@@ -86,14 +86,14 @@ struct Assumed {
     epoch: Epoch,
     charged: Usd,
     at: Timestamp,
-    told: Told,
+    reported: Reported,
 }
 
 struct Purse<'a> {
     jobs: BTreeMap<JobId, &'a Job>,
     asked: BTreeMap<JobId, Option<Usd>>,
     settings: BTreeMap<&'a ProductId, Vec<(Timestamp, BudgetSettings)>>,
-    told: BTreeMap<(JobId, Epoch), Told>,
+    reported: BTreeMap<(JobId, Epoch), Reported>,
     charges: BTreeMap<(JobId, Epoch), &'a Charge>,
     /// What was given back, as the ledger says.
     refunds: BTreeMap<(JobId, Epoch), Usd>,
@@ -107,7 +107,7 @@ impl<'a> Purse<'a> {
     fn of(evidence: &'a Evidence) -> Self {
         let mut asked = BTreeMap::new();
         let mut settings: BTreeMap<&ProductId, Vec<_>> = BTreeMap::new();
-        let mut told: BTreeMap<(JobId, Epoch), Told> = BTreeMap::new();
+        let mut reported: BTreeMap<(JobId, Epoch), Reported> = BTreeMap::new();
         for record in &evidence.records {
             match record {
                 Record::Asked { job, cap } => {
@@ -116,17 +116,17 @@ impl<'a> Purse<'a> {
                 Record::BudgetSet { at, product, settings: new } => {
                     settings.entry(product).or_default().push((*at, *new));
                 }
-                Record::Telling { job, epoch, told: amount } => {
-                    let told = told.entry((*job, *epoch)).or_default();
-                    told.perhaps.insert(*amount);
+                Record::Reporting { job, epoch, reported: amount } => {
+                    let reported = reported.entry((*job, *epoch)).or_default();
+                    reported.perhaps.insert(*amount);
                 }
-                Record::Held { epoch, word, told: amount, after, .. } => {
-                    let told = told.entry((after.id, *epoch)).or_default();
+                Record::Held { epoch, word, reported: amount, after, .. } => {
+                    let reported = reported.entry((after.id, *epoch)).or_default();
                     // A renewal after its job was cancelled is answered and writes nothing.
                     if after.epoch == *epoch && after.holder.is_some() {
-                        told.at_work = told.at_work.max(*amount);
+                        reported.at_work = reported.at_work.max(*amount);
                     } else if *word != Word::On {
-                        told.in_the_end = told.in_the_end.max(*amount);
+                        reported.in_the_end = reported.in_the_end.max(*amount);
                     }
                 }
                 _ => {}
@@ -136,7 +136,7 @@ impl<'a> Purse<'a> {
             jobs: evidence.jobs.iter().map(|job| (job.id, job)).collect(),
             asked,
             settings,
-            told,
+            reported,
             charges: evidence
                 .charges
                 .iter()
@@ -229,12 +229,12 @@ impl<'a> Purse<'a> {
         let charge = self.charges.remove(&(id, epoch));
         let (amount, how) =
             charge.map_or((Usd::ZERO, ChargeHow::Measured), |charge| (charge.usd.max(Usd::ZERO), charge.how));
-        let told = self.told.remove(&(id, epoch)).unwrap_or_default();
+        let reported = self.reported.remove(&(id, epoch)).unwrap_or_default();
         let silent = event.from == Some(Stage::Building) && ends_in_silence(event);
         // What it says of a cancelled run it may have said afterwards.
-        let least =
-            if event.kind == EventKind::Cancelled { Usd::ZERO } else { told.in_the_end }.max(told.at_work);
-        let known = told.perhaps.iter().copied().chain([Usd::ZERO]).filter(|amount| *amount >= least);
+        let least = if event.kind == EventKind::Cancelled { Usd::ZERO } else { reported.in_the_end }
+            .max(reported.at_work);
+        let known = reported.perhaps.iter().copied().chain([Usd::ZERO]).filter(|amount| *amount >= least);
         let mut right: BTreeSet<(Usd, bool)> = BTreeSet::new();
         for known in known {
             if silent {
@@ -258,14 +258,14 @@ impl<'a> Purse<'a> {
         let within = amount.min(caps.last().copied().unwrap_or_default());
         self.spend(&product, amount, within, event.at, found);
         if event.kind == EventKind::Cancelled && how == ChargeHow::Assumed {
-            let assumed = Assumed { product, epoch, charged: amount, at: event.at, told };
+            let assumed = Assumed { product, epoch, charged: amount, at: event.at, reported };
             self.assumed.insert(id, assumed);
         }
     }
 
     /// What the run really cost is one of the things that its holder told; the rest of what was assumed is given back.
     fn settled_up(&mut self, id: JobId, event: &Event, found: &mut Findings) {
-        let Some(Assumed { product, epoch, charged, at, told }) = self.assumed.remove(&id) else {
+        let Some(Assumed { product, epoch, charged, at, reported }) = self.assumed.remove(&id) else {
             let text = format!("{id} was settled up, and nothing of it had been assumed");
             return found.add(Promise::ChargedOnce, text);
         };
@@ -275,8 +275,8 @@ impl<'a> Purse<'a> {
             .and_then(serde_json::Value::as_i64)
             .map_or(Usd::ZERO, Usd::from_micros);
         let refund = self.refunds.remove(&(id, epoch)).unwrap_or_default();
-        let was_told = told.perhaps.contains(&real) || real.is_zero();
-        if !was_told || real < told.at_work || refund != charged.less(real) {
+        let was_reported = reported.perhaps.contains(&real) || real.is_zero();
+        if !was_reported || real < reported.at_work || refund != charged.less(real) {
             let text = format!(
                 "the cancelled run {epoch} of {id} was charged {charged}, cost {real} and was given {refund} back"
             );

@@ -54,32 +54,33 @@ fn runs(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
             .map(|grant| grant.epoch)
             .collect();
         let runs: Vec<_> = evidence.runs.iter().filter(|run| run.job == job.id).collect();
-        let told: Vec<Epoch> = runs.iter().map(|run| run.epoch).collect();
-        if told != granted {
-            let text = format!("{} has runs of the epochs {told:?} and was granted at {granted:?}", job.id);
-            found.add(Promise::BooksBalance, text);
+        let recorded: Vec<Epoch> = runs.iter().map(|run| run.epoch).collect();
+        if recorded != granted {
+            let text =
+                format!("{} has runs of the epochs {recorded:?} and was granted at {granted:?}", job.id);
+            found.add(Promise::CountsBalance, text);
         }
         let open = |outcome: &RunOutcome| *outcome == RunOutcome::Running;
         let held = |epoch: Epoch| is_held(job.stage()) && job.epoch == epoch;
         if let Some(run) = runs.iter().find(|run| open(&run.outcome) != held(run.epoch)) {
             let text =
                 format!("run {} of {}, which is {}, is {:?}", run.epoch, job.id, job.stage(), run.outcome);
-            found.add(Promise::BooksBalance, text);
+            found.add(Promise::CountsBalance, text);
         }
     }
 }
 
 fn counts(evidence: &Evidence, found: &mut Findings) {
-    let mut jobs: BTreeMap<(&ProductId, usize), u64> = BTreeMap::new();
+    let mut jobs: BTreeMap<(&ProductId, Stage), u64> = BTreeMap::new();
     for job in &evidence.jobs {
-        *jobs.entry((&job.product, job.stage() as usize)).or_default() += 1;
+        *jobs.entry((&job.product, job.stage())).or_default() += 1;
     }
     for (product, queue) in &evidence.queues {
         for stage in Stage::ALL {
-            let there = jobs.get(&(product, stage as usize)).copied().unwrap_or(0);
+            let there = jobs.get(&(product, stage)).copied().unwrap_or(0);
             if queue.count(stage) != there {
                 let text = format!("{product} counts {} jobs {stage}; there are {there}", queue.count(stage));
-                found.add(Promise::BooksBalance, text);
+                found.add(Promise::CountsBalance, text);
             }
         }
     }
@@ -93,7 +94,7 @@ fn counts(evidence: &Evidence, found: &mut Findings) {
             if topic.count(stage) != there {
                 let text =
                     format!("{} counts {} jobs {stage}; there are {there}", topic.key, topic.count(stage));
-                found.add(Promise::BooksBalance, text);
+                found.add(Promise::CountsBalance, text);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Each checker sees what it is there for, on a history that is written by hand, and nothing in one that is in order.
 
-mod governance;
+mod rules;
 
 use giga_domain::job::JobSpec;
 use giga_domain::manifest::parse_markdown;
@@ -63,7 +63,7 @@ fn run(epoch: u64, outcome: RunOutcome) -> Run {
 
 fn one_shipped() -> QueueState {
     let mut queue = QueueState::default();
-    queue.by_stage[Stage::Shipped as usize] = 1;
+    queue.by_stage[Stage::Shipped] = 1;
     queue
 }
 
@@ -250,10 +250,10 @@ fn a_request_that_wins_twice() {
 #[test]
 fn a_run_that_never_ends() {
     let found = broken(|evidence| evidence.runs[0].outcome = RunOutcome::Running);
-    assert_eq!(found, [Promise::BooksBalance]);
+    assert_eq!(found, [Promise::CountsBalance]);
 }
 
 #[test]
 fn a_count_that_is_wrong() {
-    assert_eq!(broken(|evidence| evidence.queues[0].1.by_stage[0] = 1), [Promise::BooksBalance]);
+    assert_eq!(broken(|evidence| evidence.queues[0].1.by_stage[Stage::Queued] = 1), [Promise::CountsBalance]);
 }

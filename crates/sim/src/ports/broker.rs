@@ -1,13 +1,14 @@
 //! One coordinator's way to the broker: what it publishes may be lost, come twice, come late or be wiped.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::{FactoryId, JobId, Offer};
 use giga_ports::broker::{DeadLetter, DeadLetters, Delivered, Hint, Hints, Offers};
 use giga_ports::{Broker, BrokerError};
+use parking_lot::Mutex;
 
 use crate::bug::Bug;
 use crate::gate::{Kind, Node, Verdict};
@@ -33,11 +34,11 @@ impl NodeBroker {
     }
 
     fn chance(&self, per_mille: u64) -> bool {
-        self.prng.lock().unwrap_or_else(PoisonError::into_inner).chance(per_mille)
+        self.prng.lock().chance(per_mille)
     }
 
     fn between(&self, low: u64, high: u64) -> u64 {
-        self.prng.lock().unwrap_or_else(PoisonError::into_inner).between(low, high)
+        self.prng.lock().between(low, high)
     }
 
     async fn carry(&self, offer: &Offer) -> Result<()> {
@@ -94,7 +95,7 @@ impl Broker for NodeBroker {
             return Err(BrokerError::because("simulated: it is away"));
         }
         let offers = self.world.broker.consume(factory).await?;
-        let prng = self.prng.lock().unwrap_or_else(PoisonError::into_inner).fork();
+        let prng = self.prng.lock().fork();
         Ok(Box::new(Doubtful { offers, world: self.world.clone(), prng, again: None }))
     }
 
@@ -147,6 +148,6 @@ pub(crate) struct SeenJobs(Mutex<BTreeSet<JobId>>);
 
 impl SeenJobs {
     pub(crate) fn is_new(&self, job: JobId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(job)
+        self.0.lock().insert(job)
     }
 }

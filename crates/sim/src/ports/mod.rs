@@ -3,16 +3,16 @@
 
 mod backend;
 mod blobs;
-mod books;
 mod broker;
+mod budget_audit;
 mod outside;
 mod store;
 mod topics;
 
 pub(crate) use backend::NodeBackend;
 pub(crate) use blobs::NoBlobs;
-pub(crate) use books::Books;
 pub(crate) use broker::{NodeBroker, SeenJobs};
+pub(crate) use budget_audit::BudgetAudit;
 pub(crate) use outside::NodeEffects;
 pub(crate) use store::NodeStore;
 pub(crate) use topics::NodeTopics;

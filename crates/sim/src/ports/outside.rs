@@ -1,13 +1,14 @@
 //! The world outside: receivers that fail, hang, refuse, or take what they are told and do not say so. Every try is
 //! written down with the id that it came under.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::{Effect, EffectOutcome, EffectTarget, Webhook};
 use giga_ports::effects::TrackerItem;
 use giga_ports::{Effects, EffectsError};
+use parking_lot::Mutex;
 
 use crate::bug::Bug;
 use crate::history::Record;
@@ -28,7 +29,7 @@ impl NodeEffects {
     /// How long it takes, whether it is taken, and what is said of it.
     fn draw(&self) -> (Duration, bool, EffectOutcome) {
         let rates = self.world.rates();
-        let mut prng = self.prng.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prng = self.prng.lock();
         let failed = |detail: &str| EffectOutcome::Failed { detail: detail.to_owned(), after: None };
         if prng.chance(rates.outside_hangs) {
             let time = Duration::from_millis(prng.between(500, 8_000));

@@ -1,27 +1,18 @@
 //! One coordinator's store: the product's own batch engine, with every answer written down for the checkers.
 
-mod governance;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use async_trait::async_trait;
-use giga_domain::factory::Advertised;
-use giga_domain::token::TokenRecord;
 use giga_domain::{
-    Actor, Artifact, BudgetChange, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, FactoryState,
-    FailReason, Failure, FeedPos, Holder, HolderAction, Job, JobId, Leadership, NewEvent, NodeId, Offer,
-    Refusal, Rev, State, Term, Timestamp, TokenId, Usd,
+    Actor, Budget, BudgetChange, DispatchSeq, Epoch, EventSeq, Factory, FailReason, Failure, Holder,
+    HolderAction, Job, JobId, Leadership, Offer, Refusal, Rev, State, Usd,
 };
 use giga_ports::store::{
-    ArtifactPut, BudgetWrite, Claim, Claimed, Divergence, HolderWrite, NewFactory, NewJob, NewOffer,
-    PutArtifact, Reaped, Reconsidered, SettleMerge, SteerWrite, StoreStats, Submitted,
+    Advertise, ChangeBudget, Claim, Claimed, EvictJobs, ExpireLeases, FanOut, Hold, MakeOffers, NewJob,
+    Reaped, Reconsider, Reconsidered, Steer, StepDown, Submit, Submitted, TakeLead,
 };
-use giga_ports::{Clock, Governance, Store, StoreError, StoreReads};
+use giga_ports::{Clock, Intercept, InterceptReads, Store, StoreError, StoreReads};
 use giga_store::BatchStore;
-use serde_json::Value;
-use tokio::sync::watch;
 
 use super::NodeBackend;
 use crate::bug::Bug;
@@ -31,11 +22,10 @@ use crate::world::World;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-#[derive(Debug)]
 pub(crate) struct NodeStore {
     pub node: Node,
     pub world: Arc<World>,
-    pub inner: Arc<BatchStore<NodeBackend>>,
+    pub inner: Arc<dyn Store>,
     /// What planted bugs count by.
     calls: AtomicU64,
 }
@@ -58,7 +48,7 @@ impl NodeStore {
     /// given, so that no answer is missing from the history.
     async fn to_the_end<T, Fut>(
         &self,
-        call: impl FnOnce(Arc<BatchStore<NodeBackend>>) -> Fut,
+        call: impl FnOnce(Arc<dyn Store>) -> Fut,
         record: impl FnOnce(&T) -> Option<Record> + Send + 'static,
     ) -> Result<T>
     where
@@ -78,15 +68,15 @@ impl NodeStore {
 
     /// The job as it is now, past every gate: only for bugs.
     async fn peek(&self, job: JobId) -> Option<Job> {
-        self.world.database.job(job).await.ok().flatten()
+        self.world.reads().job(job).await.ok().flatten()
     }
 
     /// Only for a bug.
-    async fn charge_again(&self, job: &Job, told: Usd) {
+    async fn charge_again(&self, job: &Job, reported: Usd) {
         let request = format!("bug-{}-{}", job.id, job.epoch);
-        let write = BudgetWrite {
+        let write = ChangeBudget {
             product: job.product.clone(),
-            change: BudgetChange::Correct { usd: told, reason: "bug".to_owned() },
+            change: BudgetChange::Correct { usd: reported, reason: "bug".to_owned() },
             if_rev: None,
             request: request.parse().expect("ids, digits and dashes make a request id"),
             actor: Actor::system("bug"),
@@ -124,13 +114,13 @@ impl NodeStore {
 }
 
 /// What the holder says to have spent so far.
-fn told_by(actions: &[HolderAction]) -> Usd {
-    let told = |action: &HolderAction| match action {
+fn reported_by(actions: &[HolderAction]) -> Usd {
+    let reported = |action: &HolderAction| match action {
         HolderAction::Spend(spend) => spend.usd,
         HolderAction::Report(report) => report.cost.unwrap_or_default(),
         _ => Usd::ZERO,
     };
-    actions.iter().map(told).max().unwrap_or_default()
+    actions.iter().map(reported).max().unwrap_or_default()
 }
 
 fn word_of(actions: &[HolderAction]) -> Word {
@@ -143,36 +133,33 @@ fn word_of(actions: &[HolderAction]) -> Word {
     }
 }
 
-#[async_trait]
-impl Store for NodeStore {
-    fn read(&self) -> &dyn StoreReads {
+impl InterceptReads for NodeStore {
+    fn inner_reads(&self) -> &dyn StoreReads {
         self.inner.read()
     }
+}
 
-    fn head(&self) -> watch::Receiver<FeedPos> {
-        self.inner.head()
+impl Intercept for NodeStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
     }
 
-    fn stats(&self) -> StoreStats {
-        self.inner.stats()
-    }
-
-    async fn submit(&self, mut jobs: Vec<NewJob>, actor: Actor) -> Result<Vec<Submitted>> {
-        for new in &mut jobs {
+    async fn submit(&self, mut command: Submit) -> Result<Vec<Submitted>> {
+        for new in &mut command.jobs {
             self.world.history.add(Record::Asked { job: new.id, cap: new.spec.budget.usd });
             if self.world.has(Bug::ReserveForgotten) {
                 new.spec.budget.usd = None;
             }
         }
         if self.every(5, Bug::AckBeforeDurable) {
-            return Ok(jobs.iter().map(|new| Submitted::Created(self.pretended(new))).collect());
+            return Ok(command.jobs.iter().map(|new| Submitted::Created(self.pretended(new))).collect());
         }
         if self.every(3, Bug::KeyForgotten) {
-            for new in &mut jobs {
+            for new in &mut command.jobs {
                 new.spec.idempotency_key = None;
             }
         }
-        let answer = self.inner.submit(jobs, actor).await;
+        let answer = self.inner.submit(command).await;
         self.note(|| format!("submit -> {}", brief(&answer, |jobs| format!("{}", jobs[0].job().id))));
         answer
     }
@@ -205,19 +192,19 @@ impl Store for NodeStore {
             answer = Ok(Claimed::Granted(held));
         }
         self.note(|| {
-            let told = brief(&answer, |claimed| match claimed {
+            let outcome = brief(&answer, |claimed| match claimed {
                 Claimed::Granted(job) => format!("granted {} at epoch {}", job.id, job.epoch),
                 Claimed::Lost(lost) => format!("{lost:?}"),
             });
-            format!("claim {asked} for {factory} -> {told}")
+            format!("claim {asked} for {factory} -> {outcome}")
         });
         answer
     }
 
-    async fn hold(&self, mut write: HolderWrite) -> Result<Job> {
-        let HolderWrite { job: id, holder: Holder { factory, epoch }, .. } = write.clone();
+    async fn hold(&self, mut write: Hold) -> Result<Job> {
+        let Hold { job: id, holder: Holder { factory, epoch }, .. } = write.clone();
         let word = word_of(&write.actions);
-        let said = self.world.trace.is_kept().then(|| format!("{:?}", write.actions));
+        let message = self.world.trace.is_kept().then(|| format!("{:?}", write.actions));
         if self.world.has(Bug::FenceOff)
             && let Some(now) = self.peek(id).await
             && let Some(lease) = now.lease()
@@ -235,177 +222,103 @@ impl Store for NodeStore {
             let failure = Failure { reason: FailReason::Infrastructure, detail: None };
             write.actions = vec![HolderAction::Fail { failure, retryable: true }];
         }
-        let told = told_by(&write.actions);
-        if !told.is_zero() {
-            self.world.history.add(Record::Telling { job: id, epoch, told });
+        let reported = reported_by(&write.actions);
+        if !reported.is_zero() {
+            self.world.history.add(Record::Reporting { job: id, epoch, reported });
         }
         let writer = factory.clone();
         let held =
-            move |job: &Job| Some(Record::Held { factory: writer, epoch, word, told, after: job.into() });
+            move |job: &Job| Some(Record::Held { factory: writer, epoch, word, reported, after: job.into() });
         let answer = self.to_the_end(|inner| async move { inner.hold(write).await }, held).await;
         if matches!(answer, Err(StoreError::Refused(Refusal::Fenced { .. }))) {
             self.world.history.add_fenced();
         }
         if let Ok(job) = &answer
             && word == Word::Report
-            && !told.is_zero()
+            && !reported.is_zero()
             && self.every(2, Bug::ChargedTwice)
         {
-            self.charge_again(job, told).await;
+            self.charge_again(job, reported).await;
         }
         self.note(|| {
-            let told = brief(&answer, |job| format!("{} at epoch {}", job.stage(), job.epoch));
-            let said = said.unwrap_or_default();
-            format!("{factory} writes {id} at epoch {epoch}: {said} -> {told}")
+            let outcome = brief(&answer, |job| format!("{} at epoch {}", job.stage(), job.epoch));
+            let message = message.unwrap_or_default();
+            format!("{factory} writes {id} at epoch {epoch}: {message} -> {outcome}")
         });
         answer
     }
 
-    async fn steer(&self, write: SteerWrite) -> Result<Job> {
-        let told = self.world.trace.is_kept().then(|| format!("{} {:?}", write.job, write.command));
+    async fn steer(&self, write: Steer) -> Result<Job> {
+        let message = self.world.trace.is_kept().then(|| format!("{} {:?}", write.job, write.command));
         let answer = self.inner.steer(write).await;
         self.note(|| {
-            let told = told.unwrap_or_default();
-            format!("steer {told} -> {}", brief(&answer, |job| job.stage().to_string()))
+            let message = message.unwrap_or_default();
+            format!("steer {message} -> {}", brief(&answer, |job| job.stage().to_string()))
         });
         answer
     }
 
-    async fn take_merge(&self, factory: FactoryId, lease: Duration) -> Result<Option<Job>> {
-        self.inner.take_merge(factory, lease).await
-    }
-
-    async fn settle_merge(&self, settled: SettleMerge) -> Result<Job> {
-        self.inner.settle_merge(settled).await
-    }
-
-    async fn expire_leases(&self, limit: usize) -> Result<Reaped> {
+    async fn expire_leases(&self, command: ExpireLeases) -> Result<Reaped> {
         if self.world.has(Bug::NoReaper) {
             return Ok(Reaped::default());
         }
-        let answer = self.inner.expire_leases(limit).await;
+        let answer = self.inner.expire_leases(command).await;
         if answer.as_ref().map_or(true, |reaped| !reaped.jobs.is_empty()) {
             self.note(|| format!("reap -> {}", brief(&answer, |reaped| format!("{:?}", reaped.jobs))));
         }
         answer
     }
 
-    async fn reconsider(&self, limit: usize) -> Result<Reconsidered> {
+    async fn reconsider(&self, command: Reconsider) -> Result<Reconsidered> {
         if self.world.has(Bug::ReconsiderLost) {
             return Ok(Reconsidered::default());
         }
-        let answer = self.inner.reconsider(limit).await;
+        let answer = self.inner.reconsider(command).await;
         if answer.as_ref().map_or(true, |swept| !swept.moved.is_empty()) {
             self.note(|| format!("reconsider -> {}", brief(&answer, |swept| format!("{:?}", swept.moved))));
         }
         answer
     }
 
-    async fn put_artifact(&self, put: PutArtifact) -> Result<ArtifactPut> {
-        self.inner.put_artifact(put).await
-    }
-
-    async fn delete_artifact(&self, artifact: Artifact, actor: Actor) -> Result<()> {
-        self.inner.delete_artifact(artifact, actor).await
-    }
-
-    async fn retire(&self, before: Timestamp, jobs: Vec<JobId>) -> Result<Vec<JobId>> {
-        self.inner.retire(before, jobs).await
-    }
-
-    async fn enroll(&self, factory: NewFactory, actor: Actor) -> Result<Factory> {
-        self.inner.enroll(factory, actor).await
-    }
-
-    async fn advertise(&self, factory: FactoryId, mut advertised: Advertised) -> Result<Factory> {
+    async fn advertise(&self, mut command: Advertise) -> Result<Factory> {
         if self.world.has(Bug::TooManySeats) {
-            advertised.seat_limit += 3;
+            command.advertised.seat_limit += 3;
         }
-        self.inner.advertise(factory, advertised).await
+        self.inner.advertise(command).await
     }
 
-    async fn stream_lost(&self, factory: FactoryId) -> Result<()> {
-        self.inner.stream_lost(factory).await
-    }
-
-    async fn touch(&self, seen: Vec<(FactoryId, Timestamp)>) -> Result<()> {
-        self.inner.touch(seen).await
-    }
-
-    async fn set_factory_state(
-        &self,
-        factory: FactoryId,
-        state: FactoryState,
-        actor: Actor,
-    ) -> Result<Factory> {
-        self.inner.set_factory_state(factory, state, actor).await
-    }
-
-    async fn deregister(&self, factory: FactoryId, actor: Actor) -> Result<()> {
-        self.inner.deregister(factory, actor).await
-    }
-
-    async fn prune(&self, before: Timestamp, actor: Actor) -> Result<Vec<FactoryId>> {
-        self.inner.prune(before, actor).await
-    }
-
-    async fn rotate_token(
-        &self,
-        factory: FactoryId,
-        token: TokenRecord,
-        grace: Duration,
-        actor: Actor,
-    ) -> Result<()> {
-        self.inner.rotate_token(factory, token, grace, actor).await
-    }
-
-    async fn revoke_factory_tokens(&self, factory: FactoryId, actor: Actor) -> Result<()> {
-        self.inner.revoke_factory_tokens(factory, actor).await
-    }
-
-    async fn issue_token(&self, token: TokenRecord, actor: Actor) -> Result<()> {
-        self.inner.issue_token(token, actor).await
-    }
-
-    async fn revoke_token(&self, token: TokenId, actor: Actor) -> Result<()> {
-        self.inner.revoke_token(token, actor).await
-    }
-
-    async fn set_flag(&self, name: String, value: Value, actor: Actor) -> Result<()> {
-        self.inner.set_flag(name, value, actor).await
-    }
-
-    async fn lead(&self, node: NodeId, lease: Duration) -> Result<Leadership> {
-        let answer = self.inner.lead(node, lease).await;
+    async fn lead(&self, command: TakeLead) -> Result<Leadership> {
+        let answer = self.inner.lead(command).await;
         self.note(|| {
             format!("lead -> {}", brief(&answer, |led| format!("{} in term {}", led.node, led.term)))
         });
         answer
     }
 
-    async fn step_down(&self, node: NodeId, term: Term) -> Result<()> {
-        self.note(|| format!("steps down from term {term}"));
-        self.inner.step_down(node, term).await
+    async fn step_down(&self, command: StepDown) -> Result<()> {
+        self.note(|| format!("steps down from term {}", command.term));
+        self.inner.step_down(command).await
     }
 
-    async fn offer(&self, term: Term, chosen: Vec<NewOffer>, pickup: Duration) -> Result<Vec<Option<Offer>>> {
+    async fn offer(&self, command: MakeOffers) -> Result<Vec<Option<Offer>>> {
+        let term = command.term;
         let offered = move |offers: &Vec<Option<Offer>>| {
             let offers = offers.iter().flatten().map(|offer| (offer.job_id, offer.dispatch_seq)).collect();
             Some(Record::Offered { term, offers })
         };
         let again = self.world.has(Bug::OldTermAccepted).then(|| self.world.clone());
-        let call = |inner: Arc<BatchStore<NodeBackend>>| async move {
-            let answer = inner.offer(term, chosen.clone(), pickup).await;
+        let call = |inner: Arc<dyn Store>| async move {
+            let answer = inner.offer(command.clone()).await;
             let (Err(StoreError::StaleTerm { current, .. }), Some(world)) = (&answer, again) else {
                 return answer;
             };
-            let mut renewed = chosen;
-            for new in &mut renewed {
-                if let Ok(Some(job)) = world.database.job(new.job).await {
+            let mut renewed = MakeOffers { term: *current, ..command };
+            for new in &mut renewed.chosen {
+                if let Ok(Some(job)) = world.reads().job(new.job).await {
                     new.rev = job.rev;
                 }
             }
-            inner.offer(*current, renewed, pickup).await
+            inner.offer(renewed).await
         };
         let answer = self.to_the_end(call, offered).await;
         if matches!(answer, Err(StoreError::StaleTerm { .. })) {
@@ -413,28 +326,52 @@ impl Store for NodeStore {
         }
         self.note(|| {
             let one = |offer: &Offer| format!("{} to {}", offer.message_id(), offer.target_factory_id);
-            let told = brief(&answer, |offers| {
+            let outcome = brief(&answer, |offers| {
                 offers
                     .iter()
                     .map(|offer| offer.as_ref().map_or("-".into(), one))
                     .collect::<Vec<_>>()
                     .join(", ")
             });
-            format!("offer in term {term} -> {told}")
+            format!("offer in term {term} -> {outcome}")
         });
         answer
     }
 
-    async fn sent(&self, offers: Vec<(JobId, DispatchSeq)>) -> Result<()> {
-        self.inner.sent(offers).await
+    async fn evict(&self, command: EvictJobs) -> Result<Vec<bool>> {
+        let message = self.world.trace.is_kept().then(|| format!("{:?}", command.asked));
+        let answer = self.inner.evict(command).await;
+        self.note(|| {
+            format!(
+                "evict {} -> {}",
+                message.unwrap_or_default(),
+                brief(&answer, |asked| format!("{asked:?}"))
+            )
+        });
+        answer
     }
 
-    async fn diverged(&self, divergences: Vec<Divergence>) -> Result<()> {
-        self.inner.diverged(divergences).await
+    async fn change_budget(&self, write: ChangeBudget) -> Result<Budget> {
+        let message = self.world.trace.is_kept().then(|| format!("{} {:?}", write.product, write.change));
+        let answer = self.inner.change_budget(write).await;
+        self.note(|| {
+            let message = message.unwrap_or_default();
+            let left = |budget: &Budget| format!("{:?}, reserved {}", budget.paused, budget.reserved);
+            format!("budget {message} -> {}", brief(&answer, left))
+        });
+        answer
     }
 
-    async fn note(&self, event: NewEvent, actor: Actor) -> Result<()> {
-        self.inner.note(event, actor).await
+    async fn fan_out(&self, mut command: FanOut) -> Result<bool> {
+        if self.every(3, Bug::EffectLost) {
+            command.effects.pop();
+        }
+        let (from, to, count) = (command.from, command.to, command.effects.len());
+        let answer = self.inner.fan_out(command).await;
+        self.note(|| {
+            format!("fan out {from} to {to}: {count} -> {}", brief(&answer, |moved| format!("{moved}")))
+        });
+        answer
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use giga_domain::transition::{Kin, ParentEnd};
+use giga_domain::transition::{ParentEnd, Relations};
 use giga_domain::{Job, JobId, ProductId, Stage};
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub struct Taken {
 pub struct GraphLoaded {
     pub taken: Vec<Taken>,
     /// Of the jobs that were taken. The counts are at least as new as the rows.
-    pub kin: HashMap<JobId, Kin>,
+    pub relations: HashMap<JobId, Relations>,
     /// How many stand above each of the parents.
     pub depths: HashMap<JobId, usize>,
     /// Who waits, and for whom.
@@ -84,6 +84,3 @@ impl GraphWrites {
         }
     }
 }
-
-/// In these stages a job waits for others, or may come to wait for them again.
-pub(crate) const WAITING: [Stage; 3] = [Stage::Blocked, Stage::Failed, Stage::Review];

@@ -13,7 +13,6 @@
 //! every command finds its own earlier effect (see `giga_domain::transition`).
 
 mod effects;
-mod governance;
 mod graph;
 mod loaded;
 mod money;
@@ -24,7 +23,6 @@ mod writer;
 mod writes;
 
 pub use effects::{EffectNeeds, EffectWrites, EffectsLoaded};
-pub(crate) use graph::WAITING;
 pub use graph::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
 pub use loaded::{Loaded, Needs};
 pub use money::{BudgetRow, ChargeRow};
@@ -35,6 +33,7 @@ pub use writes::{JobInsert, LeaseRow, PendingEvent, QueueDelta, RunWrite, Writes
 
 use async_trait::async_trait;
 use giga_domain::FeedPos;
+use giga_ports::store::Write;
 use giga_ports::{StoreError, StoreReads};
 use tokio::sync::oneshot;
 
@@ -55,10 +54,21 @@ pub struct Committed {
     pub head: Option<FeedPos>,
 }
 
-/// A command: what it looks at, and what it does to what it finds. A refused command leaves `Working` untouched.
-pub(crate) trait Op: Send + 'static {
-    type Reply: Send + 'static;
+/// How a command of the port is carried out.
+pub(crate) trait Op: Write {
+    /// A look before it queues up: the reply, where there is nothing to write. Where the look fails the command is carried
+    /// out, with the patience that writes have.
+    fn look<B: Backend>(
+        &self,
+        _backend: &B,
+    ) -> impl Future<Output = Result<Option<Self::Reply>, StoreError>> + Send {
+        std::future::ready(Ok(None))
+    }
+
+    /// Which rows it looks at.
     fn needs(&self, needs: &mut Needs);
+
+    /// What it does to what it finds. A refused command leaves `Working` untouched.
     fn decide(&self, working: &mut Working) -> Result<Self::Reply, StoreError>;
 }
 

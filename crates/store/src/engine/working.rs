@@ -17,7 +17,7 @@ use super::effects::Effects;
 use super::money::Money;
 use super::registry::Registry;
 use super::writes::{JobInsert, LeaseRow, PendingEvent, RunWrite, Writes};
-use super::{Loaded, Needs, WAITING};
+use super::{Loaded, Needs};
 
 #[derive(Debug)]
 pub struct Working {
@@ -94,9 +94,7 @@ impl Working {
         if let Some(key) = &job.spec.idempotency_key {
             self.loaded.keys.insert((job.product.clone(), key.clone()), (job.id, new.fingerprint.clone()));
         }
-        let delta = self.writes.queue.entry(job.product.clone()).or_default();
-        delta.changes += 1;
-        delta.by_stage[job.stage() as usize] += 1;
+        self.count(&job, 1, 1);
         self.inserted.insert(job.id, new);
         self.loaded.jobs.insert(job.id, job);
     }
@@ -114,10 +112,8 @@ impl Working {
             self.change_run(&before, &job, change);
         }
         if before.stage() != job.stage() {
-            let delta = self.writes.queue.entry(job.product.clone()).or_default();
-            delta.changes += 1;
-            delta.by_stage[before.stage() as usize] -= 1;
-            delta.by_stage[job.stage() as usize] += 1;
+            self.count(&before, 0, -1);
+            self.count(&job, 1, 1);
             self.writes.graph.moved(&job);
         }
         if before.lease() != job.lease() {
@@ -222,7 +218,7 @@ impl Working {
 
     /// What the waiting jobs of this batch wait for, those it made included.
     pub(super) fn awaited(&self) -> HashSet<JobId> {
-        let waiting = self.loaded.jobs.values().filter(|job| WAITING.contains(&job.stage()));
+        let waiting = self.loaded.jobs.values().filter(|job| job.stage().is_waiting());
         waiting.flat_map(|job| job.spec.deps.iter().copied()).collect()
     }
 
@@ -247,10 +243,15 @@ impl Working {
     pub(super) fn retire(&mut self, id: JobId) -> bool {
         // Gone for the commands behind it too: none may come to depend on it or answer with it.
         let Some(job) = self.loaded.jobs.remove(&id) else { return false };
-        let delta = self.writes.queue.entry(job.product).or_default();
-        delta.changes += 1;
-        delta.by_stage[job.state.stage() as usize] -= 1;
+        self.count(&job, 1, -1);
         self.retired.insert(id)
+    }
+
+    /// Jobs of this one's product and stage.
+    fn count(&mut self, job: &Job, changes: u64, jobs: i64) {
+        let delta = self.writes.queue.entry((job.product.clone(), job.stage())).or_default();
+        delta.changes += changes;
+        delta.jobs += jobs;
     }
 
     pub(super) fn factory(&self, id: &FactoryId) -> Result<&Factory, StoreError> {

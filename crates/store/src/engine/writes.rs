@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use giga_domain::token::TokenRecord;
 use giga_domain::{
     Actor, Artifact, ArtifactId, DispatchSeq, Epoch, EventSeq, Factory, FactoryId, Job, JobId, Leadership,
-    Lease, NewEvent, ProductId, Run, RunOutcome, RunReport, Timestamp,
+    Lease, NewEvent, ProductId, Run, RunOutcome, RunReport, Stage, Timestamp,
 };
 use giga_ports::store::Waiting;
 use serde_json::Value;
@@ -49,8 +49,8 @@ pub struct Writes {
     pub registry: RegistryWrites,
     pub effects: EffectWrites,
     pub graph: GraphWrites,
-    /// By product, to be added.
-    pub queue: BTreeMap<ProductId, QueueDelta>,
+    /// To be added, by product and stage.
+    pub queue: BTreeMap<(ProductId, Stage), QueueDelta>,
     /// In order. The backend gives each the next feed position, under a lock that is taken last and kept until
     /// commit, so that positions become visible in their order.
     pub events: Vec<PendingEvent>,
@@ -111,12 +111,12 @@ pub enum RunWrite {
     Close { job: JobId, epoch: Epoch, at: Timestamp, outcome: RunOutcome, report: RunReport },
 }
 
+/// What is added to the counts of a product's stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueDelta {
-    /// How often anything changed: added to `version`.
+    /// How many jobs came to the stage or were retired from it: added to the version.
     pub changes: u64,
-    /// Indexed by `Stage as usize`: added to the counts.
-    pub by_stage: [i64; 10],
+    pub jobs: i64,
 }
 
 #[derive(Debug)]

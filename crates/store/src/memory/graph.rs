@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use giga_domain::job::JobKind;
-use giga_domain::transition::{Deps, Kin, ParentEnd, Tally};
+use giga_domain::transition::{Deps, ParentEnd, Relations, Tally};
 use giga_domain::{Job, JobId, Stage, Timestamp};
 
 use super::Tables;
-use crate::engine::{GraphLoaded, GraphNeeds, GraphWrites, Taken, WAITING};
+use crate::engine::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
 
 impl Tables {
     pub(super) fn load_graph(&self, needs: &GraphNeeds) -> GraphLoaded {
@@ -15,19 +15,19 @@ impl Tables {
         let taken: Vec<Taken> = rows
             .map(|(row, (job, parent_ended))| Taken { row: *row, job: *job, parent_ended: *parent_ended })
             .collect();
-        let mut kin: HashMap<JobId, Kin> = HashMap::new();
+        let mut relations: HashMap<JobId, Relations> = HashMap::new();
         for Taken { job, parent_ended, .. } in &taken {
             let Some(job) = self.jobs.get(job) else { continue };
-            let found = self.kin(job, *parent_ended);
+            let found = self.relations(job, *parent_ended);
             // Of several rows about a job one may bring the news.
-            let earlier = kin.get(&job.id).and_then(|kin| kin.parent);
-            kin.insert(job.id, Kin { parent: earlier.or(found.parent), ..found });
+            let earlier = relations.get(&job.id).and_then(|relations| relations.parent);
+            relations.insert(job.id, Relations { parent: earlier.or(found.parent), ..found });
         }
         let depths = needs.parents.iter().map(|id| (*id, self.above(*id))).collect();
-        GraphLoaded { taken, kin, depths, waits: self.waits(&needs.awaited) }
+        GraphLoaded { taken, relations, depths, waits: self.waits(&needs.awaited) }
     }
 
-    fn kin(&self, job: &Job, parent_ended: bool) -> Kin {
+    fn relations(&self, job: &Job, parent_ended: bool) -> Relations {
         let mut deps = Deps::default();
         for dep in job.spec.deps.iter().collect::<BTreeSet<_>>() {
             deps.add(self.jobs.get(dep).map(Job::stage), 1);
@@ -38,7 +38,7 @@ impl Tables {
         }
         let parent = job.spec.parent.and_then(|id| self.jobs.get(&id));
         let parent = parent.and_then(|job| ParentEnd::judge(job.id, job.stage(), &job.spec, parent_ended));
-        Kin { deps, children, parent }
+        Relations { deps, children, parent }
     }
 
     fn children(&self, parent: JobId) -> impl Iterator<Item = &Job> {
@@ -55,14 +55,13 @@ impl Tables {
     fn waits(&self, awaited: &BTreeSet<JobId>) -> Vec<(JobId, JobId)> {
         let mut by_awaited: HashMap<JobId, Vec<JobId>> = HashMap::new();
         for job in self.jobs.values() {
-            if WAITING.contains(&job.stage()) {
+            if job.stage().is_waiting() {
                 for dep in &job.spec.deps {
                     by_awaited.entry(*dep).or_default().push(job.id);
                 }
             }
             let parent = job.spec.parent.and_then(|id| self.jobs.get(&id));
-            let waits =
-                |parent: &&Job| parent.spec.kind == JobKind::Composite && WAITING.contains(&parent.stage());
+            let waits = |parent: &&Job| parent.spec.kind == JobKind::Composite && parent.stage().is_waiting();
             if let Some(parent) = parent.filter(waits) {
                 by_awaited.entry(job.id).or_default().push(parent.id);
             }
@@ -103,7 +102,7 @@ impl Tables {
     }
 
     pub(super) fn retirable(&self, before: Timestamp, limit: usize) -> Vec<JobId> {
-        let waiting = self.jobs.values().filter(|job| WAITING.contains(&job.stage()));
+        let waiting = self.jobs.values().filter(|job| job.stage().is_waiting());
         let awaited: BTreeSet<JobId> = waiting.flat_map(|job| job.spec.deps.iter().copied()).collect();
         let open = |id: JobId| self.jobs.get(&id).is_some_and(|job| !job.stage().is_terminal());
         let old = |job: &&Job| {

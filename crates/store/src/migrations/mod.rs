@@ -4,8 +4,6 @@
 //! A published migration is never edited: its checksum is kept beside its version, and a database that was made
 //! by another text, or by a newer binary, is refused rather than guessed at.
 
-use std::fmt::Write as _;
-
 use giga_ports::StoreError;
 use sha2::{Digest, Sha256};
 
@@ -27,6 +25,7 @@ pub(crate) const SQLITE: &[Migration] = &[
         sql: include_str!("sqlite/0004_budgets_and_graphs.sql"),
     },
     Migration { version: 5, name: "effects", sql: include_str!("sqlite/0005_effects.sql") },
+    Migration { version: 6, name: "queue_counts", sql: include_str!("sqlite/0006_queue_counts.sql") },
 ];
 
 pub(crate) const POSTGRES: &[Migration] = &[
@@ -39,14 +38,12 @@ pub(crate) const POSTGRES: &[Migration] = &[
         sql: include_str!("postgres/0004_budgets_and_graphs.sql"),
     },
     Migration { version: 5, name: "effects", sql: include_str!("postgres/0005_effects.sql") },
+    Migration { version: 6, name: "queue_counts", sql: include_str!("postgres/0006_queue_counts.sql") },
 ];
 
 impl Migration {
     pub(crate) fn checksum(&self) -> String {
-        Sha256::digest(self.sql.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
-            hex
-        })
+        const_hex::encode(Sha256::digest(self.sql.as_bytes()))
     }
 }
 

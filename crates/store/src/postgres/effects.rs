@@ -11,7 +11,7 @@ use super::load::{limit, texts};
 use super::persist::{delete, put};
 use super::pipeline::{Answers, Pipeline, Ticket, Value};
 use super::statements::Statements;
-use super::{StoreClock, decode_all};
+use super::{ClockSource, decode_all};
 use crate::engine::{EffectNeeds, EffectWrites, EffectsLoaded};
 use crate::rows::{self, EFFECT_CHANGES, EFFECTS, EFFECTS_OVER, EFFECTS_WAITING, FAN_OUT, WEBHOOKS};
 
@@ -31,7 +31,7 @@ pub(super) async fn ask<'c>(
     pipeline: &mut Pipeline<'c>,
     statements: &'c Statements,
     needs: &EffectNeeds,
-    clock: &StoreClock,
+    clock: &ClockSource,
 ) -> Asked {
     let cursor = pipeline.send_if(needs.webhooks, &statements.lock_fan_out, Vec::new).await;
     let head = pipeline.send_if(needs.webhooks, &statements.feed_head, Vec::new).await;
@@ -60,10 +60,10 @@ pub(super) async fn ask<'c>(
 }
 
 /// A test's time; the server tells its own.
-fn time(clock: &StoreClock) -> Value {
+fn time(clock: &ClockSource) -> Value {
     Box::new(match clock {
-        StoreClock::Database => None,
-        StoreClock::Injected(clock) => Some(clock.now().as_millis()),
+        ClockSource::Database => None,
+        ClockSource::Injected(clock) => Some(clock.now().as_millis()),
     })
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use giga_domain::JobId;
+use giga_domain::{JobId, Stage};
 use giga_ports::StoreError;
 
 use super::decode_all;
@@ -15,7 +15,7 @@ use super::pipeline::{Answers, Pipeline, Ticket, Value};
 use super::statements::Statements;
 use crate::engine::{GraphNeeds, GraphWrites, Loaded};
 use crate::rows::{Fields, JOBS};
-use crate::sql::graph;
+use crate::sql::{self, graph};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -108,7 +108,7 @@ pub(super) fn answer(
     let deps = decode_all(&answers.take(looks.deps), &JOBS, graph::stage_count)?;
     let children = decode_all(&answers.take(looks.children), &JOBS, graph::stage_count)?;
     let parents = decode_all(&answers.take(looks.parents), &JOBS, graph::parent)?;
-    graph::kin(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
+    graph::relations(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
     // A key that somebody used between the first look and the locks: its job is not locked, and may end unseen.
     let missed = |key| loaded.keys.get(key).is_some_and(|(id, _)| !loaded.jobs.contains_key(id));
     if needs.keys.iter().any(missed) {
@@ -133,7 +133,7 @@ pub(super) async fn persist<'c>(out: &mut Pipeline<'c>, s: &'c Statements, write
 
 /// Who waits for these jobs, directly or through others.
 pub(super) fn waits() -> String {
-    let waiting = graph::WAITING;
+    let waiting = sql::stages(Stage::is_waiting);
     format!(
         "WITH RECURSIVE above (id, awaits) AS ( \
              SELECT id, ''::text COLLATE \"C\" FROM jobs WHERE id = ANY($1) \

@@ -11,7 +11,7 @@ use giga_ports::StoreError;
 use tokio_postgres::Row;
 
 use super::pipeline::Value;
-use super::{StoreClock, Writer, decode_all, effects, graph, registry};
+use super::{ClockSource, Writer, decode_all, effects, graph, registry};
 use crate::engine::{Loaded, Needs};
 use crate::rows::{
     self, ARTIFACTS, BUDGETS, CHARGES, FACTORIES, FLAGS, Fields, JOB_READ, JOBS, LEADER, LEASE_READ, LEASES,
@@ -21,7 +21,7 @@ use crate::sql;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-pub(super) async fn load(writer: &Writer, clock: &StoreClock, needs: &Needs) -> Result<Loaded> {
+pub(super) async fn load(writer: &Writer, clock: &ClockSource, needs: &Needs) -> Result<Loaded> {
     let mut loaded = Loaded::default();
     let sweeps = needs.expired > 0
         || graph::comes_first(&needs.graph)
@@ -37,7 +37,7 @@ pub(super) async fn load(writer: &Writer, clock: &StoreClock, needs: &Needs) -> 
 /// Begins the transaction with what the reconcilers look for: the jobs to be locked.
 async fn find_sweeps(
     writer: &Writer,
-    clock: &StoreClock,
+    clock: &ClockSource,
     needs: &Needs,
     loaded: &mut Loaded,
 ) -> Result<BTreeSet<JobId>> {
@@ -79,7 +79,7 @@ async fn find_sweeps(
 
 async fn lock_and_look(
     writer: &Writer,
-    clock: &StoreClock,
+    clock: &ClockSource,
     needs: &Needs,
     found: BTreeSet<JobId>,
     begin: bool,
@@ -237,10 +237,10 @@ async fn load_answers(writer: &Writer, loaded: &mut Loaded) -> Result<()> {
     Ok(())
 }
 
-fn tell_time(clock: &StoreClock, answer: &[Row]) -> Result<Timestamp> {
+fn tell_time(clock: &ClockSource, answer: &[Row]) -> Result<Timestamp> {
     match clock {
-        StoreClock::Injected(clock) => Ok(clock.now()),
-        StoreClock::Database => decode_all(answer, &JOBS, rows::time)?
+        ClockSource::Injected(clock) => Ok(clock.now()),
+        ClockSource::Database => decode_all(answer, &JOBS, rows::time)?
             .pop()
             .ok_or_else(|| StoreError::broken_because("PostgreSQL did not tell the time")),
     }

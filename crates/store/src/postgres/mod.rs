@@ -35,14 +35,14 @@ use crate::sql::{Decode, Driver, Query, SqlBackend};
 pub type PostgresBackend = SqlBackend<Postgres>;
 
 /// Whose clock sets and judges deadlines.
-pub enum StoreClock {
+pub enum ClockSource {
     /// The server's, read inside of each transaction: the one clock that all coordinators share.
     Database,
     /// A test's.
     Injected(Arc<dyn Clock>),
 }
 
-impl std::fmt::Debug for StoreClock {
+impl std::fmt::Debug for ClockSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Database => "Database",
@@ -53,7 +53,7 @@ impl std::fmt::Debug for StoreClock {
 
 pub struct Postgres {
     connector: Connector,
-    clock: StoreClock,
+    clock: ClockSource,
     /// Taken out while a transaction is under way, so that one which is given up closes its connection.
     writer: Mutex<Option<Writer>>,
     readers: Readers,
@@ -72,7 +72,7 @@ struct Writer {
 
 impl SqlBackend<Postgres> {
     /// Connects, and brings the schema up to date; whoever else starts at the same time waits for it.
-    pub async fn open(url: &str, clock: StoreClock) -> Result<Self, StoreError> {
+    pub async fn open(url: &str, clock: ClockSource) -> Result<Self, StoreError> {
         let connector = Connector::new(url)?;
         let mut client = connector.connect().await?;
         connect::migrate(&mut client).await?;
@@ -105,7 +105,7 @@ impl Writer {
     }
 
     /// On an error the transaction may still be open.
-    async fn run(&self, clock: &StoreClock, batch: &mut Batch) -> Result<Committed, StoreError> {
+    async fn run(&self, clock: &ClockSource, batch: &mut Batch) -> Result<Committed, StoreError> {
         let loaded = load::load(self, clock, &batch.needs()).await?;
         let present = persist::Present::of(&loaded);
         let writes = batch.decide(loaded);
@@ -128,7 +128,7 @@ impl Driver for Postgres {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         const NOW: Table = Table { name: "clock", key: 0, columns: &[("now", Kind::Int)] };
-        if let StoreClock::Injected(clock) = &self.clock {
+        if let ClockSource::Injected(clock) = &self.clock {
             return Ok(clock.now());
         }
         let sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";

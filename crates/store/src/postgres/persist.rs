@@ -106,8 +106,8 @@ pub(super) async fn persist(
     effects::persist(out, s, &writes.effects).await;
     graph::persist(out, s, &writes.graph).await;
 
-    let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
-    put(out, &s.add_queue, &rows::QUEUE_STATE, queue).await;
+    let queue = writes.queue.iter().map(rows::queue_count_row);
+    put(out, &s.add_queue, &rows::QUEUE_COUNTS, queue).await;
     // The feed's lock: taken last, released by the commit that is already on its way behind it.
     let events: Vec<Row> = writes.events.iter().map(rows::event_row).collect();
     let head = if events.is_empty() {

@@ -1,9 +1,10 @@
 //! A few connections for reads. Each is shared: the driver sends one read behind the other without waiting, so
 //! nobody has to own a connection to use it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use giga_ports::StoreError;
+use parking_lot::Mutex;
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -27,7 +28,7 @@ impl Readers {
         let mut best: Option<Arc<Client>> = None;
         let mut vacant = None;
         for slot in &self.slots {
-            let mut slot_value = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slot_value = slot.lock();
             if slot_value.as_ref().is_some_and(|client| client.is_closed()) {
                 *slot_value = None;
             }
@@ -46,7 +47,7 @@ impl Readers {
             (Some(slot), _) => {
                 let client = Arc::new(connector.connect().await?);
                 // Two may have opened one at the same time; the loser's is closed after its read.
-                slot.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| client.clone());
+                slot.lock().get_or_insert_with(|| client.clone());
                 Ok(client)
             }
             (None, Some(client)) => Ok(client),

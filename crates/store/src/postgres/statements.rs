@@ -168,10 +168,9 @@ statements! {
     reconsider_waiting = "INSERT INTO reconsider (job_id) SELECT DISTINCT job_id FROM deps WHERE dep_id = ANY($1)";
     reconsider_composites = "INSERT INTO reconsider (job_id) \
         SELECT id FROM jobs WHERE id = ANY($1) AND kind = 'composite' AND ended_at IS NULL";
-    reconsider_children = "INSERT INTO reconsider (job_id, parent_ended) \
-        SELECT id, CASE stage WHEN 'failed' THEN 0 ELSE 1 END FROM jobs WHERE parent_id = ANY($1)";
+    reconsider_children = sql::graph::reconsider_children("= ANY($1)");
     reconsider = "INSERT INTO reconsider (job_id) SELECT unnest($1::text[])";
-    add_queue = upsert(&rows::QUEUE_STATE, sql::add_excluded);
+    add_queue = upsert(&rows::QUEUE_COUNTS, sql::add_excluded);
     append_events = append_events();
 }
 

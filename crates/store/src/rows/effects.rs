@@ -7,7 +7,7 @@ use giga_domain::{
 use giga_ports::store::{EffectCounts, EffectStateName};
 
 use super::Kind::{Int, Text};
-use super::{Cell, Fields, Read, Row, Table, from_hex, hex, json, text};
+use super::{Cell, Fields, Read, Row, Table, json, text};
 
 pub(crate) const WEBHOOKS: Table = Table {
     name: "webhooks",
@@ -82,7 +82,7 @@ pub(crate) fn webhook_row(webhook: &Webhook) -> Row {
         webhook.product.as_ref().map(ProductId::as_str).into(),
         webhook.url.as_str().into(),
         json(&kinds),
-        hex(&webhook.secret.0).into(),
+        const_hex::encode(webhook.secret.0).into(),
         webhook.created_at.into(),
         webhook.since.0.into(),
     ]
@@ -94,7 +94,7 @@ pub(crate) fn webhook(fields: &mut Fields<'_>) -> Read<Webhook> {
     let names: Vec<String> = fields.json()?;
     let kinds = names.iter().map(|name| name.parse()).collect::<Result<Vec<EventKind>, _>>();
     let kinds = kinds.or_else(|why| fields.contradiction(why))?;
-    let Some(secret) = from_hex(fields.text()?) else {
+    let Ok(secret) = const_hex::decode_to_array(fields.text()?) else {
         return fields.contradiction("it is not 64 hexadecimal digits");
     };
     Ok(Webhook {

@@ -43,24 +43,11 @@ pub(crate) const TOKENS: Table = Table {
 
 pub(crate) const FLAGS: Table = Table { name: "flags", key: 1, columns: &[("name", Text), ("value", Text)] };
 
-/// One column per stage, named like it and in the order of [`Stage::ALL`].
-pub(crate) const QUEUE_STATE: Table = Table {
-    name: "queue_state",
-    key: 1,
-    columns: &[
-        ("product_id", Text),
-        ("version", Int),
-        ("queued", Int),
-        ("blocked", Int),
-        ("assigned", Int),
-        ("building", Int),
-        ("review", Int),
-        ("testing", Int),
-        ("shipped", Int),
-        ("failed", Int),
-        ("dead_letter", Int),
-        ("cancelled", Int),
-    ],
+/// A row per product and stage, so that a stage more is no change here.
+pub(crate) const QUEUE_COUNTS: Table = Table {
+    name: "queue_counts",
+    key: 2,
+    columns: &[("product_id", Text), ("stage", Text), ("version", Int), ("jobs", Int)],
 };
 
 pub(crate) fn factory_row(factory: &Factory) -> Row {
@@ -145,31 +132,27 @@ pub(crate) fn flag(fields: &mut Fields<'_>) -> Read<(String, Value)> {
     Ok((fields.text()?.to_owned(), fields.json()?))
 }
 
-/// What is to be added to the product's row.
-pub(crate) fn queue_row(product: &ProductId, delta: &QueueDelta) -> Row {
-    let mut row = vec![text(product), delta.changes.into()];
-    row.extend(delta.by_stage.iter().map(|change| Cell::Int(*change)));
-    row
+/// What is to be added to the row of a product's stage.
+pub(crate) fn queue_count_row(((product, stage), delta): (&(ProductId, Stage), &QueueDelta)) -> Row {
+    vec![text(product), text(stage), delta.changes.into(), Cell::Int(delta.jobs)]
 }
 
-/// [`QUEUE_STATE`].
-pub(crate) fn queue_state(fields: &mut Fields<'_>) -> Read<(ProductId, QueueState)> {
-    let product = fields.parse()?;
-    let mut state = QueueState { version: fields.count()?, ..QueueState::default() };
-    for stage in Stage::ALL {
-        state.by_stage[stage as usize] = fields.count()?;
-    }
-    Ok((product, state))
+/// [`QUEUE_COUNTS`]: product, stage, the stage's part of the version, jobs.
+pub(crate) fn queue_count(fields: &mut Fields<'_>) -> Read<(ProductId, Stage, u64, u64)> {
+    Ok((fields.parse()?, fields.parse()?, fields.count()?, fields.count()?))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stage_has_its_column_in_its_place() {
-        let columns: Vec<_> = QUEUE_STATE.names().skip(2).collect();
-        assert_eq!(columns, Stage::ALL.map(Stage::as_str));
-        assert!(Stage::ALL.iter().enumerate().all(|(place, stage)| *stage as usize == place));
+/// Puts the rows of each product together, which follow each other.
+pub(crate) fn queue_states(rows: Vec<(ProductId, Stage, u64, u64)>) -> Vec<(ProductId, QueueState)> {
+    let mut states: Vec<(ProductId, QueueState)> = Vec::new();
+    for (product, stage, version, jobs) in rows {
+        if states.last().is_none_or(|(last, _)| *last != product) {
+            states.push((product, QueueState::default()));
+        }
+        if let Some((_, state)) = states.last_mut() {
+            state.version += version;
+            state.by_stage[stage] = jobs;
+        }
     }
+    states
 }

@@ -24,8 +24,8 @@ pub(crate) use effects::{
 };
 pub(crate) use filter::{effects_query, list_query};
 pub(crate) use fleet::{
-    FACTORIES, FLAGS, QUEUE_STATE, SIGHTINGS, TOKENS, factory, factory_row, flag, flag_row, queue_row,
-    queue_state, sighting_row, token, token_row,
+    FACTORIES, FLAGS, QUEUE_COUNTS, SIGHTINGS, TOKENS, factory, factory_row, flag, flag_row, queue_count,
+    queue_count_row, queue_states, sighting_row, token, token_row,
 };
 pub(crate) use history::{EVENTS, RUN_CHANGES, RUNS, RunRows, event, event_row, run};
 pub(crate) use job::{
@@ -141,19 +141,6 @@ pub(crate) fn text(value: impl Display) -> Cell {
 fn json(value: &impl Serialize) -> Cell {
     let text = serde_json::to_string(value).expect("domain types have string keys only, so they are JSON");
     Cell::Text(text)
-}
-
-/// 32 bytes as lower-case hexadecimal digits.
-fn hex(bytes: &[u8; 32]) -> String {
-    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).expect("a nibble is one hexadecimal digit");
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-fn from_hex(digits: &str) -> Option<[u8; 32]> {
-    let digits: Vec<u32> = digits.chars().map(|c| c.to_digit(16)).collect::<Option<_>>()?;
-    let bytes =
-        digits.chunks(2).map(|pair| u8::try_from(pair.iter().fold(0, |n, digit| n * 16 + digit)).ok());
-    (digits.len() == 64).then(|| bytes.collect::<Option<Vec<u8>>>())??.try_into().ok()
 }
 
 /// A row on its way out, by the position of its columns.
@@ -344,9 +331,9 @@ mod tests {
         assert!(missing.contains("flags.value of row strict cannot be read: it is empty"), "{missing}");
         let wrong_type = refusal(&FLAGS, vec!["strict".into(), Cell::Int(1)], flag);
         assert!(wrong_type.contains("flags.value of row strict"), "{wrong_type}");
-        let mut counts: Row = vec!["demo".into()];
-        counts.extend((0..11).map(|n| Cell::Int(if n == 3 { -1 } else { 0 })));
-        let negative = refusal(&QUEUE_STATE, counts, queue_state);
-        assert!(negative.contains("queue_state.assigned of row demo cannot be read: -1"), "{negative}");
+        let counts = vec!["demo".into(), "assigned".into(), Cell::Int(1), Cell::Int(-1)];
+        let negative = refusal(&QUEUE_COUNTS, counts, queue_count);
+        assert!(negative.contains("queue_counts.jobs of row demo"), "{negative}");
+        assert!(negative.contains("cannot be read: -1"), "{negative}");
     }
 }

@@ -3,7 +3,7 @@
 use giga_domain::{Product, Profile, ProfileContent, Rev};
 
 use super::Kind::{Int, Text};
-use super::{Fields, Read, Row, Table, from_hex, hex, json, text};
+use super::{Fields, Read, Row, Table, json, text};
 use crate::engine::SharedSecret;
 
 pub(crate) const PRODUCTS: Table =
@@ -60,14 +60,14 @@ pub(crate) fn profile(fields: &mut Fields<'_>) -> Read<Profile> {
 }
 
 pub(crate) fn secret_row(secret: &SharedSecret) -> Row {
-    vec![secret.name.as_str().into(), hex(&secret.value).into()]
+    vec![secret.name.as_str().into(), const_hex::encode(secret.value).into()]
 }
 
 /// [`SECRETS`].
 pub(crate) fn secret(fields: &mut Fields<'_>) -> Read<SharedSecret> {
     let name = fields.text()?.to_owned();
-    match from_hex(fields.text()?) {
-        Some(value) => Ok(SharedSecret { name, value }),
-        None => fields.contradiction("it is not 64 hexadecimal digits"),
+    match const_hex::decode_to_array(fields.text()?) {
+        Ok(value) => Ok(SharedSecret { name, value }),
+        Err(_) => fields.contradiction("it is not 64 hexadecimal digits"),
     }
 }

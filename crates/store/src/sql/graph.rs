@@ -17,8 +17,14 @@ pub(crate) const RECONSIDER: Table = Table {
 
 pub(crate) const ANY_TO_RECONSIDER: &str = "SELECT id FROM reconsider LIMIT 1";
 
-/// The stages of [`crate::engine::WAITING`].
-pub(crate) const WAITING: &str = "('blocked', 'failed', 'review')";
+/// Children that are told that their parent ended; `one_of` says whose. A child that had failed before need not be.
+pub(crate) fn reconsider_children(one_of: &str) -> String {
+    format!(
+        "INSERT INTO reconsider (job_id, parent_ended) \
+         SELECT id, CASE stage WHEN '{}' THEN 0 ELSE 1 END FROM jobs WHERE parent_id {one_of}",
+        Stage::Failed
+    )
+}
 
 /// How many deps of each job stand in each stage, where that is none for one that is gone. From the few deps of one job
 /// to the job at their other end by its id, so that no planner starts at all jobs instead.
@@ -81,7 +87,7 @@ pub(crate) fn subtree_totals() -> String {
 pub(crate) fn totals(rows: Vec<(Stage, u64, Usd)>) -> SubtreeTotals {
     let mut totals = SubtreeTotals::default();
     for (stage, jobs, usd) in rows {
-        totals.by_stage[stage as usize] += jobs;
+        totals.by_stage[stage] += jobs;
         totals.spent += usd;
     }
     totals
@@ -113,7 +119,7 @@ pub(crate) fn taken(fields: &mut Fields<'_>) -> Result<Taken, StoreError> {
 }
 
 /// Puts together how the jobs that were taken stand to others.
-pub(crate) fn kin<'j>(
+pub(crate) fn relations<'j>(
     loaded: &mut GraphLoaded,
     jobs: impl Fn(JobId) -> Option<&'j Job>,
     deps: Vec<(JobId, Option<Stage>, u32)>,
@@ -125,16 +131,16 @@ pub(crate) fn kin<'j>(
         let row = parent.and_then(|id| parents.iter().find(|(parent, ..)| *parent == id));
         let end = row.and_then(|(id, stage, spec)| ParentEnd::judge(*id, *stage, spec, taken.parent_ended));
         // Of several rows about a job one may bring the news.
-        let kin = loaded.kin.entry(taken.job).or_default();
-        kin.parent = kin.parent.or(end);
+        let relations = loaded.relations.entry(taken.job).or_default();
+        relations.parent = relations.parent.or(end);
     }
     for (id, stage, count) in deps {
-        loaded.kin.entry(id).or_default().deps.add(stage, count);
+        loaded.relations.entry(id).or_default().deps.add(stage, count);
     }
     for (id, stage, count) in children {
         // A job always has a stage; only a dep can be gone.
         if let Some(stage) = stage {
-            loaded.kin.entry(id).or_default().children.add(stage, count);
+            loaded.relations.entry(id).or_default().children.add(stage, count);
         }
     }
 }

@@ -3,14 +3,13 @@
 //! A read is one statement outside of any transaction, so it never waits for a writer and never sees half a write.
 //! Texts here must run on both: `$1`, `$2`, … appear in this order, and functions that differ are asked for.
 
-mod governance;
 pub(crate) mod graph;
 mod reads;
 
 use std::future::Future;
 
 use async_trait::async_trait;
-use giga_domain::{JobId, Timestamp};
+use giga_domain::{JobId, Stage, Timestamp};
 use giga_ports::StoreError;
 
 use crate::engine::{Backend, Batch, Committed};
@@ -84,6 +83,13 @@ fn select_jobs_from(jobs: &str, tail: &str) -> String {
     )
 }
 
+/// `('queued', 'assigned', …)`: the stages of which the domain says so, as SQL lists them.
+pub(crate) fn stages(such: fn(Stage) -> bool) -> String {
+    let names: Vec<_> =
+        Stage::ALL.into_iter().filter(|stage| such(*stage)).map(|s| format!("'{s}'")).collect();
+    format!("({})", names.join(", "))
+}
+
 pub(crate) fn select(table: &Table, tail: &str) -> String {
     format!("SELECT {} FROM {} {tail}", table.list(), table.name)
 }
@@ -137,7 +143,7 @@ pub(crate) fn retirable(more: &str) -> String {
          AND NOT EXISTS ( \
              SELECT 1 FROM jobs AS child WHERE child.parent_id = jobs.id AND child.ended_at IS NULL \
              LIMIT 1 OFFSET 0) {more}",
-        graph::WAITING
+        stages(Stage::is_waiting)
     )
 }
 
@@ -156,3 +162,19 @@ pub(crate) const PRUNABLE: &str = "\
     SELECT id FROM factories WHERE COALESCE(last_seen_at, enrolled_at) < $1 \
         AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.factory_id = factories.id) \
     ORDER BY id";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrations::{POSTGRES, SQLITE};
+
+    /// A partial index has the stages as text. It has to be the text that the look asks with.
+    #[test]
+    fn the_index_of_live_jobs_holds_what_the_domain_calls_live() {
+        let index = format!("CREATE INDEX jobs_live ON jobs (id) WHERE stage IN {};", stages(Stage::is_live));
+        for migrations in [SQLITE, POSTGRES] {
+            let made = migrations.iter().rev().find(|migration| migration.sql.contains("INDEX jobs_live"));
+            assert!(made.is_some_and(|migration| migration.sql.contains(&index)), "{index}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Graphs of jobs in SQLite.
 
+use giga_domain::Stage;
 use giga_ports::StoreError;
 use rusqlite::Connection;
 
@@ -7,7 +8,7 @@ use super::persist::write;
 use super::read;
 use crate::engine::{GraphNeeds, GraphWrites, Loaded};
 use crate::rows::{Cell, JOBS, text};
-use crate::sql::graph;
+use crate::sql::{self, graph};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -44,13 +45,13 @@ pub(super) fn look(connection: &Connection, needs: &GraphNeeds, loaded: &mut Loa
         "SELECT id, stage, spec FROM jobs WHERE id IN (SELECT parent_id FROM jobs WHERE id {LISTED})"
     );
     let parents = read(connection, &sql, jobs(), &JOBS, graph::parent)?;
-    graph::kin(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
+    graph::relations(&mut loaded.graph, |id| loaded.jobs.get(&id), deps, children, &parents);
     Ok(())
 }
 
 /// `+` keeps the planner from starting at all jobs of a stage.
 fn waits() -> String {
-    let waiting = graph::WAITING;
+    let waiting = sql::stages(Stage::is_waiting);
     format!(
         "WITH RECURSIVE above (id, awaits) AS ( \
              SELECT value, '' FROM json_each($1) \
@@ -76,9 +77,8 @@ pub(super) fn persist(connection: &Connection, writes: &GraphWrites) -> Result<(
     let parents = "INSERT INTO reconsider (job_id) \
                    SELECT id FROM jobs WHERE id = $1 AND kind = 'composite' AND ended_at IS NULL";
     write(connection, parents, writes.parents.iter().map(|id| vec![text(id)]))?;
-    let ending = "INSERT INTO reconsider (job_id, parent_ended) \
-                  SELECT id, CASE stage WHEN 'failed' THEN 0 ELSE 1 END FROM jobs WHERE parent_id = $1";
-    write(connection, ending, writes.ending.iter().map(|id| vec![text(id)]))?;
+    let ending = graph::reconsider_children("= $1");
+    write(connection, &ending, writes.ending.iter().map(|id| vec![text(id)]))?;
     let again = "INSERT INTO reconsider (job_id) VALUES ($1)";
     write(connection, again, writes.again.iter().map(|id| vec![text(id)]))
 }

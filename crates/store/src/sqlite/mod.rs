@@ -13,10 +13,11 @@ pub(crate) mod readers;
 mod registry;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use giga_domain::Timestamp;
 use giga_ports::{Clock, StoreError};
+use parking_lot::Mutex;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, TransactionBehavior, params_from_iter};
 
@@ -84,7 +85,7 @@ impl Driver for Sqlite {
                 reason: format!("{}: {error}", path.display()),
                 source: Some(Box::new(error)),
             })?;
-            let mut connection = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut connection = writer.lock();
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
             transaction.execute("UPDATE feed SET last_pos = last_pos", []).map_err(failure)?;
@@ -109,7 +110,7 @@ impl Driver for Sqlite {
 
 fn run(writer: &Mutex<Connection>, clock: &dyn Clock, batch: &mut Batch) -> Result<Committed, StoreError> {
     // A transaction that a panic interrupted was rolled back on the way out: the connection is whole.
-    let mut connection = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut connection = writer.lock();
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     let loaded = load::load(&transaction, &batch.needs(), clock.now())?;

@@ -101,8 +101,8 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
     effects::persist(connection, &writes.effects)?;
     graph::persist(connection, &writes.graph)?;
 
-    let queue = writes.queue.iter().map(|(product, delta)| rows::queue_row(product, delta));
-    write(connection, &upsert(&rows::QUEUE_STATE, sql::add_excluded), queue)?;
+    let queue = writes.queue.iter().map(rows::queue_count_row);
+    write(connection, &upsert(&rows::QUEUE_COUNTS, sql::add_excluded), queue)?;
     append(connection, writes.events.iter().map(rows::event_row))
 }
 

@@ -1,9 +1,10 @@
 //! A few connections that only read.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use giga_ports::StoreError;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -34,10 +35,10 @@ impl Readers {
         let (path, idle) = (self.path.clone(), self.idle.clone());
         blocking(move || {
             let _turn = turn;
-            let free = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let free = idle.lock().pop();
             let connection = free.map_or_else(|| connection::open_reader(&path), Ok)?;
             let found = read(&connection, &query.sql, query.values, query.table, decode);
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            idle.lock().push(connection);
             found
         })
         .await

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use giga_domain::{Actor, FactoryId, Stage, Timestamp};
-use giga_ports::store::JobFilter;
-use giga_ports::{Store, StoreError, StoreReads};
+use giga_ports::StoreError;
+use giga_ports::store::{FactoryReads, HealthReads, JobFilter, RegistryStore, SetFlag};
 use giga_testkit::ManualClock;
 use rusqlite::{Connection, params_from_iter};
 use serde_json::json;
@@ -30,7 +30,10 @@ async fn the_file_and_its_folder_are_made_for_their_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data/giga.db");
     let store = store(&path).await;
-    store.set_flag("strict".to_owned(), json!(true), Actor::system("test")).await.unwrap();
+    store
+        .set_flag(SetFlag { name: "strict".to_owned(), value: json!(true), actor: Actor::system("test") })
+        .await
+        .unwrap();
     let rights = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(rights(path.parent().unwrap()), 0o700);
     for name in ["giga.db", "giga.db-wal", "giga.db-shm"] {

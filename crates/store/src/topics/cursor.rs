@@ -7,11 +7,12 @@
 //! then a job that another process put below it is claimed out of its turn.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
 use giga_domain::{JobId, Priority};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 const RANKS: usize = Priority::ALL.len();
@@ -65,7 +66,7 @@ pub(super) struct Look {
 
 impl Cursors {
     fn lock(&self) -> MutexGuard<'_, HashMap<TopicKey, Cursor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// One claim of a topic is under way at a time.

@@ -1,8 +1,8 @@
 //! Topic jobs in plain maps: for tests, the simulator and `memory:`. It moves jobs only by `giga_domain::topic::step`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use giga_ports::topics::{
     TopicStore,
 };
 use giga_ports::{Clock, StoreError};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::admission::{Admitted, Known, Pending};
 use super::deal;
@@ -46,7 +47,7 @@ impl MemoryTopics {
     }
 
     fn read(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -220,11 +221,11 @@ impl TopicStore for MemoryTopics {
 
     async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
         let (mut state, now) = self.write();
-        let answers = results.into_iter().map(|said| {
-            let Some(job) = state.jobs.get(&said.id) else { return Settled::Unknown };
+        let answers = results.into_iter().map(|settle| {
+            let Some(job) = state.jobs.get(&settle.id) else { return Settled::Unknown };
             let repeated = job.head.state.stage() != TopicStage::Running;
-            let command = TopicCommand::Settle { epoch: said.epoch, outcome: said.outcome };
-            state.step(said.id, &command, now).map_or(Settled::Fenced, |job| Settled::Applied {
+            let command = TopicCommand::Settle { epoch: settle.epoch, outcome: settle.outcome };
+            state.step(settle.id, &command, now).map_or(Settled::Fenced, |job| Settled::Applied {
                 key: job.key.clone(),
                 stage: job.head.state.stage(),
                 due: due(&job.head.state),

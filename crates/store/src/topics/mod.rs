@@ -4,7 +4,7 @@
 //! callers ──▶ group ──▶ round: all that waits, by kind            grouping, command
 //!                         │ 1 successes, renewals   set-wise       settles
 //!                         │ 2 what has to be looked at: other words, sweeps, keys
-//!                         │                         domain's step  desk, admission
+//!                         │                         domain's step  batch, admission
 //!                         │ 3 moves, new jobs, claims, counts      cursor, deal
 //!                         ▼ 4 commit, then answer
 //! ```
@@ -16,10 +16,10 @@
 //! `memory` has none of this and is what the others are held to.
 
 mod admission;
+mod batch;
 mod command;
 mod cursor;
 mod deal;
-mod desk;
 mod grouped;
 mod memory;
 mod postgres;
@@ -35,12 +35,12 @@ use std::sync::Arc;
 use giga_ports::{Clock, StoreError, TopicStore};
 
 use crate::grouping::Tuning;
-use crate::postgres::StoreClock;
+use crate::postgres::ClockSource;
 
 /// Connects, and brings the schema up to date; whoever else starts at the same time waits for it.
 pub async fn topics_on_postgres(
     url: &str,
-    clock: StoreClock,
+    clock: ClockSource,
     tuning: Tuning,
 ) -> Result<Arc<dyn TopicStore>, StoreError> {
     Ok(Arc::new(postgres::open(url, clock, tuning).await?))

@@ -14,7 +14,7 @@ type Asks = [Asked<Vec<Settle>, Vec<giga_ports::topics::Settled>>];
 pub(super) struct Settles {
     /// Written set-wise, in the order of ids. Each job once.
     pub(super) successes: Vec<(JobId, Epoch)>,
-    /// Everything else goes over the desk, in the order it was said: other outcomes, and jobs that two words of this
+    /// Everything else goes through the batch, in the order it was said: other outcomes, and jobs that two words of this
     /// round are about.
     pub(super) others: Vec<(JobId, Epoch, Outcome)>,
     /// The jobs of `others`, in order.
@@ -23,13 +23,13 @@ pub(super) struct Settles {
 
 impl Settles {
     pub(super) fn of(asks: &Asks) -> Self {
-        let said = || asks.iter().flat_map(|asked| &asked.ask);
-        let mut ids: Vec<JobId> = said().map(|settle| settle.id).collect();
+        let given = || asks.iter().flat_map(|asked| &asked.ask);
+        let mut ids: Vec<JobId> = given().map(|settle| settle.id).collect();
         ids.sort_unstable();
         let contested: HashSet<JobId> =
             ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         let mut settles = Self::default();
-        for settle in said() {
+        for settle in given() {
             if settle.outcome == Outcome::Success && !contested.contains(&settle.id) {
                 settles.successes.push((settle.id, settle.epoch));
             } else {

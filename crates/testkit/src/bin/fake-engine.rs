@@ -48,12 +48,12 @@ const HELP: &str = "steps, one per line:
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let told: Vec<String> =
+    let steps_given: Vec<String> =
         args.windows(2).filter(|pair| pair[0] == "--fake").map(|pair| pair[1].clone()).collect();
-    let steps = if told.is_empty() {
+    let steps = if steps_given.is_empty() {
         std::env::var("FAKE_ENGINE").unwrap_or_default().lines().map(str::to_owned).collect()
     } else {
-        told
+        steps_given
     };
     for step in &steps {
         if let Err(error) = Box::pin(perform(step.trim(), &args)).await {

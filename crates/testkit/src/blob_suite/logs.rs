@@ -131,8 +131,8 @@ pub async fn one_who_looked_earlier_takes_nothing_away(fixture: &impl BlobFixtur
     let ((_, early), (_, late)) = (fixture.open(), fixture.open());
     assert_eq!(early.append(id(), E, 0, b"").await.unwrap(), 0, "it has seen an empty log");
     assert_eq!(late.append(id(), E, 0, b"hello world").await.unwrap(), 11);
-    let told = early.append(id(), E, 0, b"hello").await.unwrap();
+    let reported = early.append(id(), E, 0, b"hello").await.unwrap();
     assert_eq!(late.read(id(), E, 0, 99).await.unwrap().bytes, b"hello world");
     assert_eq!(late.append(id(), E, 11, b"!").await.unwrap(), 12, "where it was told to go on");
-    assert_eq!(told, 11);
+    assert_eq!(reported, 11);
 }

@@ -18,7 +18,7 @@ pub async fn they_reach_everybody(world: &BrokerWorld) {
         topic: "mail:urgent".parse().unwrap(),
         lowest: JobId::from_u128(7),
     };
-    let told = [
+    let sent = [
         Hint::Feed { pos: FeedPos(9) },
         Hint::Ready { topics: vec![topic] },
         Hint::Due { at: giga_domain::Timestamp::from_millis(1_700_000_000_123) },
@@ -26,11 +26,11 @@ pub async fn they_reach_everybody(world: &BrokerWorld) {
         Hint::Gates,
         Hint::Leaderless,
     ];
-    for hint in &told {
+    for hint in &sent {
         here.hint(hint).await.unwrap();
     }
     for reader in &mut readers {
-        for hint in &told {
+        for hint in &sent {
             assert_eq!(next(reader).await, *hint);
         }
     }
@@ -40,17 +40,17 @@ pub async fn a_long_one_arrives_whole(world: &BrokerWorld) {
     let (here, there) = (world.open().await, world.open().await);
     let mut reader = there.hints().await.unwrap();
     let worker: WorkerId = "w1".parse().unwrap();
-    let told: Vec<JobId> = (0..2_000).map(JobId::from_u128).collect();
-    here.hint(&Hint::Settled { worker: worker.clone(), jobs: told.clone() }).await.unwrap();
+    let sent: Vec<JobId> = (0..2_000).map(JobId::from_u128).collect();
+    here.hint(&Hint::Settled { worker: worker.clone(), jobs: sent.clone() }).await.unwrap();
     let mut heard = Vec::new();
     // It may come in parts.
-    while heard.len() < told.len() {
+    while heard.len() < sent.len() {
         match next(&mut reader).await {
             Hint::Settled { worker: whose, jobs } if whose == worker => heard.extend(jobs),
             other => panic!("{other:?} was never told"),
         }
     }
-    assert_eq!(heard, told);
+    assert_eq!(heard, sent);
 }
 
 pub async fn readers_begin_where_they_are(world: &BrokerWorld) {

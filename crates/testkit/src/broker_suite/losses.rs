@@ -51,14 +51,14 @@ pub async fn hints_and_dead_letters_go_on_after_a_wipe(world: &BrokerWorld) {
     for broker in [&here, &there] {
         persistently("an answer", || broker.ping()).await;
     }
-    let told = Hint::Due { at: giga_domain::Timestamp::from_millis(5) };
+    let sent = Hint::Due { at: giga_domain::Timestamp::from_millis(5) };
     let telling = async {
         loop {
             // Readers do not end, but a hint that was told while the broker was away is lost.
-            persistently("a hint", || here.hint(&told)).await;
+            persistently("a hint", || here.hint(&sent)).await;
             tokio::task::yield_now().await;
             if let Ok(heard) = tokio::time::timeout(std::time::Duration::from_millis(100), hints.next()).await
-                && heard.unwrap() == told
+                && heard.unwrap() == sent
             {
                 return;
             }

@@ -9,8 +9,10 @@ use giga_domain::{
     Actor, DispatchSeq, FactoryId, FactoryState, Job, JobId, NodeId, Term, Timestamp, TokenId,
 };
 use giga_ports::store::{
-    BudgetWrite, Claim, Claimed, Divergence, HolderWrite, NewEviction, NewFactory, NewJob, NewOffer,
-    PutArtifact, SteerWrite,
+    Advertise, ChangeBudget, Claim, Claimed, Deregister, Divergence, Enroll, EvictJobs, ExpireLeases, Hold,
+    IssueToken, MakeOffers, NewEviction, NewJob, NewOffer, Prune, PutArtifact, Reconsider, RecordDivergences,
+    Retire, RevokeFactoryTokens, RevokeToken, RotateToken, Sent, SetFactoryState, SetFlag, Steer, StepDown,
+    Submit, TakeLead, Touch,
 };
 use giga_ports::{Store, StoreError};
 use serde_json::Value;
@@ -21,13 +23,13 @@ use super::outside::Outside;
 pub(super) enum Call {
     Submit(Vec<NewJob>),
     Claim(Claim),
-    Hold(HolderWrite),
+    Hold(Hold),
     PutArtifact(PutArtifact),
-    Steer(SteerWrite),
+    Steer(Steer),
     Expire(usize),
     Reconsider(usize),
     Retire(Timestamp, usize),
-    Enroll(NewFactory),
+    Enroll(Enroll),
     Advertise(FactoryId, Advertised),
     Touch(Vec<(FactoryId, Timestamp)>),
     SetState(FactoryId, FactoryState),
@@ -44,7 +46,7 @@ pub(super) enum Call {
     Sent(Vec<(JobId, DispatchSeq)>),
     Diverged(Divergence),
     Evict(Option<Term>, Vec<NewEviction>, Duration),
-    ChangeBudget(BudgetWrite),
+    ChangeBudget(ChangeBudget),
     Outside(Outside, Timestamp),
 }
 
@@ -83,7 +85,7 @@ impl Call {
     pub(super) async fn make(self, store: &dyn Store) -> Answer {
         let ana = || Actor::Token("ana".parse().unwrap());
         match self {
-            Self::Submit(jobs) => Answer::of(store.submit(jobs, ana()).await),
+            Self::Submit(jobs) => Answer::of(store.submit(Submit { jobs, actor: ana() }).await),
             Self::Claim(claim) => match store.claim(claim).await {
                 Ok(Claimed::Granted(job)) => Answer { granted: Some(job.clone()), ..Answer::of(Ok(job)) },
                 lost => Answer { refused: true, ..Answer::of(lost) },
@@ -92,38 +94,52 @@ impl Call {
             Self::PutArtifact(put) => Answer::of(store.put_artifact(put).await),
             Self::Steer(write) => Answer::of(store.steer(write).await),
             Self::Expire(limit) => {
-                let answer = store.expire_leases(limit).await;
+                let answer = store.expire_leases(ExpireLeases { limit }).await;
                 let reaped = answer.as_ref().map(|reaped| reaped.jobs.clone()).unwrap_or_default();
                 Answer { reaped, ..Answer::of(answer) }
             }
             Self::Reconsider(limit) => {
-                Answer::of_set(store.reconsider(limit).await.map(|looked_at| looked_at.moved))
+                Answer::of_set(store.reconsider(Reconsider { limit }).await.map(|looked_at| looked_at.moved))
             }
             Self::Retire(before, limit) => {
                 let old = store.read().retirable(before, limit).await.unwrap();
-                Answer::of_set(store.retire(before, old).await)
+                Answer::of_set(store.retire(Retire { before, jobs: old }).await)
             }
-            Self::Enroll(factory) => Answer::of(store.enroll(factory, ana()).await),
-            Self::Advertise(factory, advertised) => Answer::of(store.advertise(factory, advertised).await),
-            Self::Touch(seen) => Answer::of(store.touch(seen).await),
+            Self::Enroll(command) => Answer::of(store.enroll(command).await),
+            Self::Advertise(factory, advertised) => {
+                Answer::of(store.advertise(Advertise { factory, advertised }).await)
+            }
+            Self::Touch(seen) => Answer::of(store.touch(Touch { seen }).await),
             Self::SetState(factory, state) => {
-                Answer::of(store.set_factory_state(factory, state, ana()).await)
+                Answer::of(store.set_factory_state(SetFactoryState { factory, state, actor: ana() }).await)
             }
-            Self::Deregister(factory) => Answer::of(store.deregister(factory, ana()).await),
-            Self::Prune(before) => Answer::of_set(store.prune(before, ana()).await),
+            Self::Deregister(factory) => {
+                Answer::of(store.deregister(Deregister { factory, actor: ana() }).await)
+            }
+            Self::Prune(before) => Answer::of_set(store.prune(Prune { before, actor: ana() }).await),
             Self::Rotate(factory, token, grace) => {
-                Answer::of(store.rotate_token(factory, token, grace, ana()).await)
+                Answer::of(store.rotate_token(RotateToken { factory, token, grace, actor: ana() }).await)
             }
-            Self::RevokeFactory(factory) => Answer::of(store.revoke_factory_tokens(factory, ana()).await),
-            Self::Issue(token) => Answer::of(store.issue_token(token, ana()).await),
-            Self::Revoke(token) => Answer::of(store.revoke_token(token, ana()).await),
-            Self::SetFlag(name, value) => Answer::of(store.set_flag(name.to_owned(), value, ana()).await),
-            Self::Lead(node, lease) => Answer::of(store.lead(node, lease).await),
-            Self::StepDown(node, term) => Answer::of(store.step_down(node, term).await),
-            Self::Offer(term, chosen, pickup) => Answer::of(store.offer(term, chosen, pickup).await),
-            Self::Sent(offers) => Answer::of(store.sent(offers).await),
-            Self::Diverged(divergence) => Answer::of(store.diverged(vec![divergence]).await),
-            Self::Evict(term, asked, grace) => Answer::of(store.evict(term, asked, grace, ana()).await),
+            Self::RevokeFactory(factory) => {
+                Answer::of(store.revoke_factory_tokens(RevokeFactoryTokens { factory, actor: ana() }).await)
+            }
+            Self::Issue(token) => Answer::of(store.issue_token(IssueToken { token, actor: ana() }).await),
+            Self::Revoke(token) => Answer::of(store.revoke_token(RevokeToken { token, actor: ana() }).await),
+            Self::SetFlag(name, value) => {
+                Answer::of(store.set_flag(SetFlag { name: name.to_owned(), value, actor: ana() }).await)
+            }
+            Self::Lead(node, lease) => Answer::of(store.lead(TakeLead { node, lease }).await),
+            Self::StepDown(node, term) => Answer::of(store.step_down(StepDown { node, term }).await),
+            Self::Offer(term, chosen, pickup) => {
+                Answer::of(store.offer(MakeOffers { term, chosen, pickup }).await)
+            }
+            Self::Sent(offers) => Answer::of(store.sent(Sent { offers }).await),
+            Self::Diverged(divergence) => {
+                Answer::of(store.diverged(RecordDivergences { divergences: vec![divergence] }).await)
+            }
+            Self::Evict(term, asked, grace) => {
+                Answer::of(store.evict(EvictJobs { term, asked, grace, actor: ana() }).await)
+            }
             Self::ChangeBudget(write) => Answer::of(store.change_budget(write).await),
             Self::Outside(step, now) => step.make(store, now).await,
         }

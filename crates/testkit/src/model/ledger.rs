@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use giga_domain::job::DepsMode;
+use giga_domain::stage::PerStage;
 use giga_domain::{
     Budget, Charge, Epoch, Factory, FactoryId, Job, JobId, Leadership, Lease, Period, ProductId, RequestId,
     RunOutcome, Stage, Term, Timestamp, Usd,
@@ -223,10 +224,10 @@ fn check_books(seen: &Visible) {
 /// What must hold of a single look.
 pub(super) fn check(seen: &Visible) {
     check_books(seen);
-    let mut counted: BTreeMap<ProductId, [u64; 10]> = BTreeMap::new();
+    let mut counted: BTreeMap<ProductId, PerStage<u64>> = BTreeMap::new();
     let mut requests = BTreeSet::new();
     for (job, details) in seen.jobs.iter().zip(&seen.details) {
-        counted.entry(job.product.clone()).or_default()[job.stage() as usize] += 1;
+        counted.entry(job.product.clone()).or_default()[job.stage()] += 1;
         if let Some(lease) = job.lease() {
             let request = (lease.factory.clone(), lease.request.clone());
             assert!(requests.insert(request), "{}: one request holds two jobs", job.id);

@@ -8,7 +8,10 @@ use giga_domain::{
     WebhookSecret,
 };
 use giga_ports::Store;
-use giga_ports::store::{EffectCounts, EffectFilter, NewProfile, NewWebhook, ProductWrite};
+use giga_ports::store::{
+    AddEffect, AddProfile, AddWebhook, EffectCounts, EffectFilter, FanOut, RemoveWebhook, RetireEffects,
+    ReviveEffect, SetProduct, SettleEffect, ShareSecret, TakeEffects,
+};
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
@@ -129,50 +132,60 @@ impl Outside {
                 let repos = vec![format!("repo-{repo}")];
                 let settings = ProductSettings { repos, ..ProductSettings::default() };
                 let if_rev = rev.map(|rev| Rev(rev.into()));
-                let write = ProductWrite { product: product_id(product), settings, if_rev, actor: ana() };
+                let write = SetProduct { product: product_id(product), settings, if_rev, actor: ana() };
                 Answer::of(store.set_product(write).await)
             }
             Self::AddProfile { product, text } => {
                 let content = ProfileContent { persona: format!("text {text}"), defaults: Map::new() };
-                let new = NewProfile { product: product_id(product), name: "coder".to_owned(), content };
-                Answer::of(store.add_profile(new, ana()).await)
+                let new = AddProfile {
+                    product: product_id(product),
+                    name: "coder".to_owned(),
+                    content,
+                    actor: ana(),
+                };
+                Answer::of(store.add_profile(new).await)
             }
             Self::AddWebhook { webhook } => {
-                let new = NewWebhook {
+                let new = AddWebhook {
                     id: webhook_id(webhook),
                     product: (webhook > 0).then(|| product_id(webhook)),
                     url: format!("https://example.org/{webhook}"),
                     kinds: vec![EventKind::Shipped],
                     secret: WebhookSecret([webhook; 32]),
+                    actor: ana(),
                 };
-                Answer::of(store.add_webhook(new, ana()).await.map(unplaced))
+                Answer::of(store.add_webhook(new).await.map(unplaced))
             }
-            Self::RemoveWebhook { webhook } => {
-                Answer::of(store.remove_webhook(webhook_id(webhook), ana()).await)
-            }
+            Self::RemoveWebhook { webhook } => Answer::of(
+                store.remove_webhook(RemoveWebhook { id: webhook_id(webhook), actor: ana() }).await,
+            ),
             Self::FanOut { off, first, count } => {
                 let from = FeedPos(store.read().fan_out_cursor().await.unwrap().0 + u64::from(off));
                 let effects = (first..first + count).map(new_effect).collect();
-                Answer::of(store.fan_out(from, FeedPos(from.0 + 2), effects).await)
+                Answer::of(store.fan_out(FanOut { from, to: FeedPos(from.0 + 2), effects }).await)
             }
-            Self::Ask { what } => Answer::of(store.add_effect(new_effect(what)).await),
+            Self::Ask { what } => Answer::of(store.add_effect(AddEffect { effect: new_effect(what) }).await),
             Self::Take { of, limit, lease_ms } => {
                 let lease = Duration::from_millis(lease_ms.into());
                 let receiver = new_effect(of).target.receiver();
-                Answer::of(store.take_effects(receiver, limit.into(), lease).await)
+                Answer::of(store.take_effects(TakeEffects { receiver, limit: limit.into(), lease }).await)
             }
             Self::Settle { what, late, outcome: number } => {
                 let id = effect_id(what);
                 let known = store.read().effect(&id).await.unwrap();
                 let attempt = known.map_or(1, |effect| effect.attempts).saturating_sub(u32::from(late));
-                Answer::of(store.settle_effect(id, attempt, outcome(number)).await)
+                Answer::of(store.settle_effect(SettleEffect { id, attempt, outcome: outcome(number) }).await)
             }
-            Self::Revive { what } => Answer::of(store.revive_effect(effect_id(what), ana()).await),
+            Self::Revive { what } => {
+                Answer::of(store.revive_effect(ReviveEffect { id: effect_id(what), actor: ana() }).await)
+            }
             Self::Retire { age_ms } => {
                 let before = now.minus(Duration::from_millis(age_ms.into()));
-                Answer::of(store.retire_effects(before, 3).await)
+                Answer::of(store.retire_effects(RetireEffects { before, limit: 3 }).await)
             }
-            Self::Secret { value } => Answer::of(store.secret("links", [value; 32]).await),
+            Self::Secret { value } => {
+                Answer::of(store.share_secret(ShareSecret { name: "links", fresh: [value; 32] }).await)
+            }
         }
     }
 }
@@ -183,7 +196,7 @@ fn unplaced(webhook: Webhook) -> Webhook {
 
 /// What one can see of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Told {
+pub(super) struct Outbox {
     products: Vec<Product>,
     profiles: Vec<Profile>,
     webhooks: Vec<Webhook>,
@@ -193,7 +206,7 @@ pub(super) struct Told {
     counts: EffectCounts,
 }
 
-impl Told {
+impl Outbox {
     pub(super) async fn of(store: &dyn Store) -> Self {
         let read = store.read();
         let products = read.products().await.unwrap();

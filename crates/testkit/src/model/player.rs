@@ -14,8 +14,8 @@ use giga_domain::{
     Verdict,
 };
 use giga_ports::store::{
-    BudgetWrite, Claim, Divergence, HolderWrite, JobFilter, NewEviction, NewFactory, NewJob, NewOffer,
-    PutArtifact, SteerWrite,
+    ChangeBudget, Claim, Divergence, Enroll, Hold, JobFilter, NewEviction, NewJob, NewOffer, PutArtifact,
+    Steer,
 };
 use giga_ports::{Clock, Store};
 use proptest::sample::Index;
@@ -35,7 +35,7 @@ pub(super) struct Player {
     stores: Vec<(String, Arc<dyn Store>)>,
     clock: Arc<ManualClock>,
     submitted: Vec<Vec<NewJob>>,
-    budgeted: Option<BudgetWrite>,
+    budgeted: Option<ChangeBudget>,
     /// Gives every job an id of its own.
     made: u128,
     ledger: Ledger,
@@ -139,7 +139,7 @@ impl Player {
             Step::Hold { job, actions, epoch, stranger } => {
                 let job = self.pick(job, |job| job.stage().is_held()).await?;
                 let actions = actions.into_iter().map(holder_action).collect();
-                Call::Hold(HolderWrite { job: job.id, holder: writer(&job, epoch, stranger), actions })
+                Call::Hold(Hold { job: job.id, holder: writer(&job, epoch, stranger), actions })
             }
             Step::LeaveFile { job, name, epoch, stranger } => {
                 let job = self.pick(job, |job| job.stage().is_held()).await?;
@@ -159,7 +159,7 @@ impl Player {
                 let job = self.pick(job, |job| suits(order, job.stage())).await?;
                 let actor = Actor::Token("ana".parse().unwrap());
                 let if_rev = believed(rev, job.rev.0).map(Rev);
-                Call::Steer(SteerWrite {
+                Call::Steer(Steer {
                     job: job.id,
                     request: crate::store_suite::steer_request(),
                     command: command(order),
@@ -181,7 +181,7 @@ impl Player {
                 let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
                 // Two enrolments with one token are a repetition, with two tokens they are two.
                 let token = token(100 + factory * 2 + u8::from(again), grant);
-                Call::Enroll(NewFactory { id, scope, token })
+                Call::Enroll(Enroll { id, scope, token, actor: Actor::Token("ana".parse().unwrap()) })
             }
             Step::Advertise { factory, seats, gpu } => {
                 let tokens = if gpu { &["os:linux", "gpu"][..] } else { &["os:linux"] };
@@ -257,7 +257,7 @@ impl Player {
             Step::Budget { product: number, purse, rev } => {
                 let product = product(number);
                 let known = self.stores[0].1.read().budget(&product).await.unwrap();
-                let write = BudgetWrite {
+                let write = ChangeBudget {
                     product,
                     change: budget_change(purse),
                     if_rev: believed(rev, known.map_or(0, |budget| budget.rev.0)).map(Rev),

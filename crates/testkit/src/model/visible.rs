@@ -10,7 +10,7 @@ use giga_ports::Store;
 use giga_ports::store::{JobFilter, JobText, QueueState, SpendBucket, Waiting};
 use serde_json::Value;
 
-use super::outside::Told;
+use super::outside::Outbox;
 
 const EVERYTHING: usize = 100_000;
 
@@ -30,7 +30,7 @@ pub(super) struct Visible {
     pub(super) budgets: Vec<Budget>,
     /// What was charged to each of these, ever.
     pub(super) charged: Vec<Vec<SpendBucket>>,
-    pub(super) told: Told,
+    pub(super) effects: Outbox,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +78,7 @@ impl Visible {
         Self {
             budgets,
             charged,
-            told: Told::of(store).await,
+            effects: Outbox::of(store).await,
             details,
             live: read.live_jobs(None, EVERYTHING).await.unwrap(),
             feed: unplaced(feed),

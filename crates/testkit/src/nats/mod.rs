@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::supervisor::Supervisor;
 
@@ -59,7 +60,7 @@ impl NatsServer {
     }
 
     fn order(&self, order: &str) {
-        let answer = self.supervisor.lock().unwrap().order(order);
+        let answer = self.supervisor.lock().order(order);
         answer.unwrap_or_else(|why| panic!("NATS: `{order}` failed: {why}"));
     }
 }

@@ -3,7 +3,8 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::supervisor::Supervisor;
 
@@ -63,7 +64,7 @@ impl PostgresServer {
     }
 
     fn order(&self, order: &str) {
-        let answer = self.supervisor.lock().unwrap().order(order);
+        let answer = self.supervisor.lock().order(order);
         answer.unwrap_or_else(|why| panic!("PostgreSQL: `{order}` failed: {why}"));
     }
 }
@@ -93,14 +94,16 @@ fn shell() -> Command {
 
 /// Where `initdb` and `pg_ctl` are. Distributions keep them off the PATH.
 fn programs() -> PathBuf {
-    let told = Command::new("pg_config").arg("--bindir").output().ok();
-    let told = told.and_then(|output| String::from_utf8(output.stdout).ok()).map(|text| text.trim().into());
+    let reported = Command::new("pg_config").arg("--bindir").output().ok();
+    let reported =
+        reported.and_then(|output| String::from_utf8(output.stdout).ok()).map(|text| text.trim().into());
     let mut installed: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .map(|versions| versions.flatten().map(|version| version.path().join("bin")).collect())
         .unwrap_or_default();
     installed.sort();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let candidates = told.into_iter().chain(installed.into_iter().rev()).chain(std::env::split_paths(&path));
+    let candidates =
+        reported.into_iter().chain(installed.into_iter().rev()).chain(std::env::split_paths(&path));
     candidates
         .into_iter()
         .find(|folder: &PathBuf| folder.join("initdb").exists() && folder.join("pg_ctl").exists())

@@ -7,7 +7,7 @@ use giga_domain::{
     Timestamp,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{ArtifactPut, PutArtifact};
+use giga_ports::store::{ArtifactPut, DeleteArtifact, ExpireLeases, PutArtifact, Retire};
 use serde_json::json;
 
 use super::World;
@@ -65,8 +65,8 @@ pub async fn a_file_is_kept_and_told(world: &World) {
     assert_eq!((after.stage(), after.rev), (Stage::Building, job.rev.next()));
     let event = world.events(job.id).await.pop().unwrap();
     assert_eq!((event.kind, event.from, event.to), (EventKind::ArtifactAdded, None, None));
-    let told = json!({"artifactId": id(1).to_string(), "name": "logs/größe.txt", "size": 7});
-    assert_eq!(serde_json::Value::from(event.data), told);
+    let reported = json!({"artifactId": id(1).to_string(), "name": "logs/größe.txt", "size": 7});
+    assert_eq!(serde_json::Value::from(event.data), reported);
 }
 
 pub async fn files_come_by_run_and_name(world: &World) {
@@ -76,7 +76,7 @@ pub async fn files_come_by_run_and_name(world: &World) {
         world.store.put_artifact(put(job.id, &first, number, name)).await.unwrap();
     }
     world.advance(LEASE);
-    world.store.expire_leases(10).await.unwrap();
+    world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     let second = holder(&world.granted(job.id, &linux).await);
     world.store.put_artifact(put(job.id, &second, 4, "a")).await.unwrap();
     assert_eq!(ids(world, &job).await, [3, 2, 1, 4].map(id), "each run has its own");
@@ -117,7 +117,7 @@ pub async fn a_stale_epoch_changes_nothing(world: &World) {
     let (job, zombie) = world.building(&mac, |spec| spec.retry.backoff_ms = 0).await;
     world.store.put_artifact(put(job.id, &zombie, 1, "report.txt")).await.unwrap();
     world.advance(LEASE);
-    world.store.expire_leases(10).await.unwrap();
+    world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     assert_refused(world, &job, &zombie).await;
     let held = world.granted(job.id, &linux).await;
     assert_refused(world, &held, &zombie).await;
@@ -140,16 +140,16 @@ pub async fn a_deleted_file_is_gone_and_told_once(world: &World) {
     let (job, holder) = world.building(&mac, |_| ()).await;
     let first = world.store.put_artifact(put(job.id, &holder, 1, "report.txt")).await.unwrap().artifact;
     world.store.put_artifact(put(job.id, &holder, 2, "other.txt")).await.unwrap();
-    world.store.delete_artifact(first.clone(), user()).await.unwrap();
+    world.store.delete_artifact(DeleteArtifact { artifact: first.clone(), actor: user() }).await.unwrap();
     assert_eq!(ids(world, &job).await, [id(2)]);
     let event = world.events(job.id).await.pop().unwrap();
     assert_eq!((event.kind, event.actor), (EventKind::ArtifactRemoved, user()));
     let before = world.snapshot(job.id).await;
-    world.store.delete_artifact(first.clone(), user()).await.unwrap();
+    world.store.delete_artifact(DeleteArtifact { artifact: first.clone(), actor: user() }).await.unwrap();
     assert_eq!(world.snapshot(job.id).await, before, "the same call again");
     // A newer file under the old one's name is not what the operator meant.
     world.store.put_artifact(put(job.id, &holder, 3, "report.txt")).await.unwrap();
-    world.store.delete_artifact(first, user()).await.unwrap();
+    world.store.delete_artifact(DeleteArtifact { artifact: first, actor: user() }).await.unwrap();
     assert_eq!(ids(world, &job).await, [id(2), id(3)]);
 }
 
@@ -162,13 +162,17 @@ pub async fn files_are_retired_with_their_job(world: &World) {
     world.operate(job.id, OperatorAction::Cancel).await.unwrap();
     world.advance(Duration::from_hours(1));
     let now = world.now();
-    assert_eq!(world.store.retire(now, vec![other.id]).await.unwrap(), [], "only what is named and old");
+    assert_eq!(
+        world.store.retire(Retire { before: now, jobs: vec![other.id] }).await.unwrap(),
+        [],
+        "only what is named and old"
+    );
     assert_eq!(ids(world, &job).await, [id(1)]);
     assert_eq!(world.retire(now, 10).await, 1);
     assert_eq!(world.store.read().artifact(id(1)).await.unwrap(), None);
     assert_eq!(ids(world, &job).await, []);
     assert_eq!(ids(world, &other).await, [id(2)]);
-    world.store.delete_artifact(file, user()).await.unwrap();
+    world.store.delete_artifact(DeleteArtifact { artifact: file, actor: user() }).await.unwrap();
 }
 
 pub async fn files_of_ended_jobs_are_found_until_they_are_deleted(world: &World) {
@@ -191,6 +195,10 @@ pub async fn files_of_ended_jobs_are_found_until_they_are_deleted(world: &World)
     let before = world.now();
     assert_eq!(expired(before, 2).await, [id(1), id(2)]);
     let first = world.store.read().artifact(id(1)).await.unwrap().unwrap();
-    world.store.delete_artifact(first, Actor::system("retention")).await.unwrap();
+    world
+        .store
+        .delete_artifact(DeleteArtifact { artifact: first, actor: Actor::system("retention") })
+        .await
+        .unwrap();
     assert_eq!(expired(before, 10).await, [id(2), id(3)], "the job ended when it ended");
 }

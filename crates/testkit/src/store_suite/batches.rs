@@ -13,7 +13,10 @@ use giga_domain::{
     Stage, State, Usd,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Claimed, Lost, NewEviction, NewJob, NewOffer, Submitted};
+use giga_ports::store::{
+    Advertise, Claimed, EvictJobs, ExpireLeases, IssueToken, Lost, MakeOffers, NewEviction, NewJob, NewOffer,
+    Prune, Reconsider, Retire, Sent, SetFlag, StepDown, Submit, Submitted,
+};
 use serde_json::json;
 
 use super::World;
@@ -30,8 +33,8 @@ pub async fn neighbours_see_each_other(world: &World) {
         (parent, child)
     };
     let (one, two, claimed) = tokio::join!(
-        world.store.submit(vec![parent.clone()], user()),
-        world.store.submit(vec![child.clone()], user()),
+        world.store.submit(Submit { jobs: vec![parent.clone()], actor: user() }),
+        world.store.submit(Submit { jobs: vec![child.clone()], actor: user() }),
         world.claim(parent.id, &mac),
     );
     assert_eq!((one.unwrap().len(), two.unwrap()[0].job().stage()), (1, Stage::Blocked));
@@ -46,11 +49,13 @@ pub async fn refusals_spare_their_neighbours(world: &World) {
     let (held, good) = world.assigned(&mac, |_| ()).await;
     let zombie = giga_domain::Holder { epoch: giga_domain::Epoch::ZERO, ..good.clone() };
     let (first, refused, fenced, started, last) = tokio::join!(
-        world.store.submit(vec![world.new_job(|_| ())], user()),
-        world.store.submit(vec![world.new_job(|spec| spec.deps = vec![JobId::MAX])], user()),
+        world.store.submit(Submit { jobs: vec![world.new_job(|_| ())], actor: user() }),
+        world
+            .store
+            .submit(Submit { jobs: vec![world.new_job(|spec| spec.deps = vec![JobId::MAX])], actor: user() }),
         world.hold(held.id, &zombie, [fail(false)]),
         world.hold(held.id, &good, [HolderAction::Start]),
-        world.store.submit(vec![world.new_job(|_| ())], user()),
+        world.store.submit(Submit { jobs: vec![world.new_job(|_| ())], actor: user() }),
     );
     assert!(matches!(refused, Err(StoreError::UnknownDep(_))));
     assert!(matches!(fenced, Err(StoreError::Refused(_))));
@@ -77,7 +82,10 @@ pub async fn a_poison_command_spares_its_neighbours(world: &World) {
     for poison in poisons {
         let good: Vec<NewJob> = (0..4).map(|_| world.new_job(|_| ())).collect();
         let all = [&good[..2], std::slice::from_ref(&poison), &good[2..]].concat();
-        let answers = join_all(all.iter().map(|new| world.store.submit(vec![new.clone()], user()))).await;
+        let answers = join_all(
+            all.iter().map(|new| world.store.submit(Submit { jobs: vec![new.clone()], actor: user() })),
+        )
+        .await;
         for (new, answer) in all.iter().zip(answers) {
             match answer {
                 Ok(made) => assert_eq!(&world.job(new.id).await, made[0].job()),
@@ -91,8 +99,10 @@ pub async fn a_poison_command_spares_its_neighbours(world: &World) {
     }
     let mut token = world.user_token();
     token.label = nul();
-    let (poisoned, good) =
-        tokio::join!(world.store.issue_token(token.clone(), user()), world.submitted(|_| ()));
+    let (poisoned, good) = tokio::join!(
+        world.store.issue_token(IssueToken { token: token.clone(), actor: user() }),
+        world.submitted(|_| ())
+    );
     assert_eq!(world.job(good.id).await, good);
     let kept = world.store.read().token_by_hash(&token.hash).await.unwrap();
     assert_eq!(poisoned.is_ok(), kept.is_some());
@@ -126,7 +136,7 @@ pub async fn a_budget_holds(world: &World) {
     // One that is made by the same batch goes by the same budget.
     let made = world.new_job(cap(USD));
     let (submitted, answers, late) = tokio::join!(
-        world.store.submit(vec![made.clone()], user()),
+        world.store.submit(Submit { jobs: vec![made.clone()], actor: user() }),
         join_all(ids.iter().map(|id| world.claim(*id, &mac))),
         world.claim(made.id, &mac),
     );
@@ -168,7 +178,10 @@ pub async fn a_key_makes_one_job(world: &World) {
     let first = world.new_job(|spec| spec.idempotency_key = Some("ticket-812".to_owned()));
     let attempts: Vec<NewJob> =
         (0..5).map(|_| NewJob { id: world.new_job(|_| ()).id, ..first.clone() }).collect();
-    let answers = join_all(attempts.iter().map(|new| world.store.submit(vec![new.clone()], user()))).await;
+    let answers = join_all(
+        attempts.iter().map(|new| world.store.submit(Submit { jobs: vec![new.clone()], actor: user() })),
+    )
+    .await;
     let answers: Vec<Submitted> = answers.into_iter().map(|answer| answer.unwrap().remove(0)).collect();
     let ids: BTreeSet<JobId> = answers.iter().map(|answer| answer.job().id).collect();
     assert_eq!((ids.len(), world.count(Stage::Queued).await), (1, 1));
@@ -226,8 +239,8 @@ pub async fn a_retired_key_is_free_again(world: &World) {
     world.advance(Duration::from_hours(1));
     let second = NewJob { id: world.new_job(|_| ()).id, ..first.clone() };
     let (retired, answers) = tokio::join!(
-        world.store.retire(world.now(), vec![first.id]),
-        world.store.submit(vec![second], user())
+        world.store.retire(Retire { before: world.now(), jobs: vec![first.id] }),
+        world.store.submit(Submit { jobs: vec![second], actor: user() })
     );
     assert_eq!(retired.unwrap(), [first.id]);
     let answered = answers.unwrap().remove(0);
@@ -242,7 +255,10 @@ pub async fn two_retirements_count_once(world: &World) {
     world.advance(Duration::from_hours(1));
     let now = world.now();
     let old = world.store.read().retirable(now, 10).await.unwrap();
-    let (one, two) = tokio::join!(world.store.retire(now, old.clone()), world.store.retire(now, old));
+    let (one, two) = tokio::join!(
+        world.store.retire(Retire { before: now, jobs: old.clone() }),
+        world.store.retire(Retire { before: now, jobs: old })
+    );
     assert_eq!(one.unwrap().len() + two.unwrap().len(), 3);
     assert_eq!(world.count(Stage::Cancelled).await, 0);
 }
@@ -255,9 +271,13 @@ pub async fn two_sweeps_do_everything_once(world: &World) {
     world.operate(dep.id, OperatorAction::Ship).await.unwrap();
     world.advance(LEASE);
     let store = &world.store;
-    let (one, two) = tokio::join!(store.expire_leases(10), store.expire_leases(10));
+    let (one, two) = tokio::join!(
+        store.expire_leases(ExpireLeases { limit: 10 }),
+        store.expire_leases(ExpireLeases { limit: 10 })
+    );
     assert_eq!([one.unwrap().jobs, two.unwrap().jobs].concat(), [held.id]);
-    let (one, two) = tokio::join!(store.reconsider(10), store.reconsider(10));
+    let (one, two) =
+        tokio::join!(store.reconsider(Reconsider { limit: 10 }), store.reconsider(Reconsider { limit: 10 }));
     assert_eq!([one.unwrap().moved, two.unwrap().moved].concat(), [child.id]);
     assert_eq!((world.events(held.id).await.len(), world.events(child.id).await.len()), (3, 2));
 }
@@ -268,8 +288,8 @@ pub async fn prune_spares_who_claims(world: &World) {
     world.advance(Duration::from_hours(1));
     let (claimed, touched, pruned) = tokio::join!(
         world.claim(job.id, &mac),
-        world.store.advertise(linux.clone(), super::world::advertised(3)),
-        world.store.prune(world.now(), user())
+        world.store.advertise(Advertise { factory: linux.clone(), advertised: super::world::advertised(3) }),
+        world.store.prune(Prune { before: world.now(), actor: user() })
     );
     assert_eq!(granted(claimed).id, job.id);
     assert_eq!(touched.unwrap().last_seen_at, Some(world.now()));
@@ -281,9 +301,12 @@ pub async fn two_prunes_forget_once(world: &World) {
     let mac = world.factory("mac-1").await;
     world.advance(Duration::from_hours(1));
     let now = world.now();
-    let (one, two) = tokio::join!(world.store.prune(now, user()), world.store.prune(now, user()));
-    let told: Vec<_> = [one.unwrap(), two.unwrap()].concat();
-    assert_eq!(told, [mac]);
+    let (one, two) = tokio::join!(
+        world.store.prune(Prune { before: now, actor: user() }),
+        world.store.prune(Prune { before: now, actor: user() })
+    );
+    let reported: Vec<_> = [one.unwrap(), two.unwrap()].concat();
+    assert_eq!(reported, [mac]);
     let forgotten =
         world.feed().await.iter().filter(|event| event.kind == EventKind::FactoryDeregistered).count();
     assert_eq!(forgotten, 1);
@@ -295,15 +318,18 @@ pub async fn the_reaper_hears_of_an_eviction(world: &World) {
     let (job, _) = world.building(&mac, |_| ()).await;
     let asked = vec![NewEviction { job: job.id, rev: job.rev, for_job: None }];
     let grace = LEASE / 2;
-    let (asked, reaped) =
-        tokio::join!(world.store.evict(None, asked, grace, user()), world.store.expire_leases(10));
+    let (asked, reaped) = tokio::join!(
+        world.store.evict(EvictJobs { term: None, asked, grace, actor: user() }),
+        world.store.expire_leases(ExpireLeases { limit: 10 })
+    );
     assert_eq!((asked.unwrap(), reaped.unwrap().next_expiry), (vec![true], Some(world.now().plus(grace))));
 }
 
 pub async fn the_reaper_hears_of_a_new_lease(world: &World) {
     let mac = world.factory("mac-1").await;
     let job = world.submitted(|_| ()).await;
-    let (claimed, reaped) = tokio::join!(world.claim(job.id, &mac), world.store.expire_leases(10));
+    let (claimed, reaped) =
+        tokio::join!(world.claim(job.id, &mac), world.store.expire_leases(ExpireLeases { limit: 10 }));
     let ends = granted(claimed).lease().unwrap().expires_at;
     assert_eq!(reaped.unwrap().next_expiry, Some(ends));
     assert_eq!(ends, world.now().plus(LEASE));
@@ -314,15 +340,15 @@ pub async fn an_offer_that_is_sent_at_once_leaves_nothing(world: &World) {
     let (job, other) = (world.submitted(|_| ()).await, world.submitted(|_| ()).await);
     let offer = |job: &Job, rev: Rev, name: &str| {
         let chosen = vec![NewOffer { job: job.id, rev, factory: name.parse().unwrap() }];
-        world.store.offer(term, chosen, LEASE)
+        world.store.offer(MakeOffers { term, chosen, pickup: LEASE })
     };
     let before = world.store.stats();
     let (early, first, second, sent, kept) = tokio::join!(
         // Nobody can have sent it yet: it says nothing of what is offered behind it.
-        world.store.sent(vec![(other.id, DispatchSeq(1))]),
+        world.store.sent(Sent { offers: vec![(other.id, DispatchSeq(1))] }),
         offer(&job, job.rev, "mac-1"),
         offer(&job, job.rev.next(), "mac-2"),
-        world.store.sent(vec![(job.id, DispatchSeq(2))]),
+        world.store.sent(Sent { offers: vec![(job.id, DispatchSeq(2))] }),
         offer(&other, other.rev, "mac-1"),
     );
     assert!(early.is_ok() && sent.is_ok());
@@ -339,8 +365,8 @@ pub async fn offers_end_with_the_term(world: &World) {
     let job = world.submitted(|_| ()).await;
     let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: "mac-1".parse().unwrap() }];
     let (stepped, refused) = tokio::join!(
-        world.store.step_down(leader.node.clone(), leader.term),
-        world.store.offer(leader.term, chosen, LEASE),
+        world.store.step_down(StepDown { node: leader.node.clone(), term: leader.term }),
+        world.store.offer(MakeOffers { term: leader.term, chosen, pickup: LEASE }),
     );
     assert!(stepped.is_ok());
     assert!(matches!(refused, Err(StoreError::StaleTerm { .. })), "{refused:?}");
@@ -348,7 +374,8 @@ pub async fn offers_end_with_the_term(world: &World) {
 }
 
 pub async fn the_last_word_on_a_flag_counts(world: &World) {
-    let set = |name: &str, value| world.store.set_flag(name.to_owned(), value, user());
+    let set =
+        |name: &str, value| world.store.set_flag(SetFlag { name: name.to_owned(), value, actor: user() });
     set("one", json!(1)).await.unwrap();
     let done = join_all([
         set("one", json!(null)),
@@ -384,8 +411,10 @@ pub async fn a_new_child_is_counted_by_a_sweep_behind_it(world: &World) {
     let done = [HolderAction::Start, HolderAction::Report(RunReport::default())];
     world.hold(first, &holder(&held), done).await.unwrap();
     let before = world.store.stats();
-    let (made, swept) =
-        tokio::join!(world.store.submit(vec![child(world)], user()), world.store.reconsider(10));
+    let (made, swept) = tokio::join!(
+        world.store.submit(Submit { jobs: vec![child(world)], actor: user() }),
+        world.store.reconsider(Reconsider { limit: 10 })
+    );
     assert_eq!((made.unwrap().len(), swept.unwrap().moved), (1, vec![]));
     assert!(world.store.stats().commits - before.commits <= 2);
     assert_eq!(world.job(parent).await.stage(), Stage::Blocked);

@@ -9,7 +9,7 @@ use giga_domain::{
     ProductId, RunReport, Stage, Usd,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{BudgetWrite, Claimed, HolderWrite, Lost, NewJob};
+use giga_ports::store::{ChangeBudget, Claimed, Hold, Lost, NewJob};
 use tokio::task::JoinSet;
 
 use super::World;
@@ -76,7 +76,7 @@ impl World {
     }
 
     /// What happened to the budget.
-    async fn told(&self) -> Vec<Event> {
+    async fn reported(&self) -> Vec<Event> {
         let mut feed = self.feed().await;
         feed.retain(|event| event.kind.as_str().starts_with("budget."));
         for event in &feed {
@@ -87,13 +87,13 @@ impl World {
     }
 
     async fn told_kinds(&self) -> Vec<EventKind> {
-        self.told().await.into_iter().map(|event| event.kind).collect()
+        self.reported().await.into_iter().map(|event| event.kind).collect()
     }
 }
 
-fn write(change: BudgetChange) -> BudgetWrite {
+fn write(change: BudgetChange) -> ChangeBudget {
     let request = super::steer_request();
-    BudgetWrite { product: product("demo"), change, if_rev: None, request, actor: user() }
+    ChangeBudget { product: product("demo"), change, if_rev: None, request, actor: user() }
 }
 
 fn short(claimed: &Claimed) -> Option<(Period, Usd)> {
@@ -180,7 +180,7 @@ pub async fn a_reached_ceiling_pauses_once(world: &World) {
     // It overran, and the ceiling is reached by it alone.
     world.hold(job.id, &holder, [report(4 * USD)]).await.unwrap();
     assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged, EventKind::BudgetExhausted]);
-    let event = world.told().await.pop().unwrap();
+    let event = world.reported().await.pop().unwrap();
     assert_eq!((&event.data["period"], &event.data["spentUsdMicros"]), (&"day".into(), &4_000_000.into()));
     assert_eq!(event.data["ceilingUsdMicros"], 3_000_000);
     let budget = world.budget().await;
@@ -190,7 +190,7 @@ pub async fn a_reached_ceiling_pauses_once(world: &World) {
     // What runs goes on, and is charged, and nobody is told twice.
     world.hold(late.id, &late_holder, [HolderAction::Renew { lease: LEASE }, report(USD)]).await.unwrap();
     assert_eq!(world.spent_today().await, 5 * USD);
-    assert_eq!(world.told().await.len(), 2);
+    assert_eq!(world.reported().await.len(), 2);
     world.balanced().await;
 }
 
@@ -266,7 +266,7 @@ pub async fn an_operators_pause_stays(world: &World) {
     assert_eq!(world.change_budget(BudgetChange::Resume).await.paused, None);
     world.change_budget(BudgetChange::Resume).await;
     assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused, EventKind::BudgetResumed]);
-    assert_eq!(world.told().await[0].actor, user());
+    assert_eq!(world.reported().await[0].actor, user());
     assert!(granted(&world.try_claim(&mac, Usd::LEAST).await));
     world.balanced().await;
 }
@@ -288,10 +288,10 @@ pub async fn a_correction_counts_like_a_charge(world: &World) {
     let correct = |usd: Usd| BudgetChange::Correct { usd, reason: "billed twice".to_owned() };
     let corrected = world.change_budget(correct(-USD)).await;
     assert_eq!((corrected.spent_in(Period::Day, world.now()).usd, corrected.paused), (USD, None));
-    let told = world.told().await;
-    assert_eq!(told[2].kind, EventKind::BudgetChanged);
-    assert!(told[2].cause.contains("billed twice"), "{}", told[2].cause);
-    assert_eq!((told[3].kind, told.len()), (EventKind::BudgetResumed, 4));
+    let reported = world.reported().await;
+    assert_eq!(reported[2].kind, EventKind::BudgetChanged);
+    assert!(reported[2].cause.contains("billed twice"), "{}", reported[2].cause);
+    assert_eq!((reported[3].kind, reported.len()), (EventKind::BudgetResumed, 4));
     let added = world.change_budget(correct(USD)).await;
     assert_eq!(added.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
     let (from, to) = (Period::Day.start(world.now()), Period::Day.end(world.now()).unwrap());
@@ -309,7 +309,7 @@ pub async fn a_repeated_change_is_answered(world: &World) {
     ];
     for change in changes {
         let before = world.budget().await;
-        let write = BudgetWrite { if_rev: Some(before.rev), ..write(change) };
+        let write = ChangeBudget { if_rev: Some(before.rev), ..write(change) };
         let first = world.store.change_budget(write.clone()).await.unwrap();
         assert_eq!(first.rev, before.rev.next());
         let head = world.store.read().feed_head().await.unwrap();
@@ -345,7 +345,7 @@ pub async fn a_correction_is_booked_once_whatever_comes_between(world: &World) {
     }
     assert_eq!((world.budget().await, world.store.read().feed_head().await.unwrap()), (before, head));
     // Elsewhere the same key is another's.
-    let elsewhere = BudgetWrite { product: product("other"), ..corrections[0].clone() };
+    let elsewhere = ChangeBudget { product: product("other"), ..corrections[0].clone() };
     let other = world.store.change_budget(elsewhere).await.unwrap();
     assert_eq!(other.spent_in(Period::Day, world.now()).usd, Usd::from_micros(3));
 }
@@ -353,7 +353,7 @@ pub async fn a_correction_is_booked_once_whatever_comes_between(world: &World) {
 pub async fn another_revision_of_a_budget_is_refused(world: &World) {
     let set = world.change_budget(BudgetChange::Set(day(5 * USD))).await;
     for rev in [giga_domain::Rev(0), set.rev.next()] {
-        let write = BudgetWrite { if_rev: Some(rev), ..write(BudgetChange::Pause { reason: None }) };
+        let write = ChangeBudget { if_rev: Some(rev), ..write(BudgetChange::Pause { reason: None }) };
         let error = world.store.change_budget(write).await.unwrap_err();
         let refused = |given, current| given == rev && current == set.rev;
         assert!(
@@ -392,11 +392,11 @@ pub async fn a_budget_comes_back_whole(world: &World) {
     let report = RunReport { tokens: Some(77), cost: Some(Usd::from_micros(3)), ..RunReport::default() };
     world.hold(job.id, &holder, [HolderAction::Report(report)]).await.unwrap();
     let reason = Some("'quoted' \"twice\" \\ 🏭".to_owned());
-    let told = world.change_budget(BudgetChange::Pause { reason }).await;
-    assert_eq!(told.spent_in(Period::Total, world.now()).tokens, 77);
+    let reported = world.change_budget(BudgetChange::Pause { reason }).await;
+    assert_eq!(reported.spent_in(Period::Total, world.now()).tokens, 77);
     for store in world.handles().await {
-        assert_eq!(store.read().budget(&told.product).await.unwrap().as_ref(), Some(&told));
-        assert_eq!(store.read().budgets().await.unwrap(), std::slice::from_ref(&told));
+        assert_eq!(store.read().budget(&reported.product).await.unwrap().as_ref(), Some(&reported));
+        assert_eq!(store.read().budgets().await.unwrap(), std::slice::from_ref(&reported));
     }
 }
 
@@ -431,7 +431,7 @@ pub async fn racing_claims_never_start_an_eleventh(world: &World) {
             let store = handles[number % handles.len()].clone();
             let actions = vec![HolderAction::Release { checkpoint: None }];
             ending.spawn(async move {
-                let write = HolderWrite { job: job.id, holder: holder(&job), actions };
+                let write = Hold { job: job.id, holder: holder(&job), actions };
                 store.hold(write).await.unwrap()
             });
         }
@@ -460,7 +460,7 @@ pub async fn racing_runs_keep_the_books(world: &World) {
                 vec![report(USD - Usd::LEAST)],
             ];
             for actions in steps {
-                store.hold(HolderWrite { job: job.id, holder: holder(&job), actions }).await.unwrap();
+                store.hold(Hold { job: job.id, holder: holder(&job), actions }).await.unwrap();
             }
             USD - Usd::LEAST
         });

@@ -7,7 +7,7 @@ use giga_domain::{
     JobId, OperatorAction, Period, Refusal, Spend, Stage, Usd,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{HolderWrite, NewEviction, NewJob, SpendBucket};
+use giga_ports::store::{EvictJobs, ExpireLeases, Hold, NewEviction, NewJob, SpendBucket};
 
 use super::World;
 use super::budgets::{USD, cap, day, report};
@@ -15,13 +15,13 @@ use super::world::{LEASE, fail, product, user};
 
 const CENT: Usd = Usd::from_micros(10_000);
 
-fn told(usd: Usd) -> HolderAction {
+fn reported(usd: Usd) -> HolderAction {
     HolderAction::Spend(Spend { usd, tokens: usd.micros().unsigned_abs() / 100 })
 }
 
 async fn running(world: &World, factory: &FactoryId) -> (Job, Holder) {
     let (job, holder) = world.building(factory, cap(USD)).await;
-    let job = world.hold(job.id, &holder, [told(30 * CENT)]).await.unwrap();
+    let job = world.hold(job.id, &holder, [reported(30 * CENT)]).await.unwrap();
     world.balanced().await;
     (job, holder)
 }
@@ -44,7 +44,7 @@ pub async fn every_end_settles_what_was_set_aside(world: &World) {
         ("fail", vec![fail(false)], 30),
         ("fail, to be tried again", vec![fail(true)], 30),
         ("release", vec![release()], 30),
-        ("release with the last figure", vec![told(35 * CENT), release()], 35),
+        ("release with the last figure", vec![reported(35 * CENT), release()], 35),
     ];
     let mut sum = Usd::ZERO;
     for (case, actions, cents) in ends {
@@ -73,10 +73,10 @@ pub async fn a_cancelled_run_costs_all_that_was_allowed_until_its_holder_tells(w
     assert!(world.budget().await.paused.is_some(), "the day is used up, for all that is known");
     // It learns of it by renewing, which writes nothing.
     world.advance(Duration::from_secs(1));
-    world.hold(job.id, &holder, [told(40 * CENT), HolderAction::Renew { lease: LEASE }]).await.unwrap();
+    world.hold(job.id, &holder, [reported(40 * CENT), HolderAction::Renew { lease: LEASE }]).await.unwrap();
     assert_eq!(spent(world).await, USD);
     let over = world.job(job.id).await;
-    let bill = || [told(45 * CENT), HolderAction::Release { checkpoint: None }];
+    let bill = || [reported(45 * CENT), HolderAction::Release { checkpoint: None }];
     let answer = world.hold(job.id, &holder, bill()).await.unwrap();
     assert_eq!((answer.stage(), answer.updated_at), (Stage::Cancelled, over.updated_at));
     assert_eq!(world.job(job.id).await, answer);
@@ -90,10 +90,10 @@ pub async fn a_cancelled_run_costs_all_that_was_allowed_until_its_holder_tells(w
     assert_eq!((last.kind, &last.data["usdMicros"]), (EventKind::SettledUp, &450_000.into()));
     // Once; and whoever else comes is fenced.
     for store in world.handles().await {
-        let write = HolderWrite { job: job.id, holder: holder.clone(), actions: bill().into() };
+        let write = Hold { job: job.id, holder: holder.clone(), actions: bill().into() };
         assert_eq!(store.hold(write).await.unwrap(), answer);
     }
-    let zombie = world.hold(job.id, &holder, [told(45 * CENT), fail(true)]).await;
+    let zombie = world.hold(job.id, &holder, [reported(45 * CENT), fail(true)]).await;
     assert!(matches!(zombie, Err(StoreError::Refused(Refusal::Fenced { .. }))), "{zombie:?}");
     assert_eq!((world.budget().await, charges(world, job.id).await.len()), (budget, 2));
     world.balanced().await;
@@ -107,8 +107,8 @@ pub async fn what_is_given_back_counts_where_it_was_charged(world: &World) {
     let yesterday = world.now();
     world.clock.set(Period::Day.end(yesterday).unwrap().plus(Duration::from_mins(1)));
     let (other, of_other) = world.building(&mac, cap(USD)).await;
-    world.hold(other.id, &of_other, [told(20 * CENT), fail(false)]).await.unwrap();
-    let bill = [told(30 * CENT), HolderAction::Release { checkpoint: None }];
+    world.hold(other.id, &of_other, [reported(20 * CENT), fail(false)]).await.unwrap();
+    let bill = [reported(30 * CENT), HolderAction::Release { checkpoint: None }];
     world.hold(job.id, &holder, bill).await.unwrap();
     let today = world.budget().await.spent_in(Period::Day, world.now()).usd;
     assert_eq!((today, spent(world).await), (20 * CENT, 50 * CENT));
@@ -125,7 +125,7 @@ pub async fn silence_at_work_costs_all_that_was_allowed(world: &World) {
     let (idle, _) = world.assigned(&mac, cap(USD)).await;
     assert_eq!(world.budget().await.reserved, 2 * USD);
     world.advance(LEASE);
-    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs.len(), 2);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs.len(), 2);
     assert_eq!(charges(world, job.id).await, [(1_000_000, 3_000, ChargeHow::Assumed)]);
     assert_eq!(charges(world, idle.id).await, [], "one that had not begun has spent nothing");
     assert_eq!((world.budget().await.reserved, spent(world).await), (Usd::ZERO, USD));
@@ -142,14 +142,17 @@ pub async fn an_eviction_is_charged_like_any_end(world: &World) {
     let ask = |job: &Job| NewEviction { job: job.id, rev: job.rev, for_job: Some(JobId::MAX) };
     let asked = vec![ask(&willing), ask(&silent), ask(&busy)];
     let grace = LEASE / 2;
-    assert_eq!(world.store.evict(None, asked, grace, user()).await.unwrap(), [true; 3]);
+    assert_eq!(
+        world.store.evict(EvictJobs { term: None, asked, grace, actor: user() }).await.unwrap(),
+        [true; 3]
+    );
     assert_eq!(world.budget().await.reserved, 3 * USD, "they still run");
-    world.hold(busy.id, &of_busy, [told(40 * CENT), HolderAction::Renew { lease: LEASE }]).await.unwrap();
+    world.hold(busy.id, &of_busy, [reported(40 * CENT), HolderAction::Renew { lease: LEASE }]).await.unwrap();
     let release = HolderAction::Release { checkpoint: None };
-    world.hold(willing.id, &holder, [told(50 * CENT), release]).await.unwrap();
+    world.hold(willing.id, &holder, [reported(50 * CENT), release]).await.unwrap();
     world.balanced().await;
     world.advance(grace);
-    let taken = world.store.expire_leases(10).await.unwrap().jobs;
+    let taken = world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs;
     assert_eq!((taken.len(), taken.contains(&silent.id), taken.contains(&busy.id)), (2, true, true));
     assert_eq!(charges(world, busy.id).await, [(1_000_000, 4_000, ChargeHow::Assumed)]);
     assert_eq!(charges(world, willing.id).await, [(500_000, 5_000, ChargeHow::Measured)]);
@@ -162,7 +165,7 @@ pub async fn what_is_told_twice_or_smaller_counts_once(world: &World) {
     let (job, holder) = world.building(&mac, cap(USD)).await;
     let before = world.snapshot(job.id).await;
     for (cents, known) in [(30, 30), (30, 30), (20, 30), (31, 31)] {
-        let job = world.hold(job.id, &holder, [told(cents * CENT)]).await.unwrap();
+        let job = world.hold(job.id, &holder, [reported(cents * CENT)]).await.unwrap();
         let lease = job.lease().unwrap();
         assert_eq!((lease.spent.usd, lease.reserved), (known * CENT, USD));
         assert_eq!(world.job(job.id).await, job);
@@ -180,7 +183,7 @@ pub async fn an_overrun_is_set_aside_at_once(world: &World) {
     world.change_budget(BudgetChange::Set(day(2 * USD))).await;
     let (job, holder) = world.building(&mac, cap(USD)).await;
     let waiting = world.submitted(cap(USD)).await;
-    world.hold(job.id, &holder, [told(130 * CENT), HolderAction::Renew { lease: LEASE }]).await.unwrap();
+    world.hold(job.id, &holder, [reported(130 * CENT), HolderAction::Renew { lease: LEASE }]).await.unwrap();
     assert_eq!(world.budget().await.reserved, 130 * CENT);
     let lost = world.claim(waiting.id, &mac).await;
     assert!(matches!(lost, giga_ports::store::Claimed::Lost(giga_ports::store::Lost::Budget(_))), "{lost:?}");
@@ -211,7 +214,7 @@ pub async fn each_run_has_a_line_of_its_own(world: &World) {
         let held = world.granted(job.id, &mac).await;
         let holder = super::world::holder(&held);
         world.advance(Duration::from_secs(1));
-        let actions = [told(cents * CENT), HolderAction::Release { checkpoint: None }];
+        let actions = [reported(cents * CENT), HolderAction::Release { checkpoint: None }];
         world.hold(job.id, &holder, actions).await.unwrap();
         expected.push(Charge {
             product: job.product.clone(),
@@ -252,7 +255,7 @@ pub async fn a_burndown_sums_stretches(world: &World) {
     let hour = Duration::from_hours(1);
     let spend = async |cents: i64| {
         let (job, holder) = world.building(&mac, cap(USD)).await;
-        world.hold(job.id, &holder, [told(cents * CENT), fail(false)]).await.unwrap();
+        world.hold(job.id, &holder, [reported(cents * CENT), fail(false)]).await.unwrap();
     };
     spend(10).await;
     world.clock.set(from.plus(hour).minus(Duration::from_millis(1)));
@@ -285,7 +288,14 @@ pub async fn a_lease_comes_back_whole(world: &World) {
     let spend = Spend { usd: 5 * USD, tokens: u64::from(u32::MAX) * 5 };
     world.hold(job.id, &holder, [HolderAction::Spend(spend)]).await.unwrap();
     let asked = NewEviction { job: job.id, rev: job.rev, for_job: Some(JobId::MIN) };
-    assert_eq!(world.store.evict(None, vec![asked], LEASE, user()).await.unwrap(), [true]);
+    assert_eq!(
+        world
+            .store
+            .evict(EvictJobs { term: None, asked: vec![asked], grace: LEASE, actor: user() })
+            .await
+            .unwrap(),
+        [true]
+    );
     let lease = world.job(job.id).await.lease().cloned().unwrap();
     assert_eq!((lease.spent, lease.reserved), (spend, 5 * USD));
     assert_eq!(lease.evict.unwrap().for_job, Some(JobId::MIN));

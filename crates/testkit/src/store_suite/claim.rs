@@ -8,7 +8,7 @@ use giga_domain::{
     CapabilitySet, DispatchSeq, Epoch, EventKind, FactoryId, FactoryState, HolderAction, JobId, Lease, Rev,
     RunOutcome, Spend, Stage, State, Usd,
 };
-use giga_ports::store::{Claim, Claimed, Lost, NewJob};
+use giga_ports::store::{Claim, Claimed, Deregister, Lost, NewJob, SetFactoryState};
 
 use super::World;
 use super::world::{LEASE, factory, granted, holder, product, user};
@@ -198,11 +198,27 @@ pub async fn a_draining_factory_gets_nothing_new(world: &World) {
     let mac = world.factory("mac-1").await;
     let (held, holder) = world.assigned(&mac, |_| ()).await;
     let job = world.submitted(|_| ()).await;
-    world.store.set_factory_state(mac.clone(), FactoryState::Draining, user()).await.unwrap();
+    world
+        .store
+        .set_factory_state(SetFactoryState {
+            factory: mac.clone(),
+            state: FactoryState::Draining,
+            actor: user(),
+        })
+        .await
+        .unwrap();
     let claimed = world.claim(job.id, &mac).await;
     assert!(not_allowed(&claimed), "{claimed:?}");
     world.hold(held.id, &holder, [HolderAction::Start]).await.expect("it finishes what it holds");
-    world.store.set_factory_state(mac.clone(), FactoryState::Active, user()).await.unwrap();
+    world
+        .store
+        .set_factory_state(SetFactoryState {
+            factory: mac.clone(),
+            state: FactoryState::Active,
+            actor: user(),
+        })
+        .await
+        .unwrap();
     assert_eq!(world.granted(job.id, &mac).await.id, job.id);
 }
 
@@ -236,7 +252,7 @@ pub async fn an_unknown_factory_is_not_granted(world: &World) {
     let claimed = world.claim(job.id, &factory("nobody")).await;
     assert!(not_allowed(&claimed), "{claimed:?}");
     let mac = world.factory("mac-1").await;
-    world.store.deregister(mac.clone(), user()).await.unwrap();
+    world.store.deregister(Deregister { factory: mac.clone(), actor: user() }).await.unwrap();
     let claimed = world.claim(job.id, &mac).await;
     assert!(not_allowed(&claimed), "{claimed:?}");
 }

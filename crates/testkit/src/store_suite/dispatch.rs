@@ -6,7 +6,9 @@ use giga_domain::{
     Actor, CapabilitySet, DispatchSeq, EventKind, FactoryId, HolderAction, Job, JobId, NewEvent, Offer,
     OperatorAction, RunReport, Stage, Target, Term, limits,
 };
-use giga_ports::store::{Claim, Claimed, Divergence, Lost, NewOffer, Waiting};
+use giga_ports::store::{
+    Claim, Claimed, Divergence, Lost, MakeOffers, NewOffer, Note, RecordDivergences, Sent, Waiting,
+};
 
 use super::World;
 use super::leading::lead;
@@ -20,7 +22,7 @@ fn placed(job: &Job, name: &str) -> NewOffer {
 }
 
 async fn offer(world: &World, term: Term, chosen: Vec<NewOffer>) -> Vec<Option<Offer>> {
-    world.store.offer(term, chosen, PICKUP).await.unwrap()
+    world.store.offer(MakeOffers { term, chosen, pickup: PICKUP }).await.unwrap()
 }
 
 async fn offered(world: &World, job: &Job, name: &str) -> Offer {
@@ -58,8 +60,8 @@ pub async fn an_offer_sets_the_target_and_fills_the_outbox(world: &World) {
     let target = Target::new(factory("mac-1"), world.now().plus(PICKUP));
     assert_eq!((after.target(), after.dispatch_seq), (Some(&target), made.dispatch_seq));
     assert_eq!((after.rev, world.count(Stage::Queued).await), (job.rev.next(), 1));
-    let told = world.events(job.id).await.pop().unwrap();
-    assert_eq!((told.kind, told.actor), (EventKind::Targeted, Actor::system("dispatcher")));
+    let reported = world.events(job.id).await.pop().unwrap();
+    assert_eq!((reported.kind, reported.actor), (EventKind::Targeted, Actor::system("dispatcher")));
     // Another process finds it too.
     for store in world.handles().await {
         let found = store.read().outbox(10).await.unwrap();
@@ -113,7 +115,7 @@ pub async fn a_repeated_call_gets_the_same_offers(world: &World) {
     assert_eq!(offer(world, term, chosen.clone()).await, first);
     assert_eq!((world.snapshot(one.id).await, outbox(world).await), before);
     // The broker has one of them by now: it is not sent again.
-    world.store.sent(vec![(one.id, DispatchSeq(1))]).await.unwrap();
+    world.store.sent(Sent { offers: vec![(one.id, DispatchSeq(1))] }).await.unwrap();
     assert_eq!(offer(world, term, chosen).await, first);
     assert_eq!(waiting(world).await, [(two.id, DispatchSeq(1))]);
     // For another factory it is another plan, made from what is no longer so.
@@ -130,7 +132,7 @@ pub async fn a_newer_offer_replaces_the_older_one(world: &World) {
     assert_eq!(outbox(world).await, [Waiting { offer: again.clone(), since: world.now() }]);
     assert_eq!(world.job(job.id).await.target().unwrap().factory, factory("mac-2"));
     // That the broker has the older one says nothing of the newer.
-    world.store.sent(vec![(job.id, DispatchSeq(1))]).await.unwrap();
+    world.store.sent(Sent { offers: vec![(job.id, DispatchSeq(1))] }).await.unwrap();
     assert_eq!(waiting(world).await, [(job.id, again.dispatch_seq)]);
 }
 
@@ -141,10 +143,10 @@ pub async fn what_was_sent_leaves_the_outbox_silently(world: &World) {
     let before = world.snapshot(one.id).await;
     for _ in 0..2 {
         let gone = vec![(one.id, DispatchSeq(1)), (one.id, DispatchSeq(9)), (JobId::MAX, DispatchSeq(1))];
-        world.store.sent(gone).await.unwrap();
+        world.store.sent(Sent { offers: gone }).await.unwrap();
         assert_eq!(waiting(world).await, [(two.id, DispatchSeq(1))]);
     }
-    world.store.sent(Vec::new()).await.unwrap();
+    world.store.sent(Sent { offers: Vec::new() }).await.unwrap();
     assert_eq!(world.snapshot(one.id).await, before);
 }
 
@@ -207,7 +209,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
     }
     let handles = world.handles().await;
     let (near, far) = (handles[0].clone(), handles[handles.len() - 1].clone());
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut reported) = tokio::sync::mpsc::unbounded_channel();
     let names = ["mac-1", "linux-1"];
     let plans: Vec<Vec<NewOffer>> = jobs
         .chunks(10)
@@ -215,7 +217,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
         .collect();
     let offering = tokio::spawn(async move {
         for chosen in plans {
-            let offers = near.offer(term, chosen, PICKUP).await.unwrap();
+            let offers = near.offer(MakeOffers { term, chosen, pickup: PICKUP }).await.unwrap();
             for offer in offers {
                 tell.send(offer.expect("nobody else wants it")).unwrap();
             }
@@ -223,7 +225,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
     });
     let mut number = 0;
     let mut sends = tokio::task::JoinSet::new();
-    while let Some(offer) = told.recv().await {
+    while let Some(offer) = reported.recv().await {
         let by = if offer.target_factory_id == mac { &mac } else { &linux };
         let claim = Claim { dispatch_seq: Some(offer.dispatch_seq), ..world.claim_of(offer.job_id, by) };
         // From both sides, and each in an order of its own.
@@ -233,7 +235,11 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
                 if backwards {
                     sent.reverse();
                 }
-                store.sent(sent.iter().map(|w| (w.offer.job_id, w.offer.dispatch_seq)).collect()).await
+                store
+                    .sent(Sent {
+                        offers: sent.iter().map(|w| (w.offer.job_id, w.offer.dispatch_seq)).collect(),
+                    })
+                    .await
             });
         }
         let held = granted(handles[number % handles.len()].claim(claim).await.unwrap());
@@ -244,7 +250,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
     assert!(sends.join_all().await.iter().all(Result::is_ok));
     assert_eq!((number, world.count(Stage::Assigned).await), (120, 120));
     let left = waiting(world).await;
-    world.store.sent(left).await.unwrap();
+    world.store.sent(Sent { offers: left }).await.unwrap();
     assert_eq!(outbox(world).await, []);
     for store in handles {
         assert_eq!(store.stats().retries, 0);
@@ -285,15 +291,25 @@ pub async fn a_divergence_is_in_the_history_of_jobs_that_are_not_over(world: &Wo
     let before = world.snapshot(over.id).await;
     let diverged =
         |job| Divergence { job, routed_to: factory("linux-1"), claimed_by: factory("mac-1"), lag_ms: 250 };
-    world.store.diverged(vec![diverged(over.id), diverged(JobId::MAX)]).await.unwrap();
+    world
+        .store
+        .diverged(RecordDivergences { divergences: vec![diverged(over.id), diverged(JobId::MAX)] })
+        .await
+        .unwrap();
     assert_eq!(world.snapshot(over.id).await, before);
-    world.store.diverged(vec![diverged(JobId::MAX), diverged(over.id), diverged(held.id)]).await.unwrap();
+    world
+        .store
+        .diverged(RecordDivergences {
+            divergences: vec![diverged(JobId::MAX), diverged(over.id), diverged(held.id)],
+        })
+        .await
+        .unwrap();
     assert_eq!(world.job(over.id).await, over);
     let history = world.events(held.id).await;
-    let told: Vec<_> = history.iter().filter(|event| event.kind == EventKind::Diverged).collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!((&told[0].actor, told[0].to), (&Actor::system("dispatcher"), None));
-    let data = &told[0].data;
+    let reported: Vec<_> = history.iter().filter(|event| event.kind == EventKind::Diverged).collect();
+    assert_eq!(reported.len(), 1);
+    assert_eq!((&reported[0].actor, reported[0].to), (&Actor::system("dispatcher"), None));
+    let data = &reported[0].data;
     assert_eq!((data["routedTo"].as_str(), data["claimedBy"].as_str()), (Some("linux-1"), Some("mac-1")));
     assert_eq!(data["lagMs"].as_u64(), Some(250));
     // Its holder goes on as if nothing had been said.
@@ -305,11 +321,14 @@ pub async fn a_divergence_is_in_the_history_of_jobs_that_are_not_over(world: &Wo
 
 pub async fn a_note_is_an_event_of_the_fleet(world: &World) {
     let event = NewEvent::new(EventKind::TopicPaused, "paused for the move").with("topic", "mail");
-    world.store.note(event, user()).await.unwrap();
+    world.store.note(Note { event, actor: user() }).await.unwrap();
     let feed = world.feed().await;
-    let [told] = &feed[..] else { panic!("one event: {feed:?}") };
-    assert_eq!((told.kind, &told.actor, told.at), (EventKind::TopicPaused, &user(), world.now()));
-    assert_eq!((&told.product, told.job, told.cause.as_str()), (&None, None, "paused for the move"));
-    assert_eq!(told.data["topic"], "mail");
-    assert_eq!(*world.store.head().borrow(), told.pos);
+    let [reported] = &feed[..] else { panic!("one event: {feed:?}") };
+    assert_eq!((reported.kind, &reported.actor, reported.at), (EventKind::TopicPaused, &user(), world.now()));
+    assert_eq!(
+        (&reported.product, reported.job, reported.cause.as_str()),
+        (&None, None, "paused for the move")
+    );
+    assert_eq!(reported.data["topic"], "mail");
+    assert_eq!(*world.store.head().borrow(), reported.pos);
 }

@@ -9,7 +9,10 @@ use giga_domain::{
     NewEffect, Timestamp,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{EffectCounts, EffectFilter, EffectStateName};
+use giga_ports::store::{
+    AddEffect, EffectCounts, EffectFilter, EffectStateName, FanOut, RetireEffects, ReviveEffect,
+    SettleEffect, TakeEffects,
+};
 use serde_json::json;
 
 use super::World;
@@ -46,7 +49,9 @@ async fn take(world: &World, limit: usize) -> Vec<Effect> {
     let mut taken = Vec::new();
     for (receiver, _) in waiting(world).await {
         let rest = limit - taken.len();
-        taken.extend(world.store.take_effects(receiver, rest, LEASE).await.unwrap());
+        taken.extend(
+            world.store.take_effects(TakeEffects { receiver, limit: rest, lease: LEASE }).await.unwrap(),
+        );
     }
     taken
 }
@@ -56,7 +61,11 @@ async fn waiting(world: &World) -> Vec<(EffectReceiver, Timestamp)> {
 }
 
 async fn settle(world: &World, taken: &Effect, outcome: EffectOutcome) -> Effect {
-    world.store.settle_effect(taken.id.clone(), taken.attempts, outcome).await.unwrap()
+    world
+        .store
+        .settle_effect(SettleEffect { id: taken.id.clone(), attempt: taken.attempts, outcome })
+        .await
+        .unwrap()
 }
 
 async fn effect(world: &World, id: &EffectId) -> Effect {
@@ -71,7 +80,7 @@ pub async fn what_is_due_is_taken_longest_due_first(world: &World) {
     assert_eq!(take(world, 10).await, []);
     filled(world, 2).await;
     world.advance(Duration::from_secs(1));
-    let younger = world.store.add_effect(for_tracker(JobId::MIN, 1)).await.unwrap();
+    let younger = world.store.add_effect(AddEffect { effect: for_tracker(JobId::MIN, 1) }).await.unwrap();
     assert_eq!(take(world, 0).await, []);
     let first = take(world, 2).await;
     let ids: Vec<_> = first.iter().map(|effect| effect.id.clone()).collect();
@@ -92,16 +101,26 @@ pub async fn whoever_takes_and_dies_holds_it_up_for_the_lease_alone(world: &Worl
     // Another process, as after a crash of the first one.
     let other = world.handles().await.pop().unwrap();
     world.advance(Duration::from_millis(59_999));
-    assert_eq!(other.take_effects(receiver(1), 1, LEASE).await.unwrap(), []);
+    assert_eq!(
+        other.take_effects(TakeEffects { receiver: receiver(1), limit: 1, lease: LEASE }).await.unwrap(),
+        []
+    );
     world.advance(Duration::from_millis(1));
-    let second = other.take_effects(receiver(1), 1, LEASE).await.unwrap().remove(0);
+    let second = other
+        .take_effects(TakeEffects { receiver: receiver(1), limit: 1, lease: LEASE })
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!((&second.id, second.attempts), (&first.id, 2), "the same key, another attempt");
     // The first one was only slow. What it says counts no more.
     for outcome in [delivered(), failed(), refused()] {
         assert_eq!(settle(world, &first, outcome).await, second);
     }
     assert_eq!(effect(world, &first.id).await, second);
-    let over = other.settle_effect(second.id.clone(), 2, delivered()).await.unwrap();
+    let over = other
+        .settle_effect(SettleEffect { id: second.id.clone(), attempt: 2, outcome: delivered() })
+        .await
+        .unwrap();
     assert_eq!((over.state, over.detail.as_deref()), (EffectState::Delivered, Some("204 No Content")));
     assert_eq!(effect(world, &first.id).await, over);
     // Nothing follows a delivery, and the same word again is answered the same way.
@@ -149,7 +168,7 @@ pub async fn what_was_not_sent_after_all_has_lost_no_attempt(world: &World) {
 
 pub async fn what_cannot_be_told_is_given_up_and_told(world: &World) {
     filled(world, 1).await;
-    let tracked = world.store.add_effect(for_tracker(JobId::MIN, 1)).await.unwrap().id;
+    let tracked = world.store.add_effect(AddEffect { effect: for_tracker(JobId::MIN, 1) }).await.unwrap().id;
     let mut attempts = 0;
     loop {
         let Some((_, next)) = waiting(world).await.first().cloned() else { break };
@@ -163,13 +182,13 @@ pub async fn what_cannot_be_told_is_given_up_and_told(world: &World) {
     let dead = effect(world, &for_webhook(1, 0).id).await;
     assert_eq!((dead.state, dead.attempts), (EffectState::Dead, Effect::ATTEMPTS));
     let feed = world.feed().await;
-    let told: Vec<_> = feed.iter().filter(|event| event.kind == EventKind::EffectGivenUp).collect();
-    assert_eq!(told.len(), 2);
-    let of: Vec<_> = told.iter().map(|event| event.product.clone().unwrap()).collect();
+    let reported: Vec<_> = feed.iter().filter(|event| event.kind == EventKind::EffectGivenUp).collect();
+    assert_eq!(reported.len(), 2);
+    let of: Vec<_> = reported.iter().map(|event| event.product.clone().unwrap()).collect();
     assert_eq!(of, [product("app"), product("demo")]);
-    assert_eq!(told[0].data["effectId"], json!(tracked.as_str()));
-    assert_eq!(told[0].data["detail"], json!("410 Gone"));
-    assert_eq!(told[1].data["target"], json!({ "kind": "webhook", "id": webhook_id(1).to_string() }));
+    assert_eq!(reported[0].data["effectId"], json!(tracked.as_str()));
+    assert_eq!(reported[0].data["detail"], json!("410 Gone"));
+    assert_eq!(reported[1].data["target"], json!({ "kind": "webhook", "id": webhook_id(1).to_string() }));
     // Repeating the last word tells nobody again.
     assert_eq!(settle(world, &dead, failed()).await, dead);
     assert_eq!(world.feed().await, feed);
@@ -182,25 +201,36 @@ pub async fn somebody_may_give_it_another_chance(world: &World) {
         (settle(world, &taken[0], refused()).await, settle(world, &taken[1], delivered()).await);
     world.advance(LEASE);
     let before = world.feed().await;
-    assert_eq!(world.store.revive_effect(done.id.clone(), user()).await.unwrap(), done);
+    assert_eq!(
+        world.store.revive_effect(ReviveEffect { id: done.id.clone(), actor: user() }).await.unwrap(),
+        done
+    );
     assert_eq!(world.feed().await, before, "only what was given up");
-    let revived = world.store.revive_effect(dead.id.clone(), user()).await.unwrap();
+    let revived =
+        world.store.revive_effect(ReviveEffect { id: dead.id.clone(), actor: user() }).await.unwrap();
     assert_eq!((revived.state, revived.attempts), (EffectState::Pending { due: world.now() }, 0));
     assert_eq!(revived.detail, dead.detail, "what came of the last attempt is still to be read");
     let feed = world.feed().await;
-    let told = feed.last().unwrap();
-    assert_eq!((told.kind, &told.actor), (EventKind::EffectRevived, &user()));
-    assert_eq!((&told.product, &told.data["effectId"]), (&dead.product, &json!(dead.id.as_str())));
-    assert_eq!(world.store.revive_effect(dead.id.clone(), user()).await.unwrap(), revived);
+    let reported = feed.last().unwrap();
+    assert_eq!((reported.kind, &reported.actor), (EventKind::EffectRevived, &user()));
+    assert_eq!((&reported.product, &reported.data["effectId"]), (&dead.product, &json!(dead.id.as_str())));
+    assert_eq!(
+        world.store.revive_effect(ReviveEffect { id: dead.id.clone(), actor: user() }).await.unwrap(),
+        revived
+    );
     assert_eq!(world.feed().await, feed, "a repetition");
     assert_eq!(take(world, 10).await.len(), 1);
 }
 
 pub async fn an_unknown_effect_is_not_found(world: &World) {
     let id: EffectId = "nothing:1".parse().unwrap();
-    let error = world.store.settle_effect(id.clone(), 1, delivered()).await.unwrap_err();
+    let error = world
+        .store
+        .settle_effect(SettleEffect { id: id.clone(), attempt: 1, outcome: delivered() })
+        .await
+        .unwrap_err();
     assert!(matches!(&error, StoreError::NoSuchEffect(named) if *named == id), "{error:?}");
-    let error = world.store.revive_effect(id.clone(), user()).await.unwrap_err();
+    let error = world.store.revive_effect(ReviveEffect { id: id.clone(), actor: user() }).await.unwrap_err();
     assert!(matches!(&error, StoreError::NoSuchEffect(named) if *named == id), "{error:?}");
     assert_eq!(world.store.read().effect(&id).await.unwrap(), None);
     assert_eq!(world.feed().await, []);
@@ -208,17 +238,21 @@ pub async fn an_unknown_effect_is_not_found(world: &World) {
 
 pub async fn what_somebody_asks_for_is_sent_again(world: &World) {
     let new = || for_tracker(JobId::MIN, 1);
-    let made = world.store.add_effect(new()).await.unwrap();
+    let made = world.store.add_effect(AddEffect { effect: new() }).await.unwrap();
     assert_eq!(made, Effect::new(new(), world.now()));
     world.advance(Duration::from_secs(1));
     let other = NewEffect { payload: json!("another"), ..new() };
-    assert_eq!(world.store.add_effect(other.clone()).await.unwrap(), made, "it waits already");
+    assert_eq!(
+        world.store.add_effect(AddEffect { effect: other.clone() }).await.unwrap(),
+        made,
+        "it waits already"
+    );
     let taken = take(world, 1).await.remove(0);
-    assert_eq!(world.store.add_effect(new()).await.unwrap(), taken, "it is being sent");
+    assert_eq!(world.store.add_effect(AddEffect { effect: new() }).await.unwrap(), taken, "it is being sent");
     for outcome in [delivered(), refused()] {
         let taken = effect(world, &made.id).await;
         settle(world, &taken, outcome).await;
-        let again = world.store.add_effect(other.clone()).await.unwrap();
+        let again = world.store.add_effect(AddEffect { effect: other.clone() }).await.unwrap();
         assert_eq!((again.state, again.attempts), (EffectState::Pending { due: world.now() }, 0));
         assert_eq!(again.payload, made.payload, "one id, one message, for ever");
         assert_eq!(take(world, 10).await.len(), 1);
@@ -235,12 +269,22 @@ pub async fn racing_senders_take_disjoint_batches(world: &World) {
         tokio::spawn(async move {
             let mut sent = Vec::new();
             loop {
-                let taken = store.take_effects(receiver(1), 7, LEASE).await.unwrap();
+                let taken = store
+                    .take_effects(TakeEffects { receiver: receiver(1), limit: 7, lease: LEASE })
+                    .await
+                    .unwrap();
                 if taken.is_empty() {
                     return sent;
                 }
                 for effect in taken {
-                    store.settle_effect(effect.id.clone(), effect.attempts, delivered()).await.unwrap();
+                    store
+                        .settle_effect(SettleEffect {
+                            id: effect.id.clone(),
+                            attempt: effect.attempts,
+                            outcome: delivered(),
+                        })
+                        .await
+                        .unwrap();
                     sent.push(effect);
                 }
             }
@@ -263,9 +307,12 @@ pub async fn one_settlement_of_many_counts(world: &World) {
     let racers = (0..16).map(|n| {
         let (store, id) = (handles[n % handles.len()].clone(), taken.id.clone());
         let detail = n.to_string();
-        tokio::spawn(
-            async move { store.settle_effect(id, 1, EffectOutcome::Refused { detail }).await.unwrap() },
-        )
+        tokio::spawn(async move {
+            store
+                .settle_effect(SettleEffect { id, attempt: 1, outcome: EffectOutcome::Refused { detail } })
+                .await
+                .unwrap()
+        })
     });
     let answers: Vec<Effect> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
     assert!(answers.iter().all(|answer| *answer == answers[0]), "all are told what the first one said");
@@ -283,14 +330,24 @@ pub async fn what_is_over_is_retired_oldest_first(world: &World) {
         settle(world, taken, outcome).await;
     }
     let third = effect(world, &taken[2].id).await.updated_at;
-    assert_eq!(world.store.retire_effects(third, 1).await.unwrap(), 1);
+    assert_eq!(world.store.retire_effects(RetireEffects { before: third, limit: 1 }).await.unwrap(), 1);
     assert_eq!(world.store.read().effect(&taken[4].id).await.unwrap(), None);
-    assert_eq!(world.store.retire_effects(third, 10).await.unwrap(), 1, "before, not at, that time");
+    assert_eq!(
+        world.store.retire_effects(RetireEffects { before: third, limit: 10 }).await.unwrap(),
+        1,
+        "before, not at, that time"
+    );
     assert_eq!(world.store.read().effect(&taken[3].id).await.unwrap(), None, "the dead go too");
     world.advance(Duration::from_hours(1_000));
     let before = world.feed().await;
-    assert_eq!(world.store.retire_effects(world.now(), 10).await.unwrap(), 2);
-    assert_eq!(world.store.retire_effects(world.now(), 10).await.unwrap(), 0);
+    assert_eq!(
+        world.store.retire_effects(RetireEffects { before: world.now(), limit: 10 }).await.unwrap(),
+        2
+    );
+    assert_eq!(
+        world.store.retire_effects(RetireEffects { before: world.now(), limit: 10 }).await.unwrap(),
+        0
+    );
     let mut left: Vec<_> = effects(world).await.into_iter().map(|effect| effect.id).collect();
     left.sort_unstable();
     assert_eq!(left, [for_webhook(1, 0).id, for_webhook(1, 5).id], "what waits is never retired");
@@ -307,11 +364,15 @@ pub async fn each_filter_alone_and_pages_cover_all(world: &World) {
         let from = world.store.read().fan_out_cursor().await.unwrap();
         let fleet = NewEffect { product: None, ..for_webhook(1, 10 + what) };
         let stretch = vec![for_webhook(1, what), fleet];
-        assert!(world.store.fan_out(from, FeedPos(from.0 + 1), stretch).await.unwrap());
-        world.store.add_effect(for_tracker(job, what)).await.unwrap();
+        assert!(
+            world.store.fan_out(FanOut { from, to: FeedPos(from.0 + 1), effects: stretch }).await.unwrap()
+        );
+        world.store.add_effect(AddEffect { effect: for_tracker(job, what) }).await.unwrap();
         world.advance(Duration::from_millis(1));
     }
-    for taken in world.store.take_effects(receiver(1), 2, LEASE).await.unwrap() {
+    for taken in
+        world.store.take_effects(TakeEffects { receiver: receiver(1), limit: 2, lease: LEASE }).await.unwrap()
+    {
         settle(world, &taken, if taken.id == for_webhook(1, 0).id { delivered() } else { refused() }).await;
     }
     let all = effects(world).await;
@@ -360,11 +421,15 @@ pub async fn a_backlog_is_in_nobody_elses_way(world: &World) {
     filled(world, 50).await;
     let made = world.now();
     world.advance(Duration::from_secs(1));
-    let other = world.store.add_effect(for_tracker(JobId::MIN, 1)).await.unwrap();
+    let other = world.store.add_effect(AddEffect { effect: for_tracker(JobId::MIN, 1) }).await.unwrap();
     let tracker = EffectReceiver::Tracker("github".to_owned());
     assert_eq!(waiting(world).await, [(receiver(1), made), (tracker.clone(), world.now())]);
     let before = effects(world).await;
-    let taken = world.store.take_effects(tracker.clone(), 10, LEASE).await.unwrap();
+    let taken = world
+        .store
+        .take_effects(TakeEffects { receiver: tracker.clone(), limit: 10, lease: LEASE })
+        .await
+        .unwrap();
     assert_eq!(taken.iter().map(|effect| &effect.id).collect::<Vec<_>>(), [&other.id]);
     let due = world.now().plus(LEASE);
     assert_eq!(waiting(world).await, [(receiver(1), made), (tracker.clone(), due)]);
@@ -373,7 +438,11 @@ pub async fn a_backlog_is_in_nobody_elses_way(world: &World) {
     assert!(after.iter().filter(untouched).eq(before.iter().filter(untouched)), "not even looked at");
     settle(world, &taken[0], delivered()).await;
     assert_eq!(waiting(world).await, [(receiver(1), made)]);
-    let nobody = world.store.take_effects(receiver(9), 10, LEASE).await.unwrap();
+    let nobody = world
+        .store
+        .take_effects(TakeEffects { receiver: receiver(9), limit: 10, lease: LEASE })
+        .await
+        .unwrap();
     assert_eq!(nobody, []);
     for store in world.handles().await {
         assert_eq!(store.read().effect_receivers().await.unwrap(), [(receiver(1), made)]);
@@ -385,7 +454,7 @@ pub async fn the_outbox_is_counted(world: &World) {
     filled(world, 4).await;
     let made: Timestamp = world.now();
     world.advance(Duration::from_secs(10));
-    world.store.add_effect(for_tracker(JobId::MIN, 1)).await.unwrap();
+    world.store.add_effect(AddEffect { effect: for_tracker(JobId::MIN, 1) }).await.unwrap();
     let all = EffectCounts { pending: 5, dead: 0, oldest_pending: Some(made) };
     assert_eq!(counts(world).await, all);
     let taken = take(world, 3).await;

@@ -3,6 +3,7 @@
 use giga_domain::{
     Actor, Event, EventKind, EventSeq, FeedPos, HolderAction, JobId, OperatorAction, RunReport, Stage,
 };
+use giga_ports::store::{ExpireLeases, SetFlag};
 use std::time::Duration;
 
 use super::World;
@@ -48,7 +49,11 @@ pub async fn seq_runs_without_gaps(world: &World) {
 
 pub async fn the_feed_is_in_order_and_complete(world: &World) {
     let (one, two) = (long_life(world).await, long_life(world).await);
-    world.store.set_flag("strict".to_owned(), serde_json::json!(true), user()).await.unwrap();
+    world
+        .store
+        .set_flag(SetFlag { name: "strict".to_owned(), value: serde_json::json!(true), actor: user() })
+        .await
+        .unwrap();
     let feed = world.feed().await;
     assert!(feed.is_sorted_by(|a, b| a.pos < b.pos));
     for id in [one, two] {
@@ -135,7 +140,7 @@ pub async fn actors_and_causes_are_recorded(world: &World) {
     assert_eq!(failed.data["detail"], "2 tests failed");
     let (job, _) = world.assigned(&"mac-1".parse().unwrap(), |_| ()).await;
     world.advance(Duration::from_mins(1));
-    world.store.expire_leases(1).await.unwrap();
+    world.store.expire_leases(ExpireLeases { limit: 1 }).await.unwrap();
     assert_eq!(world.events(job.id).await.pop().unwrap().actor, Actor::system("reaper"));
 }
 

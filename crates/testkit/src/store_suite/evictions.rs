@@ -6,7 +6,7 @@ use giga_domain::{
     EventKind, HolderAction, Job, JobId, NodeId, Refusal, Rev, RunOutcome, RunReport, Stage, Term,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{HolderWrite, NewEviction};
+use giga_ports::store::{EvictJobs, ExpireLeases, Hold, NewEviction, TakeLead};
 use tokio::task::JoinSet;
 
 use super::World;
@@ -20,7 +20,7 @@ fn ask(job: &Job) -> NewEviction {
 
 impl World {
     async fn evict(&self, asked: Vec<NewEviction>) -> Vec<bool> {
-        self.store.evict(None, asked, GRACE, user()).await.unwrap()
+        self.store.evict(EvictJobs { term: None, asked, grace: GRACE, actor: user() }).await.unwrap()
     }
 
     /// Whoever is asked to let go.
@@ -101,18 +101,30 @@ pub async fn a_dispatcher_whose_term_is_over_asks_nobody(world: &World) {
     let mac = world.factory("mac-1").await;
     let (job, _) = world.building(&mac, |_| ()).await;
     let node: NodeId = "node-1".parse().unwrap();
-    let leader = world.store.lead(node, LEASE).await.unwrap();
+    let leader = world.store.lead(TakeLead { node, lease: LEASE }).await.unwrap();
     let before = world.snapshot(job.id).await;
     for term in [Term(leader.term.0 - 1), leader.term.next()] {
-        let error = world.store.evict(Some(term), vec![ask(&job)], GRACE, user()).await.unwrap_err();
+        let error = world
+            .store
+            .evict(EvictJobs { term: Some(term), asked: vec![ask(&job)], grace: GRACE, actor: user() })
+            .await
+            .unwrap_err();
         assert!(matches!(error, StoreError::StaleTerm { given, .. } if given == term), "{error:?}");
     }
     assert_eq!(world.snapshot(job.id).await, before);
-    let asked = world.store.evict(Some(leader.term), vec![ask(&job)], GRACE, user()).await.unwrap();
+    let asked = world
+        .store
+        .evict(EvictJobs { term: Some(leader.term), asked: vec![ask(&job)], grace: GRACE, actor: user() })
+        .await
+        .unwrap();
     assert_eq!(asked, [true]);
     let (other, _) = world.building(&mac, |_| ()).await;
     world.advance(LEASE);
-    let error = world.store.evict(Some(leader.term), vec![ask(&other)], GRACE, user()).await.unwrap_err();
+    let error = world
+        .store
+        .evict(EvictJobs { term: Some(leader.term), asked: vec![ask(&other)], grace: GRACE, actor: user() })
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::StaleTerm { .. }), "{error:?}");
 }
 
@@ -123,15 +135,18 @@ pub async fn the_reaper_goes_by_the_deadline(world: &World) {
     let asked = world.evicted(&job).await;
     let deadline = asked.lease().unwrap().due();
     assert_eq!(deadline, world.now().plus(GRACE));
-    let idle = world.store.expire_leases(10).await.unwrap();
+    let idle = world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     assert_eq!((idle.jobs, idle.next_expiry), (vec![], Some(deadline)));
     // A renewal does not buy time.
     world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE * 10 }]).await.unwrap();
-    assert_eq!(world.store.expire_leases(10).await.unwrap().next_expiry, Some(deadline));
+    assert_eq!(
+        world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().next_expiry,
+        Some(deadline)
+    );
     world.clock.set(deadline.minus(Duration::from_millis(1)));
-    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs, []);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs, []);
     world.clock.set(deadline);
-    let reaped = world.store.expire_leases(10).await.unwrap();
+    let reaped = world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     assert_eq!(reaped.jobs, [job.id]);
     assert_eq!(reaped.next_expiry, Some(other.lease().unwrap().expires_at));
     let queued = world.job(job.id).await;
@@ -149,7 +164,11 @@ pub async fn leases_and_deadlines_are_reaped_in_one_order(world: &World) {
     for seconds in [30, 10, 20, 40] {
         let (job, _) = world.building(&mac, |_| ()).await;
         let grace = Duration::from_secs(seconds);
-        let asked = world.store.evict(None, vec![ask(&job)], grace, user()).await.unwrap();
+        let asked = world
+            .store
+            .evict(EvictJobs { term: None, asked: vec![ask(&job)], grace, actor: user() })
+            .await
+            .unwrap();
         assert_eq!(asked, [true]);
         expected.push((seconds, job.id));
     }
@@ -159,7 +178,7 @@ pub async fn leases_and_deadlines_are_reaped_in_one_order(world: &World) {
     world.advance(LEASE);
     let mut reaped = Vec::new();
     for _ in 0..3 {
-        reaped.extend(world.store.expire_leases(2).await.unwrap().jobs);
+        reaped.extend(world.store.expire_leases(ExpireLeases { limit: 2 }).await.unwrap().jobs);
     }
     assert_eq!(reaped, expected.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
 }
@@ -197,9 +216,12 @@ pub async fn evictions_against_last_words(world: &World) {
             let (job, holder) = (job.clone(), holder.clone());
             racing.spawn(async move {
                 if number % 2 == 0 {
-                    store.evict(None, vec![ask(&job)], GRACE, user()).await.unwrap();
+                    store
+                        .evict(EvictJobs { term: None, asked: vec![ask(&job)], grace: GRACE, actor: user() })
+                        .await
+                        .unwrap();
                 } else {
-                    let write = HolderWrite { job: job.id, holder, actions: vec![release()] };
+                    let write = Hold { job: job.id, holder, actions: vec![release()] };
                     store.hold(write).await.unwrap();
                 }
             });

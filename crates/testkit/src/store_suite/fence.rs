@@ -10,7 +10,7 @@ use giga_domain::{
     Checkpoint, Epoch, Holder, HolderAction, Job, JobId, OperatorAction, Refusal, RunReport, Stage,
 };
 use giga_ports::StoreError;
-use giga_ports::store::HolderWrite;
+use giga_ports::store::{ExpireLeases, Hold};
 
 use super::World;
 use super::world::{LEASE, fail, holder};
@@ -87,7 +87,7 @@ pub async fn an_expired_holder_changes_nothing(world: &World) {
     let mac = world.factory("mac-1").await;
     let (job, holder) = world.building(&mac, |_| ()).await;
     world.advance(LEASE);
-    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs, [job.id]);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs, [job.id]);
     every_action_is_fenced(world, &job, &holder).await;
 }
 
@@ -96,7 +96,7 @@ pub async fn an_expired_holder_changes_nothing_after_a_reclaim(world: &World) {
     for claimer in [&linux, &mac] {
         let (job, zombie) = world.building(&mac, |spec| spec.retry.backoff_ms = 0).await;
         world.advance(LEASE);
-        world.store.expire_leases(10).await.unwrap();
+        world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
         let job = world.granted(job.id, claimer).await;
         every_action_is_fenced(world, &job, &zombie).await;
         let job = world.hold(job.id, &holder(&job), [HolderAction::Start]).await.unwrap();
@@ -137,7 +137,7 @@ pub async fn a_last_word_can_be_repeated(world: &World) {
     let gate = ReviewGate { quorum: 1, reviewers: Vec::new() };
     for last_word in last_words() {
         let (job, holder) = world.building(&mac, |spec| spec.review = gate.clone()).await;
-        let write = HolderWrite { job: job.id, holder, actions: vec![last_word.clone()] };
+        let write = Hold { job: job.id, holder, actions: vec![last_word.clone()] };
         let first = world.store.hold(write.clone()).await.unwrap();
         let before = world.snapshot(job.id).await;
         world.advance(Duration::from_secs(1));
@@ -179,9 +179,9 @@ pub async fn a_cancelled_holder_is_told_and_fenced(world: &World) {
     let (job, holder) = world.building(&mac, |_| ()).await;
     let cancelled = world.operate(job.id, OperatorAction::Cancel).await.unwrap();
     let before = world.snapshot(job.id).await;
-    let told = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap();
-    assert!(was_cancelled(&told, holder.epoch));
-    assert_eq!(told, cancelled);
+    let reported = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap();
+    assert!(was_cancelled(&reported, holder.epoch));
+    assert_eq!(reported, cancelled);
     assert_eq!(world.snapshot(job.id).await, before);
     for action in every_action().into_iter().filter(|action| !matches!(action, HolderAction::Renew { .. })) {
         assert_fenced(world, &job, &holder, vec![action]).await;

@@ -8,6 +8,7 @@ use giga_domain::{
     RunReport, Stage, State, Usd,
 };
 use giga_ports::StoreError;
+use giga_ports::store::ExpireLeases;
 
 use super::World;
 use super::world::{LEASE, fail, holder};
@@ -77,7 +78,7 @@ pub async fn a_renewal_is_judged_by_the_stores_clock(world: &World) {
     world.advance(LEASE + Duration::from_secs(1));
     let renewed = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap();
     assert_eq!(renewed.lease().unwrap().expires_at, world.now().plus(LEASE));
-    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs, []);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs, []);
 }
 
 pub async fn a_checkpoint_is_kept_and_repeated_silently(world: &World) {
@@ -99,7 +100,7 @@ pub async fn a_checkpoint_survives_expiry(world: &World) {
     let (job, holding) = world.building(&mac, |spec| spec.retry.backoff_ms = 0).await;
     world.hold(job.id, &holding, [HolderAction::Checkpoint(saved("half"))]).await.unwrap();
     world.advance(LEASE);
-    world.store.expire_leases(10).await.unwrap();
+    world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     assert_eq!(world.job(job.id).await.checkpoint, Some(saved("half")));
     let job = world.granted(job.id, &mac).await;
     assert_eq!((job.checkpoint.as_ref(), job.attempts), (Some(&saved("half")), 1));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::{Actor, EventKind, Leadership, NodeId, Term};
-use giga_ports::store::NewOffer;
+use giga_ports::store::{MakeOffers, NewOffer, StepDown, TakeLead};
 use giga_ports::{Store, StoreError};
 use tokio::task::JoinSet;
 
@@ -19,7 +19,7 @@ pub(super) fn node(name: &str) -> NodeId {
 }
 
 pub(super) async fn lead(world: &World, name: &str) -> Leadership {
-    world.store.lead(node(name), TERM_LASTS).await.unwrap()
+    world.store.lead(TakeLead { node: node(name), lease: TERM_LASTS }).await.unwrap()
 }
 
 async fn leader(world: &World) -> Option<Leadership> {
@@ -31,10 +31,10 @@ pub async fn the_first_to_ask_leads(world: &World) {
     let first = lead(world, "one").await;
     let expected = Leadership { node: node("one"), term: Term(1), expires_at: world.now().plus(TERM_LASTS) };
     assert_eq!((&first, leader(world).await.as_ref()), (&expected, Some(&expected)));
-    let told = world.feed().await.pop().unwrap();
-    assert_eq!((told.kind, told.job, told.product), (EventKind::LeaderChanged, None, None));
-    assert_eq!(told.actor, Actor::system("dispatcher"));
-    assert_eq!((told.data["nodeId"].as_str(), told.data["term"].as_u64()), (Some("one"), Some(1)));
+    let reported = world.feed().await.pop().unwrap();
+    assert_eq!((reported.kind, reported.job, reported.product), (EventKind::LeaderChanged, None, None));
+    assert_eq!(reported.actor, Actor::system("dispatcher"));
+    assert_eq!((reported.data["nodeId"].as_str(), reported.data["term"].as_u64()), (Some("one"), Some(1)));
 }
 
 pub async fn one_of_many_racing_nodes_leads(world: &World) {
@@ -44,7 +44,10 @@ pub async fn one_of_many_racing_nodes_leads(world: &World) {
         for number in 0..16 {
             let store = handles[number % handles.len()].clone();
             racing.spawn(async move {
-                store.lead(node(&format!("node-{round}-{number}")), TERM_LASTS).await.unwrap()
+                store
+                    .lead(TakeLead { node: node(&format!("node-{round}-{number}")), lease: TERM_LASTS })
+                    .await
+                    .unwrap()
             });
         }
         let answers = racing.join_all().await;
@@ -65,7 +68,8 @@ pub async fn a_renewal_keeps_the_term_and_appends_nothing(world: &World) {
     assert_eq!(leader(world).await, Some(renewed.clone()));
     // The same call again, as after a lost reply; and one that would take time away.
     assert_eq!(lead(world, "one").await, renewed);
-    let shorter = world.store.lead(node("one"), Duration::from_secs(1)).await.unwrap();
+    let shorter =
+        world.store.lead(TakeLead { node: node("one"), lease: Duration::from_secs(1) }).await.unwrap();
     assert_eq!(shorter, renewed);
     assert_eq!(world.feed().await.len(), head);
 }
@@ -99,19 +103,19 @@ pub async fn a_leader_that_was_away_gets_a_new_term(world: &World) {
 pub async fn stepping_down_frees_the_lead(world: &World) {
     let first = lead(world, "one").await;
     let head = world.feed().await.len();
-    world.store.step_down(node("one"), first.term).await.unwrap();
+    world.store.step_down(StepDown { node: node("one"), term: first.term }).await.unwrap();
     assert_eq!(leader(world).await, Some(Leadership { expires_at: world.now(), ..first.clone() }));
     assert_eq!(world.feed().await.len(), head);
     let second = lead(world, "two").await;
     assert_eq!((second.node.as_str(), second.term), ("two", Term(2)));
     // Too late, by another, or for another term: the lead stays where it is.
-    world.store.step_down(node("one"), first.term).await.unwrap();
-    world.store.step_down(node("one"), second.term).await.unwrap();
-    world.store.step_down(node("two"), first.term).await.unwrap();
+    world.store.step_down(StepDown { node: node("one"), term: first.term }).await.unwrap();
+    world.store.step_down(StepDown { node: node("one"), term: second.term }).await.unwrap();
+    world.store.step_down(StepDown { node: node("two"), term: first.term }).await.unwrap();
     assert_eq!(leader(world).await, Some(second.clone()));
     // An end that has come is not moved to a later time.
     world.advance(TERM_LASTS * 2);
-    world.store.step_down(node("two"), second.term).await.unwrap();
+    world.store.step_down(StepDown { node: node("two"), term: second.term }).await.unwrap();
     assert_eq!(leader(world).await, Some(second));
 }
 
@@ -127,7 +131,7 @@ async fn refused(world: &World, term: Term) -> (Term, Term) {
     let job = world.submitted(|_| ()).await;
     let before = world.snapshot(job.id).await;
     let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: factory("mac-1") }];
-    let answer = world.store.offer(term, chosen, PICKUP).await;
+    let answer = world.store.offer(MakeOffers { term, chosen, pickup: PICKUP }).await;
     assert_eq!(world.snapshot(job.id).await, before);
     assert_eq!(world.store.read().outbox(10).await.unwrap(), []);
     given_and_current(answer)
@@ -149,7 +153,7 @@ pub async fn a_term_that_ended_is_refused_without_a_successor(world: &World) {
     world.advance(TERM_LASTS);
     assert_eq!(refused(world, leader.term).await, (leader.term, leader.term));
     let next = lead(world, "one").await;
-    world.store.step_down(node("one"), next.term).await.unwrap();
+    world.store.step_down(StepDown { node: node("one"), term: next.term }).await.unwrap();
     assert_eq!(refused(world, next.term).await, (next.term, next.term));
 }
 
@@ -169,10 +173,11 @@ pub async fn offers_and_a_handover_take_turns(world: &World) {
         let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: factory("mac-1") }];
         let (offering, taking) = (store(round), store(round + 1));
         let (term, giving) = (old.term, store(round + 1));
-        let offering = tokio::spawn(async move { offering.offer(term, chosen, PICKUP).await });
+        let offering =
+            tokio::spawn(async move { offering.offer(MakeOffers { term, chosen, pickup: PICKUP }).await });
         let taking = tokio::spawn(async move {
-            giving.step_down(node(&format!("old-{round}")), term).await.unwrap();
-            taking.lead(node(&format!("new-{round}")), TERM_LASTS).await.unwrap()
+            giving.step_down(StepDown { node: node(&format!("old-{round}")), term }).await.unwrap();
+            taking.lead(TakeLead { node: node(&format!("new-{round}")), lease: TERM_LASTS }).await.unwrap()
         });
         let (offered, new) = (offering.await.unwrap(), taking.await.unwrap());
         assert_eq!(new.term, term.next());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use giga_domain::{EventKind, Product, ProductSettings, Rev, ScoreTerm, Weights};
 use giga_ports::StoreError;
-use giga_ports::store::ProductWrite;
+use giga_ports::store::{SetProduct, ShareSecret};
 
 use super::World;
 use super::world::{product, user};
@@ -17,8 +17,8 @@ fn owning(repos: &[&str]) -> ProductSettings {
     }
 }
 
-fn write(id: &str, settings: &ProductSettings, if_rev: Option<Rev>) -> ProductWrite {
-    ProductWrite { product: product(id), settings: settings.clone(), if_rev, actor: user() }
+fn write(id: &str, settings: &ProductSettings, if_rev: Option<Rev>) -> SetProduct {
+    SetProduct { product: product(id), settings: settings.clone(), if_rev, actor: user() }
 }
 
 async fn set(world: &World, id: &str, settings: &ProductSettings) -> Product {
@@ -43,9 +43,9 @@ pub async fn a_product_is_set_and_told(world: &World) {
     assert_eq!(products(world).await, [other, made], "by id");
     let feed = world.feed().await;
     assert_eq!(feed.len(), 2);
-    let told = &feed[0];
-    assert_eq!((told.kind, &told.actor, told.job), (EventKind::ProductChanged, &user(), None));
-    assert_eq!((&told.product, &told.data["productId"]), (&Some(product("demo")), &"demo".into()));
+    let reported = &feed[0];
+    assert_eq!((reported.kind, &reported.actor, reported.job), (EventKind::ProductChanged, &user(), None));
+    assert_eq!((&reported.product, &reported.data["productId"]), (&Some(product("demo")), &"demo".into()));
     for store in world.handles().await {
         assert_eq!(store.read().products().await.unwrap(), products(world).await);
     }
@@ -119,14 +119,19 @@ pub async fn a_secret_is_one_for_all(world: &World) {
     let handles = world.handles().await;
     let racers = (0..10u8).map(|n| {
         let store = handles[usize::from(n) % handles.len()].clone();
-        tokio::spawn(async move { store.secret("links", [n; 32]).await.unwrap() })
+        tokio::spawn(async move {
+            store.share_secret(ShareSecret { name: "links", fresh: [n; 32] }).await.unwrap()
+        })
     });
-    let told: Vec<[u8; 32]> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
-    assert!(told.iter().all(|secret| *secret == told[0]), "{told:?}");
-    let other = world.store.secret("other", [0xfe; 32]).await.unwrap();
+    let reported: Vec<[u8; 32]> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
+    assert!(reported.iter().all(|secret| *secret == reported[0]), "{reported:?}");
+    let other = world.store.share_secret(ShareSecret { name: "other", fresh: [0xfe; 32] }).await.unwrap();
     assert_eq!(other, [0xfe; 32]);
     for store in world.handles().await {
-        assert_eq!(store.secret("links", [0xff; 32]).await.unwrap(), told[0]);
+        assert_eq!(
+            store.share_secret(ShareSecret { name: "links", fresh: [0xff; 32] }).await.unwrap(),
+            reported[0]
+        );
     }
     assert_eq!(world.feed().await, [], "nobody is told");
 }

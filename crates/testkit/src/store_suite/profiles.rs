@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_domain::{EventKind, Profile, ProfileContent};
-use giga_ports::store::NewProfile;
+use giga_ports::store::AddProfile;
 use serde_json::{Value, json};
 
 use super::World;
@@ -17,12 +17,12 @@ fn content(persona: &str) -> ProfileContent {
     ProfileContent { persona: persona.to_owned(), defaults }
 }
 
-fn new(name: &str, persona: &str) -> NewProfile {
-    NewProfile { product: product("demo"), name: name.to_owned(), content: content(persona) }
+fn new(name: &str, persona: &str) -> AddProfile {
+    AddProfile { product: product("demo"), name: name.to_owned(), content: content(persona), actor: user() }
 }
 
 async fn added(world: &World, name: &str, persona: &str) -> Profile {
-    world.store.add_profile(new(name, persona), user()).await.unwrap()
+    world.store.add_profile(new(name, persona)).await.unwrap()
 }
 
 async fn version(world: &World, name: &str, version: Option<u32>) -> Option<Profile> {
@@ -47,8 +47,8 @@ pub async fn versions_follow_each_other(world: &World) {
     assert_eq!(version(world, "coder", Some(3)).await, None);
     assert_eq!(version(world, "nobody", None).await, None);
     let feed = world.feed().await;
-    let told: Vec<_> = feed.iter().map(|e| (e.kind, e.data["version"].as_u64().unwrap())).collect();
-    assert_eq!(told, [(EventKind::ProfileAdded, 1), (EventKind::ProfileAdded, 2)]);
+    let reported: Vec<_> = feed.iter().map(|e| (e.kind, e.data["version"].as_u64().unwrap())).collect();
+    assert_eq!(reported, [(EventKind::ProfileAdded, 1), (EventKind::ProfileAdded, 2)]);
     assert_eq!((&feed[0].product, &feed[0].data["name"]), (&Some(product("demo")), &json!("coder")));
 }
 
@@ -69,8 +69,8 @@ pub async fn profiles_are_of_their_product(world: &World) {
     added(world, "tester", "tests").await;
     added(world, "coder", "one").await;
     let newest = added(world, "coder", "two").await;
-    let elsewhere = NewProfile { product: product("app"), ..new("coder", "theirs") };
-    let theirs = world.store.add_profile(elsewhere, user()).await.unwrap();
+    let elsewhere = AddProfile { product: product("app"), ..new("coder", "theirs") };
+    let theirs = world.store.add_profile(elsewhere).await.unwrap();
     assert_eq!(theirs.version, 1);
     let listed = world.store.read().profiles(&product("demo")).await.unwrap();
     let names: Vec<_> = listed.iter().map(|p| (p.name.as_str(), p.version)).collect();
@@ -86,7 +86,7 @@ pub async fn racing_authors_leave_no_gap(world: &World) {
         let store = handles[n % handles.len()].clone();
         // Pairs of them write the same.
         let new = new("coder", &format!("text {}", n / 2));
-        tokio::spawn(async move { store.add_profile(new, user()).await.unwrap() })
+        tokio::spawn(async move { store.add_profile(new).await.unwrap() })
     });
     let made: Vec<Profile> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
     let newest = version(world, "coder", None).await.unwrap().version;

@@ -9,7 +9,7 @@ use giga_domain::{
     Command, EventSeq, FactoryId, FeedPos, HolderAction, Job, JobId, OperatorAction, Refusal, RunReport,
     Stage,
 };
-use giga_ports::store::{Claim, Claimed, HolderWrite, Lost, NewJob, SteerWrite, Submitted};
+use giga_ports::store::{Claim, Claimed, ExpireLeases, Hold, Lost, NewJob, Steer, Submit, Submitted};
 use giga_ports::{Store, StoreError};
 use tokio::task::JoinSet;
 
@@ -19,7 +19,7 @@ use super::world::{LEASE, granted, holder, product, request, user};
 async fn queued(world: &World, count: usize) -> Vec<JobId> {
     let new: Vec<NewJob> = (0..count).map(|_| world.new_job(|_| ())).collect();
     let ids = new.iter().map(|new| new.id).collect();
-    world.store.submit(new, user()).await.unwrap();
+    world.store.submit(Submit { jobs: new, actor: user() }).await.unwrap();
     ids
 }
 
@@ -115,7 +115,9 @@ pub async fn one_key_makes_one_job(world: &World) {
         for number in 0..16 {
             let new = NewJob { id: world.new_job(|_| ()).id, ..first.clone() };
             let store = by_turns(&handles, number);
-            racing.spawn(async move { store.submit(vec![new], user()).await.unwrap().remove(0) });
+            racing.spawn(async move {
+                store.submit(Submit { jobs: vec![new], actor: user() }).await.unwrap().remove(0)
+            });
         }
         let answers = racing.join_all().await;
         let made: BTreeSet<JobId> = answers.iter().map(|answer| answer.job().id).collect();
@@ -198,11 +200,11 @@ pub async fn a_feed_reader_misses_nothing(world: &World) {
         writers.spawn(async move {
             for (step, new) in jobs.into_iter().enumerate() {
                 let id = new.id;
-                store.submit(vec![new], user()).await.unwrap();
+                store.submit(Submit { jobs: vec![new], actor: user() }).await.unwrap();
                 let wanted = claim(id, &factory, (number * 1_000 + step) as u64);
                 let job = granted(store.claim(wanted).await.unwrap());
                 let actions = vec![HolderAction::Start, HolderAction::Report(RunReport::default())];
-                store.hold(HolderWrite { job: id, holder: holder(&job), actions }).await.unwrap();
+                store.hold(Hold { job: id, holder: holder(&job), actions }).await.unwrap();
             }
         });
     }
@@ -228,9 +230,9 @@ pub async fn cancel_against_renew_and_report(world: &World) {
     let handles = world.handles().await;
     for round in 0..30_usize {
         let (job, holder) = world.building(&mac, |_| ()).await;
-        let write = |action| HolderWrite { job: job.id, holder: holder.clone(), actions: vec![action] };
+        let write = |action| Hold { job: job.id, holder: holder.clone(), actions: vec![action] };
         let command = Command::Operator { action: OperatorAction::Cancel, reason: None };
-        let cancel = SteerWrite {
+        let cancel = Steer {
             job: job.id,
             request: super::steer_request(),
             command,
@@ -274,10 +276,10 @@ pub async fn expiry_against_renewal(world: &World) {
         let (job, holder) = world.building(&mac, |_| ()).await;
         world.advance(LEASE);
         let actions = vec![HolderAction::Renew { lease: LEASE }];
-        let renewal = HolderWrite { job: job.id, holder: holder.clone(), actions };
+        let renewal = Hold { job: job.id, holder: holder.clone(), actions };
         let (one, two) = (by_turns(&handles, round), by_turns(&handles, round + 1));
         let (reaped, renewed) = tokio::join!(
-            tokio::spawn(async move { one.expire_leases(10).await.unwrap() }),
+            tokio::spawn(async move { one.expire_leases(ExpireLeases { limit: 10 }).await.unwrap() }),
             tokio::spawn(async move { two.hold(renewal).await })
         );
         let (reaped, renewed) = (reaped.unwrap(), renewed.unwrap());

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, FailurePolicy, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::stage::PerStage;
 use giga_domain::{
     CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
     Usd,
 };
-use giga_ports::store::{JobFilter, JobText, NewJob, QueueState};
+use giga_ports::store::{JobFilter, JobText, NewJob, QueueState, SetFlag};
 use serde_json::json;
 
 use super::World;
@@ -244,9 +245,9 @@ pub async fn what_does_not_exist(world: &World) {
 
 pub async fn queue_states_count_stages(world: &World) {
     let jobs = populated(world).await;
-    let mut counted: BTreeMap<ProductId, [u64; 10]> = BTreeMap::new();
+    let mut counted: BTreeMap<ProductId, PerStage<u64>> = BTreeMap::new();
     for job in &jobs {
-        counted.entry(job.product.clone()).or_default()[job.stage() as usize] += 1;
+        counted.entry(job.product.clone()).or_default()[job.stage()] += 1;
     }
     let states = world.store.read().queue_states().await.unwrap();
     let kept: BTreeMap<_, _> =
@@ -308,7 +309,11 @@ pub async fn it_answers_a_ping(world: &World) {
 /// What one handle was answered, another one sees; and what this one knows, it has from the data alone.
 pub async fn another_process_sees_everything(world: &World) {
     let jobs = populated(world).await;
-    world.store.set_flag("strict".to_owned(), json!(true), user()).await.unwrap();
+    world
+        .store
+        .set_flag(SetFlag { name: "strict".to_owned(), value: json!(true), actor: user() })
+        .await
+        .unwrap();
     for handle in world.handles().await {
         let (here, there) = (world.store.read(), handle.read());
         assert_eq!(there.list_jobs(&JobFilter::default(), None, 1_000).await.unwrap(), jobs);

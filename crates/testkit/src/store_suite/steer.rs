@@ -8,7 +8,7 @@ use giga_domain::{
     RunReport, Stage, State, Verdict,
 };
 use giga_ports::StoreError;
-use giga_ports::store::SteerWrite;
+use giga_ports::store::{ExpireLeases, Reconsider, Steer};
 
 use super::World;
 use super::world::{LEASE, fail, user};
@@ -55,13 +55,8 @@ pub async fn every_operator_action_in_every_stage(world: &World) {
 pub async fn a_matching_revision_is_taken(world: &World) {
     let job = world.submitted(|_| ()).await;
     let command = Command::Operator { action: OperatorAction::Cancel, reason: Some("by mistake".to_owned()) };
-    let write = SteerWrite {
-        job: job.id,
-        request: super::steer_request(),
-        command,
-        if_rev: Some(job.rev),
-        actor: user(),
-    };
+    let write =
+        Steer { job: job.id, request: super::steer_request(), command, if_rev: Some(job.rev), actor: user() };
     let cancelled = world.store.steer(write).await.unwrap();
     assert_eq!(cancelled.state, State::Cancelled { reason: Some("by mistake".to_owned()) });
     assert_eq!(world.job(job.id).await, cancelled);
@@ -73,13 +68,8 @@ pub async fn another_revision_is_refused(world: &World) {
     let before = world.snapshot(job.id).await;
     for rev in [giga_domain::Rev(1), job.rev.next()] {
         let command = Command::Operator { action: OperatorAction::Cancel, reason: None };
-        let write = SteerWrite {
-            job: job.id,
-            request: super::steer_request(),
-            command,
-            if_rev: Some(rev),
-            actor: user(),
-        };
+        let write =
+            Steer { job: job.id, request: super::steer_request(), command, if_rev: Some(rev), actor: user() };
         let error = world.store.steer(write).await.unwrap_err();
         assert!(
             matches!(error, StoreError::RevMismatch { given, current } if given == rev && current == job.rev),
@@ -90,7 +80,7 @@ pub async fn another_revision_is_refused(world: &World) {
 }
 
 pub async fn an_unknown_job_is_not_found(world: &World) {
-    for command in [said(Verdict::Approve, "ana", None), request(quorum(1))] {
+    for command in [reviewed(Verdict::Approve, "ana", None), request(quorum(1))] {
         let error = world.steer(JobId::MIN, command).await.unwrap_err();
         assert!(matches!(error, StoreError::NoSuchJob(id) if id == JobId::MIN), "{error:?}");
     }
@@ -112,10 +102,10 @@ fn quorum(quorum: u32) -> ReviewGate {
 }
 
 async fn review(world: &World, job: &Job, verdict: Verdict, reviewer: &str) -> Result<Job, StoreError> {
-    world.steer(job.id, said(verdict, reviewer, Some("as discussed"))).await
+    world.steer(job.id, reviewed(verdict, reviewer, Some("as discussed"))).await
 }
 
-fn said(verdict: Verdict, reviewer: &str, comment: Option<&str>) -> Command {
+fn reviewed(verdict: Verdict, reviewer: &str, comment: Option<&str>) -> Command {
     let (reviewer, comment) = (reviewer.to_owned(), comment.map(str::to_owned));
     Command::Review(Judgement { verdict, reviewer, comment, epoch: None })
 }
@@ -245,8 +235,8 @@ pub async fn terminal_absorbs_everything(world: &World) {
         for action in [HolderAction::Start, HolderAction::Renew { lease: LEASE }, fail(true), fail(false)] {
             let _ = world.hold(job.id, &holder, [action]).await;
         }
-        world.store.expire_leases(10).await.unwrap();
-        world.store.reconsider(10).await.unwrap();
+        world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
+        world.store.reconsider(Reconsider { limit: 10 }).await.unwrap();
         assert_eq!(world.snapshot(job.id).await, before, "{stage}");
     }
 }
@@ -257,7 +247,7 @@ pub async fn a_repeated_call_finds_what_it_did(world: &World) {
     let verdicts = [Verdict::Approve, Verdict::RequestChanges, Verdict::Reject];
     for verdict in verdicts {
         let (job, _) = in_review(world, &mac, quorum(1), ShipMode::Manual).await;
-        repeated(world, job, said(verdict, "ana", None)).await;
+        repeated(world, job, reviewed(verdict, "ana", None)).await;
     }
     let queued = world.submitted(|_| ()).await;
     repeated(world, queued, Command::Operator { action: OperatorAction::Cancel, reason: None }).await;
@@ -267,7 +257,7 @@ pub async fn a_repeated_call_finds_what_it_did(world: &World) {
 
 async fn repeated(world: &World, job: Job, command: Command) {
     let request = super::steer_request();
-    let write = SteerWrite { job: job.id, request, command, if_rev: Some(job.rev), actor: user() };
+    let write = Steer { job: job.id, request, command, if_rev: Some(job.rev), actor: user() };
     let first = world.store.steer(write.clone()).await.unwrap();
     let after = world.snapshot(job.id).await;
     assert_eq!(world.store.steer(write).await.unwrap(), first);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use giga_domain::job::DepsMode;
 use giga_domain::{EventKind, EventSeq, JobId, Rev, Stage, State};
 use giga_ports::StoreError;
-use giga_ports::store::{JobFilter, NewJob, Submitted};
+use giga_ports::store::{JobFilter, NewJob, Submit, Submitted};
 
 use super::World;
 use super::world::{product, user};
@@ -25,7 +25,7 @@ fn again(world: &World, first: &NewJob) -> NewJob {
 
 pub async fn created_and_readable(world: &World) {
     let new = world.new_job(|_| ());
-    let answers = world.store.submit(vec![new.clone()], user()).await.unwrap();
+    let answers = world.store.submit(Submit { jobs: vec![new.clone()], actor: user() }).await.unwrap();
     let [Submitted::Created(job)] = answers.as_slice() else { panic!("{answers:?}") };
     let now = world.now();
     assert_eq!((job.id, &job.product, &job.spec), (new.id, &new.product, &new.spec));
@@ -47,7 +47,7 @@ pub async fn a_key_makes_one_job(world: &World) {
     let job = world.submit(first.clone()).await;
     let before = world.snapshot(job.id).await;
     let second = again(world, &first);
-    let answers = world.store.submit(vec![second], user()).await.unwrap();
+    let answers = world.store.submit(Submit { jobs: vec![second], actor: user() }).await.unwrap();
     assert_eq!(answers, [Submitted::Existing(job.clone())]);
     let reads = world.store.read();
     assert_eq!(reads.job_by_key(&job.product, "ticket-812").await.unwrap(), Some(job.clone()));
@@ -61,7 +61,7 @@ pub async fn a_key_with_another_body_is_refused(world: &World) {
     let first = keyed(world, "ticket-812");
     let job = world.submit(first.clone()).await;
     let other = NewJob { fingerprint: "another".to_owned(), ..again(world, &first) };
-    let error = world.store.submit(vec![other], user()).await.unwrap_err();
+    let error = world.store.submit(Submit { jobs: vec![other], actor: user() }).await.unwrap_err();
     assert!(
         matches!(&error, StoreError::KeyReused { key, job: id } if key == "ticket-812" && *id == job.id),
         "{error:?}"
@@ -73,16 +73,16 @@ pub async fn a_key_belongs_to_its_product(world: &World) {
     let first = keyed(world, "ticket-812");
     world.submit(first.clone()).await;
     let elsewhere = NewJob { product: product("other"), ..again(world, &first) };
-    let answers = world.store.submit(vec![elsewhere], user()).await.unwrap();
+    let answers = world.store.submit(Submit { jobs: vec![elsewhere], actor: user() }).await.unwrap();
     assert!(matches!(&answers[0], Submitted::Created(_)), "{answers:?}");
     assert_eq!(made(world).await, 2);
 }
 
 pub async fn a_repeated_command_makes_one_job(world: &World) {
     for new in [world.new_job(|_| ()), keyed(world, "ticket-812")] {
-        let first = world.store.submit(vec![new.clone()], user()).await.unwrap();
+        let first = world.store.submit(Submit { jobs: vec![new.clone()], actor: user() }).await.unwrap();
         let before = world.snapshot(new.id).await;
-        let second = world.store.submit(vec![new.clone()], user()).await.unwrap();
+        let second = world.store.submit(Submit { jobs: vec![new.clone()], actor: user() }).await.unwrap();
         assert_eq!(first, second, "a repetition is answered as the first time");
         assert_eq!(world.snapshot(new.id).await, before);
     }
@@ -93,15 +93,15 @@ pub async fn a_repeated_command_of_many_makes_each_once(world: &World) {
     let parent = world.new_job(|_| ());
     let child = world.new_job(|spec| spec.deps = vec![parent.id]);
     let jobs = vec![parent, keyed(world, "k"), child];
-    let first = world.store.submit(jobs.clone(), user()).await.unwrap();
-    assert_eq!(world.store.submit(jobs, user()).await.unwrap(), first);
+    let first = world.store.submit(Submit { jobs: jobs.clone(), actor: user() }).await.unwrap();
+    assert_eq!(world.store.submit(Submit { jobs, actor: user() }).await.unwrap(), first);
     assert_eq!((made(world).await, world.feed().await.len()), (3, 3));
 }
 
 pub async fn an_unknown_dep_is_refused(world: &World) {
     let missing = JobId::MIN;
     let new = world.new_job(|spec| spec.deps = vec![missing]);
-    let error = world.store.submit(vec![new.clone()], user()).await.unwrap_err();
+    let error = world.store.submit(Submit { jobs: vec![new.clone()], actor: user() }).await.unwrap_err();
     assert!(matches!(error, StoreError::UnknownDep(dep) if dep == missing), "{error:?}");
     assert_eq!(world.store.read().job(new.id).await.unwrap(), None);
 }
@@ -112,7 +112,7 @@ pub async fn a_dep_of_another_product_is_refused(world: &World) {
     // Inside one submit, and when the foreign job was there before.
     for jobs in [vec![foreign.clone(), child.clone()], vec![foreign.clone()], vec![child.clone()]] {
         let names_it = jobs.iter().any(|new| new.id == child.id);
-        let answer = world.store.submit(jobs, user()).await;
+        let answer = world.store.submit(Submit { jobs, actor: user() }).await;
         if names_it {
             assert!(matches!(answer, Err(StoreError::UnknownDep(dep)) if dep == foreign.id), "{answer:?}");
         } else {
@@ -162,7 +162,7 @@ pub async fn deps_inside_one_submit(world: &World) {
         let parent = world.new_job(|_| ());
         vec![world.new_job(|spec| spec.deps = vec![parent.id]), parent]
     }] {
-        let answers = world.store.submit(jobs, user()).await.unwrap();
+        let answers = world.store.submit(Submit { jobs, actor: user() }).await.unwrap();
         let mut stages: Vec<_> = answers.iter().map(|answer| answer.job().stage()).collect();
         stages.sort_unstable();
         assert_eq!(stages, [Stage::Queued, Stage::Blocked]);
@@ -176,7 +176,7 @@ pub async fn a_dep_inside_the_submit_that_existed_before_is_followed(world: &Wor
     world.submit(first.clone()).await;
     let second = again(world, &first);
     let child = world.new_job(|spec| spec.deps = vec![second.id]);
-    let answers = world.store.submit(vec![second, child], user()).await.unwrap();
+    let answers = world.store.submit(Submit { jobs: vec![second, child], actor: user() }).await.unwrap();
     assert_eq!(answers[0].job().id, first.id);
     assert_eq!(answers[1].job().spec.deps, [first.id]);
     assert_eq!(world.job(answers[1].job().id).await.spec.deps, [first.id]);
@@ -205,32 +205,34 @@ pub async fn one_bad_job_makes_none(world: &World) {
         let head = world.store.read().feed_head().await.unwrap();
         let good = [keyed(world, "free"), world.new_job(|_| ())];
         let jobs = vec![good[0].clone(), bad, good[1].clone()];
-        assert!(world.store.submit(jobs, user()).await.is_err());
+        assert!(world.store.submit(Submit { jobs, actor: user() }).await.is_err());
         assert_eq!(made(world).await, 1);
         assert_eq!((world.count(Stage::Queued).await, world.count(Stage::Blocked).await), (1, 0));
         assert_eq!(world.store.read().feed_head().await.unwrap(), head);
     }
     // The key of a job that was not made is not taken.
-    let answers = world.store.submit(vec![keyed(world, "free")], user()).await.unwrap();
+    let answers =
+        world.store.submit(Submit { jobs: vec![keyed(world, "free")], actor: user() }).await.unwrap();
     assert!(matches!(answers[0], Submitted::Created(_)));
 }
 
 pub async fn one_key_twice_in_one_submit_makes_one_job(world: &World) {
     let first = keyed(world, "ticket-812");
     let second = again(world, &first);
-    let answers = world.store.submit(vec![first.clone(), second], user()).await.unwrap();
+    let answers =
+        world.store.submit(Submit { jobs: vec![first.clone(), second], actor: user() }).await.unwrap();
     assert_eq!(answers[0].job().id, first.id);
     assert_eq!(answers[1], Submitted::Existing(answers[0].job().clone()));
     assert_eq!((made(world).await, world.count(Stage::Queued).await), (1, 1));
     // And with another body it is refused, with nothing made.
     let third = keyed(world, "ticket-813");
     let fourth = NewJob { fingerprint: "another".to_owned(), ..again(world, &third) };
-    let error = world.store.submit(vec![third, fourth], user()).await.unwrap_err();
+    let error = world.store.submit(Submit { jobs: vec![third, fourth], actor: user() }).await.unwrap_err();
     assert!(matches!(error, StoreError::KeyReused { .. }), "{error:?}");
     assert_eq!(made(world).await, 1);
 }
 
 pub async fn nothing_submitted_is_nothing_made(world: &World) {
-    assert_eq!(world.store.submit(Vec::new(), user()).await.unwrap(), []);
+    assert_eq!(world.store.submit(Submit { jobs: Vec::new(), actor: user() }).await.unwrap(), []);
     assert_eq!((made(world).await, world.feed().await.len()), (0, 0));
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use giga_domain::job::DepsMode;
+use giga_domain::stage::PerStage;
 use giga_domain::{EventKind, EventSeq, HolderAction, Job, JobId, OperatorAction, RunOutcome, Stage, State};
-use giga_ports::store::{JobFilter, NewJob, Reaped, Submitted};
+use giga_ports::store::{ExpireLeases, JobFilter, NewJob, Reaped, Reconsider, Submit, Submitted};
 
 use super::World;
 use super::world::{LEASE, holder, product, user};
@@ -27,9 +28,9 @@ pub async fn leases_expire_in_order(world: &World) {
     world.advance(LEASE);
     let ids: Vec<_> = held.iter().map(|(job, _)| job.id).chain([first.id]).collect();
     let next = |job: &Job| Some(job.lease().unwrap().expires_at);
-    let reaped = world.store.expire_leases(2).await.unwrap();
+    let reaped = world.store.expire_leases(ExpireLeases { limit: 2 }).await.unwrap();
     assert_eq!(reaped, Reaped { jobs: ids[..2].to_vec(), next_expiry: next(&held[2].0) });
-    let reaped = world.store.expire_leases(100).await.unwrap();
+    let reaped = world.store.expire_leases(ExpireLeases { limit: 100 }).await.unwrap();
     assert_eq!(reaped, Reaped { jobs: ids[2..].to_vec(), next_expiry: None });
     for id in ids {
         let job = world.job(id).await;
@@ -46,10 +47,10 @@ pub async fn a_lease_ends_exactly_at_its_time(world: &World) {
     let (job, _) = world.building(&mac, |_| ()).await;
     world.advance(LEASE.saturating_sub(Duration::from_millis(1)));
     let ends = job.lease().unwrap().expires_at;
-    let reaped = world.store.expire_leases(10).await.unwrap();
+    let reaped = world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     assert_eq!(reaped, Reaped { jobs: Vec::new(), next_expiry: Some(ends) });
     world.advance(Duration::from_millis(1));
-    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs, [job.id]);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs, [job.id]);
 }
 
 pub async fn a_renewed_lease_is_left_alone(world: &World) {
@@ -58,27 +59,27 @@ pub async fn a_renewed_lease_is_left_alone(world: &World) {
     world.advance(LEASE);
     let job = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap();
     let before = world.snapshot(job.id).await;
-    let reaped = world.store.expire_leases(10).await.unwrap();
+    let reaped = world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     assert_eq!(reaped, Reaped { jobs: Vec::new(), next_expiry: Some(job.lease().unwrap().expires_at) });
     assert_eq!(world.snapshot(job.id).await, before);
 }
 
 pub async fn expiring_nothing_says_when_to_look_again(world: &World) {
-    assert_eq!(world.store.expire_leases(10).await.unwrap(), Reaped::default());
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap(), Reaped::default());
     let mac = world.factory("mac-1").await;
     let (early, _) = world.assigned(&mac, |_| ()).await;
     world.advance(Duration::from_secs(1));
     world.assigned(&mac, |_| ()).await;
-    let reaped = world.store.expire_leases(10).await.unwrap();
+    let reaped = world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap();
     assert_eq!(reaped.next_expiry, Some(early.lease().unwrap().expires_at));
-    assert_eq!(world.store.expire_leases(0).await.unwrap().jobs, []);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 0 }).await.unwrap().jobs, []);
 }
 
 pub async fn expiry_uses_attempts_up(world: &World) {
     let mac = world.factory("mac-1").await;
     let (job, _) = world.assigned(&mac, |spec| spec.retry.max = 0).await;
     world.advance(LEASE);
-    assert_eq!(world.store.expire_leases(10).await.unwrap().jobs, [job.id]);
+    assert_eq!(world.store.expire_leases(ExpireLeases { limit: 10 }).await.unwrap().jobs, [job.id]);
     assert_eq!(world.job(job.id).await.stage(), Stage::DeadLetter);
     assert_eq!(world.count(Stage::DeadLetter).await, 1);
 }
@@ -106,26 +107,30 @@ async fn blocked_by(world: &World, deps: &[JobId], mode: DepsMode) -> Job {
 pub async fn unblock_for_all(world: &World) {
     let (one, two) = (world.submitted(|_| ()).await.id, world.submitted(|_| ()).await.id);
     let job = blocked_by(world, &[one, two], DepsMode::All).await;
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, []);
+    assert_eq!(world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved, []);
     ship(world, one).await;
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [], "one of two is not all");
+    assert_eq!(
+        world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved,
+        [],
+        "one of two is not all"
+    );
     ship(world, two).await;
     world.advance(Duration::from_secs(2));
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [job.id]);
+    assert_eq!(world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved, [job.id]);
     let queued = world.job(job.id).await;
     assert_eq!(queued.state, State::Queued { since: world.now(), ready_at: world.now(), target: None });
     assert_eq!(queued.enqueued_at, world.now());
     assert_eq!(world.events(job.id).await.pop().unwrap().kind, EventKind::Unblocked);
     assert_eq!((world.count(Stage::Blocked).await, world.count(Stage::Queued).await), (0, 1));
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [], "once is enough");
+    assert_eq!(world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved, [], "once is enough");
 }
 
 pub async fn unblock_for_any(world: &World) {
     let (one, two) = (world.submitted(|_| ()).await.id, world.submitted(|_| ()).await.id);
     let job = blocked_by(world, &[one, two], DepsMode::Any).await;
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, []);
+    assert_eq!(world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved, []);
     ship(world, two).await;
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [job.id]);
+    assert_eq!(world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved, [job.id]);
     assert_eq!(world.job(job.id).await.stage(), Stage::Queued);
 }
 
@@ -138,7 +143,7 @@ pub async fn unblock_goes_by_the_limit(world: &World) {
     ship(world, dep).await;
     let mut freed = Vec::new();
     for expected in [2, 2, 1, 0] {
-        let some = world.store.reconsider(2).await.unwrap().moved;
+        let some = world.store.reconsider(Reconsider { limit: 2 }).await.unwrap().moved;
         assert_eq!(some.len(), expected);
         freed.extend(some);
     }
@@ -154,7 +159,7 @@ pub async fn an_unblocked_job_keeps_its_run_at(world: &World) {
     };
     let job = world.submitted(change).await;
     ship(world, dep).await;
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [job.id]);
+    assert_eq!(world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved, [job.id]);
     let queued = world.job(job.id).await;
     assert_eq!(queued.state, State::Queued { since: world.now(), ready_at: later, target: None });
 }
@@ -163,10 +168,10 @@ pub async fn a_thousand_children_in_one_sweep(world: &World) {
     let dep = world.submitted(|_| ()).await.id;
     let children: Vec<NewJob> = (0..1_000).map(|_| world.new_job(|spec| spec.deps = vec![dep])).collect();
     let ids: Vec<_> = children.iter().map(|child| child.id).collect();
-    world.store.submit(children, user()).await.unwrap();
+    world.store.submit(Submit { jobs: children, actor: user() }).await.unwrap();
     assert_eq!(world.count(Stage::Blocked).await, 1_000);
     ship(world, dep).await;
-    assert_eq!(sorted(world.store.reconsider(1_000).await.unwrap().moved), ids);
+    assert_eq!(sorted(world.store.reconsider(Reconsider { limit: 1_000 }).await.unwrap().moved), ids);
     assert_eq!((world.count(Stage::Blocked).await, world.count(Stage::Queued).await), (0, 1_000));
     let live = world.store.read().live_jobs(None, 2_000).await.unwrap();
     assert_eq!(live.iter().map(|job| job.id).collect::<Vec<_>>(), ids);
@@ -201,11 +206,11 @@ pub async fn retire_removes_everything(world: &World) {
     assert!(world.feed().await.iter().all(|event| event.job.is_none()));
     assert_eq!(read.list_jobs(&JobFilter::default(), None, 10).await.unwrap(), []);
     let queue = read.queue_state(&product("demo")).await.unwrap();
-    assert_eq!(queue.by_stage, [0; 10]);
+    assert_eq!(queue.by_stage, PerStage::default());
     assert!(queue.version > version);
     // The key makes a new job now, even from another body.
     let again = NewJob { id: world.new_job(|_| ()).id, fingerprint: "another".to_owned(), ..new };
-    let answers = world.store.submit(vec![again], user()).await.unwrap();
+    let answers = world.store.submit(Submit { jobs: vec![again], actor: user() }).await.unwrap();
     assert!(matches!(answers[0], Submitted::Created(_)));
     assert_eq!(world.retire(world.now(), 10).await, 0);
 }
@@ -237,7 +242,7 @@ pub async fn retire_spares_what_blocked_jobs_need(world: &World) {
     later(world);
     assert_eq!(world.retire(world.now(), 10).await, 0, "the child still counts on it");
     ship(world, two).await;
-    assert_eq!(world.store.reconsider(10).await.unwrap().moved, [child.id]);
+    assert_eq!(world.store.reconsider(Reconsider { limit: 10 }).await.unwrap().moved, [child.id]);
     assert_eq!(world.retire(world.now(), 10).await, 1, "the second is not old yet");
     assert_eq!(world.store.read().job(one).await.unwrap(), None);
     // The child lives on without its dep.

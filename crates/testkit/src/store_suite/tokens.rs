@@ -6,7 +6,7 @@ use giga_domain::factory::FactoryScope;
 use giga_domain::token::TokenRecord;
 use giga_domain::{CapabilitySet, EventKind, TokenId};
 use giga_ports::StoreError;
-use giga_ports::store::NewFactory;
+use giga_ports::store::{Enroll, IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken, SetFlag};
 use serde_json::{Value, json};
 
 use super::World;
@@ -25,22 +25,23 @@ async fn is_live(world: &World, record: &TokenRecord) -> bool {
 /// A factory and its first token.
 async fn enrolled(world: &World) -> (giga_domain::FactoryId, TokenRecord) {
     let token = world.factory_token("mac-1");
-    let new = NewFactory { id: factory("mac-1"), scope: FactoryScope::default(), token: token.clone() };
-    world.store.enroll(new, user()).await.unwrap();
+    let new =
+        Enroll { id: factory("mac-1"), scope: FactoryScope::default(), token: token.clone(), actor: user() };
+    world.store.enroll(new).await.unwrap();
     (factory("mac-1"), token)
 }
 
 pub async fn found_by_its_hash(world: &World) {
     let mut token = world.user_token();
     token.expires_at = Some(world.now().plus(GRACE));
-    world.store.issue_token(token.clone(), user()).await.unwrap();
+    world.store.issue_token(IssueToken { token: token.clone(), actor: user() }).await.unwrap();
     let scope = FactoryScope {
         products: vec![product("demo")],
         capabilities: CapabilitySet::parse(["os:linux"]).ok(),
     };
     let mut of_factory = world.factory_token("mac-1");
     of_factory.grant = giga_domain::token::Grant::Factory { factory: factory("mac-1"), scope };
-    world.store.issue_token(of_factory.clone(), user()).await.unwrap();
+    world.store.issue_token(IssueToken { token: of_factory.clone(), actor: user() }).await.unwrap();
     for record in [token, of_factory] {
         // Times are the store's, whatever the caller wrote.
         let expected = TokenRecord { created_at: world.now(), ..record.clone() };
@@ -54,12 +55,20 @@ pub async fn rotation_leaves_a_grace(world: &World) {
     let (mac, old) = enrolled(world).await;
     world.advance(Duration::from_secs(5));
     let new = world.factory_token("mac-1");
-    world.store.rotate_token(mac.clone(), new.clone(), GRACE, user()).await.unwrap();
+    world
+        .store
+        .rotate_token(RotateToken { factory: mac.clone(), token: new.clone(), grace: GRACE, actor: user() })
+        .await
+        .unwrap();
     assert!(is_live(world, &old).await && is_live(world, &new).await, "both work during the grace");
     assert_eq!(known(world, &old).await.expires_at, Some(world.now().plus(GRACE)));
     let before = (world.store.read().tokens().await.unwrap(), world.feed().await);
     world.advance(Duration::from_secs(5));
-    world.store.rotate_token(mac, new.clone(), GRACE, user()).await.unwrap();
+    world
+        .store
+        .rotate_token(RotateToken { factory: mac, token: new.clone(), grace: GRACE, actor: user() })
+        .await
+        .unwrap();
     assert_eq!((world.store.read().tokens().await.unwrap(), world.feed().await), before, "a repetition");
     world.advance(GRACE);
     assert!(!is_live(world, &old).await);
@@ -69,15 +78,37 @@ pub async fn rotation_leaves_a_grace(world: &World) {
 pub async fn a_second_rotation_does_not_prolong(world: &World) {
     let (mac, first) = enrolled(world).await;
     let (second, third) = (world.factory_token("mac-1"), world.factory_token("mac-1"));
-    world.store.rotate_token(mac.clone(), second.clone(), GRACE, user()).await.unwrap();
+    world
+        .store
+        .rotate_token(RotateToken {
+            factory: mac.clone(),
+            token: second.clone(),
+            grace: GRACE,
+            actor: user(),
+        })
+        .await
+        .unwrap();
     let ends = known(world, &first).await.expires_at;
     world.advance(Duration::from_mins(1));
-    world.store.rotate_token(mac.clone(), third.clone(), GRACE, user()).await.unwrap();
+    world
+        .store
+        .rotate_token(RotateToken { factory: mac.clone(), token: third.clone(), grace: GRACE, actor: user() })
+        .await
+        .unwrap();
     assert_eq!(known(world, &first).await.expires_at, ends);
     assert_eq!(known(world, &second).await.expires_at, Some(world.now().plus(GRACE)));
     // Without a grace the old ones end at once.
     let fourth = world.factory_token("mac-1");
-    world.store.rotate_token(mac, fourth.clone(), Duration::ZERO, user()).await.unwrap();
+    world
+        .store
+        .rotate_token(RotateToken {
+            factory: mac,
+            token: fourth.clone(),
+            grace: Duration::ZERO,
+            actor: user(),
+        })
+        .await
+        .unwrap();
     for old in [&first, &second, &third] {
         assert!(!is_live(world, old).await);
     }
@@ -87,10 +118,23 @@ pub async fn a_second_rotation_does_not_prolong(world: &World) {
 pub async fn revoking_a_factorys_tokens_is_immediate(world: &World) {
     let (mac, first) = enrolled(world).await;
     let second = world.factory_token("mac-1");
-    world.store.rotate_token(mac.clone(), second.clone(), GRACE, user()).await.unwrap();
+    world
+        .store
+        .rotate_token(RotateToken {
+            factory: mac.clone(),
+            token: second.clone(),
+            grace: GRACE,
+            actor: user(),
+        })
+        .await
+        .unwrap();
     let users = world.user_token();
-    world.store.issue_token(users.clone(), user()).await.unwrap();
-    world.store.revoke_factory_tokens(mac.clone(), user()).await.unwrap();
+    world.store.issue_token(IssueToken { token: users.clone(), actor: user() }).await.unwrap();
+    world
+        .store
+        .revoke_factory_tokens(RevokeFactoryTokens { factory: mac.clone(), actor: user() })
+        .await
+        .unwrap();
     for record in [&first, &second] {
         assert_eq!(known(world, record).await.revoked_at, Some(world.now()));
         assert!(!is_live(world, record).await);
@@ -98,39 +142,39 @@ pub async fn revoking_a_factorys_tokens_is_immediate(world: &World) {
     assert!(is_live(world, &users).await);
     let before = (world.store.read().tokens().await.unwrap(), world.feed().await);
     world.advance(Duration::from_secs(1));
-    world.store.revoke_factory_tokens(mac, user()).await.unwrap();
+    world.store.revoke_factory_tokens(RevokeFactoryTokens { factory: mac, actor: user() }).await.unwrap();
     assert_eq!((world.store.read().tokens().await.unwrap(), world.feed().await), before, "a repetition");
 }
 
 pub async fn a_repeated_issue_is_one_token(world: &World) {
     let token = world.user_token();
-    world.store.issue_token(token.clone(), user()).await.unwrap();
+    world.store.issue_token(IssueToken { token: token.clone(), actor: user() }).await.unwrap();
     let before = (world.store.read().tokens().await.unwrap(), world.feed().await);
     world.advance(Duration::from_secs(1));
-    world.store.issue_token(token.clone(), user()).await.unwrap();
+    world.store.issue_token(IssueToken { token: token.clone(), actor: user() }).await.unwrap();
     assert_eq!((world.store.read().tokens().await.unwrap(), world.feed().await), before);
     assert_eq!(before.0.len(), 1);
     // Nor does a repetition bring a revoked token back to life.
-    world.store.revoke_token(token.id.clone(), user()).await.unwrap();
-    world.store.issue_token(token.clone(), user()).await.unwrap();
+    world.store.revoke_token(RevokeToken { token: token.id.clone(), actor: user() }).await.unwrap();
+    world.store.issue_token(IssueToken { token: token.clone(), actor: user() }).await.unwrap();
     assert!(!is_live(world, &token).await);
 }
 
 pub async fn a_repeated_revocation_changes_nothing(world: &World) {
     let token = world.user_token();
-    world.store.issue_token(token.clone(), user()).await.unwrap();
-    world.store.revoke_token(token.id.clone(), user()).await.unwrap();
+    world.store.issue_token(IssueToken { token: token.clone(), actor: user() }).await.unwrap();
+    world.store.revoke_token(RevokeToken { token: token.id.clone(), actor: user() }).await.unwrap();
     let (revoked, feed) = (known(world, &token).await, world.feed().await);
     assert_eq!(revoked.revoked_at, Some(world.now()));
     assert_eq!(feed.last().unwrap().kind, EventKind::TokenRevoked);
     world.advance(Duration::from_secs(1));
-    world.store.revoke_token(token.id.clone(), user()).await.unwrap();
+    world.store.revoke_token(RevokeToken { token: token.id.clone(), actor: user() }).await.unwrap();
     assert_eq!((known(world, &token).await, world.feed().await), (revoked, feed));
 }
 
 pub async fn an_unknown_token_is_not_found(world: &World) {
     let id: TokenId = "nobody".parse().unwrap();
-    let error = world.store.revoke_token(id.clone(), user()).await.unwrap_err();
+    let error = world.store.revoke_token(RevokeToken { token: id.clone(), actor: user() }).await.unwrap_err();
     assert!(matches!(&error, StoreError::NoSuchToken(named) if *named == id), "{error:?}");
     assert_eq!(world.feed().await, []);
 }
@@ -139,7 +183,7 @@ pub async fn listed_by_creation(world: &World) {
     let mut issued = Vec::new();
     for _ in 0..12 {
         let token = world.user_token();
-        world.store.issue_token(token.clone(), user()).await.unwrap();
+        world.store.issue_token(IssueToken { token: token.clone(), actor: user() }).await.unwrap();
         issued.push(token.id);
         world.advance(Duration::from_millis(1));
     }
@@ -150,30 +194,42 @@ pub async fn listed_by_creation(world: &World) {
 pub async fn flags_are_set_and_audited(world: &World) {
     let store = &world.store;
     assert_eq!(store.read().flags().await.unwrap(), []);
-    store.set_flag("strict".to_owned(), json!(true), user()).await.unwrap();
-    store.set_flag("lease_ms".to_owned(), json!(5_000), user()).await.unwrap();
-    store.set_flag("lease_ms".to_owned(), json!(6_000), user()).await.unwrap();
+    store.set_flag(SetFlag { name: "strict".to_owned(), value: json!(true), actor: user() }).await.unwrap();
+    store
+        .set_flag(SetFlag { name: "lease_ms".to_owned(), value: json!(5_000), actor: user() })
+        .await
+        .unwrap();
+    store
+        .set_flag(SetFlag { name: "lease_ms".to_owned(), value: json!(6_000), actor: user() })
+        .await
+        .unwrap();
     let mut flags = store.read().flags().await.unwrap();
     flags.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(flags, [("lease_ms".to_owned(), json!(6_000)), ("strict".to_owned(), json!(true))]);
-    let told: Vec<_> = world.feed().await.into_iter().map(|e| (e.kind, e.actor, e.data)).collect();
-    assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|(kind, actor, _)| *kind == EventKind::FlagChanged && *actor == user()));
-    let changes: Vec<_> = told.iter().map(|(.., data)| (data["from"].clone(), data["to"].clone())).collect();
+    let reported: Vec<_> = world.feed().await.into_iter().map(|e| (e.kind, e.actor, e.data)).collect();
+    assert_eq!(reported.len(), 3);
+    assert!(reported.iter().all(|(kind, actor, _)| *kind == EventKind::FlagChanged && *actor == user()));
+    let changes: Vec<_> =
+        reported.iter().map(|(.., data)| (data["from"].clone(), data["to"].clone())).collect();
     let expected = [(Value::Null, json!(true)), (Value::Null, json!(5_000)), (json!(5_000), json!(6_000))];
     assert_eq!(changes, expected);
 }
 
 pub async fn the_same_flag_value_appends_no_event(world: &World) {
     for _ in 0..3 {
-        world.store.set_flag("delivery".to_owned(), json!("poll"), user()).await.unwrap();
+        world
+            .store
+            .set_flag(SetFlag { name: "delivery".to_owned(), value: json!("poll"), actor: user() })
+            .await
+            .unwrap();
     }
     assert_eq!(world.feed().await.len(), 1);
     assert_eq!(world.store.read().flags().await.unwrap(), [("delivery".to_owned(), json!("poll"))]);
 }
 
 pub async fn null_unsets_a_flag(world: &World) {
-    let set = |value| world.store.set_flag("delivery.mac-1".to_owned(), value, user());
+    let set =
+        |value| world.store.set_flag(SetFlag { name: "delivery.mac-1".to_owned(), value, actor: user() });
     set(Value::Null).await.unwrap();
     assert_eq!(world.feed().await, [], "it was not set");
     set(json!("poll")).await.unwrap();

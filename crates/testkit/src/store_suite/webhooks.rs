@@ -8,7 +8,7 @@ use giga_domain::{
     NewEvent, Webhook, WebhookId, WebhookSecret, limits,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{EffectFilter, NewWebhook};
+use giga_ports::store::{AddWebhook, EffectFilter, FanOut, Note, RemoveWebhook, SettleEffect, TakeEffects};
 use serde_json::json;
 
 use super::World;
@@ -18,18 +18,19 @@ pub(super) fn webhook_id(number: u128) -> WebhookId {
     WebhookId::from_u128(number)
 }
 
-pub(super) fn new_webhook(number: u128) -> NewWebhook {
-    NewWebhook {
+pub(super) fn new_webhook(number: u128) -> AddWebhook {
+    AddWebhook {
         id: webhook_id(number),
         product: Some(product("demo")),
         url: format!("https://example.org/{number}"),
         kinds: vec![EventKind::Shipped, EventKind::Failed],
         secret: WebhookSecret([0xab; 32]),
+        actor: user(),
     }
 }
 
 pub(super) async fn listening(world: &World, number: u128) -> Webhook {
-    world.store.add_webhook(new_webhook(number), user()).await.unwrap()
+    world.store.add_webhook(new_webhook(number)).await.unwrap()
 }
 
 /// Something to be told to a webhook.
@@ -57,7 +58,11 @@ async fn cursor(world: &World) -> FeedPos {
 }
 
 async fn something_happens(world: &World) -> FeedPos {
-    world.store.note(NewEvent::new(EventKind::TopicPaused, "a note"), user()).await.unwrap();
+    world
+        .store
+        .note(Note { event: NewEvent::new(EventKind::TopicPaused, "a note"), actor: user() })
+        .await
+        .unwrap();
     world.store.read().feed_head().await.unwrap()
 }
 
@@ -66,15 +71,15 @@ pub(super) async fn filled(world: &World, count: u64) {
     listening(world, 1).await;
     let from = cursor(world).await;
     let effects = (0..count).map(|what| for_webhook(1, what)).collect();
-    assert!(world.store.fan_out(from, FeedPos(from.0 + 1), effects).await.unwrap());
+    assert!(world.store.fan_out(FanOut { from, to: FeedPos(from.0 + 1), effects }).await.unwrap());
 }
 
 pub async fn a_webhook_is_kept_and_told_without_its_secret(world: &World) {
     let head = something_happens(world).await;
     let made = listening(world, 2).await;
-    let of_all = NewWebhook { product: None, kinds: Vec::new(), ..new_webhook(1) };
-    let of_all = world.store.add_webhook(of_all, user()).await.unwrap();
-    let NewWebhook { id, product: of, url, kinds, secret } = new_webhook(2);
+    let of_all = AddWebhook { product: None, kinds: Vec::new(), ..new_webhook(1) };
+    let of_all = world.store.add_webhook(of_all).await.unwrap();
+    let AddWebhook { id, product: of, url, kinds, secret, .. } = new_webhook(2);
     let expected = Webhook { id, product: of, url, kinds, secret, created_at: world.now(), since: head };
     assert_eq!(made, expected);
     for store in world.handles().await {
@@ -82,9 +87,10 @@ pub async fn a_webhook_is_kept_and_told_without_its_secret(world: &World) {
         assert_eq!(known, [of_all.clone(), made.clone()], "by id");
     }
     let feed = world.feed().await;
-    let told: Vec<_> = feed.iter().skip(1).map(|e| (e.kind, e.product.clone(), e.actor.clone())).collect();
+    let reported: Vec<_> =
+        feed.iter().skip(1).map(|e| (e.kind, e.product.clone(), e.actor.clone())).collect();
     let added = EventKind::WebhookAdded;
-    assert_eq!(told, [(added, Some(product("demo")), user()), (added, None, user())]);
+    assert_eq!(reported, [(added, Some(product("demo")), user()), (added, None, user())]);
     assert_eq!(feed[1].data["webhookId"], json!(made.id.to_string()));
     assert_eq!(feed[1].data["url"], json!("https://example.org"), "what follows the host may be a secret");
     let text = format!("{feed:?}");
@@ -108,8 +114,8 @@ pub async fn a_repeated_add_is_answered_with_what_is_there(world: &World) {
     let made = listening(world, 1).await;
     let before = (world.feed().await, cursor(world).await);
     world.advance(Duration::from_secs(1));
-    let again = NewWebhook { url: "https://elsewhere.example".to_owned(), ..new_webhook(1) };
-    assert_eq!(world.store.add_webhook(again, user()).await.unwrap(), made);
+    let again = AddWebhook { url: "https://elsewhere.example".to_owned(), ..new_webhook(1) };
+    assert_eq!(world.store.add_webhook(again).await.unwrap(), made);
     assert_eq!((world.feed().await, cursor(world).await), before);
     assert_eq!(world.store.read().webhooks().await.unwrap(), [made]);
 }
@@ -119,16 +125,15 @@ pub async fn a_product_has_so_many_webhooks_and_no_more(world: &World) {
     for number in 2..=most {
         listening(world, number).await;
     }
-    let racing =
-        [most + 1, most + 2, most + 3].map(|number| world.store.add_webhook(new_webhook(number), user()));
+    let racing = [most + 1, most + 2, most + 3].map(|number| world.store.add_webhook(new_webhook(number)));
     let made = join_all(racing).await;
     let refused =
         |answer: &&Result<Webhook, StoreError>| matches!(answer, Err(StoreError::TooManyWebhooks(100)));
     assert_eq!((made.iter().flatten().count(), made.iter().filter(refused).count()), (1, 2), "{made:?}");
     listening(world, 2).await;
-    let of_all = NewWebhook { product: None, ..new_webhook(most + 9) };
-    world.store.add_webhook(of_all, user()).await.expect("another product has its own");
-    world.store.remove_webhook(webhook_id(2), user()).await.unwrap();
+    let of_all = AddWebhook { product: None, ..new_webhook(most + 9) };
+    world.store.add_webhook(of_all).await.expect("another product has its own");
+    world.store.remove_webhook(RemoveWebhook { id: webhook_id(2), actor: user() }).await.unwrap();
     listening(world, 2).await;
 }
 
@@ -137,12 +142,20 @@ pub async fn a_removed_webhook_gets_nothing_more(world: &World) {
     listening(world, 2).await;
     let from = cursor(world).await;
     let others = vec![for_webhook(2, 0)];
-    assert!(world.store.fan_out(from, from.next(), others).await.unwrap());
-    let taken = world.store.take_effects(receiver(1), 2, Duration::from_mins(1)).await.unwrap();
+    assert!(world.store.fan_out(FanOut { from, to: from.next(), effects: others }).await.unwrap());
+    let taken = world
+        .store
+        .take_effects(TakeEffects { receiver: receiver(1), limit: 2, lease: Duration::from_mins(1) })
+        .await
+        .unwrap();
     let delivered = EffectOutcome::Delivered { detail: "204".to_owned() };
-    world.store.settle_effect(taken[0].id.clone(), 1, delivered.clone()).await.unwrap();
+    world
+        .store
+        .settle_effect(SettleEffect { id: taken[0].id.clone(), attempt: 1, outcome: delivered.clone() })
+        .await
+        .unwrap();
     world.advance(Duration::from_secs(1));
-    world.store.remove_webhook(webhook_id(1), user()).await.unwrap();
+    world.store.remove_webhook(RemoveWebhook { id: webhook_id(1), actor: user() }).await.unwrap();
 
     let mut known = effects(world).await;
     known.sort_by(|a, b| a.id.cmp(&b.id));
@@ -153,22 +166,30 @@ pub async fn a_removed_webhook_gets_nothing_more(world: &World) {
     assert_eq!(known[1].detail.as_deref(), Some("the webhook was removed"));
     assert_eq!(known[1].updated_at, world.now());
     // Whoever is still sending is not listened to.
-    let late = world.store.settle_effect(taken[1].id.clone(), 1, delivered).await.unwrap();
+    let late = world
+        .store
+        .settle_effect(SettleEffect { id: taken[1].id.clone(), attempt: 1, outcome: delivered })
+        .await
+        .unwrap();
     assert_eq!(late, known[1]);
     let feed = world.feed().await;
-    let told = feed.last().unwrap();
-    assert_eq!((told.kind, &told.actor), (EventKind::WebhookRemoved, &user()));
-    assert_eq!((&told.product, &told.data["givenUp"]), (&Some(product("demo")), &json!(2)));
+    let reported = feed.last().unwrap();
+    assert_eq!((reported.kind, &reported.actor), (EventKind::WebhookRemoved, &user()));
+    assert_eq!((&reported.product, &reported.data["givenUp"]), (&Some(product("demo")), &json!(2)));
     // It may be the same call again.
-    world.store.remove_webhook(webhook_id(1), user()).await.unwrap();
-    world.store.remove_webhook(webhook_id(9), user()).await.unwrap();
+    world.store.remove_webhook(RemoveWebhook { id: webhook_id(1), actor: user() }).await.unwrap();
+    world.store.remove_webhook(RemoveWebhook { id: webhook_id(9), actor: user() }).await.unwrap();
     assert_eq!(world.feed().await, feed);
     let left: Vec<_> = world.store.read().webhooks().await.unwrap().into_iter().map(|w| w.id).collect();
     assert_eq!(left, [webhook_id(2)]);
     // A dispatcher that has not heard of it yet puts nothing in for it, and is not held up.
     let from = cursor(world).await;
     assert!(
-        world.store.fan_out(from, from.next(), vec![for_webhook(1, 77), for_webhook(2, 77)]).await.unwrap()
+        world
+            .store
+            .fan_out(FanOut { from, to: from.next(), effects: vec![for_webhook(1, 77), for_webhook(2, 77)] })
+            .await
+            .unwrap()
     );
     assert_eq!(world.store.read().effect(&for_webhook(1, 77).id).await.unwrap(), None);
     assert!(world.store.read().effect(&for_webhook(2, 77).id).await.unwrap().is_some());
@@ -179,7 +200,7 @@ pub async fn a_stretch_of_the_feed_goes_into_the_outbox_once(world: &World) {
     let from = cursor(world).await;
     let to = FeedPos(from.0 + 10);
     let stretch = || vec![for_webhook(1, 1), for_webhook(1, 2)];
-    assert!(world.store.fan_out(from, to, stretch()).await.unwrap());
+    assert!(world.store.fan_out(FanOut { from, to, effects: stretch() }).await.unwrap());
     assert_eq!(cursor(world).await, to);
     let made = effects(world).await;
     assert_eq!(made.len(), 2);
@@ -187,18 +208,36 @@ pub async fn a_stretch_of_the_feed_goes_into_the_outbox_once(world: &World) {
     assert_eq!(made[0], expected, "newest first, byte for byte");
     world.advance(Duration::from_secs(1));
     // The same call after a lost reply, and one whose cursor is another.
-    assert!(world.store.fan_out(from, to, stretch()).await.unwrap());
-    assert!(!world.store.fan_out(from, to, vec![for_webhook(1, 3)]).await.unwrap());
-    assert!(!world.store.fan_out(from, FeedPos(to.0 + 1), vec![for_webhook(1, 3)]).await.unwrap());
-    assert!(!world.store.fan_out(to, from, Vec::new()).await.unwrap(), "never back");
+    assert!(world.store.fan_out(FanOut { from, to, effects: stretch() }).await.unwrap());
+    assert!(!world.store.fan_out(FanOut { from, to, effects: vec![for_webhook(1, 3)] }).await.unwrap());
+    assert!(
+        !world
+            .store
+            .fan_out(FanOut { from, to: FeedPos(to.0 + 1), effects: vec![for_webhook(1, 3)] })
+            .await
+            .unwrap()
+    );
+    assert!(
+        !world.store.fan_out(FanOut { from: to, to: from, effects: Vec::new() }).await.unwrap(),
+        "never back"
+    );
     assert_eq!((effects(world).await, cursor(world).await), (made.clone(), to));
     // One that is known is passed over, whatever became of it; the rest of its stretch is not.
-    let taken = world.store.take_effects(receiver(1), 1, Duration::from_mins(1)).await.unwrap().remove(0);
+    let taken = world
+        .store
+        .take_effects(TakeEffects { receiver: receiver(1), limit: 1, lease: Duration::from_mins(1) })
+        .await
+        .unwrap()
+        .remove(0);
     let refused = EffectOutcome::Refused { detail: "410".to_owned() };
-    let dead = world.store.settle_effect(taken.id.clone(), 1, refused).await.unwrap();
+    let dead = world
+        .store
+        .settle_effect(SettleEffect { id: taken.id.clone(), attempt: 1, outcome: refused })
+        .await
+        .unwrap();
     let next = FeedPos(to.0 + 5);
     let mixed = vec![for_webhook(1, 1), for_webhook(1, 2), for_webhook(1, 3)];
-    assert!(world.store.fan_out(to, next, mixed).await.unwrap());
+    assert!(world.store.fan_out(FanOut { from: to, to: next, effects: mixed }).await.unwrap());
     assert_eq!(world.store.read().effect(&taken.id).await.unwrap(), Some(dead));
     assert_eq!((effects(world).await.len(), cursor(world).await), (3, next));
     for store in world.handles().await {
@@ -223,7 +262,9 @@ pub async fn two_leaders_put_nothing_in_twice(world: &World) {
                 // Each with strides of its own, so that they meet in the middle of each other's.
                 let to = (done + 3 + n as u64).min(100);
                 let effects = (done + 1..=to).map(|pos| for_webhook(1, pos)).collect();
-                moved += u64::from(store.fan_out(from, FeedPos(start + to), effects).await.unwrap());
+                moved += u64::from(
+                    store.fan_out(FanOut { from, to: FeedPos(start + to), effects }).await.unwrap(),
+                );
             }
         })
     });
@@ -244,8 +285,9 @@ pub async fn a_webhook_that_goes_while_the_feed_is_read_is_left_nothing(world: &
         let from = cursor(world).await;
         let store = handles[handles.len() - 1].clone();
         let effects: Vec<_> = (0..20).map(|what| for_webhook(round, what)).collect();
-        let filling = tokio::spawn(async move { store.fan_out(from, from.next(), effects).await });
-        world.store.remove_webhook(webhook_id(round), user()).await.unwrap();
+        let filling =
+            tokio::spawn(async move { store.fan_out(FanOut { from, to: from.next(), effects }).await });
+        world.store.remove_webhook(RemoveWebhook { id: webhook_id(round), actor: user() }).await.unwrap();
         assert!(filling.await.unwrap().unwrap());
     }
     let waiting: Vec<_> = effects(world).await.into_iter().filter(|effect| !effect.is_over()).collect();

@@ -11,7 +11,7 @@ use giga_domain::{
     Actor, CapabilitySet, Command, Event, EventSeq, FactoryId, FeedPos, Holder, HolderAction, Job, JobId,
     JobSpec, OperatorAction, ProductId, RequestId, Run, RunReport, Stage, Timestamp, TokenId,
 };
-use giga_ports::store::{Claim, Claimed, HolderWrite, NewFactory, NewJob, QueueState, SteerWrite};
+use giga_ports::store::{Advertise, Claim, Claimed, Enroll, Hold, NewJob, QueueState, Retire, Steer, Submit};
 use giga_ports::{Clock, Randomness, Store, StoreError};
 use serde_json::json;
 
@@ -94,7 +94,7 @@ impl World {
     }
 
     pub(super) async fn submit(&self, new: NewJob) -> Job {
-        self.store.submit(vec![new], user()).await.unwrap().remove(0).job().clone()
+        self.store.submit(Submit { jobs: vec![new], actor: user() }).await.unwrap().remove(0).job().clone()
     }
 
     /// A job in the queue, or wherever `change` sends it.
@@ -110,9 +110,12 @@ impl World {
     pub(super) async fn factory_with(&self, name: &str, scope: FactoryScope, seat_limit: u32) -> FactoryId {
         let id = factory(name);
         let token = self.factory_token(name);
-        let new = NewFactory { id: id.clone(), scope, token };
-        self.store.enroll(new, user()).await.unwrap();
-        self.store.advertise(id.clone(), advertised(seat_limit)).await.unwrap();
+        let new = Enroll { id: id.clone(), scope, token, actor: user() };
+        self.store.enroll(new).await.unwrap();
+        self.store
+            .advertise(Advertise { factory: id.clone(), advertised: advertised(seat_limit) })
+            .await
+            .unwrap();
         id
     }
 
@@ -227,12 +230,12 @@ impl World {
         actions: impl IntoIterator<Item = HolderAction>,
     ) -> Result<Job, StoreError> {
         let actions = actions.into_iter().collect();
-        self.store.hold(HolderWrite { job, holder: holder.clone(), actions }).await
+        self.store.hold(Hold { job, holder: holder.clone(), actions }).await
     }
 
     pub(super) async fn steer(&self, job: JobId, command: Command) -> Result<Job, StoreError> {
         self.store
-            .steer(SteerWrite { job, request: super::steer_request(), command, if_rev: None, actor: user() })
+            .steer(Steer { job, request: super::steer_request(), command, if_rev: None, actor: user() })
             .await
     }
 
@@ -259,7 +262,7 @@ impl World {
     /// Retires up to `limit` jobs that ended before `before`; returns how many that were.
     pub(super) async fn retire(&self, before: Timestamp, limit: usize) -> usize {
         let mut old = self.store.read().retirable(before, limit).await.unwrap();
-        let mut retired = self.store.retire(before, old.clone()).await.unwrap();
+        let mut retired = self.store.retire(Retire { before, jobs: old.clone() }).await.unwrap();
         old.sort_unstable();
         retired.sort_unstable();
         assert_eq!(retired, old, "what can be retired is what is retired");

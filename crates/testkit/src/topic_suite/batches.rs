@@ -107,13 +107,13 @@ pub async fn everything_at_once(world: &TopicWorld) {
     let held = world.claim(4).await;
     let words = vec![settle(&held[0], Outcome::Success), settle(&held[1], failure(true))];
     let kept = vec![(held[2].id, held[2].epoch)];
-    let ((said, renewed), (made, claimed), (expired, promoted)) = join3(
+    let ((settled, renewed), (made, claimed), (expired, promoted)) = join3(
         join(world.store.settle(words), world.store.renew(kept, LEASE)),
         join(world.store.enqueue(world.jobs(2)), world.store.claim(claim_of(mail(), &[("w", 1)]))),
         join(world.store.expire(5), world.store.promote(5)),
     )
     .await;
-    assert!(said.unwrap().iter().all(|answer| matches!(answer, Settled::Applied { .. })));
+    assert!(settled.unwrap().iter().all(|answer| matches!(answer, Settled::Applied { .. })));
     assert_eq!(renewed.unwrap(), [true]);
     assert_eq!((made.unwrap().len(), claimed.unwrap().len()), (2, 1));
     assert_eq!((expired.unwrap().jobs, promoted.unwrap().jobs), (Vec::new(), Vec::new()));

@@ -136,9 +136,9 @@ pub async fn settling_against_expiry(world: &TopicWorld) {
             if number % 2 == 0 {
                 words.reverse();
             }
-            let said: Vec<JobId> = words.iter().map(|word| word.id).collect();
+            let settles: Vec<JobId> = words.iter().map(|word| word.id).collect();
             let answers = store.settle(words).await.unwrap();
-            said.into_iter().zip(answers).collect::<Vec<_>>()
+            settles.into_iter().zip(answers).collect::<Vec<_>>()
         });
         let store = by_turns(&handles, number + 1);
         racing.spawn(async move {

@@ -17,8 +17,8 @@ fn outcomes() -> [Outcome; 4] {
 async fn is_fenced(world: &TopicWorld, id: JobId, epoch: Epoch) {
     let before = world.get(id).await;
     for outcome in outcomes() {
-        let said = Settle { id, epoch, outcome };
-        assert_eq!(world.store.settle(vec![said]).await.unwrap(), [Settled::Fenced]);
+        let settles = Settle { id, epoch, outcome };
+        assert_eq!(world.store.settle(vec![settles]).await.unwrap(), [Settled::Fenced]);
     }
     assert_eq!(world.store.renew(vec![(id, epoch)], LEASE * 2).await.unwrap(), [false]);
     assert_eq!(world.get(id).await, before);

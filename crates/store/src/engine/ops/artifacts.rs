@@ -1,23 +1,19 @@
 //! Files that runs leave behind.
 
-use giga_domain::{Actor, Artifact, Command};
+use giga_domain::{Artifact, Command};
 use giga_ports::StoreError;
-use giga_ports::store::{ArtifactPut, PutArtifact};
+use giga_ports::store::{ArtifactPut, DeleteArtifact, PutArtifact};
 
 use super::super::{Needs, Op, Working};
 
-pub(in crate::engine) struct Put(pub(in crate::engine) PutArtifact);
-
-impl Op for Put {
-    type Reply = ArtifactPut;
-
+impl Op for PutArtifact {
     fn needs(&self, needs: &mut Needs) {
-        needs.jobs.insert(self.0.job);
-        needs.artifacts.insert((self.0.job, self.0.holder.epoch, self.0.name.clone()));
+        needs.jobs.insert(self.job);
+        needs.artifacts.insert((self.job, self.holder.epoch, self.name.clone()));
     }
 
     fn decide(&self, working: &mut Working) -> Result<ArtifactPut, StoreError> {
-        let PutArtifact { id, job, holder, actor, name, media_type, size } = self.0.clone();
+        let PutArtifact { id, job, holder, actor, name, media_type, size } = self.clone();
         let artifact = Artifact {
             id,
             job,
@@ -38,14 +34,7 @@ impl Op for Put {
     }
 }
 
-pub(in crate::engine) struct Delete {
-    pub(in crate::engine) artifact: Artifact,
-    pub(in crate::engine) actor: Actor,
-}
-
-impl Op for Delete {
-    type Reply = ();
-
+impl Op for DeleteArtifact {
     fn needs(&self, needs: &mut Needs) {
         needs.jobs.insert(self.artifact.job);
         needs.artifacts.insert(self.artifact.key());

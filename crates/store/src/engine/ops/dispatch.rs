@@ -1,4 +1,5 @@
-//! The commands of the dispatcher: who leads, what is offered to whom, and what the broker has been told.
+//! The commands of the dispatcher: who leads, what is offered to whom, what the broker has been told, and who is asked to
+//! let go.
 //!
 //! A term is judged where it is used, in the transaction of the offers themselves. Nothing here believes a dispatcher
 //! that it still leads.
@@ -6,25 +7,27 @@
 use std::time::Duration;
 
 use giga_domain::{
-    Actor, CapabilitySet, Command, DispatchSeq, EventKind, Job, JobId, Leadership, NewEvent, NodeId, Offer,
-    Term, limits,
+    Actor, CapabilitySet, Command, EventKind, Evict, Job, Leadership, NewEvent, Offer, Term, limits,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Divergence, NewOffer};
+use giga_ports::store::{
+    Divergence, EvictJobs, MakeOffers, NewEviction, NewOffer, RecordDivergences, Sent, StepDown, TakeLead,
+};
 
-use super::super::{Needs, Op, Working};
+use super::super::{Backend, Needs, Op, Working};
 
 fn dispatcher() -> Actor {
     Actor::system("dispatcher")
 }
 
-pub(in crate::engine) struct Lead {
-    pub(in crate::engine) node: NodeId,
-    pub(in crate::engine) lease: Duration,
-}
-
-impl Op for Lead {
-    type Reply = Leadership;
+impl Op for TakeLead {
+    /// Whoever only waits for the leader to fail neither writes nor locks.
+    async fn look<B: Backend>(&self, backend: &B) -> Result<Option<Leadership>, StoreError> {
+        let Some(leader) = backend.leader().await?.filter(|leader| leader.node != self.node) else {
+            return Ok(None);
+        };
+        Ok((leader.expires_at > backend.now().await?).then_some(leader))
+    }
 
     fn needs(&self, needs: &mut Needs) {
         needs.leader = true;
@@ -54,14 +57,7 @@ impl Op for Lead {
     }
 }
 
-pub(in crate::engine) struct StepDown {
-    pub(in crate::engine) node: NodeId,
-    pub(in crate::engine) term: Term,
-}
-
 impl Op for StepDown {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
         needs.leader = true;
     }
@@ -85,15 +81,7 @@ pub(super) fn check_term(working: &Working, given: Term) -> Result<(), StoreErro
     Ok(())
 }
 
-pub(in crate::engine) struct MakeOffers {
-    pub(in crate::engine) term: Term,
-    pub(in crate::engine) chosen: Vec<NewOffer>,
-    pub(in crate::engine) pickup: Duration,
-}
-
 impl Op for MakeOffers {
-    type Reply = Vec<Option<Offer>>;
-
     fn needs(&self, needs: &mut Needs) {
         needs.leader = true;
         needs.jobs.extend(self.chosen.iter().map(|new| new.job));
@@ -103,25 +91,23 @@ impl Op for MakeOffers {
         // Also when this very call was carried out before its term ended and only the answer was lost: its offers are in
         // the outbox, for the next leader to send.
         check_term(working, self.term)?;
-        Ok(self.chosen.iter().map(|new| self.place(working, new)).collect())
+        Ok(self.chosen.iter().map(|new| place(new, self.pickup, working)).collect())
     }
 }
 
-impl MakeOffers {
-    /// `None` for a job that is gone, was claimed or changed in any other way since it was looked at.
-    fn place(&self, working: &mut Working, new: &NewOffer) -> Option<Offer> {
-        let NewOffer { job: id, rev, factory } = new;
-        let job = working.job(*id).ok()?;
-        // The same call after a lost reply. Whether the broker has the offer by then is the outbox's affair.
-        if job.rev == rev.next() && job.target().is_some_and(|target| target.factory == *factory) {
-            return offer_of(job);
-        }
-        let pickup_deadline = working.now().plus(self.pickup);
-        let command = Command::Target { rev: *rev, factory: factory.clone(), pickup_deadline };
-        let offer = offer_of(working.apply(*id, &command, &dispatcher()).ok()?)?;
-        working.put_offer(offer.clone());
-        Some(offer)
+/// `None` for a job that is gone, was claimed or changed in any other way since it was looked at.
+fn place(new: &NewOffer, pickup: Duration, working: &mut Working) -> Option<Offer> {
+    let NewOffer { job: id, rev, factory } = new;
+    let job = working.job(*id).ok()?;
+    // The same call after a lost reply. Whether the broker has the offer by then is the outbox's affair.
+    if job.rev == rev.next() && job.target().is_some_and(|target| target.factory == *factory) {
+        return offer_of(job);
     }
+    let pickup_deadline = working.now().plus(pickup);
+    let command = Command::Target { rev: *rev, factory: factory.clone(), pickup_deadline };
+    let offer = offer_of(working.apply(*id, &command, &dispatcher()).ok()?)?;
+    working.put_offer(offer.clone());
+    Some(offer)
 }
 
 /// What the job's target is told. The capabilities are there for whoever filters offers on the broker; where they are too
@@ -140,13 +126,7 @@ fn offer_of(job: &Job) -> Option<Offer> {
     Some(if bytes < limits::OFFER_BYTES { offer } else { Offer { caps: CapabilitySet::default(), ..offer } })
 }
 
-pub(in crate::engine) struct Sent {
-    pub(in crate::engine) offers: Vec<(JobId, DispatchSeq)>,
-}
-
 impl Op for Sent {
-    type Reply = ();
-
     /// Not even the jobs: what the broker has says nothing about them.
     fn needs(&self, _: &mut Needs) {}
 
@@ -158,13 +138,7 @@ impl Op for Sent {
     }
 }
 
-pub(in crate::engine) struct Diverged {
-    pub(in crate::engine) divergences: Vec<Divergence>,
-}
-
-impl Op for Diverged {
-    type Reply = ();
-
+impl Op for RecordDivergences {
     fn needs(&self, needs: &mut Needs) {
         needs.jobs.extend(self.divergences.iter().map(|divergence| divergence.job));
     }
@@ -187,18 +161,37 @@ impl Op for Diverged {
     }
 }
 
-pub(in crate::engine) struct Note {
-    pub(in crate::engine) event: NewEvent,
-    pub(in crate::engine) actor: Actor,
+impl Op for EvictJobs {
+    fn needs(&self, needs: &mut Needs) {
+        needs.leader |= self.term.is_some();
+        needs.jobs.extend(self.asked.iter().map(|asked| asked.job));
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<Vec<bool>, StoreError> {
+        if let Some(term) = self.term {
+            check_term(working, term)?;
+        }
+        self.asked.iter().map(|asked| ask_to_let_go(self, asked, working)).collect()
+    }
 }
 
-impl Op for Note {
-    type Reply = ();
-
-    fn needs(&self, _: &mut Needs) {}
-
-    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
-        working.append(None, None, self.actor.clone(), self.event.clone());
-        Ok(())
+/// False for a job that is gone, was let go or changed in any other way since it was looked at.
+fn ask_to_let_go(
+    command: &EvictJobs,
+    asked: &NewEviction,
+    working: &mut Working,
+) -> Result<bool, StoreError> {
+    let NewEviction { job: id, rev, for_job } = *asked;
+    let Ok(job) = working.job(id) else { return Ok(false) };
+    // The same call after a lost reply.
+    let marked = job.lease().and_then(|lease| lease.evict);
+    if job.rev == rev.next() && marked.is_some_and(|evict| evict.for_job == for_job) {
+        return Ok(true);
+    }
+    let evict = Evict::new(for_job, working.now().plus(command.grace));
+    match working.apply(id, &Command::Evict { rev, evict }, &command.actor) {
+        Ok(_) => Ok(true),
+        Err(StoreError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }

@@ -1,9 +1,9 @@
 //! The commands about worker hosts.
 
 use giga_domain::factory::Advertised;
-use giga_domain::{Actor, Delivery, EventKind, Factory, FactoryId, FactoryState, NewEvent, Timestamp};
+use giga_domain::{Actor, Delivery, EventKind, Factory, FactoryId, FactoryState, NewEvent};
 use giga_ports::StoreError;
-use giga_ports::store::NewFactory;
+use giga_ports::store::{Advertise, Deregister, Enroll, Prune, SetFactoryState, StreamLost, Touch};
 
 use super::super::{Needs, Op, Working};
 use super::tokens::{issue, revoke_all};
@@ -12,21 +12,14 @@ fn event(kind: EventKind, id: &FactoryId, cause: impl Into<String>) -> NewEvent 
     NewEvent::new(kind, cause).with("factoryId", id.as_str())
 }
 
-pub(in crate::engine) struct Enroll {
-    pub(in crate::engine) factory: NewFactory,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for Enroll {
-    type Reply = Factory;
-
     fn needs(&self, needs: &mut Needs) {
-        needs.factories.insert(self.factory.id.clone());
-        needs.tokens.insert(self.factory.token.id.clone());
+        needs.factories.insert(self.id.clone());
+        needs.tokens.insert(self.token.id.clone());
     }
 
     fn decide(&self, working: &mut Working) -> Result<Factory, StoreError> {
-        let NewFactory { id, scope, token } = &self.factory;
+        let Self { id, scope, token, actor } = self;
         if let Ok(factory) = working.factory(id) {
             let repeated = working.token(&token.id).is_ok_and(|known| known.hash == token.hash);
             return if repeated { Ok(factory.clone()) } else { Err(StoreError::FactoryExists(id.clone())) };
@@ -43,22 +36,15 @@ impl Op for Enroll {
         working.append(
             None,
             None,
-            self.actor.clone(),
+            actor.clone(),
             event(EventKind::FactoryEnrolled, id, format!("{id} enrolled")),
         );
-        issue(working, token, &self.actor);
+        issue(working, token, actor);
         Ok(factory)
     }
 }
 
-pub(in crate::engine) struct Advertise {
-    pub(in crate::engine) factory: FactoryId,
-    pub(in crate::engine) advertised: Advertised,
-}
-
 impl Op for Advertise {
-    type Reply = Factory;
-
     fn needs(&self, needs: &mut Needs) {
         needs.factories.insert(self.factory.clone());
     }
@@ -79,17 +65,13 @@ impl Op for Advertise {
     }
 }
 
-pub(in crate::engine) struct StreamLost(pub(in crate::engine) FactoryId);
-
 impl Op for StreamLost {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
-        needs.factories.insert(self.0.clone());
+        needs.factories.insert(self.factory.clone());
     }
 
     fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
-        let mut factory = working.factory(&self.0)?.clone();
+        let mut factory = working.factory(&self.factory)?.clone();
         if factory.advertised.delivery != Some(Delivery::Stream) {
             return Ok(());
         }
@@ -102,13 +84,7 @@ impl Op for StreamLost {
     }
 }
 
-pub(in crate::engine) struct Touch {
-    pub(in crate::engine) seen: Vec<(FactoryId, Timestamp)>,
-}
-
 impl Op for Touch {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
         needs.seen.extend(self.seen.iter().map(|(id, _)| id.clone()));
     }
@@ -121,15 +97,7 @@ impl Op for Touch {
     }
 }
 
-pub(in crate::engine) struct SetFactoryState {
-    pub(in crate::engine) factory: FactoryId,
-    pub(in crate::engine) state: FactoryState,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for SetFactoryState {
-    type Reply = Factory;
-
     fn needs(&self, needs: &mut Needs) {
         needs.factories.insert(self.factory.clone());
     }
@@ -150,14 +118,7 @@ impl Op for SetFactoryState {
     }
 }
 
-pub(in crate::engine) struct Deregister {
-    pub(in crate::engine) factory: FactoryId,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for Deregister {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
         needs.factories.insert(self.factory.clone());
         needs.tokens_of.insert(self.factory.clone());
@@ -179,14 +140,7 @@ fn forget(working: &mut Working, id: &FactoryId, actor: &Actor, why: &str) {
     working.append(None, None, actor.clone(), event);
 }
 
-pub(in crate::engine) struct Prune {
-    pub(in crate::engine) before: Timestamp,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for Prune {
-    type Reply = Vec<FactoryId>;
-
     fn needs(&self, needs: &mut Needs) {
         needs.prunable = Some(needs.prunable.map_or(self.before, |before| before.min(self.before)));
     }

@@ -4,16 +4,15 @@ use std::collections::HashMap;
 
 use giga_domain::{Actor, Command, JobId};
 use giga_ports::StoreError;
-use giga_ports::store::Reconsidered;
+use giga_ports::store::{Reconsider, Reconsidered};
 
-use super::super::{Needs, Op, Working};
-
-pub(in crate::engine) struct Reconsider {
-    pub(in crate::engine) limit: usize,
-}
+use super::super::{Backend, Needs, Op, Working};
 
 impl Op for Reconsider {
-    type Reply = Reconsidered;
+    /// Where there is nothing to do nobody writes.
+    async fn look<B: Backend>(&self, backend: &B) -> Result<Option<Reconsidered>, StoreError> {
+        Ok((!backend.any_to_reconsider().await?).then(Reconsidered::default))
+    }
 
     fn needs(&self, needs: &mut Needs) {
         needs.graph.reconsider = needs.graph.reconsider.max(self.limit);
@@ -29,15 +28,17 @@ impl Op for Reconsider {
         for id in jobs {
             // One that was retired since has nothing to be looked at.
             let Ok(before) = working.job(id).map(|job| job.rev) else { continue };
-            let mut kin = working.loaded().graph.kin.get(&id).copied().unwrap_or_default();
+            let mut relations = working.loaded().graph.relations.get(&id).copied().unwrap_or_default();
             // Made by commands before it in the batch, and so not counted.
-            kin.children.open += new_children.get(&id).copied().unwrap_or(0);
-            let command = Command::Reconsider(kin);
+            relations.children.open += new_children.get(&id).copied().unwrap_or(0);
+            let command = Command::Reconsider(relations);
             if working.apply(id, &command, &Actor::system("reconsider"))?.rev != before {
                 moved.push(id);
             }
         }
-        Ok(Reconsidered { moved, looked_at, more: looked_at >= self.limit })
+        // Where there was something before the lock and is nothing now, somebody else has it, and may yet fail.
+        let more = looked_at >= self.limit || looked_at == 0;
+        Ok(Reconsidered { moved, looked_at, more })
     }
 }
 

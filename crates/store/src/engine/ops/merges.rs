@@ -1,25 +1,16 @@
 //! Orders to merge what has shipped.
 
-use std::time::Duration;
-
 use giga_domain::job::repo_name;
-use giga_domain::{Actor, Command, Factory, FactoryId, FactoryState, Job, Refusal};
+use giga_domain::{Actor, Command, Factory, FactoryState, Job, Refusal};
 use giga_ports::StoreError;
-use giga_ports::store::SettleMerge;
+use giga_ports::store::{SettleMerge, TakeMerge};
 
 use super::super::{Needs, Op, Working};
 
 /// How many orders are looked at for one that the factory may carry out.
 const LOOK_AT: usize = 50;
 
-pub(in crate::engine) struct TakeMerge {
-    pub(in crate::engine) factory: FactoryId,
-    pub(in crate::engine) lease: Duration,
-}
-
 impl Op for TakeMerge {
-    type Reply = Option<Job>;
-
     fn needs(&self, needs: &mut Needs) {
         needs.mergeable = needs.mergeable.max(LOOK_AT);
         needs.factories.insert(self.factory.clone());
@@ -54,17 +45,13 @@ fn reaches(factory: &Factory, job: &Job) -> bool {
             || factory.advertised.repos.iter().any(|known| known.name == repo_name(repo)))
 }
 
-pub(in crate::engine) struct Settle(pub(in crate::engine) SettleMerge);
-
-impl Op for Settle {
-    type Reply = Job;
-
+impl Op for SettleMerge {
     fn needs(&self, needs: &mut Needs) {
-        needs.jobs.insert(self.0.job);
+        needs.jobs.insert(self.job);
     }
 
     fn decide(&self, working: &mut Working) -> Result<Job, StoreError> {
-        let SettleMerge { job, factory, attempt, outcome } = &self.0;
+        let Self { job, factory, attempt, outcome } = self;
         let command =
             Command::SettleMerge { factory: factory.clone(), attempt: *attempt, outcome: outcome.clone() };
         working.apply(*job, &command, &Actor::Factory(factory.clone())).cloned()

@@ -9,18 +9,11 @@ use giga_domain::{
     limits,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{NewJob, Submitted};
+use giga_ports::store::{NewJob, Submit, Submitted};
 
 use super::super::{Needs, Op, Working};
 
-pub(in crate::engine) struct Submit {
-    pub(in crate::engine) jobs: Vec<NewJob>,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for Submit {
-    type Reply = Vec<Submitted>;
-
     fn needs(&self, needs: &mut Needs) {
         let beside: HashSet<JobId> = self.jobs.iter().map(|new| new.id).collect();
         let mut awaited_beside = HashSet::new();
@@ -53,7 +46,7 @@ impl Op for Submit {
         // Everything is checked before anything is made.
         let mut stands_for = HashMap::new();
         for (place, new) in self.jobs.iter().enumerate() {
-            stands_for.insert(new.id, self.same_as(place, working)?);
+            stands_for.insert(new.id, same_as(&self.jobs, place, working)?);
         }
         let beside: HashSet<(&JobId, _)> = self.jobs.iter().map(|new| (&new.id, &new.product)).collect();
         let is_new = |new: &&NewJob| stands_for[&new.id] == new.id && working.job(new.id).is_err();
@@ -73,56 +66,53 @@ impl Op for Submit {
                 // The same id is this very command, repeated after its reply was lost.
                 Ok(job) if id == new.id => Submitted::Created(job.clone()),
                 Ok(job) => Submitted::Existing(job.clone()),
-                Err(_) => Submitted::Created(self.make(new, &stands_for, working)),
+                Err(_) => Submitted::Created(make(new, &stands_for, &self.actor, working)),
             });
         }
         Ok(answers)
     }
 }
 
-impl Submit {
-    /// The job that the one at `place` stands for: its own, or the one that its key made before, be it earlier in
-    /// this very command.
-    fn same_as(&self, place: usize, working: &Working) -> Result<JobId, StoreError> {
-        let new = &self.jobs[place];
-        let Some(key) = new.spec.idempotency_key.as_ref().filter(|_| working.job(new.id).is_err()) else {
-            return Ok(new.id);
-        };
-        let same_key = |other: &&NewJob| {
-            other.product == new.product && other.spec.idempotency_key.as_ref() == Some(key)
-        };
-        let known = working.job_by_key(&new.product, key).map(|(job, fingerprint)| (job.id, fingerprint));
-        let earlier = self.jobs[..place].iter().find(same_key).map(|new| (new.id, &*new.fingerprint));
-        match known.or(earlier) {
-            Some((job, fingerprint)) if fingerprint != new.fingerprint => {
-                Err(StoreError::KeyReused { key: key.clone(), job })
-            }
-            Some((job, _)) => Ok(job),
-            None => Ok(new.id),
+/// The job that the one at `place` stands for: its own, or the one that its key made before, be it earlier in
+/// this very command.
+fn same_as(jobs: &[NewJob], place: usize, working: &Working) -> Result<JobId, StoreError> {
+    let new = &jobs[place];
+    let Some(key) = new.spec.idempotency_key.as_ref().filter(|_| working.job(new.id).is_err()) else {
+        return Ok(new.id);
+    };
+    let same_key =
+        |other: &&NewJob| other.product == new.product && other.spec.idempotency_key.as_ref() == Some(key);
+    let known = working.job_by_key(&new.product, key).map(|(job, fingerprint)| (job.id, fingerprint));
+    let earlier = jobs[..place].iter().find(same_key).map(|new| (new.id, &*new.fingerprint));
+    match known.or(earlier) {
+        Some((job, fingerprint)) if fingerprint != new.fingerprint => {
+            Err(StoreError::KeyReused { key: key.clone(), job })
         }
+        Some((job, _)) => Ok(job),
+        None => Ok(new.id),
     }
+}
 
-    fn make(&self, new: &NewJob, stands_for: &HashMap<JobId, JobId>, working: &mut Working) -> Job {
-        let mut spec = new.spec.clone();
-        // A dep beside it may turn out to be a job that its key made before.
-        for dep in &mut spec.deps {
-            *dep = stands_for.get(dep).copied().unwrap_or(*dep);
-        }
-        let (job, event) = first_state(new, spec, working);
-        let lost = |dep: &JobId| {
-            let stage = working.job(*dep).map(Job::stage);
-            stage.is_ok_and(|stage| stage.is_terminal() && stage != Stage::Shipped)
-        };
-        // Nobody who ends will point to it any more.
-        let look_again = job.stage() == Stage::Blocked && job.spec.deps.iter().any(lost);
-        working.insert_job(job.clone(), new.clone());
-        if look_again {
-            working.look_again(job.id);
-        }
-        let (product, place) = (job.product.clone(), (job.id, job.last_event));
-        working.append(Some(product), Some(place), self.actor.clone(), event);
-        job
+fn make(new: &NewJob, stands_for: &HashMap<JobId, JobId>, actor: &Actor, working: &mut Working) -> Job {
+    let mut spec = new.spec.clone();
+    // A dep beside it may turn out to be a job that its key made before.
+    for dep in &mut spec.deps {
+        *dep = stands_for.get(dep).copied().unwrap_or(*dep);
     }
+    let (job, event) = first_state(new, spec, working);
+    let lost = |dep: &JobId| {
+        let stage = working.job(*dep).map(Job::stage);
+        stage.is_ok_and(|stage| stage.is_terminal() && stage != Stage::Shipped)
+    };
+    // Nobody who ends will point to it any more.
+    let look_again = job.stage() == Stage::Blocked && job.spec.deps.iter().any(lost);
+    working.insert_job(job.clone(), new.clone());
+    if look_again {
+        working.look_again(job.id);
+    }
+    let (product, place) = (job.product.clone(), (job.id, job.last_event));
+    working.append(Some(product), Some(place), actor.clone(), event);
+    job
 }
 
 /// A parent takes children while that can still mean something.

@@ -1,11 +1,9 @@
-//! The commands about tokens and flags.
-
-use std::time::Duration;
+//! The commands about tokens.
 
 use giga_domain::token::{Grant, TokenRecord};
-use giga_domain::{Actor, EventKind, FactoryId, NewEvent, TokenId};
+use giga_domain::{Actor, EventKind, FactoryId, NewEvent};
 use giga_ports::StoreError;
-use serde_json::Value;
+use giga_ports::store::{IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken};
 
 use super::super::{Needs, Op, Working};
 
@@ -52,16 +50,7 @@ pub(super) fn revoke_all(working: &mut Working, factory: &FactoryId, actor: &Act
     }
 }
 
-pub(in crate::engine) struct RotateToken {
-    pub(in crate::engine) factory: FactoryId,
-    pub(in crate::engine) token: TokenRecord,
-    pub(in crate::engine) grace: Duration,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for RotateToken {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
         needs.factories.insert(self.factory.clone());
         needs.tokens.insert(self.token.id.clone());
@@ -85,14 +74,7 @@ impl Op for RotateToken {
     }
 }
 
-pub(in crate::engine) struct RevokeFactoryTokens {
-    pub(in crate::engine) factory: FactoryId,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for RevokeFactoryTokens {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
         needs.factories.insert(self.factory.clone());
         needs.tokens_of.insert(self.factory.clone());
@@ -105,14 +87,7 @@ impl Op for RevokeFactoryTokens {
     }
 }
 
-pub(in crate::engine) struct IssueToken {
-    pub(in crate::engine) token: TokenRecord,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for IssueToken {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
         needs.tokens.insert(self.token.id.clone());
     }
@@ -125,14 +100,7 @@ impl Op for IssueToken {
     }
 }
 
-pub(in crate::engine) struct RevokeToken {
-    pub(in crate::engine) token: TokenId,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for RevokeToken {
-    type Reply = ();
-
     fn needs(&self, needs: &mut Needs) {
         needs.tokens.insert(self.token.clone());
     }
@@ -140,41 +108,6 @@ impl Op for RevokeToken {
     fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
         let token = working.token(&self.token)?.clone();
         revoke(working, &token, &self.actor);
-        Ok(())
-    }
-}
-
-pub(in crate::engine) struct SetFlag {
-    pub(in crate::engine) name: String,
-    pub(in crate::engine) value: Value,
-    pub(in crate::engine) actor: Actor,
-}
-
-impl Op for SetFlag {
-    type Reply = ();
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.flags.insert(self.name.clone());
-    }
-
-    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
-        let SetFlag { name, value, actor } = self;
-        let before = working.flag(name).cloned().unwrap_or(Value::Null);
-        if before == *value {
-            return Ok(());
-        }
-        let cause = if value.is_null() {
-            working.delete_flag(name);
-            format!("flag {name} unset")
-        } else {
-            working.put_flag(name, value.clone());
-            format!("flag {name} set to {value}")
-        };
-        let event = NewEvent::new(EventKind::FlagChanged, cause)
-            .with("name", name.as_str())
-            .with("from", before)
-            .with("to", value.clone());
-        working.append(None, None, actor.clone(), event);
         Ok(())
     }
 }

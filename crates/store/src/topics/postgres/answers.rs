@@ -7,8 +7,8 @@ use giga_domain::{Epoch, JobId};
 use giga_ports::topics::Settled;
 use tokio_postgres::Row;
 
+use super::super::batch::Decided;
 use super::super::command::Round;
-use super::super::desk::Decided;
 use super::values::Id;
 use super::{Result, Writer};
 use crate::postgres::decode_all;
@@ -41,13 +41,13 @@ pub(super) fn settles(
 ) -> Result<()> {
     for asked in &mut round.settles {
         let mut answers = Vec::with_capacity(asked.ask.len());
-        for said in &asked.ask {
-            let over_the_desk = decided.settled(said.id, said.epoch);
-            answers.push(match (over_the_desk, done.get(&said.id), places.get(&said.id)) {
+        for settle in &asked.ask {
+            let in_the_batch = decided.settled(settle.id, settle.epoch);
+            answers.push(match (in_the_batch, done.get(&settle.id), places.get(&settle.id)) {
                 (Some(answer), ..) => answer,
                 (_, Some(topic), _) => done_by(writer.key(*topic)?, false),
-                // What does not go over the desk is a success. Its epoch, and it is done: this was said before.
-                (_, _, Some(place)) if place.epoch == said.epoch && place.stage == TopicStage::Done => {
+                // What does not go through the batch is a success. Its epoch, and it is done: this was said before.
+                (_, _, Some(place)) if place.epoch == settle.epoch && place.stage == TopicStage::Done => {
                     done_by(place.key.clone(), true)
                 }
                 (_, _, Some(_)) => Settled::Fenced,

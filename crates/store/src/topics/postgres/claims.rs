@@ -13,7 +13,7 @@ use super::super::deal;
 use super::statements::Statements;
 use super::values::{Id, array, limit, millis, now, priority};
 use super::{Result, Writer};
-use crate::postgres::StoreClock;
+use crate::postgres::ClockSource;
 use crate::postgres::error::failure;
 use crate::postgres::pipeline::{Answers, Pipeline, Ticket, Value};
 
@@ -66,7 +66,7 @@ impl Claims {
         &self,
         pipeline: &mut Pipeline<'c>,
         statements: &'c Statements,
-        clock: &StoreClock,
+        clock: &ClockSource,
         cursors: &Cursors,
     ) -> Vec<Picked> {
         if !self.is_empty() {
@@ -125,7 +125,7 @@ impl Shared {
         }
     }
 
-    fn values(&self, clock: &StoreClock, look: &Look) -> Vec<Value> {
+    fn values(&self, clock: &ClockSource, look: &Look) -> Vec<Value> {
         let stretches = || look.stretches.iter();
         vec![
             now(clock),

@@ -10,7 +10,7 @@ use super::super::admission::{Admitted, Found, Pending};
 use super::super::command::Asked;
 use super::values::{Id, array, now};
 use super::{Result, Writer};
-use crate::postgres::StoreClock;
+use crate::postgres::ClockSource;
 use crate::postgres::decode_all;
 use crate::postgres::error::failure;
 use crate::postgres::pipeline::{Pipeline, Ticket, Value};
@@ -101,7 +101,7 @@ impl<'a> Admission<'a> {
         &self,
         pipeline: &mut Pipeline<'c>,
         writer: &'c Writer,
-        clock: &StoreClock,
+        clock: &ClockSource,
     ) -> Result<Option<Ticket>> {
         if self.new.is_empty() {
             return Ok(None);

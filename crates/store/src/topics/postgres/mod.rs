@@ -28,7 +28,7 @@ use super::cursor::Cursors;
 use super::grouped::{Grouped, TopicBackend};
 use super::reads::{self, Reader};
 use crate::grouping::Tuning;
-use crate::postgres::StoreClock;
+use crate::postgres::ClockSource;
 use crate::postgres::connect::{self, Connector};
 use crate::postgres::error::failure;
 use crate::postgres::pipeline::{Pipeline, Value};
@@ -39,7 +39,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 pub(super) struct Postgres {
     connector: Connector,
-    clock: StoreClock,
+    clock: ClockSource,
     /// Taken out while a round is under way, so that one which is given up closes its connection.
     writer: Mutex<Option<Writer>>,
     cursors: Cursors,
@@ -47,7 +47,7 @@ pub(super) struct Postgres {
 }
 
 /// Connects, and brings the schema up to date; whoever else starts at the same time waits for it.
-pub(super) async fn open(url: &str, clock: StoreClock, tuning: Tuning) -> Result<Grouped<Postgres>> {
+pub(super) async fn open(url: &str, clock: ClockSource, tuning: Tuning) -> Result<Grouped<Postgres>> {
     let connector = Connector::new(url)?;
     let mut client = connector.connect().await?;
     connect::migrate(&mut client).await?;
@@ -128,7 +128,7 @@ impl Writer {
         Ok(())
     }
 
-    async fn set_gate(&mut self, clock: &StoreClock, set: &SetGate) -> Result<()> {
+    async fn set_gate(&mut self, clock: &ClockSource, set: &SetGate) -> Result<()> {
         let topic = match &set.gate {
             Gate::Everything => 0,
             Gate::Topic(key) => match self.topic(key, set.closed).await? {
@@ -152,7 +152,7 @@ impl Writer {
     }
 
     /// On an error a transaction may still be open.
-    async fn run(&mut self, clock: &StoreClock, cursors: &Cursors, round: &mut Round) -> Result<()> {
+    async fn run(&mut self, clock: &ClockSource, cursors: &Cursors, round: &mut Round) -> Result<()> {
         for asked in &mut round.gates {
             self.set_gate(clock, &asked.ask).await?;
             asked.reply(Ok(()));

@@ -9,15 +9,15 @@ use giga_ports::StoreError;
 use tokio_postgres::Row;
 
 use super::super::admission::Found;
+use super::super::batch::{self, Decided, TopicBatch};
 use super::super::command::Round;
 use super::super::cursor::Cursors;
-use super::super::desk::{self, Decided, Desk};
 use super::super::settles::Settles;
 use super::claims::Claims;
 use super::enqueues::{self, Added, Admission, Keyed};
 use super::values::{Id, array, limit, millis, now};
 use super::{Result, Writer, answers};
-use crate::postgres::StoreClock;
+use crate::postgres::ClockSource;
 use crate::postgres::decode_all;
 use crate::postgres::error::failure;
 use crate::postgres::pipeline::{Answers, Pipeline, Ticket, Value};
@@ -42,7 +42,7 @@ struct Sent {
 
 pub(super) async fn run(
     writer: &mut Writer,
-    clock: &StoreClock,
+    clock: &ClockSource,
     cursors: &Cursors,
     round: &mut Round,
 ) -> Result<()> {
@@ -75,7 +75,7 @@ pub(super) async fn run(
     sent.succeeded = pipeline.send_if(any, &s.succeed, || succeed(clock, &settles)).await;
     sent.renewed = pipeline.send_if(!renewals.is_empty(), &s.renew, || renew(clock, &renewals)).await;
 
-    let (mut first, mut desk) = (Answers::default(), Desk::default());
+    let (mut first, mut batch) = (Answers::default(), TopicBatch::default());
     let (mut decided, mut found) = (Decided::default(), Found::default());
     if looks {
         let ids = || vec![array(settles.other_ids.iter().copied().map(Id))];
@@ -85,14 +85,14 @@ pub(super) async fn run(
         sent.now = pipeline.send(&s.now, vec![now(clock)]).await;
         first = pipeline.finish().await?;
         found = enqueues::found(w, &first.take(sent.by_id), &first.take(sent.by_key))?;
-        decided = decide(round, &settles, &mut desk, &mut first, &sent)?;
+        decided = decide(round, &settles, &mut batch, &mut first, &sent)?;
         pipeline = w.pipeline();
     }
 
-    move_jobs(&mut pipeline, w, &desk).await?;
+    move_jobs(&mut pipeline, w, &batch).await?;
     let admission = Admission::of(&round.enqueues, &found);
     let added = admission.send(&mut pipeline, w, clock).await?;
-    for row in desk.changed().filter(|row| row.head.state == TopicState::Ready) {
+    for row in batch.changed().filter(|row| row.head.state == TopicState::Ready) {
         cursors.lower(&row.key, row.priority, row.id);
     }
     for job in &admission.new {
@@ -155,16 +155,16 @@ async fn lock<'c>(pipeline: &mut Pipeline<'c>, writer: &'c Writer, settles: &Set
     }
 }
 
-fn succeed(clock: &StoreClock, settles: &Settles) -> Vec<Value> {
-    let said = || settles.successes.iter();
+fn succeed(clock: &ClockSource, settles: &Settles) -> Vec<Value> {
+    let successes = || settles.successes.iter();
     vec![
         now(clock),
-        array(said().map(|(id, _)| Id(*id))),
-        array(said().map(|(_, epoch)| epoch.0.cast_signed())),
+        array(successes().map(|(id, _)| Id(*id))),
+        array(successes().map(|(_, epoch)| epoch.0.cast_signed())),
     ]
 }
 
-fn renew(clock: &StoreClock, held: &Renewals) -> Vec<Value> {
+fn renew(clock: &ClockSource, held: &Renewals) -> Vec<Value> {
     let ids = array(held.keys().map(|(id, _)| Id(*id)));
     let epochs = array(held.keys().map(|(_, epoch)| epoch.0.cast_signed()));
     vec![now(clock), ids, epochs, array(held.values().copied())]
@@ -173,7 +173,7 @@ fn renew(clock: &StoreClock, held: &Renewals) -> Vec<Value> {
 async fn send_sweeps<'c>(
     pipeline: &mut Pipeline<'c>,
     writer: &'c Writer,
-    clock: &StoreClock,
+    clock: &ClockSource,
     round: &Round,
     dead_topics: &[Option<i32>],
     sent: &mut Sent,
@@ -199,28 +199,29 @@ async fn send_sweeps<'c>(
 fn decide(
     round: &Round,
     settles: &Settles,
-    desk: &mut Desk,
+    batch: &mut TopicBatch,
     answers: &mut Answers,
     sent: &Sent,
 ) -> Result<Decided> {
     let now = time(&answers.take(sent.now))?;
     let now = now.ok_or_else(|| StoreError::broken_because("PostgreSQL did not tell the time"))?;
-    let mut load = |desk: &mut Desk, ticket| Ok::<_, StoreError>(desk.load(rows_of(&answers.take(ticket))?));
-    load(desk, sent.named)?;
-    let (expired, due) = (load(desk, sent.expired)?, load(desk, sent.due)?);
+    let mut load =
+        |batch: &mut TopicBatch, ticket| Ok::<_, StoreError>(batch.load(rows_of(&answers.take(ticket))?));
+    load(batch, sent.named)?;
+    let (expired, due) = (load(batch, sent.expired)?, load(batch, sent.due)?);
     let mut dead = Vec::with_capacity(sent.dead.len());
     for ticket in &sent.dead {
-        dead.push(load(desk, *ticket)?);
+        dead.push(load(batch, *ticket)?);
     }
-    Ok(Decided::of(round, settles, desk, now, (expired, due, dead)))
+    Ok(Decided::of(round, settles, batch, now, (expired, due, dead)))
 }
 
 fn rows_of(rows: &[Row]) -> Result<Vec<TopicRow>> {
     decode_all(rows, &rows::TOPIC_JOBS, rows::topic_row)
 }
 
-async fn move_jobs<'c>(pipeline: &mut Pipeline<'c>, writer: &'c Writer, desk: &Desk) -> Result<()> {
-    let moved: Vec<&TopicRow> = desk.changed().collect();
+async fn move_jobs<'c>(pipeline: &mut Pipeline<'c>, writer: &'c Writer, batch: &TopicBatch) -> Result<()> {
+    let moved: Vec<&TopicRow> = batch.changed().collect();
     if moved.is_empty() {
         return Ok(());
     }
@@ -228,13 +229,13 @@ async fn move_jobs<'c>(pipeline: &mut Pipeline<'c>, writer: &'c Writer, desk: &D
     let values: Vec<Value> = vec![
         array(rows().map(|row| Id(row.id))),
         array(rows().map(|row| row.head.state.stage() as i16)),
-        array(rows().map(|row| desk::at(&row.head.state).as_millis())),
+        array(rows().map(|row| batch::at(&row.head.state).as_millis())),
         array(rows().map(|row| row.head.epoch.0.cast_signed())),
         array(rows().map(|row| row.head.attempts.cast_signed())),
         array(rows().map(|row| row.head.last_error.clone())),
     ];
     pipeline.send(&writer.statements.move_jobs, values).await;
-    let deltas = desk.deltas();
+    let deltas = batch.deltas();
     let mut values: Vec<Value> = vec![
         array(deltas.keys().map(|key| key.product.to_string())),
         array(deltas.keys().map(|key| key.topic.to_string())),

@@ -40,15 +40,15 @@ statements! {
     lock = "SELECT FROM topic_jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE";
     succeed = format!(
         "WITH done AS (UPDATE topic_jobs AS job SET state = 3, at = {NOW}, worker = NULL \
-             FROM unnest($2::uuid[], $3::bigint[]) AS said (id, epoch) \
-             WHERE job.id = said.id AND job.epoch = said.epoch AND {RUNNING} RETURNING job.id, job.topic_id), \
+             FROM unnest($2::uuid[], $3::bigint[]) AS given (id, epoch) \
+             WHERE job.id = given.id AND job.epoch = given.epoch AND {RUNNING} RETURNING job.id, job.topic_id), \
          counted AS (INSERT INTO topic_deltas (topic_id, running, done) \
              SELECT topic_id, -count(*), count(*) FROM done GROUP BY topic_id) \
          SELECT id, topic_id FROM done");
     renew = format!(
-        "UPDATE topic_jobs AS job SET at = greatest(job.at, {NOW} + said.lease) \
-         FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS said (id, epoch, lease) \
-         WHERE job.id = said.id AND job.epoch = said.epoch AND {RUNNING} RETURNING job.id, job.epoch");
+        "UPDATE topic_jobs AS job SET at = greatest(job.at, {NOW} + given.lease) \
+         FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS given (id, epoch, lease) \
+         WHERE job.id = given.id AND job.epoch = given.epoch AND {RUNNING} RETURNING job.id, job.epoch");
 
     load = format!(
         "{} (SELECT * FROM topic_jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE) AS job {JOIN}", rows());

@@ -8,7 +8,7 @@ use giga_ports::{Clock, StoreError};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-use crate::postgres::StoreClock;
+use crate::postgres::ClockSource;
 use crate::postgres::pipeline::Value;
 
 /// A job's id as a UUID: the same 128 bits, in the same order.
@@ -39,10 +39,10 @@ impl<'r> FromSql<'r> for Id {
 }
 
 /// A test's time; the server's own where there is none.
-pub(super) fn now(clock: &StoreClock) -> Value {
+pub(super) fn now(clock: &ClockSource) -> Value {
     Box::new(match clock {
-        StoreClock::Database => None,
-        StoreClock::Injected(clock) => Some(Clock::now(&**clock).as_millis()),
+        ClockSource::Database => None,
+        ClockSource::Injected(clock) => Some(Clock::now(&**clock).as_millis()),
     })
 }
 

@@ -7,13 +7,14 @@ mod round;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
 use giga_domain::{JobId, ProductId};
 use giga_ports::topics::{ClosedGate, TopicCounts};
 use giga_ports::{Clock, StoreError};
+use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::command::Round;
@@ -43,7 +44,7 @@ pub(super) async fn open(path: &Path, clock: Arc<dyn Clock>, tuning: Tuning) -> 
 
 fn run(writer: &Mutex<Connection>, clock: &dyn Clock, round: &mut Round) -> Result<()> {
     // A transaction that a panic interrupted was rolled back on the way out: the connection is whole.
-    let mut connection = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut connection = writer.lock();
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     round::run(&transaction, clock.now(), round)?;

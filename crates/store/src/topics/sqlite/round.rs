@@ -9,9 +9,9 @@ use giga_ports::topics::{Assignment, Enqueued, Gate, NewTopicJob, Settled, Topic
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::admission::{Admitted, Found, Pending};
+use super::super::batch::{self, Decided, Delta, TopicBatch};
 use super::super::command::{Retirement, Round, SetGate};
 use super::super::deal;
-use super::super::desk::{self, Decided, Delta, Desk};
 use super::super::reads::{bytes, row_columns};
 use super::super::settles::Settles;
 use super::Result;
@@ -47,19 +47,19 @@ pub(super) fn run(connection: &Connection, now: Timestamp, round: &mut Round) ->
         asked.reply(Ok(kept));
     }
 
-    let mut desk = Desk::default();
-    let mut decided = work.decide(round, &settles, &mut desk)?;
-    work.write(&desk)?;
+    let mut batch = TopicBatch::default();
+    let mut decided = work.decide(round, &settles, &mut batch)?;
+    work.write(&batch)?;
     let next = |state: TopicStage| work.next(state);
     decided.expired.next = next(TopicStage::Running)?;
     decided.promoted.next = next(TopicStage::Scheduled)?;
     for asked in &mut round.settles {
         let mut answers = Vec::with_capacity(asked.ask.len());
-        for said in &asked.ask {
-            answers.push(match (decided.settled(said.id, said.epoch), done.get(&said.id)) {
+        for settle in &asked.ask {
+            answers.push(match (decided.settled(settle.id, settle.epoch), done.get(&settle.id)) {
                 (Some(answer), _) => answer,
                 (_, Some(key)) => done_now(key.clone()),
-                _ => work.unheard(said.id, said.epoch)?,
+                _ => work.unheard(settle.id, settle.epoch)?,
             });
         }
         asked.reply(Ok(answers));
@@ -191,9 +191,9 @@ impl Work<'_> {
         })
     }
 
-    fn decide(&mut self, round: &Round, settles: &Settles, desk: &mut Desk) -> Result<Decided> {
+    fn decide(&mut self, round: &Round, settles: &Settles, batch: &mut TopicBatch) -> Result<Decided> {
         for id in &settles.other_ids {
-            desk.load(self.rows("WHERE job.id = $1", vec![bytes(*id)])?);
+            batch.load(self.rows("WHERE job.id = $1", vec![bytes(*id)])?);
         }
         let ended = |work: &Self, state: u8, limit: usize| {
             let tail = format!("WHERE job.state = {state} AND job.at <= $1 ORDER BY job.at, job.id LIMIT $2");
@@ -203,8 +203,8 @@ impl Work<'_> {
         let sum = |limits: Vec<usize>| limits.into_iter().fold(0, usize::saturating_add);
         let expire = sum(round.expiries.iter().map(|asked| asked.ask).collect());
         let promote = sum(round.promotions.iter().map(|asked| asked.ask).collect());
-        let expired = desk.load(ended(self, 2, expire)?);
-        let due = desk.load(ended(self, 0, promote)?);
+        let expired = batch.load(ended(self, 2, expire)?);
+        let due = batch.load(ended(self, 0, promote)?);
         let mut dead = Vec::with_capacity(round.retries.len());
         for asked in &round.retries {
             let Some(topic) = self.topic(&asked.ask.key, false)? else {
@@ -220,17 +220,17 @@ impl Work<'_> {
                 found.extend(self.rows("WHERE job.id = $1", vec![bytes(*id)])?);
             }
             found.dedup_by_key(|row| row.id);
-            dead.push(desk.load(found));
+            dead.push(batch.load(found));
         }
-        Ok(Decided::of(round, settles, desk, self.now, (expired, due, dead)))
+        Ok(Decided::of(round, settles, batch, self.now, (expired, due, dead)))
     }
 
-    fn write(&mut self, desk: &Desk) -> Result<()> {
+    fn write(&mut self, batch: &TopicBatch) -> Result<()> {
         let sql = "UPDATE topic_jobs SET state = $1, at = $2, epoch = $3, attempts = $4, last_error = $5, \
                    worker = NULL WHERE id = $6";
-        for row in desk.changed() {
+        for row in batch.changed() {
             let head = &row.head;
-            let at = desk::at(&head.state).as_millis();
+            let at = batch::at(&head.state).as_millis();
             let values = params![
                 head.state.stage() as i64,
                 at,
@@ -241,7 +241,7 @@ impl Work<'_> {
             ];
             self.execute(sql, values)?;
         }
-        for (key, delta) in desk.deltas() {
+        for (key, delta) in batch.deltas() {
             let topic = self.made_topic(key)?;
             let kept = self.deltas.entry(topic).or_default();
             kept.iter_mut().zip(delta).for_each(|(kept, change)| *kept += change);
@@ -306,7 +306,7 @@ impl Work<'_> {
         let values = params![
             raw(job.id),
             self.now.as_millis(),
-            desk::at(&state).as_millis(),
+            batch::at(&state).as_millis(),
             i64::try_from(job.retry.backoff_ms).unwrap_or(i64::MAX),
             topic,
             job.retry.max,

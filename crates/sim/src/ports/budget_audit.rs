@@ -2,25 +2,25 @@
 //! leases. It passes no gate and changes nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use giga_domain::{BudgetSettings, ProductId, Usd};
-use giga_ports::{Clock, GovernanceReads, StoreReads};
+use giga_ports::Clock;
+use parking_lot::Mutex;
 
 use crate::history::Record;
 use crate::world::World;
 
 /// The settings as they were after the last commit.
 #[derive(Debug, Default)]
-pub(crate) struct Books(Mutex<BTreeMap<ProductId, BudgetSettings>>);
+pub(crate) struct BudgetAudit(Mutex<BTreeMap<ProductId, BudgetSettings>>);
 
 pub(super) async fn look(world: &World) {
     if world.scenario.rules.money.is_none() {
         return;
     }
     let at = world.clock.now();
-    let budgets = world.database.budgets().await.unwrap_or_default();
-    let jobs = world.database.live_jobs(None, usize::MAX).await.unwrap_or_default();
+    let budgets = world.reads().budgets().await.unwrap_or_default();
+    let jobs = world.reads().live_jobs(None, usize::MAX).await.unwrap_or_default();
     for product in &world.scenario.rules.products {
         let budget = budgets.iter().find(|budget| budget.product == *product);
         let settings = budget.map(|budget| budget.settings).unwrap_or_default();
@@ -28,9 +28,9 @@ pub(super) async fn look(world: &World) {
         let held = jobs.iter().filter(|job| job.product == *product).filter_map(|job| job.lease());
         let leases = held.map(|lease| lease.reserved).sum();
         if reserved != leases {
-            world.history.add(Record::BooksOff { at, product: product.clone(), reserved, leases });
+            world.history.add(Record::BudgetOff { at, product: product.clone(), reserved, leases });
         }
-        let mut known = world.books.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = world.budget_audit.0.lock();
         if known.insert(product.clone(), settings).unwrap_or_default() != settings {
             world.history.add(Record::BudgetSet { at, product: product.clone(), settings });
         }

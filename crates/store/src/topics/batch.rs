@@ -1,5 +1,5 @@
 //! Jobs that were loaded and locked, while `giga_domain::topic::step` decides what becomes of them. Everything but the
-//! two hot steps (claim, success) and renewals goes over this desk; no backend writes those rules a second time.
+//! two hot steps (claim, success) and renewals goes through this batch; no backend writes those rules a second time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,14 +18,14 @@ struct Job {
 }
 
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct TopicBatch {
     jobs: BTreeMap<JobId, Job>,
 }
 
 /// What is added to a topic's counts, by `TopicStage as usize`.
 pub(super) type Delta = [i64; 5];
 
-impl Desk {
+impl TopicBatch {
     /// Puts all of them here; their ids by the time that they wait for.
     pub(super) fn load(&mut self, mut rows: Vec<TopicRow>) -> Vec<JobId> {
         rows.sort_by_key(|row| (at(&row.head.state), row.id));
@@ -36,7 +36,7 @@ impl Desk {
         ids
     }
 
-    /// The first version that is put here counts: a second look at a job sees what the desk has not written yet.
+    /// The first version that is put here counts: a second look at a job sees what the batch has not written yet.
     fn put(&mut self, loaded: TopicRow) {
         let before = loaded.head.state.clone();
         self.jobs.entry(loaded.id).or_insert(Job { loaded, before, changed: false });
@@ -106,7 +106,7 @@ pub(super) fn at(state: &TopicState) -> Timestamp {
     }
 }
 
-/// What was decided about the commands of a round that go over the desk.
+/// What was decided about the commands of a round that go through the batch.
 #[derive(Default)]
 pub(super) struct Decided {
     settled: HashMap<(JobId, Epoch), VecDeque<Settled>>,
@@ -120,31 +120,31 @@ impl Decided {
     pub(super) fn of(
         round: &Round,
         settles: &Settles,
-        desk: &mut Desk,
+        batch: &mut TopicBatch,
         now: Timestamp,
         found: (Vec<JobId>, Vec<JobId>, Vec<Vec<JobId>>),
     ) -> Self {
         let mut settled: HashMap<_, VecDeque<Settled>> = HashMap::new();
         for (id, epoch, outcome) in &settles.others {
             let command = TopicCommand::Settle { epoch: *epoch, outcome: outcome.clone() };
-            settled.entry((*id, *epoch)).or_default().push_back(desk.settle(*id, &command, now));
+            settled.entry((*id, *epoch)).or_default().push_back(batch.settle(*id, &command, now));
         }
         let (expired, due, dead) = found;
-        let expired = desk.sweep(expired, &TopicCommand::Expire, now);
-        let promoted = desk.sweep(due, &TopicCommand::Promote, now);
+        let expired = batch.sweep(expired, &TopicCommand::Expire, now);
+        let promoted = batch.sweep(due, &TopicCommand::Promote, now);
         let mut retried = Vec::with_capacity(dead.len());
         for (asked, mut ids) in round.retries.iter().zip(dead) {
             ids.sort_unstable();
             let risen = ids.into_iter().filter(|id| {
-                desk.jobs.get(id).is_some_and(|job| job.loaded.key == asked.ask.key)
-                    && desk.step(*id, &TopicCommand::Retry, now).is_some()
+                batch.jobs.get(id).is_some_and(|job| job.loaded.key == asked.ask.key)
+                    && batch.step(*id, &TopicCommand::Retry, now).is_some()
             });
             retried.push(risen.take(asked.ask.limit).collect());
         }
         Self { settled, expired, promoted, retried }
     }
 
-    /// What the holder's word came to, if it went over the desk. In the order of the words.
+    /// What the holder's word came to, if it went through the batch. In the order of the words.
     pub(super) fn settled(&mut self, id: JobId, epoch: Epoch) -> Option<Settled> {
         self.settled.get_mut(&(id, epoch))?.pop_front()
     }

@@ -29,9 +29,10 @@ fn charge(epoch: u64, micros: i64) -> Charge {
 /// The second run told that it cost seven, and was charged for it.
 fn charged(evidence: &mut Evidence) {
     let Record::Granted { factory, job, .. } = evidence.records[1].clone() else { return };
-    evidence.records.push(Record::Telling { job: JobId::MIN, epoch: Epoch(4), told: Usd::from_micros(7) });
+    let reported = Usd::from_micros(7);
+    evidence.records.push(Record::Reporting { job: JobId::MIN, epoch: Epoch(4), reported });
     let (epoch, word, after) = (Epoch(4), Word::Report, Seen { seq: EventSeq(6), holder: None, ..job });
-    evidence.records.push(Record::Held { factory, epoch, word, told: Usd::from_micros(7), after });
+    evidence.records.push(Record::Held { factory, epoch, word, reported, after });
     evidence.charges = vec![charge(4, 7)];
     let mut budget = Budget::new(demo());
     budget.spent.total.usd = Usd::from_micros(7);
@@ -115,7 +116,7 @@ fn a_silent_run_that_is_charged_nothing() {
 
 #[test]
 fn books_that_do_not_agree_with_the_leases() {
-    let off = Record::BooksOff {
+    let off = Record::BudgetOff {
         at: at(0),
         product: demo(),
         reserved: Usd::from_micros(1),
@@ -231,7 +232,7 @@ fn an_event_that_nobody_is_told_of() {
         listens(evidence);
         evidence.effects.clear();
     });
-    assert_eq!(found, [Promise::ToldOnce]);
+    assert_eq!(found, [Promise::DeliveredOnce]);
 }
 
 #[test]
@@ -240,21 +241,21 @@ fn an_event_that_is_told_twice_or_under_two_names_or_never() {
         listens(evidence);
         evidence.effects.push(evidence.effects[0].clone());
     });
-    assert_eq!(twice, [Promise::ToldOnce]);
+    assert_eq!(twice, [Promise::DeliveredOnce]);
     let renamed = broken(|evidence| {
         listens(evidence);
         let webhook = WebhookId::MIN;
         evidence.records.push(Record::Outside { id: "wh:6-2".to_owned(), webhook, pos: 6, taken: true });
     });
-    assert_eq!(renamed, [Promise::ToldOnce]);
+    assert_eq!(renamed, [Promise::DeliveredOnce]);
     let pending = broken(|evidence| {
         listens(evidence);
         evidence.effects[0].state = EffectState::Pending { due: at(0) };
     });
-    assert_eq!(pending, [Promise::ToldOnce]);
+    assert_eq!(pending, [Promise::DeliveredOnce]);
     let pretended = broken(|evidence| {
         listens(evidence);
         evidence.records.pop();
     });
-    assert_eq!(pretended, [Promise::ToldOnce]);
+    assert_eq!(pretended, [Promise::DeliveredOnce]);
 }

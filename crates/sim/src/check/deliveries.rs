@@ -14,7 +14,9 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
     for effect in &evidence.effects {
         match key_of(effect) {
             Some(key) => outbox.entry(key).or_default().push(effect),
-            None => found.add(Promise::ToldOnce, format!("{} tells of nothing that happened", effect.id)),
+            None => {
+                found.add(Promise::DeliveredOnce, format!("{} tells of nothing that happened", effect.id))
+            }
         }
     }
     let tries = tries(evidence);
@@ -26,36 +28,36 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
                 Some(several) => {
                     let ids: Vec<String> = several.iter().map(|effect| effect.id.to_string()).collect();
                     let text = format!("event {} is in the outbox as {}", event.pos, ids.join(", "));
-                    found.add(Promise::ToldOnce, text);
+                    found.add(Promise::DeliveredOnce, text);
                 }
                 None => {
                     let text = format!("event {} ({}) is not in the outbox", event.pos, event.kind);
-                    found.add(Promise::ToldOnce, text);
+                    found.add(Promise::DeliveredOnce, text);
                 }
             }
         }
     }
     for ((webhook, pos), effects) in outbox {
         if evidence.webhooks.iter().any(|known| known.id == webhook) {
-            found.add(Promise::ToldOnce, format!("event {pos} is in the outbox, and nobody wants it"));
+            found.add(Promise::DeliveredOnce, format!("event {pos} is in the outbox, and nobody wants it"));
         } else if let Some(effect) = effects.iter().find(|effect| is_pending(effect)) {
             let text = format!("{} is still to be sent, to somebody who is gone", effect.id);
-            found.add(Promise::ToldOnce, text);
+            found.add(Promise::DeliveredOnce, text);
         }
     }
 }
 
 fn one(effect: &Effect, tried: Option<&(BTreeSet<&str>, bool)>, found: &mut Findings) {
     if is_pending(effect) {
-        found.add(Promise::ToldOnce, format!("{} is still to be sent", effect.id));
+        found.add(Promise::DeliveredOnce, format!("{} is still to be sent", effect.id));
     }
     let (ids, taken) = tried.cloned().unwrap_or_default();
     if ids.iter().any(|id| *id != effect.id.as_str()) {
         let text = format!("{} was sent as {ids:?}", effect.id);
-        found.add(Promise::ToldOnce, text);
+        found.add(Promise::DeliveredOnce, text);
     }
     if effect.state == EffectState::Delivered && !taken {
-        found.add(Promise::ToldOnce, format!("{} counts as delivered, and nobody got it", effect.id));
+        found.add(Promise::DeliveredOnce, format!("{} counts as delivered, and nobody got it", effect.id));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What becomes of a job because of those that it hangs on: deps, children, its parent.
 
 use giga_domain::job::{DepsMode, FailurePolicy, JobKind, ReviewGate, ShipMode};
-use giga_domain::transition::{Deps, Kin, ParentEnd, RunChange, Tally, was_cancelled};
+use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange, Tally, was_cancelled};
 use giga_domain::{
     Command, EventKind, FailReason, Job, JobId, OperatorAction, Refusal, RunOutcome, Stage, State, Timestamp,
     Transition, Verdict, transition,
@@ -9,16 +9,16 @@ use giga_domain::{
 
 use crate::fixture::{LEASE, NOW, failure, job_in, operator, review};
 
-fn deps(shipped: u32, lost: u32, open: u32) -> Kin {
-    Kin { deps: Deps { shipped, lost, open }, ..Kin::default() }
+fn deps(shipped: u32, lost: u32, open: u32) -> Relations {
+    Relations { deps: Deps { shipped, lost, open }, ..Relations::default() }
 }
 
-fn children(shipped: u32, failed: u32, open: u32) -> Kin {
-    Kin { children: Tally { shipped, failed, open }, ..Kin::default() }
+fn children(shipped: u32, failed: u32, open: u32) -> Relations {
+    Relations { children: Tally { shipped, failed, open }, ..Relations::default() }
 }
 
-fn parent(stage: Stage) -> Kin {
-    Kin { parent: Some(ParentEnd { parent: JobId::from_parts(NOW, 9), stage }), ..Kin::default() }
+fn parent(stage: Stage) -> Relations {
+    Relations { parent: Some(ParentEnd { parent: JobId::from_parts(NOW, 9), stage }), ..Relations::default() }
 }
 
 fn composite(policy: FailurePolicy) -> Job {
@@ -36,17 +36,17 @@ fn waiting(mode: DepsMode) -> Job {
     job
 }
 
-fn reconsidered(job: &Job, kin: Kin) -> Transition {
-    let next = transition(job, &Command::Reconsider(kin), NOW).expect("nothing refuses a second look");
+fn reconsidered(job: &Job, relations: Relations) -> Transition {
+    let next = transition(job, &Command::Reconsider(relations), NOW).expect("nothing refuses a second look");
     // Once more, on what it became: a sweep may come twice.
-    let again = transition(&next.job, &Command::Reconsider(kin), NOW).expect("nor a third");
+    let again = transition(&next.job, &Command::Reconsider(relations), NOW).expect("nor a third");
     assert!(again.is_silent(), "{:?} moved on to {:?}", next.job.state, again.job.state);
     next
 }
 
 /// The stage after it, where it moved.
-fn outcome(job: &Job, kin: Kin) -> Option<Stage> {
-    let next = reconsidered(job, kin);
+fn outcome(job: &Job, relations: Relations) -> Option<Stage> {
+    let next = reconsidered(job, relations);
     (!next.is_silent()).then(|| next.job.stage())
 }
 
@@ -62,9 +62,9 @@ fn deps_let_a_job_go_or_fail_it() {
         ((0, 2, 0), Some(Stage::Failed), Some(Stage::Failed)),
     ];
     for ((shipped, lost, open), all, any) in expected {
-        let kin = deps(shipped, lost, open);
-        assert_eq!(outcome(&waiting(DepsMode::All), kin), all, "all of {kin:?}");
-        assert_eq!(outcome(&waiting(DepsMode::Any), kin), any, "any of {kin:?}");
+        let relations = deps(shipped, lost, open);
+        assert_eq!(outcome(&waiting(DepsMode::All), relations), all, "all of {relations:?}");
+        assert_eq!(outcome(&waiting(DepsMode::Any), relations), any, "any of {relations:?}");
     }
 }
 
@@ -105,7 +105,7 @@ fn a_job_that_lost_its_deps_is_requeued_for_its_time() {
 /// Deps and children say something to a job that waits for them, and to no other.
 #[test]
 fn whoever_does_not_wait_is_left_alone() {
-    let all_at_once = Kin { children: Tally { shipped: 1, failed: 1, open: 0 }, ..deps(0, 1, 0) };
+    let all_at_once = Relations { children: Tally { shipped: 1, failed: 1, open: 0 }, ..deps(0, 1, 0) };
     for stage in Stage::ALL.into_iter().filter(|stage| *stage != Stage::Blocked) {
         assert_eq!(outcome(&job_in(stage), all_at_once), None, "{stage}");
     }
@@ -125,9 +125,9 @@ fn children_end_a_composite() {
         ((0, 3, 0), Some(Stage::Failed), Some(Stage::Failed)),
     ];
     for ((shipped, failed, open), fast, on) in expected {
-        let kin = children(shipped, failed, open);
-        assert_eq!(outcome(&composite(FailurePolicy::FailFast), kin), fast, "fail_fast: {kin:?}");
-        assert_eq!(outcome(&composite(FailurePolicy::Continue), kin), on, "continue: {kin:?}");
+        let relations = children(shipped, failed, open);
+        assert_eq!(outcome(&composite(FailurePolicy::FailFast), relations), fast, "fail_fast: {relations:?}");
+        assert_eq!(outcome(&composite(FailurePolicy::Continue), relations), on, "continue: {relations:?}");
     }
     let next = reconsidered(&composite(FailurePolicy::Continue), children(2, 1, 0));
     let failure = next.job.failure().unwrap();
@@ -138,10 +138,10 @@ fn children_end_a_composite() {
 /// The children of an agent are its own business: it does not wait for them.
 #[test]
 fn an_agent_does_not_wait_for_its_children() {
-    let kin = Kin { deps: Deps { open: 1, ..Deps::default() }, ..children(1, 1, 0) };
-    assert_eq!(outcome(&waiting(DepsMode::All), kin), None);
-    let kin = Kin { deps: Deps { shipped: 1, ..Deps::default() }, ..children(0, 1, 1) };
-    assert_eq!(outcome(&waiting(DepsMode::All), kin), Some(Stage::Queued));
+    let relations = Relations { deps: Deps { open: 1, ..Deps::default() }, ..children(1, 1, 0) };
+    assert_eq!(outcome(&waiting(DepsMode::All), relations), None);
+    let relations = Relations { deps: Deps { shipped: 1, ..Deps::default() }, ..children(0, 1, 1) };
+    assert_eq!(outcome(&waiting(DepsMode::All), relations), Some(Stage::Queued));
 }
 
 /// Its children wait for them, or were requeued without them.
@@ -151,10 +151,10 @@ fn the_deps_of_a_composite_are_its_own_only_while_it_has_no_children() {
     assert_eq!(outcome(&job, deps(1, 0, 1)), None);
     assert_eq!(outcome(&job, deps(2, 0, 0)), None, "it still waits for children");
     assert_eq!(outcome(&job, deps(1, 1, 0)), Some(Stage::Failed));
-    for Kin { deps, .. } in [deps(1, 0, 1), deps(2, 0, 0), deps(1, 1, 0)] {
-        assert_eq!(outcome(&job, Kin { deps, ..children(2, 0, 0) }), Some(Stage::Shipped), "{deps:?}");
-        assert_eq!(outcome(&job, Kin { deps, ..children(1, 0, 1) }), None, "{deps:?}");
-        assert_eq!(outcome(&job, Kin { deps, ..children(1, 1, 1) }), Some(Stage::Failed), "{deps:?}");
+    for Relations { deps, .. } in [deps(1, 0, 1), deps(2, 0, 0), deps(1, 1, 0)] {
+        assert_eq!(outcome(&job, Relations { deps, ..children(2, 0, 0) }), Some(Stage::Shipped), "{deps:?}");
+        assert_eq!(outcome(&job, Relations { deps, ..children(1, 0, 1) }), None, "{deps:?}");
+        assert_eq!(outcome(&job, Relations { deps, ..children(1, 1, 1) }), Some(Stage::Failed), "{deps:?}");
     }
 }
 
@@ -188,10 +188,15 @@ fn a_parents_end_ends_its_children() {
 
 #[test]
 fn a_parents_end_stands_above_deps_and_children() {
-    let kin = Kin { deps: Deps { lost: 1, ..Deps::default() }, ..parent(Stage::Failed) };
-    assert_eq!(outcome(&waiting(DepsMode::All), kin), Some(Stage::Cancelled), "not failed for its deps");
-    let kin = Kin { children: Tally { shipped: 1, ..Tally::default() }, ..parent(Stage::Cancelled) };
-    assert_eq!(outcome(&composite(FailurePolicy::FailFast), kin), Some(Stage::Cancelled));
+    let relations = Relations { deps: Deps { lost: 1, ..Deps::default() }, ..parent(Stage::Failed) };
+    assert_eq!(
+        outcome(&waiting(DepsMode::All), relations),
+        Some(Stage::Cancelled),
+        "not failed for its deps"
+    );
+    let relations =
+        Relations { children: Tally { shipped: 1, ..Tally::default() }, ..parent(Stage::Cancelled) };
+    assert_eq!(outcome(&composite(FailurePolicy::FailFast), relations), Some(Stage::Cancelled));
 }
 
 #[test]

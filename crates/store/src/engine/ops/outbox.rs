@@ -1,28 +1,52 @@
 //! The way of an effect: asked for, taken by whoever sends it, settled by what came of that.
 
-use std::time::Duration;
-
-use giga_domain::{
-    Actor, Effect, EffectId, EffectOutcome, EffectReceiver, EffectState, EventKind, NewEffect, NewEvent,
-    Timestamp,
-};
+use giga_domain::{Actor, Effect, EffectState, EffectTarget, EventKind, NewEffect, NewEvent};
 use giga_ports::StoreError;
+use giga_ports::store::{AddEffect, FanOut, RetireEffects, ReviveEffect, SettleEffect, TakeEffects};
 
 use super::super::{Needs, Op, Working};
 
-pub(in crate::engine) struct AddEffect(pub(in crate::engine) NewEffect);
+impl Op for FanOut {
+    fn needs(&self, needs: &mut Needs) {
+        needs.effects.webhooks = true;
+        needs.effects.ids.extend(self.effects.iter().map(|new| new.id.clone()));
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<bool, StoreError> {
+        let cursor = working.effects.cursor();
+        if cursor != self.from || self.to < self.from {
+            // The same call after a lost reply: all of it is there.
+            return Ok(cursor == self.to && self.effects.iter().all(|new| is_settled(working, new)));
+        }
+        let now = working.now();
+        for new in &self.effects {
+            if !is_settled(working, new) {
+                working.effects.insert(Effect::new(new.clone(), now));
+            }
+        }
+        working.effects.move_cursor(self.to);
+        Ok(true)
+    }
+}
+
+/// It is known, or whoever was to be told has gone since the caller looked.
+fn is_settled(working: &Working, new: &NewEffect) -> bool {
+    let is_gone = match &new.target {
+        EffectTarget::Webhook(id) => working.effects.webhook(*id).is_none(),
+        EffectTarget::Tracker { .. } => false,
+    };
+    is_gone || working.effects.get(&new.id).is_ok()
+}
 
 impl Op for AddEffect {
-    type Reply = Effect;
-
     fn needs(&self, needs: &mut Needs) {
-        needs.effects.ids.insert(self.0.id.clone());
+        needs.effects.ids.insert(self.effect.id.clone());
     }
 
     fn decide(&self, working: &mut Working) -> Result<Effect, StoreError> {
         let now = working.now();
-        let Ok(mut effect) = working.effects.get(&self.0.id).cloned() else {
-            let effect = Effect::new(self.0.clone(), now);
+        let Ok(mut effect) = working.effects.get(&self.effect.id).cloned() else {
+            let effect = Effect::new(self.effect.clone(), now);
             working.effects.insert(effect.clone());
             return Ok(effect);
         };
@@ -33,15 +57,7 @@ impl Op for AddEffect {
     }
 }
 
-pub(in crate::engine) struct TakeEffects {
-    pub(in crate::engine) receiver: EffectReceiver,
-    pub(in crate::engine) limit: usize,
-    pub(in crate::engine) lease: Duration,
-}
-
 impl Op for TakeEffects {
-    type Reply = Vec<Effect>;
-
     fn needs(&self, needs: &mut Needs) {
         // Each of several in one batch gets its own.
         let due = needs.effects.due.entry(self.receiver.clone()).or_default();
@@ -66,15 +82,7 @@ impl Op for TakeEffects {
     }
 }
 
-pub(in crate::engine) struct SettleEffect {
-    pub(in crate::engine) id: EffectId,
-    pub(in crate::engine) attempt: u32,
-    pub(in crate::engine) outcome: EffectOutcome,
-}
-
 impl Op for SettleEffect {
-    type Reply = Effect;
-
     fn needs(&self, needs: &mut Needs) {
         needs.effects.ids.insert(self.id.clone());
     }
@@ -101,14 +109,7 @@ impl Op for SettleEffect {
     }
 }
 
-pub(in crate::engine) struct ReviveEffect {
-    pub(in crate::engine) id: EffectId,
-    pub(in crate::engine) actor: Actor,
-}
-
 impl Op for ReviveEffect {
-    type Reply = Effect;
-
     fn needs(&self, needs: &mut Needs) {
         needs.effects.ids.insert(self.id.clone());
     }
@@ -125,14 +126,7 @@ impl Op for ReviveEffect {
     }
 }
 
-pub(in crate::engine) struct RetireEffects {
-    pub(in crate::engine) before: Timestamp,
-    pub(in crate::engine) limit: usize,
-}
-
 impl Op for RetireEffects {
-    type Reply = usize;
-
     fn needs(&self, needs: &mut Needs) {
         let (before, limit) = needs.effects.over.unwrap_or((self.before, 0));
         needs.effects.over = Some((before.max(self.before), limit.saturating_add(self.limit)));

@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kin {
+pub struct Relations {
     pub deps: Deps,
     pub children: Tally,
     pub parent: Option<ParentEnd>,
@@ -104,12 +104,12 @@ impl Tally {
     }
 }
 
-pub(super) fn reconsider(next: &mut Transition, kin: &Kin, now: Timestamp) {
+pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Timestamp) {
     let stage = next.job.stage();
     if stage.is_terminal() {
         return;
     }
-    if let Some(end) = kin.parent {
+    if let Some(end) = relations.parent {
         if end.spares(stage) {
             return;
         }
@@ -123,23 +123,23 @@ pub(super) fn reconsider(next: &mut Transition, kin: &Kin, now: Timestamp) {
     let mode = next.job.spec.deps_mode;
     // The children of a composite wait for its deps: once there are any, they say what becomes of it. One that was
     // requeued without a dep that is lost can ship, and so can the composite.
-    let has_children = next.job.spec.kind == JobKind::Composite && kin.children.total() > 0;
-    if kin.deps.hopeless(mode) && !has_children {
-        let detail = format!("{} of its deps will never ship", kin.deps.lost);
+    let has_children = next.job.spec.kind == JobKind::Composite && relations.children.total() > 0;
+    if relations.deps.hopeless(mode) && !has_children {
+        let detail = format!("{} of its deps will never ship", relations.deps.lost);
         return fail(next, FailReason::DependencyFailed, detail);
     }
     match next.job.spec.kind {
-        JobKind::Agent if kin.deps.satisfied(mode) => {
+        JobKind::Agent if relations.deps.satisfied(mode) => {
             let ready_at = next.job.spec.run_at.unwrap_or(now).max(now);
             next.job.enqueued_at = ready_at;
             next.requeue(now, ready_at, NewEvent::new(EventKind::Unblocked, "dependencies satisfied"));
         }
         JobKind::Agent => {}
         JobKind::Composite => {
-            let Tally { shipped, failed, open } = kin.children;
+            let Tally { shipped, failed, open } = relations.children;
             let fast = next.job.spec.on_failure == FailurePolicy::FailFast;
             if failed > 0 && (fast || open == 0) {
-                let detail = format!("{failed} of {} children failed", kin.children.total());
+                let detail = format!("{failed} of {} children failed", relations.children.total());
                 fail(next, FailReason::ChildFailed, detail);
             } else if shipped > 0 && open == 0 {
                 let state = after_work(&next.job);

@@ -1,0 +1,111 @@
+//! What is set up by people and seldom changes: products, profiles, webhooks, flags; and the secrets that coordinators share.
+
+use std::fmt;
+
+use giga_domain::{
+    Actor, EventKind, Product, ProductId, ProductSettings, Profile, ProfileContent, Rev, Webhook, WebhookId,
+    WebhookSecret,
+};
+use serde_json::Value;
+
+use super::noun::Result;
+use super::{Execute, Intercept, InterceptReads, Write};
+
+macro_rules! registry {
+    ($make:ident) => {
+        $make! {
+            writes RegistryStore {
+                /// Replaces the settings. A repository that another product owns is refused as
+                /// [`super::StoreError::RepoOwned`].
+                set_product(SetProduct) -> Product;
+
+                /// The next version, or the newest where that has the very same content.
+                add_profile(AddProfile) -> Profile;
+
+                /// A known id is answered with what is there; one too many for its product, or for the whole fleet, is
+                /// refused with [`super::StoreError::TooManyWebhooks`]. `since` is the feed's head: whoever fans out can
+                /// pass over all that came before the first of them, so nobody has to follow the feed while nobody
+                /// listens.
+                add_webhook(AddWebhook) -> Webhook;
+
+                /// What is still to be sent to it is given up. One that is gone is fine.
+                remove_webhook(RemoveWebhook) -> ();
+
+                /// The caller has checked name and value against the flag's type. `null` unsets it.
+                set_flag(SetFlag) -> ();
+
+                /// The secret of that name, which every coordinator shares: `fresh` becomes it where there is none yet.
+                share_secret(ShareSecret) -> [u8; 32];
+            }
+            reads RegistryReads {
+                /// By id; those that were ever set.
+                products() -> Vec<Product>;
+
+                /// The newest version of each, by name.
+                profiles(product: &ProductId) -> Vec<Profile>;
+
+                /// That version, or the newest.
+                profile(product: &ProductId, name: &str, version: Option<u32>) -> Option<Profile>;
+
+                /// By id.
+                webhooks() -> Vec<Webhook>;
+
+                /// Those that were ever set.
+                flags() -> Vec<(String, Value)>;
+            }
+        }
+    };
+}
+registry!(traits);
+pub(super) use registry;
+
+#[derive(Debug, Clone)]
+pub struct SetProduct {
+    pub product: ProductId,
+    pub settings: ProductSettings,
+    pub if_rev: Option<Rev>,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub struct AddProfile {
+    pub product: ProductId,
+    pub name: String,
+    pub content: ProfileContent,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub struct AddWebhook {
+    pub id: WebhookId,
+    pub product: Option<ProductId>,
+    pub url: String,
+    pub kinds: Vec<EventKind>,
+    pub secret: WebhookSecret,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub struct RemoveWebhook {
+    pub id: WebhookId,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone)]
+pub struct SetFlag {
+    pub name: String,
+    pub value: Value,
+    pub actor: Actor,
+}
+
+#[derive(Clone)]
+pub struct ShareSecret {
+    pub name: &'static str,
+    pub fresh: [u8; 32],
+}
+
+impl fmt::Debug for ShareSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShareSecret").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,167 @@
+//! The commands about products, profiles, webhooks and flags, and the secrets that coordinators share.
+
+use giga_domain::{EventKind, NewEvent, Product, Profile, Rev, Webhook, limits};
+use giga_ports::StoreError;
+use giga_ports::store::{AddProfile, AddWebhook, RemoveWebhook, SetFlag, SetProduct, ShareSecret};
+use serde_json::Value;
+
+use super::super::registry::SharedSecret;
+use super::super::{Needs, Op, Working};
+
+impl Op for SetProduct {
+    fn needs(&self, needs: &mut Needs) {
+        needs.registry.products = true;
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<Product, StoreError> {
+        let Self { product: id, settings, if_rev, actor } = self;
+        let known = working.registry.product(id);
+        let rev = known.map_or(Rev::ZERO, |known| known.rev);
+        // Also the same command again, which has moved the revision itself.
+        let is_current = |given: Rev| given == rev || given.next() == rev;
+        if let Some(known) =
+            known.filter(|known| known.settings == *settings && if_rev.is_none_or(is_current))
+        {
+            return Ok(known.clone());
+        }
+        if let Some(given) = if_rev.filter(|given| *given != rev) {
+            return Err(StoreError::RevMismatch { given, current: rev });
+        }
+        if let Some((repo, owner)) = working.registry.owned_elsewhere(id, &settings.repos) {
+            return Err(StoreError::RepoOwned { repo, owner });
+        }
+        let product = Product { id: id.clone(), settings: settings.clone(), rev: rev.next() };
+        let event = NewEvent::new(EventKind::ProductChanged, format!("product {id} was set"))
+            .with("productId", id.as_str());
+        working.append(Some(id.clone()), None, actor.clone(), event);
+        working.registry.put_product(product.clone());
+        Ok(product)
+    }
+}
+
+/// There is no other command about profiles: a version is never changed and never removed.
+impl Op for AddProfile {
+    fn needs(&self, needs: &mut Needs) {
+        needs.registry.profiles.insert((self.product.clone(), self.name.clone()));
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<Profile, StoreError> {
+        let Self { product, name, content, actor } = self;
+        let newest = working.registry.newest_profile(product, name);
+        if let Some(newest) = newest.filter(|newest| newest.content == *content) {
+            return Ok(newest.clone());
+        }
+        let profile = Profile {
+            product: product.clone(),
+            name: name.clone(),
+            version: newest.map_or(0, |newest| newest.version) + 1,
+            content: content.clone(),
+            created_at: working.now(),
+            created_by: actor.clone(),
+        };
+        let cause = format!("profile {name}@{} was added", profile.version);
+        let event = NewEvent::new(EventKind::ProfileAdded, cause)
+            .with("productId", product.as_str())
+            .with("name", name.as_str())
+            .with("version", profile.version);
+        working.append(Some(product.clone()), None, actor.clone(), event);
+        working.registry.add_profile(profile.clone());
+        Ok(profile)
+    }
+}
+
+/// Never with the secret, and only with so much of the address as is none: what follows the host may be one.
+fn webhook_event(kind: EventKind, webhook: &Webhook, cause: &str) -> NewEvent {
+    NewEvent::new(kind, format!("webhook {} {cause}", webhook.id))
+        .with("webhookId", webhook.id.to_string())
+        .with("url", origin(&webhook.url))
+}
+
+/// Scheme and host.
+fn origin(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}")
+}
+
+impl Op for AddWebhook {
+    fn needs(&self, needs: &mut Needs) {
+        needs.effects.webhooks = true;
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<Webhook, StoreError> {
+        if let Some(known) = working.effects.webhook(self.id) {
+            return Ok(known.clone());
+        }
+        let most = limits::WEBHOOKS_PER_PRODUCT;
+        if working.effects.webhooks_of(self.product.as_ref()) >= most {
+            return Err(StoreError::TooManyWebhooks(most));
+        }
+        let Self { id, product, url, kinds, secret, actor } = self.clone();
+        let since = working.effects.head();
+        let webhook = Webhook { id, product, url, kinds, secret, created_at: working.now(), since };
+        let event = webhook_event(EventKind::WebhookAdded, &webhook, "was added");
+        working.append(webhook.product.clone(), None, actor, event);
+        working.effects.add_webhook(webhook.clone());
+        Ok(webhook)
+    }
+}
+
+impl Op for RemoveWebhook {
+    fn needs(&self, needs: &mut Needs) {
+        needs.effects.webhooks = true;
+        needs.effects.waiting_for.insert(self.id);
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        let Some(webhook) = working.effects.remove_webhook(self.id) else { return Ok(()) };
+        let now = working.now();
+        let given_up = working.effects.give_up_for(self.id, "the webhook was removed", now);
+        let event =
+            webhook_event(EventKind::WebhookRemoved, &webhook, "was removed").with("givenUp", given_up);
+        working.append(webhook.product, None, self.actor.clone(), event);
+        Ok(())
+    }
+}
+
+impl Op for SetFlag {
+    fn needs(&self, needs: &mut Needs) {
+        needs.flags.insert(self.name.clone());
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
+        let Self { name, value, actor } = self;
+        let before = working.flag(name).cloned().unwrap_or(Value::Null);
+        if before == *value {
+            return Ok(());
+        }
+        let cause = if value.is_null() {
+            working.delete_flag(name);
+            format!("flag {name} unset")
+        } else {
+            working.put_flag(name, value.clone());
+            format!("flag {name} set to {value}")
+        };
+        let event = NewEvent::new(EventKind::FlagChanged, cause)
+            .with("name", name.as_str())
+            .with("from", before)
+            .with("to", value.clone());
+        working.append(None, None, actor.clone(), event);
+        Ok(())
+    }
+}
+
+impl Op for ShareSecret {
+    fn needs(&self, needs: &mut Needs) {
+        needs.registry.secrets.insert(self.name);
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<[u8; 32], StoreError> {
+        if let Some(known) = working.registry.secret(self.name) {
+            return Ok(known);
+        }
+        working.registry.add_secret(SharedSecret { name: self.name.to_owned(), value: self.fresh });
+        Ok(self.fresh)
+    }
+}
