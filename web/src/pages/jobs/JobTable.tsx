@@ -4,15 +4,12 @@ import { useRouter } from '@tanstack/react-router';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { Problem } from '../../api/problem';
-import { count } from '../../ui/format';
+import { count, plural } from '../../ui/format';
 import { JobRow } from './JobRow';
 import classes from './JobTable.module.css';
-import { NewPill } from './NewPill';
-import { isAny, type useJobList } from './useJobList';
-import { useNextPage } from './useNextPage';
+import { isAny, type useJobList, useNextPage, useTidying, type Waiting } from './useJobList';
 import { useRowKeys } from './useRowKeys';
 import type { useSelection } from './useSelection';
-import { useTidying } from './useTidying';
 
 /// Fixed, so that nothing has to be measured and nothing moves: a line of the table, or a card on a narrow screen.
 const LINE = 36;
@@ -186,4 +183,19 @@ function Foot({ list: { query, waiting }, next }: FootProps) {
   }
   const end = waiting.many || waiting.older ? 'There may be more, reload to see' : 'These are all';
   return <p className={classes.foot}>{query.hasNextPage ? 'Reading more' : end}</p>;
+}
+
+/// That there are new jobs, which push nothing around until somebody asks for them.
+export function NewPill({ waiting, show }: { waiting: Waiting; show(): void }) {
+  if (!isAny(waiting)) return null;
+  return (
+    <Button size="xs" radius="xl" onClick={show}>
+      {said(waiting)}
+    </Button>
+  );
+}
+
+function said({ jobs, many }: Waiting): string {
+  if (many) return 'Many new jobs, show';
+  return jobs.length > 0 ? `${plural(jobs.length, 'new job')}, show` : 'There may be more jobs, reload';
 }

@@ -3,8 +3,8 @@
 
 import { inProduct } from '../../api/client';
 import type { FleetMetrics, Job } from '../../api/types';
+import { FILTERS, type FilterName, type JobsSearch } from '../../app/search';
 import { shellWord } from '../../ui/format';
-import { FILTERS, type FilterName, type JobsSearch } from './search';
 
 export function words(list: string | undefined): string[] {
   return (list ?? '')
