@@ -14,33 +14,14 @@ export function wholeNumber(value: unknown): number | undefined {
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
-export interface JobsSearch {
-  /// Stages, separated by commas.
-  stage?: string;
-  /// Priorities, separated by commas.
-  priority?: string;
-  product?: string;
-  repo?: string;
-  factory?: string;
-  /// The id of a job: its children.
-  parent?: string;
-  /// The name contains this.
-  name?: string;
-}
-
-export const FILTERS = ['stage', 'priority', 'product', 'repo', 'factory', 'parent', 'name'] as const;
-export type FilterName = (typeof FILTERS)[number];
+/// The filters of the job table, kept in the address so that a view can be sent to somebody. What each of them means is in
+/// pages/jobs/filter.ts.
+export const JOB_FILTERS = ['stage', 'priority', 'product', 'repo', 'factory', 'parent', 'name'] as const;
+export type JobFilter = (typeof JOB_FILTERS)[number];
+export type JobsSearch = { [F in JobFilter]?: string };
 
 export function jobsSearch(search: Record<string, unknown>): JobsSearch {
-  return {
-    stage: text(search.stage),
-    priority: text(search.priority),
-    product: text(search.product),
-    repo: text(search.repo),
-    factory: text(search.factory),
-    parent: text(search.parent),
-    name: text(search.name),
-  };
+  return Object.fromEntries(JOB_FILTERS.map((name) => [name, text(search[name])]));
 }
 
 export const JOB_TABS = ['overview', 'log', 'diff', 'runs', 'files', 'graph', 'explain'] as const;

@@ -5,7 +5,8 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { Problem } from '../../api/problem';
 import { count, plural } from '../../ui/format';
-import { JobRow } from './JobRow';
+import { COLUMNS } from './columns';
+import { JobHeaderCells, JobRow } from './JobRow';
 import classes from './JobTable.module.css';
 import { isAny, type useJobList, useNextPage, useTidying, type Waiting } from './useJobList';
 import { useRowKeys } from './useRowKeys';
@@ -119,14 +120,7 @@ export function JobTable({ list, selection }: JobTableProps) {
                 </span>
               </label>
             </th>
-            <th className={classes.stage}>Stage</th>
-            <th className={classes.priority}>Priority</th>
-            <th className={classes.name}>Name</th>
-            <th className={classes.product}>Product</th>
-            <th className={classes.repo}>Repository</th>
-            <th className={classes.where}>Where</th>
-            <th className={classes.since}>In stage</th>
-            <th className={classes.attempts}>Attempts</th>
+            <JobHeaderCells />
           </tr>
         </thead>
         <tbody ref={body}>
@@ -155,12 +149,15 @@ export function JobTable({ list, selection }: JobTableProps) {
   );
 }
 
-/// Stands for the rows that are out of sight. It spans the columns that are always there: more would make more.
+/// The columns that every screen has, and the checkbox: a gap that spans more would make more columns.
+const SPAN = 1 + COLUMNS.filter((column) => !column.wideOnly).length;
+
+/// Stands for the rows that are out of sight.
 function Gap({ height }: { height: number }) {
   if (height <= 0) return null;
   return (
     <tr className={classes.gap} aria-hidden>
-      <td colSpan={7} style={{ height }} />
+      <td colSpan={SPAN} style={{ height }} />
     </tr>
   );
 }

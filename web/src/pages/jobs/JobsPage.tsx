@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { metricsQuery } from '../../api/queries';
-import type { FilterName, JobsSearch } from '../../app/search';
+import type { JobsSearch } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
@@ -12,7 +12,7 @@ import { stageWord } from '../../ui/StageBadge';
 import { Empty, Loading, ProblemAlert } from '../../ui/States';
 import { BatchBar, BatchReport, type Report } from './BatchBar';
 import { Filters } from './Filters';
-import { chips, isFiltered, listCommand, total, withoutChip } from './filter';
+import { chips, FILTERS, isFiltered, listCommand, total, withoutChip } from './filter';
 import classes from './JobsPage.module.css';
 import { JobTable } from './JobTable';
 import { isAny, useJobList } from './useJobList';
@@ -109,16 +109,6 @@ function said(loaded: number, more: boolean, all: number | undefined): string {
     : `The newest ${count(loaded)} ${jobs}, more below`;
 }
 
-const WORDS: Record<FilterName, string> = {
-  stage: 'stage',
-  priority: 'priority',
-  product: 'product',
-  repo: 'repository',
-  factory: 'held by',
-  parent: 'below',
-  name: 'name has',
-};
-
 /// What the list is narrowed to, each to be taken away with one click.
 export function FilterChips({ search, change }: { search: JobsSearch; change(next: JobsSearch): void }) {
   const shown = chips(search);
@@ -126,7 +116,7 @@ export function FilterChips({ search, change }: { search: JobsSearch; change(nex
   return (
     <Group gap={6} mb="xs" role="group" aria-label="Filters in use">
       {shown.map((chip) => {
-        const text = `${WORDS[chip.filter]} ${chip.filter === 'stage' ? stageWord(chip.word) : chip.word}`;
+        const text = `${FILTERS[chip.filter].label} ${chip.filter === 'stage' ? stageWord(chip.word) : chip.word}`;
         return (
           <Button
             key={`${chip.filter}-${chip.word}`}
