@@ -426,6 +426,21 @@ impl State {
             Self::Cancelled { .. } => Stage::Cancelled,
         }
     }
+
+    /// The state that goes with a stage and nothing else, or with a stage and a lease. `None` where a stage has more to
+    /// it, or less.
+    pub fn of(stage: Stage, lease: Option<Lease>) -> Option<Self> {
+        match (stage, lease) {
+            (Stage::Blocked, None) => Some(Self::Blocked),
+            (Stage::Testing, None) => Some(Self::Testing),
+            (Stage::Shipped, None) => Some(Self::Shipped),
+            (Stage::Assigned, Some(lease)) => Some(Self::Assigned { lease }),
+            (Stage::Building, Some(lease)) => Some(Self::Building { lease }),
+            (Stage::Queued | Stage::Review | Stage::Failed | Stage::DeadLetter | Stage::Cancelled, _)
+            | (Stage::Assigned | Stage::Building, None)
+            | (Stage::Blocked | Stage::Testing | Stage::Shipped, Some(_)) => None,
+        }
+    }
 }
 
 /// How the last holder's lease ended. A repeated call of that holder is recognised by it and answered the

@@ -54,7 +54,7 @@ pub use product::{Product, ProductSettings};
 pub use profile::{Profile, ProfileContent};
 pub use run::{Check, Run, RunOutcome, RunReport};
 pub use score::{PerTerm, ScoreTerm, Weights};
-pub use stage::{PerStage, Stage};
+pub use stage::{PerStage, Phase, Stage};
 pub use time::Timestamp;
 pub use transition::{
     Command, Holder, HolderAction, Judgement, MergeOutcome, OperatorAction, Refusal, Relations, Transition,

@@ -87,6 +87,37 @@ impl Stage {
         matches!(self, Self::Blocked | Self::Review | Self::Failed)
     }
 
+    /// What the stage comes down to for whoever only shows, counts or waits.
+    pub const fn phase(self) -> Phase {
+        match self {
+            Self::Queued => Phase::Queued,
+            Self::Blocked => Phase::Blocked,
+            Self::Assigned | Self::Building => Phase::Running,
+            Self::Review => Phase::Review,
+            Self::Testing => Phase::Ready,
+            Self::Shipped => Phase::Shipped,
+            Self::Failed | Self::DeadLetter => Phase::Failed,
+            Self::Cancelled => Phase::Cancelled,
+        }
+    }
+
+    /// What a job in this stage waits for, for the guide of operators.
+    pub const fn waits_for(self) -> &'static str {
+        match self {
+            Self::Queued => "a factory: explain says which filter rejects which",
+            Self::Blocked => "its deps, or its children",
+            Self::Assigned | Self::Building => {
+                "its holder; the lease ends at the time shown, then it is queued again"
+            }
+            Self::Review => "`giga review JOB --approve`",
+            Self::Testing => "`giga job ship JOB`",
+            Self::Failed => "you: `giga job requeue JOB` or `giga job cancel JOB`",
+            Self::Shipped => "nothing; it is done",
+            Self::DeadLetter => "nothing; it was given up after its retries",
+            Self::Cancelled => "nothing; somebody cancelled it",
+        }
+    }
+
     /// The table of the specification: may a job go from here to `next` in one step?
     pub const fn may_become(self, next: Self) -> bool {
         use Stage::{
@@ -109,6 +140,20 @@ impl Stage {
                 | (Queued | Blocked | Assigned | Building | Review | Testing | Failed, Cancelled)
         )
     }
+}
+
+/// A few words for many stages. Colors, columns of a board, groups of a list and exit codes go by these, so that a stage
+/// more is nothing to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    Queued,
+    Blocked,
+    Running,
+    Review,
+    Ready,
+    Shipped,
+    Failed,
+    Cancelled,
 }
 
 /// One value for every stage. Written and stored by name, so a stage more is not a column or a place more.

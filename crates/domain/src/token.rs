@@ -42,6 +42,42 @@ impl Role {
     }
 }
 
+/// What tokens of people and programs are good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    ServeTopics,
+    Read,
+    Submit,
+    /// Jobs and factories.
+    Steer,
+    /// Tokens, flags, budgets and the like.
+    Administer,
+}
+
+impl Role {
+    /// Who may do what. Routes name the least role that may call them, which is the lowest here with the right.
+    pub const fn may(self, right: Right) -> bool {
+        match self {
+            Self::Worker => matches!(right, Right::ServeTopics),
+            Self::Viewer => matches!(right, Right::Read),
+            Self::Submitter => matches!(right, Right::Read | Right::Submit),
+            Self::Operator => !matches!(right, Right::Administer),
+            Self::Admin => true,
+        }
+    }
+
+    /// The same for people.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Worker => "take, renew and report topic jobs",
+            Self::Viewer => "read",
+            Self::Submitter => "read, submit",
+            Self::Operator => "read, submit, steer jobs and factories",
+            Self::Admin => "everything, tokens and flags included",
+        }
+    }
+}
+
 /// What a token may do. Empty products mean every product.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
@@ -192,6 +228,13 @@ mod tests {
         assert_eq!(TokenHash::from_hex(&secret.hash().to_hex()), Some(secret.hash()));
         assert_eq!(TokenHash::from_hex(&"+f".repeat(32)), None, "a sign is not a digit");
         assert!(!format!("{secret:?}").contains(&text[12..20]));
+    }
+
+    #[test]
+    fn a_higher_role_may_all_that_a_lower_one_may() {
+        for right in [Right::Read, Right::Submit, Right::Steer, Right::Administer] {
+            assert!(Role::ALL.is_sorted_by_key(|role| role.may(right)), "{right:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use giga_domain::EventKind;
+use giga_domain::token::Role;
+use giga_domain::{EventKind, Stage};
 use serde_json::Value;
 
 fn check(page: &str, wanted: &str) {
@@ -17,6 +18,31 @@ fn check(page: &str, wanted: &str) {
         found == wanted,
         "docs/{page} is out of date: GIGA_UPDATE_DOCS=1 cargo test -p xtask writes it anew"
     );
+}
+
+/// The tables of a page that is otherwise written by hand, each between the marks `<!-- name: … -->` and
+/// `<!-- end of name -->`.
+#[test]
+fn operations() {
+    let mut stages = String::from("| it is | it waits for |\n| --- | --- |\n");
+    for stage in Stage::ALL {
+        writeln!(stages, "| {stage} | {} |", stage.waits_for()).unwrap();
+    }
+    let mut roles = String::from("| role | may |\n| --- | --- |\n");
+    for role in Role::ALL {
+        writeln!(roles, "| {} | {} |", role.as_str(), role.about()).unwrap();
+    }
+    roles.push_str("| factory | claim and hold jobs, as one factory |\n");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+    let mut page = std::fs::read_to_string(path).expect("the page exists");
+    for (name, table) in [("stages", stages), ("roles", roles)] {
+        let begin =
+            page.find(&format!("<!-- {name}: ")).expect("the page has the mark where the table begins");
+        let begin = begin + page[begin..].find('\n').expect("the mark is a line") + 1;
+        let end = page.find(&format!("<!-- end of {name} -->")).expect("the page has the mark where it ends");
+        page.replace_range(begin..end, &format!("\n{table}\n"));
+    }
+    check("operations.md", &page);
 }
 
 #[test]

@@ -61,15 +61,11 @@ pub(crate) fn job_in(stage: Stage) -> Job {
     let failure = failure(FailReason::VerifyFailed);
     let state = match stage {
         Stage::Queued => State::Queued { since: NOW, ready_at: NOW, target: None },
-        Stage::Blocked => State::Blocked,
-        Stage::Assigned => State::Assigned { lease },
-        Stage::Building => State::Building { lease },
         Stage::Review => State::Review { approvals: Vec::new() },
-        Stage::Testing => State::Testing,
-        Stage::Shipped => State::Shipped,
         Stage::Failed => State::Failed { failure },
         Stage::DeadLetter => State::DeadLetter { failure },
         Stage::Cancelled => State::Cancelled { reason: None },
+        stage => State::of(stage, stage.is_held().then_some(lease)).expect("a payload that is made up here"),
     };
     Job {
         id: JobId::from_parts(NOW, 1),

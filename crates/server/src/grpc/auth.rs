@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use giga_domain::token::{Role, Secret};
+use giga_domain::token::{Right, Role, Secret};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -30,8 +30,12 @@ const A_MOMENT: Duration = Duration::from_millis(1);
 pub(super) async fn worker(app: &App, metadata: &MetadataMap) -> Result<Caller, Status> {
     let headers: &HeaderMap = metadata.as_ref();
     let caller = authenticate(app, headers).await?;
-    if !matches!(caller.who, Who::User(Role::Worker | Role::Operator | Role::Admin)) {
-        return Err(refused("the role worker, operator or admin", &caller).into());
+    if !matches!(caller.who, Who::User(role) if role.may(Right::ServeTopics)) {
+        let roles = Role::ALL.into_iter().filter(|role| role.may(Right::ServeTopics));
+        let roles = roles.map(Role::as_str).collect::<Vec<_>>().join(", ");
+        let needed =
+            roles.rsplit_once(", ").map_or(roles.clone(), |(some, last)| format!("{some} or {last}"));
+        return Err(refused(&format!("the role {needed}"), &caller).into());
     }
     Ok(narrow(Scope::Product, caller, headers)?)
 }

@@ -206,18 +206,8 @@ pub(crate) fn job_change_row(job: &Job) -> Row {
 
 /// The payload of the stage, where it has one of its own. What is held has its payload in `leases`.
 fn state_cell(state: &State) -> Cell {
-    match state {
-        State::Blocked
-        | State::Assigned { .. }
-        | State::Building { .. }
-        | State::Testing
-        | State::Shipped => Cell::Null,
-        State::Queued { .. }
-        | State::Review { .. }
-        | State::Failed { .. }
-        | State::DeadLetter { .. }
-        | State::Cancelled { .. } => json(state),
-    }
+    let stage = state.stage();
+    if stage.is_held() || State::of(stage, None).is_some() { Cell::Null } else { json(state) }
 }
 
 pub(crate) fn lease_row(row: &LeaseRow) -> Row {
@@ -293,20 +283,18 @@ pub(crate) fn job(
         gate: fields.json_or_null()?,
         reviews: fields.json_or_null()?.unwrap_or_default(),
     };
-    job.state = match (stage, state, lease(fields, id)?) {
-        (Stage::Assigned, None, Some(lease)) => State::Assigned { lease },
-        (Stage::Building, None, Some(lease)) => State::Building { lease },
-        (Stage::Blocked, None, None) => State::Blocked,
-        (Stage::Testing, None, None) => State::Testing,
-        (Stage::Shipped, None, None) => State::Shipped,
-        (stage, Some(state), None) if !stage.is_held() => state,
-        (stage, _, Some(_)) if !stage.is_held() => {
-            return fields.contradiction(format!("job {id} is {stage} and has a lease"));
-        }
-        (stage, ..) => {
-            return fields.contradiction(format!("job {id} is {stage} without what belongs to it"));
-        }
+    let lease = lease(fields, id)?;
+    if lease.is_some() && !stage.is_held() {
+        return fields.contradiction(format!("job {id} is {stage} and has a lease"));
+    }
+    let state = match state {
+        Some(state) => (!stage.is_held()).then_some(state),
+        None => State::of(stage, lease),
     };
+    let Some(state) = state else {
+        return fields.contradiction(format!("job {id} is {stage} without what belongs to it"));
+    };
+    job.state = state;
     Ok(job)
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Problem } from '../../api/problem';
 import type { PlanAnswer } from '../../api/types';
-import { outcomeOf, type Verdict, verdictOf } from './verdict';
+import { outcomeOf, type Verdict, verdictOf } from './usePlan';
 
 const answer = (part: Partial<PlanAnswer>) => part as PlanAnswer;
 const unreachable = Problem.unreachable(new Error('gone'));

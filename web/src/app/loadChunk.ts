@@ -2,11 +2,11 @@
 // anew at once, and what one sees then is the browser's own error instead of the banner: so the script is waited for.
 
 /// How often it is asked whether the coordinator is back.
-export const ASK_AGAIN = 1_000;
+export const RETRY_INTERVAL = 1_000;
 
 /// Loads it; where that fails, once more as soon as the coordinator answers. What is then still missing is of another
-/// build: of a page the router loads everything anew, of a part of one [`isOfAnotherBuild`] says so.
-export function patiently<T>(load: () => Promise<T>): () => Promise<T> {
+/// build: of a page the router loads everything anew, of a part of one [`isMissingChunk`] says so.
+export function withRetry<T>(load: () => Promise<T>): () => Promise<T> {
   return async () => {
     try {
       return await load();
@@ -22,7 +22,7 @@ const MISSING =
   /dynamically imported module|Importing a module script failed|is not a valid JavaScript MIME|Unable to preload CSS/i;
 
 /// A script that was not to be had. The failure is kept for as long as the page is open: only loading it anew helps.
-export function isOfAnotherBuild(error: unknown): error is Error {
+export function isMissingChunk(error: unknown): error is Error {
   return error instanceof Error && MISSING.test(error.message);
 }
 
@@ -35,6 +35,6 @@ async function reachable(): Promise<void> {
     } catch {
       // Not yet.
     }
-    await new Promise((settle) => setTimeout(settle, ASK_AGAIN));
+    await new Promise((settle) => setTimeout(settle, RETRY_INTERVAL));
   }
 }

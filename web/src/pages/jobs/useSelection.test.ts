@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { NOTHING, type Selection, toggle, toggleAll, toggleRange, without } from './selection';
+import { NOTHING, type Selection, toggle, toggleAll, toggleRange, without } from './useSelection';
 
 const ORDER = ['a', 'b', 'c', 'd', 'e'];
 const ids = (selection: Selection) => [...selection.ids].sort().join('');

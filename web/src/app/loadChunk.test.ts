@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ASK_AGAIN, isOfAnotherBuild, patiently } from './patience';
+import { isMissingChunk, RETRY_INTERVAL, withRetry } from './loadChunk';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -13,7 +13,7 @@ afterEach(() => {
 test('what can be had is had at once', async () => {
   const ask = vi.fn();
   vi.stubGlobal('fetch', ask);
-  await expect(patiently(async () => 'page')()).resolves.toBe('page');
+  await expect(withRetry(async () => 'page')()).resolves.toBe('page');
   expect(ask).not.toHaveBeenCalled();
 });
 
@@ -26,15 +26,15 @@ test('a page that is opened while the coordinator is away comes when it is back'
     throw new Error('Failed to fetch dynamically imported module');
   });
   const opened = vi.fn();
-  const page = patiently(load)().then(opened);
-  await vi.advanceTimersByTimeAsync(ASK_AGAIN * 5);
+  const page = withRetry(load)().then(opened);
+  await vi.advanceTimersByTimeAsync(RETRY_INTERVAL * 5);
   answer = async () => ({ status: 502 });
-  await vi.advanceTimersByTimeAsync(ASK_AGAIN * 5);
+  await vi.advanceTimersByTimeAsync(RETRY_INTERVAL * 5);
   expect(load).toHaveBeenCalledOnce();
   expect(opened).not.toHaveBeenCalled();
   load.mockImplementation(async () => 'page');
   answer = async () => ({ status: 200 });
-  await vi.advanceTimersByTimeAsync(ASK_AGAIN);
+  await vi.advanceTimersByTimeAsync(RETRY_INTERVAL);
   await page;
   expect(opened).toHaveBeenCalledWith('page');
 });
@@ -44,7 +44,7 @@ test('what is missing although the coordinator is there is said to be', async ()
   const load = vi.fn(async () => {
     throw new Error('no such file');
   });
-  await expect(patiently(load)()).rejects.toThrow('no such file');
+  await expect(withRetry(load)()).rejects.toThrow('no such file');
   expect(load).toHaveBeenCalledTimes(2);
 });
 
@@ -55,10 +55,10 @@ test.each([
   "'text/html' is not a valid JavaScript MIME type.",
   'Unable to preload CSS for /assets/GraphCanvas-abc.css',
 ])('a script that does not come is told from a bug: %s', (message) => {
-  expect(isOfAnotherBuild(new TypeError(message))).toBe(true);
+  expect(isMissingChunk(new TypeError(message))).toBe(true);
 });
 
 test('a bug is no missing script', () => {
-  expect(isOfAnotherBuild(new TypeError("Cannot read properties of undefined (reading 'jobs')"))).toBe(false);
-  expect(isOfAnotherBuild('Failed to fetch')).toBe(false);
+  expect(isMissingChunk(new TypeError("Cannot read properties of undefined (reading 'jobs')"))).toBe(false);
+  expect(isMissingChunk('Failed to fetch')).toBe(false);
 });

@@ -1,6 +1,6 @@
 import { act, renderHook } from '@testing-library/react';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { useTyped } from './useTyped';
+import { useTyped } from './Filters';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { FeedEvent } from '../../../api/types';
-import { lastSeq, NO_HISTORY, withEvents } from './history';
+import { lastSeq, NO_HISTORY, withEvents } from './useHistory';
 
 const at = (seq: number): FeedEvent =>
   ({
