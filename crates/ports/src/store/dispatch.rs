@@ -47,7 +47,7 @@ dispatch!(traits);
 pub(super) use dispatch;
 
 #[derive(Debug, Clone)]
-pub struct Lead {
+pub struct TakeLead {
     pub node: NodeId,
     pub lease: Duration,
 }

@@ -4,12 +4,16 @@
 //! its name, and each call has a method of its own that goes to the inner store unless it is overridden. With that the
 //! double is a [`Store`]; a method that the port gets later goes through it without another line.
 
-#![expect(clippy::wildcard_imports, reason = "the lists name types of all nouns and of the whole domain")]
+#![expect(clippy::wildcard_imports, reason = "the lists name the commands and answers of all nouns")]
 
 use std::time::Duration;
 
 use giga_domain::token::{TokenHash, TokenRecord};
-use giga_domain::*;
+use giga_domain::{
+    Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
+    FactoryId, FeedPos, Job, JobId, Leadership, Offer, Product, ProductId, Profile, RequestId, Run,
+    Timestamp, Webhook,
+};
 use serde_json::Value;
 use tokio::sync::watch;
 

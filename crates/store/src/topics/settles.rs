@@ -23,13 +23,13 @@ pub(super) struct Settles {
 
 impl Settles {
     pub(super) fn of(asks: &Asks) -> Self {
-        let settles = || asks.iter().flat_map(|asked| &asked.ask);
-        let mut ids: Vec<JobId> = settles().map(|settle| settle.id).collect();
+        let given = || asks.iter().flat_map(|asked| &asked.ask);
+        let mut ids: Vec<JobId> = given().map(|settle| settle.id).collect();
         ids.sort_unstable();
         let contested: HashSet<JobId> =
             ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         let mut settles = Self::default();
-        for settle in settles() {
+        for settle in given() {
             if settle.outcome == Outcome::Success && !contested.contains(&settle.id) {
                 settles.successes.push((settle.id, settle.epoch));
             } else {

@@ -30,7 +30,7 @@ pub(super) struct Visible {
     pub(super) budgets: Vec<Budget>,
     /// What was charged to each of these, ever.
     pub(super) charged: Vec<Vec<SpendBucket>>,
-    pub(super) outbox: Outbox,
+    pub(super) effects: Outbox,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +78,7 @@ impl Visible {
         Self {
             budgets,
             charged,
-            outbox: Outbox::of(store).await,
+            effects: Outbox::of(store).await,
             details,
             live: read.live_jobs(None, EVERYTHING).await.unwrap(),
             feed: unplaced(feed),

@@ -20,7 +20,7 @@ fn dispatcher() -> Actor {
     Actor::system("dispatcher")
 }
 
-impl Op for Lead {
+impl Op for TakeLead {
     /// Whoever only waits for the leader to fail neither writes nor locks.
     async fn look<B: Backend>(&self, backend: &B) -> Result<Option<Leadership>, StoreError> {
         let Some(leader) = backend.leader().await?.filter(|leader| leader.node != self.node) else {
