@@ -6,8 +6,7 @@ import './app/global.css';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './app/App';
-import { session } from './session/session';
-import { signOutTogether } from './session/tabs';
+import { session, signOutTogether } from './session/session';
 
 signOutTogether(session);
 

@@ -2,9 +2,10 @@
 //! becomes of each answer.
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use giga_api::client::{Client, ClientError, ClientOptions, Idempotency, Signal};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -24,7 +25,7 @@ impl Script {
             for answer in answers {
                 let (mut connection, _) = listener.accept().await.unwrap();
                 let request = read_request(&mut connection).await;
-                seen.lock().unwrap().push(request);
+                seen.lock().push(request);
                 connection.write_all(answer.as_bytes()).await.unwrap();
             }
         });
@@ -35,7 +36,7 @@ impl Script {
     }
 
     fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 }
 

@@ -6,7 +6,7 @@
 //! nothing that was acknowledged is ever missing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_domain::{Epoch, JobId, limits};
@@ -14,6 +14,7 @@ use giga_ports::blobs::LogSlice;
 use giga_ports::{BlobError, Logs};
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
+use parking_lot::Mutex;
 
 use crate::bucket::Bucket;
 
@@ -60,11 +61,11 @@ impl PieceLogs {
     }
 
     fn known(&self, log: (JobId, Epoch)) -> Option<Known> {
-        self.lengths.lock().unwrap_or_else(PoisonError::into_inner).get(&log).copied()
+        self.lengths.lock().get(&log).copied()
     }
 
     fn remember(&self, log: (JobId, Epoch), known: Known) {
-        let mut lengths = self.lengths.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lengths = self.lengths.lock();
         if lengths.len() >= REMEMBERED {
             lengths.clear();
         }
@@ -72,7 +73,7 @@ impl PieceLogs {
     }
 
     fn forget(&self, job: JobId) {
-        let mut lengths = self.lengths.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lengths = self.lengths.lock();
         lengths.retain(|(of, _), _| *of != job);
     }
 

@@ -11,7 +11,7 @@ use giga_domain::{FactoryId, Offer, Timestamp};
 use giga_ports::broker::{DeadLetter, DeadLetters, Hint, Hints, Offers};
 use giga_ports::{Broker, BrokerError, Clock};
 
-use crate::local::{Bounds, DeadFan, HintFan, Mailboxes, never_acknowledged};
+use crate::local::{Bounds, DeadLetterBroadcast, HintBroadcast, Mailboxes, never_acknowledged};
 
 const KEPT: usize = 4_096;
 const KEPT_FOR: Duration = Duration::from_mins(10);
@@ -22,8 +22,8 @@ pub struct Embedded(Arc<Inner>);
 
 struct Inner {
     mailboxes: Arc<Mailboxes>,
-    hints: HintFan,
-    dead: DeadFan,
+    hints: HintBroadcast,
+    dead: DeadLetterBroadcast,
 }
 
 impl Drop for Inner {
@@ -43,13 +43,13 @@ impl Embedded {
     }
 
     fn dated_by(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        let dead = DeadFan::new();
+        let dead = DeadLetterBroadcast::new();
         let bounds =
             Bounds { offers: KEPT, age: KEPT_FOR, unattended_offers: KEPT, unattended_age: KEPT_FOR };
         let mirror = dead.clone();
         let on_dead = move |offer: Offer| mirror.send(never_acknowledged(&offer, now()));
         let mailboxes = Arc::new(Mailboxes::new(bounds, Box::new(on_dead)));
-        Self(Arc::new(Inner { mailboxes, hints: HintFan::new(), dead }))
+        Self(Arc::new(Inner { mailboxes, hints: HintBroadcast::new(), dead }))
     }
 
     /// Loses every offer and the memory of duplicates, as a broker may at any time. Readers stay connected.

@@ -3,11 +3,11 @@
 //! A broker carries hints. Nothing here may be needed for a job to be done once: whatever is lost, comes twice or comes
 //! late is made up for by the store and its deadlines. A broker's URL holds a password and is never written anywhere.
 
+mod backoff;
 mod embedded;
 mod local;
 mod nats;
 mod open;
-mod pause;
 mod postgres;
 
 pub use embedded::Embedded;

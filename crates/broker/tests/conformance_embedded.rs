@@ -8,8 +8,8 @@ use giga_broker::Embedded;
 use giga_ports::Broker;
 use giga_testkit::broker_suite::{self, BrokerFixture};
 
-#[path = "fixtures/given_up.rs"]
-mod given_up;
+#[path = "fixtures/expired.rs"]
+mod expired;
 
 #[derive(Default)]
 struct Fixture(Embedded);
@@ -33,8 +33,8 @@ async fn a_dropped_broker_ends_its_readers() {
 }
 
 #[tokio::test]
-async fn an_offer_that_nobody_acknowledges_is_given_up() {
+async fn an_offer_that_nobody_acknowledges_becomes_a_dead_letter() {
     let clock = Arc::new(giga_testkit::ManualClock::default());
-    let letter = given_up::by(&Embedded::with_clock(clock.clone())).await;
+    let letter = expired::by(&Embedded::with_clock(clock.clone())).await;
     assert_eq!(letter.at, giga_ports::Clock::now(&*clock));
 }

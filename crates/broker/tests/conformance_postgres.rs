@@ -1,17 +1,18 @@
 //! The PostgreSQL broker against the exported suite, each case on a database of its own.
 #![expect(clippy::unwrap_used, reason = "a test: a panic is how it reports")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_broker::Postgres;
 use giga_ports::Broker;
 use giga_testkit::broker_suite::{self, BrokerFixture};
 use giga_testkit::postgres::TestDatabase;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-#[path = "fixtures/given_up.rs"]
-mod given_up;
+#[path = "fixtures/expired.rs"]
+mod expired;
 
 /// Every handle has its own connections and mailboxes, as every process has.
 #[derive(Default)]
@@ -25,13 +26,13 @@ impl BrokerFixture for Fixture {
     async fn open(&self) -> Arc<dyn Broker> {
         let database = self.database.get_or_init(TestDatabase::new).await;
         let handle = Arc::new(Postgres::connect(database.url()).await.unwrap());
-        self.handles.lock().unwrap().push(handle.clone());
+        self.handles.lock().push(handle.clone());
         handle
     }
 
     /// PostgreSQL itself keeps nothing.
     async fn wipe(&self) {
-        self.handles.lock().unwrap().iter().for_each(|handle| handle.wipe());
+        self.handles.lock().iter().for_each(|handle| handle.wipe());
     }
 }
 
@@ -56,9 +57,9 @@ async fn a_dropped_broker_ends_its_readers_and_its_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_offer_that_nobody_acknowledges_is_given_up() {
+async fn an_offer_that_nobody_acknowledges_becomes_a_dead_letter() {
     let database = TestDatabase::new().await;
-    let letter = given_up::by(&Postgres::connect(database.url()).await.unwrap()).await;
+    let letter = expired::by(&Postgres::connect(database.url()).await.unwrap()).await;
     // Dated by the server, whose clock is somewhere near ours.
     assert!(letter.at > "2026-01-01T00:00:00Z".parse().unwrap(), "{:?}", letter.at);
 }

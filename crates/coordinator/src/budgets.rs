@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use giga_domain::{Actor, Budget, BudgetChange, JobId, Period, ProductId, RequestId, Rev, Timestamp};
+use giga_domain::{Actor, Budget, BudgetChange, JobId, Period, ProductId, RequestId, Rev, Timestamp, Usd};
 use giga_ports::store::{ChangeBudget, EvictJobs, NewEviction, SpendBucket};
 
 use crate::{Coordinator, Error, FieldProblem};
@@ -33,7 +33,7 @@ pub struct Burndown {
     pub to: Timestamp,
     pub bucket: Duration,
     /// Of the shortest period that everything shown lies in, where it has one.
-    pub ceiling: Option<(Period, u64)>,
+    pub ceiling: Option<(Period, Usd)>,
     pub buckets: Vec<BurndownBucket>,
 }
 
@@ -41,16 +41,16 @@ pub struct Burndown {
 pub struct BurndownBucket {
     pub from: Timestamp,
     /// Negative where corrections outweigh what was spent.
-    pub usd_micros: i64,
+    pub usd: Usd,
     pub tokens: u64,
     pub runs: u64,
     /// From the beginning to the end of this stretch.
-    pub cumulative_usd_micros: i64,
+    pub cumulative: Usd,
 }
 
 impl Burndown {
-    pub fn total_usd_micros(&self) -> i64 {
-        self.buckets.last().map_or(0, |bucket| bucket.cumulative_usd_micros)
+    pub fn total(&self) -> Usd {
+        self.buckets.last().map_or(Usd::ZERO, |bucket| bucket.cumulative)
     }
 }
 
@@ -197,19 +197,18 @@ fn buckets_in(span: Duration, bucket: Duration) -> Result<usize, FieldProblem> {
 
 fn series(from: Timestamp, bucket: Duration, count: usize, spent: &[SpendBucket]) -> Vec<BurndownBucket> {
     let mut spent = spent.iter().peekable();
-    let (mut at, mut cumulative) = (from, 0_i64);
+    let (mut at, mut cumulative) = (from, Usd::ZERO);
     let mut buckets = Vec::with_capacity(count);
     for _ in 0..count {
         let end = at.plus(bucket);
-        let mut this =
-            BurndownBucket { from: at, usd_micros: 0, tokens: 0, runs: 0, cumulative_usd_micros: cumulative };
+        let mut this = BurndownBucket { from: at, usd: Usd::ZERO, tokens: 0, runs: 0, cumulative };
         while let Some(charged) = spent.next_if(|charged| charged.from < end) {
-            this.usd_micros = this.usd_micros.saturating_add(charged.usd_micros);
+            this.usd += charged.usd;
             this.tokens = this.tokens.saturating_add(charged.tokens);
             this.runs += charged.runs;
         }
-        cumulative = cumulative.saturating_add(this.usd_micros);
-        this.cumulative_usd_micros = cumulative;
+        cumulative += this.usd;
+        this.cumulative = cumulative;
         buckets.push(this);
         at = end;
     }
@@ -218,7 +217,7 @@ fn series(from: Timestamp, bucket: Duration, count: usize, spent: &[SpendBucket]
 
 /// Only a period that began with what is shown, or before: the sum of a part says nothing against the whole's ceiling,
 /// but it can be drawn below it.
-fn ceiling_over(budget: &Budget, from: Timestamp, to: Timestamp) -> Option<(Period, u64)> {
+fn ceiling_over(budget: &Budget, from: Timestamp, to: Timestamp) -> Option<(Period, Usd)> {
     let last = to.minus(Duration::from_millis(1));
     let covers = |period: &Period| period.start(last) <= from;
     let of = |period: Period| Some((period, (*budget.settings.ceilings.of(period))?));
@@ -233,11 +232,15 @@ mod tests {
     fn a_series_has_every_stretch_and_ends_at_the_sum() {
         let at = Timestamp::from_millis;
         let second = Duration::from_secs(1);
-        let charge =
-            |from: i64, usd_micros: i64| SpendBucket { from: at(from), usd_micros, tokens: 2, runs: 1 };
+        let charge = |from: i64, micros: i64| SpendBucket {
+            from: at(from),
+            usd: Usd::from_micros(micros),
+            tokens: 2,
+            runs: 1,
+        };
         let series = series(at(500), second, 4, &[charge(1_500, 7), charge(3_500, -2)]);
         let told: Vec<(i64, i64, i64)> =
-            series.iter().map(|b| (b.from.as_millis(), b.usd_micros, b.cumulative_usd_micros)).collect();
+            series.iter().map(|b| (b.from.as_millis(), b.usd.micros(), b.cumulative.micros())).collect();
         assert_eq!(told, [(500, 0, 0), (1_500, 7, 7), (2_500, 0, 7), (3_500, -2, 5)]);
     }
 

@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use giga_domain::job::{DepsMode, JobKind, ShipMode};
 use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::stage::PerStage;
-use giga_domain::transition::Tally;
-use giga_domain::{Actor, FailReason, Holder, Job, JobId, ProductId, Stage, graph, limits};
+use giga_domain::{Actor, Holder, Job, JobId, ProductId, Stage, Usd, graph, limits};
 use giga_ports::StoreError;
-use giga_ports::store::{JobFilter, NewJob, Submit, Submitted};
-use giga_scheduler::{Blocker, Explanation, Fix, Remedy, Unroutable, routable};
+use giga_ports::store::{NewJob, Submit, Submitted};
+use giga_scheduler::{Unroutable, routable};
 
 use crate::jobs::preview;
 use crate::view::Whom;
@@ -76,7 +75,7 @@ pub struct DagJob {
 pub struct Progress {
     pub by_stage: PerStage<u64>,
     /// What runs have cost so far, those that are under way included.
-    pub spent_usd_micros: u64,
+    pub spent: Usd,
 }
 
 impl Progress {
@@ -88,7 +87,7 @@ impl Progress {
         for (stage, more) in other.by_stage.iter() {
             self.by_stage[stage] += more;
         }
-        self.spent_usd_micros += other.spent_usd_micros;
+        self.spent += other.spent;
     }
 
     pub fn total(&self) -> u64 {
@@ -270,88 +269,10 @@ impl Coordinator {
         if truncated {
             leave_out_what_is_cut(&mut jobs);
             let whole = reads.subtree_totals(root).await?;
-            jobs[0].progress =
-                Some(Progress { by_stage: whole.by_stage, spent_usd_micros: whole.spent_usd_micros });
+            jobs[0].progress = Some(Progress { by_stage: whole.by_stage, spent: whole.spent });
         }
         Ok(Dag { jobs, outside, truncated })
     }
-
-    /// Why a composite that waits, or that failed, is where it is.
-    pub(crate) async fn explain_composite(&self, job: &Job) -> Result<Explanation, Error> {
-        let filter = JobFilter { parent: Some(job.id), ..JobFilter::default() };
-        let mut children = self.store.read().list_jobs(&filter, None, limits::DAG_JOBS).await?;
-        children.sort_by_key(|child| child.id);
-        let mut tally = Tally::default();
-        for child in &children {
-            tally.add(child.stage(), 1);
-        }
-        // Once there are children, its deps are theirs.
-        let (_, mut blockers, mut remedies) =
-            if children.is_empty() { self.explain_blocked(job).await? } else { Default::default() };
-        let summary = match &job.failure() {
-            Some(failure) => {
-                format!("failed: {}", failure.detail.as_deref().unwrap_or(failure.reason.as_str()))
-            }
-            None if children.is_empty() => "waits for its children, and has none yet".to_owned(),
-            None => format!(
-                "waits for its children: {} of {} shipped, {} failed, {} to go",
-                tally.shipped,
-                children.len(),
-                tally.failed,
-                tally.open
-            ),
-        };
-        if children.is_empty() && job.stage() == Stage::Blocked {
-            let command = format!("giga job submit FILE... --parent {}", job.id);
-            remedies.push(Remedy::command("give it children", command));
-        }
-        let open = children.iter().filter(|child| child.stage() != Stage::Shipped);
-        blockers.extend(open.take(MOST_TOLD).map(|child| Blocker {
-            code: "child",
-            message: format!("{} ({}) is {}", child.id, child.spec.name, child.stage()),
-        }));
-        remedies.extend(retries(job, &children));
-        Ok(Explanation { summary, blockers, remedies, factories: Vec::new() })
-    }
-}
-
-/// What a submit of one would do.
-pub(crate) fn composite_plan() -> Explanation {
-    Explanation {
-        summary: "would wait for its children; it runs nowhere itself".to_owned(),
-        blockers: Vec::new(),
-        remedies: vec![Remedy::command(
-            "give it children after it is submitted",
-            "giga job submit FILE... --parent JOB",
-        )],
-        factories: Vec::new(),
-    }
-}
-
-/// Of many children, so many are told one by one.
-const MOST_TOLD: usize = 20;
-
-/// What brings a composite on whose children failed. Never what would only make it fail once more.
-fn retries(job: &Job, children: &[Job]) -> Vec<Remedy> {
-    let anew = |message: &str| vec![Remedy::advice(message)];
-    let for_its_deps = job.failure().is_some_and(|why| why.reason == FailReason::DependencyFailed);
-    if children.is_empty() && for_its_deps {
-        return anew("deps of it are over and will never ship; submit it anew without them");
-    }
-    if children.iter().any(|child| matches!(child.stage(), Stage::Cancelled | Stage::DeadLetter)) {
-        return anew("children of it are over and will not be tried again; submit it anew");
-    }
-    let failed = children.iter().filter(|child| child.stage() == Stage::Failed).take(MOST_TOLD);
-    let mut remedies: Vec<Remedy> = failed
-        .map(|child| {
-            let message = format!("see why {} failed, and try it again", child.spec.name);
-            Remedy::fix(message, Fix::Requeue(child.id))
-        })
-        .collect();
-    if job.stage() == Stage::Failed {
-        remedies.push(Remedy::fix("then let it look at its children again", Fix::Requeue(job.id)));
-    }
-    remedies
 }
 
 /// The first field in which a child would be allowed more than the parent from whose inside it comes. A composite does
@@ -484,7 +405,7 @@ fn explain_refusal(listed: Listed<'_>, jobs: &[NewJob], error: StoreError) -> Er
 }
 
 /// Counts from the leaves up. Parents stand before their children, so the way back meets children first.
-fn rolled_up(jobs: Vec<Job>, charged: &HashMap<JobId, u64>) -> Vec<DagJob> {
+fn rolled_up(jobs: Vec<Job>, charged: &HashMap<JobId, Usd>) -> Vec<DagJob> {
     let mut depths: HashMap<JobId, usize> = HashMap::new();
     for (place, job) in jobs.iter().enumerate() {
         let above = job.spec.parent.filter(|_| place > 0).and_then(|parent| depths.get(&parent));
@@ -496,8 +417,8 @@ fn rolled_up(jobs: Vec<Job>, charged: &HashMap<JobId, u64>) -> Vec<DagJob> {
         let mut own = below.get(&job.id).copied().unwrap_or_default();
         if job.spec.kind == JobKind::Agent {
             own.count(job.stage());
-            let running = job.lease().map_or(0, |lease| lease.spent.usd_micros);
-            own.spent_usd_micros += charged.get(&job.id).copied().unwrap_or(0) + running;
+            let running = job.lease().map_or(Usd::ZERO, |lease| lease.spent.usd);
+            own.spent += charged.get(&job.id).copied().unwrap_or_default() + running;
         }
         below.insert(job.id, own);
         if let Some(parent) = job.spec.parent {

@@ -1,20 +1,16 @@
-//! Use cases about single jobs: submit, dry run, explain, accept, and what holders and operators say.
+//! Use cases about single jobs: submit, and what holders and operators report.
 
-use std::collections::HashMap;
-
-use giga_domain::budget::Closed;
 use giga_domain::job::ReviewGate;
 use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::transition::was_cancelled;
 use giga_domain::{
-    Actor, Command, DispatchSeq, FactoryId, FactoryState, Holder, HolderAction, Job, JobId, JobKind,
-    Judgement, OperatorAction, ProductId, RequestId, Rev, Spend, Stage, Timestamp,
+    Actor, Command, FactoryState, Holder, HolderAction, Job, JobId, Judgement, OperatorAction, ProductId,
+    Rev, Spend, Timestamp,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Claim, Claimed, Hold, Lost, NewJob, Steer, Submit, Submitted};
-use giga_scheduler::{Explanation, JobView, Unroutable, explain, routable};
+use giga_ports::store::{Hold, NewJob, Steer, Submit, Submitted};
+use giga_scheduler::{JobView, Unroutable};
 
-use crate::view::{Whom, job_view};
 use crate::{Coordinator, Error, FieldProblem};
 
 #[derive(Debug, Clone)]
@@ -34,27 +30,6 @@ pub struct SubmitAnswer {
     pub routable: Result<(), Unroutable>,
     /// It is for a repository that another product owns, and goes there all the same.
     pub foreign_repo: Option<String>,
-}
-
-/// What a submit would do, without doing it.
-#[derive(Debug)]
-pub struct DryRun {
-    pub explanation: Explanation,
-    pub routable: Result<(), Unroutable>,
-    /// Nobody could run it, and `strict` takes no such jobs.
-    pub refused: bool,
-    /// It is for a repository that another product owns, and would go there all the same.
-    pub foreign_repo: Option<String>,
-    /// In millionths of a dollar: the job's own cap, for each attempt that its retry policy allows.
-    pub worst_case_usd_micros: Option<u64>,
-}
-
-#[derive(Debug, Clone)]
-pub struct Accept {
-    pub job: JobId,
-    pub factory: FactoryId,
-    pub dispatch_seq: DispatchSeq,
-    pub request: RequestId,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +95,12 @@ impl Coordinator {
         if known { Ok(()) } else { Err(refusal) }
     }
 
-    async fn new_job(&self, product: ProductId, manifest: &Manifest, body: String) -> Result<NewJob, Error> {
+    pub(crate) async fn new_job(
+        &self,
+        product: ProductId,
+        manifest: &Manifest,
+        body: String,
+    ) -> Result<NewJob, Error> {
         let mut deps = Vec::with_capacity(manifest.deps.len());
         for (index, dep) in manifest.deps.iter().enumerate() {
             match dep {
@@ -158,102 +138,6 @@ impl Coordinator {
             persona,
             under: None,
         })
-    }
-
-    fn routable(&self, job: &JobView) -> Result<(), Unroutable> {
-        let state = self.view.lock();
-        let snapshot = self.snapshot(&state, self.store_now(), Whom::Everyone);
-        routable(job, &snapshot)
-    }
-
-    /// Where the job would run and why, or why it would wait.
-    pub async fn dry_run(&self, product: ProductId, manifest: &Manifest) -> Result<DryRun, Error> {
-        let foreign_repo = self.foreign_repo(&product, manifest.repo.as_deref())?;
-        let new = self.new_job(product, manifest, String::new()).await?;
-        self.refresh().await?;
-        let now = self.store_now();
-        let view = preview(&new, now);
-        let attempts = u64::from(new.spec.retry.max) + 1;
-        if new.spec.kind == JobKind::Composite {
-            return Ok(DryRun {
-                routable: Ok(()),
-                refused: false,
-                explanation: crate::graph::composite_plan(),
-                foreign_repo,
-                worst_case_usd_micros: None,
-            });
-        }
-        let routable = self.routable(&view);
-        Ok(DryRun {
-            refused: routable.is_err() && self.flag("strict") == true,
-            routable,
-            explanation: self.explain_view(&view, now),
-            foreign_repo,
-            worst_case_usd_micros: new.spec.budget.usd_micros.map(|cap| cap.saturating_mul(attempts)),
-        })
-    }
-
-    fn explain_view(&self, view: &JobView, now: Timestamp) -> Explanation {
-        let mut state = self.view.lock();
-        let policy = state.policy(now, Whom::Everyone);
-        let snapshot = self.snapshot(&state, now, Whom::Everyone);
-        let explanation = explain(view, &state.queue, &snapshot, now, &policy);
-        state.explain_preemption(explanation, view, &snapshot, now, &policy)
-    }
-
-    /// Why the job is where it is, and what would move it.
-    pub async fn explain(&self, id: JobId) -> Result<(Job, Explanation), Error> {
-        self.refresh().await?;
-        self.ask_after_the_silent().await?;
-        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
-        let now = self.store_now();
-        let composite =
-            job.spec.kind == JobKind::Composite && matches!(job.stage(), Stage::Blocked | Stage::Failed);
-        let explanation = match job_view(&job, &HashMap::new(), self.flag_millis("pickup_ms")) {
-            Some(view) => self.explain_view(&view, now),
-            None if composite => self.explain_composite(&job).await?,
-            None => self.explain_not_queued(&job).await?,
-        };
-        Ok((job, explanation))
-    }
-
-    /// A job that waits for no factory waits for something else, or for nothing any more.
-    async fn explain_not_queued(&self, job: &Job) -> Result<Explanation, Error> {
-        let (summary, blockers, remedies) = match job.stage() {
-            Stage::Blocked => self.explain_blocked(job).await?,
-            stage => crate::fleet::standing(job, stage),
-        };
-        Ok(Explanation { summary, blockers, remedies, factories: Vec::new() })
-    }
-
-    /// Takes an offered job. Repeating a request returns what it was granted.
-    pub async fn accept(&self, accept: Accept) -> Result<Job, Error> {
-        let claim = Claim {
-            job: accept.job,
-            rev: None,
-            dispatch_seq: Some(accept.dispatch_seq),
-            factory: accept.factory,
-            request: accept.request,
-            lease: self.flag_millis("lease_ms"),
-        };
-        let job_id = claim.job;
-        let offered_at = self.offered_at(job_id);
-        match self.store.claim(claim).await? {
-            Claimed::Granted(job) => {
-                self.metrics.picked_up(&job, offered_at);
-                Ok(job)
-            }
-            Claimed::Lost(lost) => {
-                self.claim_lost(job_id, &lost);
-                Err(Error::NotYours(match lost {
-                    Lost::Gone(why) | Lost::NotAllowed(why) => why,
-                    Lost::NoSeat => "the factory has no free seat",
-                    Lost::KeyBusy => "its concurrency key is at its limit",
-                    Lost::Budget(Closed::Paused) => "its product's budget is closed",
-                    Lost::Budget(Closed::Short { .. }) => "its product's budget has too little left for it",
-                }))
-            }
-        }
     }
 
     /// Every write by a holder but a renewal.
@@ -354,7 +238,7 @@ pub(crate) fn preview(new: &NewJob, now: Timestamp) -> JobView {
         capabilities: new.spec.capabilities.clone(),
         repo: new.spec.repo.clone(),
         concurrency: new.spec.concurrency.clone(),
-        cost_cap_usd_micros: new.spec.budget.usd_micros,
+        cost_cap: new.spec.budget.usd,
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),

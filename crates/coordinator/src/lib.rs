@@ -4,12 +4,14 @@
 //! signs of life, known tokens) is a copy that may be old: every decision that counts is made again inside the
 //! store's transaction.
 
+mod alerts;
 mod artifacts;
 mod budgets;
 mod claims;
 mod dispatch;
 mod effects;
 mod error;
+mod explain;
 mod factories;
 mod flags;
 mod fleet;
@@ -25,27 +27,28 @@ mod products;
 mod profiles;
 mod reconcile;
 mod secrets;
-mod self_select;
 mod store_clock;
 mod tokens;
 mod topics;
 mod view;
 
+pub use alerts::Alert;
 pub use artifacts::NewArtifact;
 pub use budgets::{BudgetView, Burndown, BurndownBucket};
+pub use claims::{Accept, Candidate};
 pub use dispatch::{Dispatched, Diverged, FactoryStream, Grant, ShadowReport, StreamEvent};
 pub use effects::{AddWebhook, Ingested, WEBHOOK_TEST, job_name, tracked_body, tracker_key};
 pub use error::{Error, FieldProblem};
+pub use explain::DryRun;
 pub use factories::{HeartbeatAnswer, Pruned};
 pub use flags::FlagValue;
-pub use fleet::{Alert, AlertKind, FleetMetrics, ProductDepth};
+pub use fleet::{FleetMetrics, ProductDepth};
 pub use graph::{Dag, DagJob, NewItem, Progress};
-pub use jobs::{Accept, Directive, DryRun, Renewal, SubmitAnswer, SubmitRequest};
+pub use jobs::{Directive, Renewal, SubmitAnswer, SubmitRequest};
 pub use logs::LogPiece;
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
 pub use secrets::{ArtifactLink, LinkTo};
-pub use self_select::Candidate;
 pub use topics::{Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, WorkerStream};
 
 use std::sync::Arc;

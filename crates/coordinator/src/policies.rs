@@ -130,11 +130,11 @@ impl ViewState {
     /// What products may do now. Where offers count as held, so does what they will set aside.
     pub(crate) fn policy(&mut self, now: Timestamp, whom: Whom<'_>) -> Policy {
         let mut products = self.tenants.policies(now).clone();
-        if whom.counts_offers() && products.values().any(|product| product.budget_left_usd_micros.is_some()) {
+        if whom.counts_offers() && products.values().any(|product| product.budget_left.is_some()) {
             for (_, job) in self.queue.on_offer() {
                 if let Some(product) = products.get_mut(&job.product) {
-                    let usd_micros = product.set_aside_for(job);
-                    product.set_aside(usd_micros);
+                    let usd = product.set_aside_for(job);
+                    product.set_aside(usd);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Critical jobs without a place: whom the leader asks to let go for them, and what is said of it.
+//! Critical jobs without a place: whom the leader asks to let go for them.
 //!
 //! Asking is all that happens here. The holder hears it with its next renewal, which a word down its stream brings
 //! forward; it saves its work and releases. The seat that comes free goes to the job that it was given up for.
@@ -6,12 +6,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use giga_domain::{Actor, Event, JobId, Priority, Term, Timestamp};
+use giga_domain::{Actor, Event, JobId, Term};
 use giga_ports::StoreError;
 use giga_ports::store::{EvictJobs, NewEviction};
-use giga_scheduler::{
-    Blocker, Explanation, Fix, JobView, Policy, Remedy, RunningJob, Snapshot, evictions, preemption_victim,
-};
+use giga_scheduler::{RunningJob, evictions};
 
 use crate::view::{ViewState, Whom};
 use crate::{Coordinator, Error};
@@ -100,38 +98,5 @@ impl ViewState {
             evict: running.evict,
         };
         self.running.iter().map(job).collect()
-    }
-
-    /// What preemption does for the job, or would do.
-    pub(crate) fn explain_preemption(
-        &self,
-        mut explanation: Explanation,
-        job: &JobView,
-        snapshot: &Snapshot,
-        now: Timestamp,
-        policy: &Policy,
-    ) -> Explanation {
-        let for_it =
-            |running: &crate::view::Running| running.evict.filter(|evict| evict.for_job == Some(job.id));
-        let asked = self.running.iter().find_map(|(id, running)| Some((id, running, for_it(running)?)));
-        if let Some((victim, running, evict)) = asked {
-            let message = format!(
-                "job {victim} is asked to give its seat on {} up for it, by {} at the latest",
-                running.factory, evict.deadline
-            );
-            explanation.summary = format!("waits for a seat: {message}");
-            explanation.blockers.insert(0, Blocker { code: "preemption", message });
-            return explanation;
-        }
-        if job.priority != Priority::Critical || self.flag("preemption") == true {
-            return explanation;
-        }
-        if let Some(victim) = preemption_victim(job, &self.running_jobs(), snapshot, now, policy) {
-            let message = format!(
-                "let critical jobs take the seats of less urgent ones: job {victim} would be asked to let go"
-            );
-            explanation.remedies.insert(0, Remedy::fix(message, Fix::SwitchOn("preemption")));
-        }
-        explanation
     }
 }

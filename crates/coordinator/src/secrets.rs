@@ -6,7 +6,7 @@ use giga_ports::store::ShareSecret;
 use std::time::Duration;
 
 use giga_domain::job_token::mac;
-use giga_domain::token::{Secret, hex};
+use giga_domain::token::Secret;
 use giga_domain::{Artifact, ArtifactId, Epoch, Holder, Job, JobId, JobToken, Timestamp};
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
@@ -85,6 +85,6 @@ impl Coordinator {
     async fn sign_link(&self, id: ArtifactId, expires_at: Timestamp) -> Result<String, Error> {
         let key = self.key(&self.secrets.links, "links").await?;
         let signed = mac(&key, &format!("artifact-link/{id}/{}", expires_at.as_millis()));
-        Ok(hex(&signed))
+        Ok(const_hex::encode(signed))
     }
 }

@@ -294,7 +294,7 @@ impl Coordinator {
             seats_used: state.seats.get(&factory.id).copied().unwrap_or(0)
                 + on_offer.get(&factory.id).copied().unwrap_or(0),
             load: self.presence.load(factory),
-            cost_usd_micros_per_hour: factory.advertised.cost_usd_micros_per_hour,
+            cost_per_hour: factory.advertised.cost_per_hour,
         };
         let wanted = |factory: &&Factory| match whom {
             Whom::Everyone | Whom::Committed => true,
@@ -358,7 +358,10 @@ impl Changes {
 }
 
 /// Where the parents of new jobs last ran, for affinity. Jobs that ran before have their own warmth.
-async fn parents_of(reads: &dyn StoreReads, jobs: &[Job]) -> Result<HashMap<JobId, FactoryId>, StoreError> {
+pub(crate) async fn parents_of(
+    reads: &dyn StoreReads,
+    jobs: &[Job],
+) -> Result<HashMap<JobId, FactoryId>, StoreError> {
     let cold = jobs.iter().filter(|job| job.stage() == Stage::Queued && job.last_factory.is_none());
     let parents: BTreeSet<JobId> = cold.filter_map(|job| job.spec.parent).collect();
     if parents.is_empty() {
@@ -383,7 +386,7 @@ pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>, pickup: D
         capabilities: job.spec.capabilities.clone(),
         repo: job.spec.repo.clone(),
         concurrency: job.spec.concurrency.clone(),
-        cost_cap_usd_micros: job.spec.budget.usd_micros,
+        cost_cap: job.spec.budget.usd,
         last_factory: job.last_factory.clone().or_else(parent_ran_at),
         offered_to: target.as_ref().map(|t| (t.factory.clone(), t.pickup_deadline)),
         // Known from the job alone, so that every leader leaves out the same.
@@ -564,7 +567,7 @@ mod tests {
             request: "r1".parse().unwrap(),
             granted_at: Timestamp::ZERO,
             expires_at: Timestamp::ZERO,
-            reserved_usd_micros: 0,
+            reserved: giga_domain::Usd::ZERO,
             spent: giga_domain::Spend::default(),
             evict: None,
         };

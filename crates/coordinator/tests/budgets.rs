@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use common::{Fleet, operator, request};
 use counted::Counted;
-use giga_coordinator::{AlertKind, Coordinator, Error, FactoryStream, Grant, Options, Ports, StreamEvent};
+use giga_coordinator::{Coordinator, Error, FactoryStream, Grant, Options, Ports, StreamEvent};
 use giga_domain::budget::PerPeriod;
 use giga_domain::{
-    Budget, BudgetChange, BudgetSettings, Delivery, EventKind, Holder, HolderAction, Job, OperatorAction,
-    ProductId, ProductSettings, RunReport, Spend, Stage,
+    AlertKind, Budget, BudgetChange, BudgetSettings, Delivery, EventKind, Holder, HolderAction, Job,
+    OperatorAction, ProductId, ProductSettings, RunReport, Spend, Stage, Usd,
 };
 use giga_ports::StoreError;
 use giga_testkit::ManualClock;
 
 const LONG: Duration = Duration::from_secs(20);
-const USD: u64 = 1_000_000;
+const USD: Usd = Usd::from_dollars(1);
 
 fn demo() -> ProductId {
     "demo".parse().unwrap()
@@ -30,9 +30,9 @@ async fn change(fleet: &Fleet, change: BudgetChange) -> Budget {
     fleet.coordinator.change_budget(demo(), change, None, operator()).await.unwrap().budget
 }
 
-async fn ceiling_a_day(fleet: &Fleet, usd: u64) {
-    let ceilings = PerPeriod { day: Some(usd * USD), ..PerPeriod::default() };
-    change(fleet, BudgetChange::Set(BudgetSettings { ceilings, job_usd_micros: None })).await;
+async fn ceiling_a_day(fleet: &Fleet, dollars: i64) {
+    let ceilings = PerPeriod { day: Some(Usd::from_dollars(dollars)), ..PerPeriod::default() };
+    change(fleet, BudgetChange::Set(BudgetSettings { ceilings, job_cap: None })).await;
 }
 
 async fn next_grant(stream: &mut FactoryStream) -> Grant {
@@ -48,12 +48,12 @@ async fn next_grant(stream: &mut FactoryStream) -> Grant {
     tokio::time::timeout(LONG, next).await.expect("no grant came")
 }
 
-fn cost(usd: u64) -> RunReport {
-    RunReport { cost_usd_micros: Some(usd * USD), ..RunReport::default() }
+fn cost(dollars: i64) -> RunReport {
+    RunReport { cost: Some(Usd::from_dollars(dollars)), ..RunReport::default() }
 }
 
-async fn finish_for(fleet: &Fleet, job: &Job, usd: u64) -> Job {
-    fleet.hold(job, vec![HolderAction::Start, HolderAction::Report(cost(usd))]).await.unwrap()
+async fn finish_for(fleet: &Fleet, job: &Job, dollars: i64) -> Job {
+    fleet.hold(job, vec![HolderAction::Start, HolderAction::Report(cost(dollars))]).await.unwrap()
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn what_a_cancelled_run_gives_back_starts_the_next_job() {
     fleet.coordinator.operate(held.id, OperatorAction::Cancel, None, None, operator()).await.unwrap();
     let next = fleet.submit("name: two\nbudget: {usd: 5}").await;
     assert_eq!(fleet.claim(&mac, "r2").await, None, "its holder may have spent all of it");
-    let bill = HolderAction::Spend(Spend { usd_micros: 2 * USD, tokens: 0 });
+    let bill = HolderAction::Spend(Spend { usd: 2 * USD, tokens: 0 });
     fleet.hold(&held, vec![bill, HolderAction::Release { checkpoint: None }]).await.unwrap();
     assert_eq!(fleet.claim(&mac, "r3").await.unwrap().id, next.id);
 }
@@ -128,7 +128,7 @@ async fn fifty_claims_through_two_coordinators_start_ten_where_ten_fit() {
     let won: Vec<Job> = won.into_iter().filter_map(Result::unwrap).collect();
     assert_eq!(won.len(), 10);
     let budget = fleet.store.read().budget(&demo()).await.unwrap().unwrap();
-    assert_eq!(budget.reserved_usd_micros, 10 * USD);
+    assert_eq!(budget.reserved, 10 * USD);
     // One that ends for less makes room for no more than it left.
     finish_for(&fleet, &won[0], 0).await;
     assert!(fleet.claim(&mac, "again").await.is_some());
@@ -165,7 +165,7 @@ async fn a_claim_that_a_budget_refuses_is_not_tried_again_and_again() {
     let held = coordinator.claim(mac.clone(), request("r0")).await.unwrap().unwrap();
     coordinator.refresh_once().await.unwrap();
     let holder = Holder { factory: mac.clone(), epoch: held.epoch };
-    let spent = Spend { usd_micros: 10 * USD, tokens: 0 };
+    let spent = Spend { usd: 10 * USD, tokens: 0 };
     fleet.coordinator.hold(held.id, holder, vec![HolderAction::Start]).await.unwrap();
     coordinator.refresh_once().await.unwrap();
     let holder = Holder { factory: mac.clone(), epoch: held.epoch };
@@ -244,11 +244,11 @@ async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     assert_eq!(alerts().await, []);
     fleet.submit("name: two\nbudget: {usd: 0.1}").await;
     let two = fleet.claim(&mac, "r2").await.unwrap();
-    let near = "the budget of demo is nearly used up: $8.00 of $10.00 of the day spent or set aside";
+    let near = "the budget of demo is nearly exhausted: $8.00 of $10.00 of the day spent or reserved";
     assert_eq!(alerts().await, [(AlertKind::BudgetNear, near.to_owned())]);
     finish_for(&fleet, &two, 10).await;
     let [(AlertKind::BudgetExhausted, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
-    assert!(told.contains("$10.00 of $10.00 of the day; it opens at"), "{told}");
+    assert!(told.contains("$10.00 of $10.00 of the day; it reopens at"), "{told}");
     change(&fleet, BudgetChange::Pause { reason: Some("enough".to_owned()) }).await;
     let [(AlertKind::BudgetPaused, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
     assert!(told.contains("enough"), "{told}");
@@ -292,7 +292,7 @@ async fn a_series_of_what_was_spent_ends_at_what_the_budget_says() {
     .await;
     ceiling_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 9).await;
-    for n in 0..3_u64 {
+    for n in 0..3_i64 {
         fleet.submit(&format!("name: job-{n}")).await;
         let job = fleet.claim(&mac, &format!("r{n}")).await.unwrap();
         finish_for(&fleet, &job, n).await;
@@ -304,15 +304,12 @@ async fn a_series_of_what_was_spent_ends_at_what_the_budget_says() {
     let (from, to) = (at("2026-11-15T09:00:00Z"), at("2026-11-15T14:00:00Z"));
     let hour = Some(Duration::from_hours(1));
     let burndown = fleet.coordinator.burndown(demo(), from, to, hour).await.unwrap();
-    let told: Vec<(i64, i64, u64)> = burndown
-        .buckets
-        .iter()
-        .map(|b| (b.usd_micros / 1_000_000, b.cumulative_usd_micros / 1_000_000, b.runs))
-        .collect();
-    assert_eq!(told[0], (0, 0, 0));
-    assert_eq!(told.iter().map(|(_, sum, _)| *sum).collect::<Vec<_>>(), [0, 0, 1, 3, 3]);
+    let first = &burndown.buckets[0];
+    assert_eq!((first.usd, first.cumulative, first.runs), (Usd::ZERO, Usd::ZERO, 0));
+    let sums: Vec<Usd> = burndown.buckets.iter().map(|bucket| bucket.cumulative).collect();
+    assert_eq!(sums, [0, 0, 1, 3, 3].map(Usd::from_dollars));
     assert_eq!(burndown.ceiling, Some((giga_domain::Period::Day, 10 * USD)));
-    assert_eq!(burndown.total_usd_micros(), 3_000_000);
+    assert_eq!(burndown.total(), 3 * USD);
     let many = fleet.coordinator.burndown(demo(), from, to, Some(Duration::from_secs(1))).await;
     assert!(matches!(many, Err(Error::Invalid(problem)) if problem.field == "bucket"));
     let backwards = fleet.coordinator.burndown(demo(), to, from, hour).await;
@@ -324,9 +321,9 @@ async fn a_budget_is_set_only_over_what_the_setter_saw() {
     let fleet = Fleet::by_hand().await;
     let empty = fleet.coordinator.budget(&demo()).await.unwrap().budget;
     assert_eq!(empty, Budget::new(demo()));
-    let set = BudgetChange::Set(BudgetSettings { job_usd_micros: Some(USD), ..BudgetSettings::default() });
+    let set = BudgetChange::Set(BudgetSettings { job_cap: Some(USD), ..BudgetSettings::default() });
     let first = fleet.coordinator.change_budget(demo(), set, Some(empty.rev), operator()).await.unwrap();
-    assert_eq!(first.budget.settings.job_usd_micros, Some(USD));
+    assert_eq!(first.budget.settings.job_cap, Some(USD));
     let late =
         fleet.coordinator.change_budget(demo(), BudgetChange::Resume, Some(empty.rev), operator()).await;
     assert!(matches!(late, Err(Error::Store(StoreError::RevMismatch { .. }))), "{late:?}");

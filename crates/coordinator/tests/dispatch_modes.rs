@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Fleet, factory_id, request};
-use giga_coordinator::{Coordinator, Options, StreamEvent};
+use giga_coordinator::{Accept, Coordinator, NewItem, Options, StreamEvent};
 use giga_domain::{Delivery, EventKind, FactoryId, FeedPos, HolderAction, JobId, Stage};
 use giga_ports::Broker;
 use serde_json::{Value, json};
@@ -320,4 +320,39 @@ async fn no_factory_may_be_called_what_the_reader_of_shadow_offers_is_called() {
     let id = factory_id("shadow");
     let refused = fleet.coordinator.enroll(id, scope, common::operator()).await.unwrap_err();
     assert!(refused.to_string().starts_with("id: `shadow` is reserved"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_accepted_offer_is_held_as_far_as_the_view_knows_at_once() {
+    let fleet = led_by_hand().await;
+    let streaming = fleet.factory_by(Delivery::Stream, "a-stream", 1).await;
+    let job = fleet.submit("name: one").await;
+    let offered = fleet.coordinator.dispatch_once().await.unwrap().offered;
+    let accept = Accept {
+        job: job.id,
+        factory: streaming.clone(),
+        dispatch_seq: offered[0].dispatch_seq,
+        request: request("r1"),
+    };
+    fleet.coordinator.accept(accept).await.unwrap();
+    assert_eq!(fleet.coordinator.held_by(&streaming), [job.id]);
+}
+
+#[tokio::test]
+async fn what_is_explained_of_a_child_is_what_is_planned_for_it() {
+    let fleet = led_by_hand().await;
+    fleet.factory_by(Delivery::Stream, "a-cold", 4).await;
+    let warm = fleet.factory_by(Delivery::Stream, "b-warm", 4).await;
+    let parent = fleet.submit("name: parent").await;
+    fleet.claim(&warm, "r1").await.unwrap();
+    let text = "---\nname: child\n---\nDo it.\n";
+    let (manifest, body) = giga_domain::manifest::parse_markdown(text.as_bytes()).unwrap();
+    let item = NewItem { product: parent.product.clone(), manifest, body };
+    let made = fleet.coordinator.submit_children(parent.id, vec![item], common::operator()).await.unwrap();
+    let child = made[0].job.id;
+    let (_, why) = fleet.coordinator.explain(child).await.unwrap();
+    let best = &why.factories[0];
+    assert_eq!(best.factory_id, warm, "its parent's files are warm there: {:?}", why.factories);
+    assert!(best.score > why.factories[1].score, "{:?}", why.factories);
+    assert_eq!(dispatch(&fleet).await, [(child, warm)], "and so the plan has it");
 }

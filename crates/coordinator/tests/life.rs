@@ -5,12 +5,12 @@ mod common;
 use std::time::Duration;
 
 use common::{Fleet, operator};
-use giga_coordinator::{AlertKind, Error, NewArtifact};
+use giga_coordinator::{Error, NewArtifact};
 use giga_domain::factory::FactoryScope;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Actor, Checkpoint, EventKind, EventSeq, FailReason, Failure, Holder, HolderAction, JobId, Judgement,
-    OperatorAction, RunOutcome, RunReport, Stage, Verdict,
+    Actor, AlertKind, Checkpoint, EventKind, EventSeq, FailReason, Failure, Holder, HolderAction, JobId,
+    Judgement, OperatorAction, RunOutcome, RunReport, Stage, Verdict,
 };
 use giga_ports::blobs::{FileLabels, in_one_piece};
 use serde_json::json;
@@ -140,7 +140,7 @@ async fn a_dry_run_says_where_and_why_and_leaves_nothing_behind() {
     let (manifest, _) = parse_markdown(text.as_bytes()).unwrap();
     let plan = fleet.coordinator.dry_run("demo".parse().unwrap(), &manifest).await.unwrap();
     assert!(plan.routable.is_ok() && plan.explanation.summary.contains("mac-1"), "{:?}", plan.explanation);
-    assert_eq!(plan.worst_case_usd_micros, Some(5_000_000), "two attempts at most");
+    assert_eq!(plan.worst_case, Some(giga_domain::Usd::from_dollars(5)), "two attempts at most");
     assert_eq!(fleet.store.stats(), before);
 }
 

@@ -12,7 +12,7 @@ use jiff::{RoundMode, Unit, ZonedRound};
 use serde::{Deserialize, Serialize};
 
 use crate::transition::Refund;
-use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp};
+use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -69,31 +69,33 @@ impl Period {
     }
 }
 
-/// What was used up: money in millionths of a dollar, and tokens.
+/// What was used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spend {
-    pub usd_micros: u64,
+    #[serde(rename = "usdMicros", with = "crate::usd::as_micros")]
+    pub usd: Usd,
     pub tokens: u64,
 }
 
 impl Spend {
     pub const fn is_zero(self) -> bool {
-        self.usd_micros == 0 && self.tokens == 0
+        self.usd.is_zero() && self.tokens == 0
     }
 
     /// The larger of each: what is told of a run only ever grows.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        Self { usd_micros: self.usd_micros.max(other.usd_micros), tokens: self.tokens.max(other.tokens) }
+        Self { usd: self.usd.max(other.usd), tokens: self.tokens.max(other.tokens) }
     }
 
     /// More than any run can use up counts as this much, so that sums over thousands of runs stay numbers that a
     /// database can count, whatever a holder tells.
     #[must_use]
     pub fn bounded(self) -> Self {
-        const MOST: u64 = 1_000_000_000_000_000;
-        Self { usd_micros: self.usd_micros.min(MOST), tokens: self.tokens.min(MOST) }
+        const MOST_USD: Usd = Usd::from_dollars(1_000_000_000);
+        const MOST_TOKENS: u64 = 1_000_000_000_000_000;
+        Self { usd: self.usd.min(MOST_USD), tokens: self.tokens.min(MOST_TOKENS) }
     }
 }
 
@@ -108,6 +110,15 @@ pub struct PerPeriod<T> {
 }
 
 impl<T> PerPeriod<T> {
+    pub fn map<U>(self, each: impl Fn(T) -> U) -> PerPeriod<U> {
+        PerPeriod {
+            day: each(self.day),
+            week: each(self.week),
+            month: each(self.month),
+            total: each(self.total),
+        }
+    }
+
     pub fn of(&self, period: Period) -> &T {
         match period {
             Period::Day => &self.day,
@@ -132,20 +143,26 @@ impl<T> PerPeriod<T> {
 #[serde(rename_all = "camelCase")]
 pub struct Window {
     pub since: Timestamp,
-    pub usd_micros: u64,
+    #[serde(rename = "usdMicros", with = "crate::usd::as_micros")]
+    pub usd: Usd,
     pub tokens: u64,
 }
 
-/// What people set. Ceilings are in millionths of a dollar; none is normal.
+/// What people set. No ceiling at all is normal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BudgetSettings {
-    #[serde(default)]
-    pub ceilings: PerPeriod<Option<u64>>,
+    #[serde(default, with = "ceilings_as_micros")]
+    pub ceilings: PerPeriod<Option<Usd>>,
     /// The cap of a job that names none: set aside for it and enforced while it runs. Without it such a job is admitted
     /// while anything is left, and may overrun.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job_usd_micros: Option<u64>,
+    #[serde(
+        rename = "jobUsdMicros",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::usd::as_micros::option"
+    )]
+    pub job_cap: Option<Usd>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,7 +194,7 @@ pub struct Budget {
     pub paused: Option<Pause>,
     pub spent: PerPeriod<Window>,
     /// The sum of what stands on the leases of its jobs.
-    pub reserved_usd_micros: u64,
+    pub reserved: Usd,
     /// Rises with what people change, not with what is spent.
     pub rev: Rev,
 }
@@ -189,7 +206,7 @@ pub enum Closed {
     /// So much more would have to be left for the job to fit.
     Short {
         period: Period,
-        missing_usd_micros: u64,
+        missing: Usd,
     },
 }
 
@@ -201,7 +218,7 @@ pub struct Charge {
     pub run: Option<(JobId, Epoch)>,
     pub at: Timestamp,
     /// Negative only for corrections.
-    pub usd_micros: i64,
+    pub usd: Usd,
     pub tokens: u64,
     pub how: ChargeHow,
 }
@@ -225,13 +242,13 @@ pub enum BudgetChange {
     Resume,
     /// A correction of the ledger by hand.
     Correct {
-        usd_micros: i64,
+        usd: Usd,
         reason: String,
     },
 }
 
 /// Above this share of a ceiling (in percent) somebody is told.
-pub const NEAR_PERCENT: u64 = 80;
+pub const NEAR_PERCENT: i64 = 80;
 
 impl Budget {
     pub fn new(product: ProductId) -> Self {
@@ -240,7 +257,7 @@ impl Budget {
             settings: BudgetSettings::default(),
             paused: None,
             spent: PerPeriod::default(),
-            reserved_usd_micros: 0,
+            reserved: Usd::ZERO,
             rev: Rev(0),
         }
     }
@@ -249,18 +266,17 @@ impl Budget {
     pub fn spent_in(&self, period: Period, now: Timestamp) -> Spend {
         let window = self.spent.of(period);
         if window.since >= period.start(now) {
-            Spend { usd_micros: window.usd_micros, tokens: window.tokens }
+            Spend { usd: window.usd, tokens: window.tokens }
         } else {
             Spend::default()
         }
     }
 
     /// What is left of the tightest ceiling, reservations taken off. `None`: there is no ceiling.
-    pub fn left(&self, now: Timestamp) -> Option<(u64, Period)> {
+    pub fn left(&self, now: Timestamp) -> Option<(Usd, Period)> {
         let left = |period: Period| {
             let ceiling = (*self.settings.ceilings.of(period))?;
-            let used = self.spent_in(period, now).usd_micros.saturating_add(self.reserved_usd_micros);
-            Some((ceiling.saturating_sub(used), period))
+            Some((ceiling.less(self.spent_in(period, now).usd + self.reserved), period))
         };
         Period::ALL.into_iter().filter_map(left).min_by_key(|(left, _)| *left)
     }
@@ -280,34 +296,32 @@ impl Budget {
     /// Of the ceilings that what was spent has reached, the one whose period ends last: until then it stays closed.
     fn reached(&self, now: Timestamp) -> Option<Period> {
         let reached = |period: &Period| {
-            self.settings.ceilings.of(*period).is_some_and(|c| self.spent_in(*period, now).usd_micros >= c)
+            self.settings.ceilings.of(*period).is_some_and(|c| self.spent_in(*period, now).usd >= c)
         };
         let ends = |period: &Period| period.end(now).map_or(i64::MAX, Timestamp::as_millis);
         Period::ALL.into_iter().filter(reached).max_by_key(ends)
     }
 
     /// How much is set aside for a job with this cap of its own.
-    pub fn share_of(&self, cap_usd_micros: Option<u64>) -> u64 {
-        cap_usd_micros.or(self.settings.job_usd_micros).unwrap_or(0)
+    pub fn share_of(&self, cap: Option<Usd>) -> Usd {
+        cap.or(self.settings.job_cap).unwrap_or_default()
     }
 
     /// Whether a job with this cap may be claimed now.
-    pub fn admits(&self, cap_usd_micros: Option<u64>, now: Timestamp) -> Result<(), Closed> {
+    pub fn admits(&self, cap: Option<Usd>, now: Timestamp) -> Result<(), Closed> {
         if self.pause_now(now).is_some() {
             return Err(Closed::Paused);
         }
         let Some((left, period)) = self.left(now) else { return Ok(()) };
         // One that sets nothing aside needs that something is left.
-        let needed = self.share_of(cap_usd_micros).max(1);
-        match needed.checked_sub(left) {
-            None | Some(0) => Ok(()),
-            Some(missing_usd_micros) => Err(Closed::Short { period, missing_usd_micros }),
-        }
+        let needed = self.share_of(cap).max(Usd::LEAST);
+        let missing = needed.less(left);
+        if missing.is_zero() { Ok(()) } else { Err(Closed::Short { period, missing }) }
     }
 
     /// Adds a charge to every period, and closes the budget when a ceiling is reached by it. What it tells of comes in
     /// order: a pause of a period that is over ends first, so that the new one's is told anew.
-    pub fn charge(&mut self, usd_micros: i64, tokens: u64, now: Timestamp) -> Vec<NewEvent> {
+    pub fn charge(&mut self, usd: Usd, tokens: u64, now: Timestamp) -> Vec<NewEvent> {
         let mut events = Vec::from_iter(self.reopen(now));
         for period in Period::ALL {
             let start = period.start(now);
@@ -316,7 +330,7 @@ impl Budget {
             if window.since < start {
                 *window = Window { since: start, ..Window::default() };
             }
-            window.usd_micros = window.usd_micros.saturating_add_signed(usd_micros);
+            window.usd = (window.usd + usd).max(Usd::ZERO);
             window.tokens = window.tokens.saturating_add(tokens);
         }
         events.extend(self.judge(now));
@@ -328,7 +342,7 @@ impl Budget {
         for period in Period::ALL {
             let window = self.spent.of_mut(period);
             if window.since <= refund.charged_at {
-                window.usd_micros = window.usd_micros.saturating_sub(refund.usd_micros);
+                window.usd = window.usd.less(refund.usd);
                 window.tokens = window.tokens.saturating_add(refund.tokens);
             }
         }
@@ -351,14 +365,13 @@ impl Budget {
         }
         self.paused = Some(Pause { at: now, cause: PauseCause::Ceiling { period } });
         let ceiling = self.settings.ceilings.of(period).unwrap_or_default();
-        let spent = self.spent_in(period, now).usd_micros;
-        let cause =
-            format!("the ceiling of the {} is reached: {} of {}", period.as_str(), usd(spent), usd(ceiling));
+        let spent = self.spent_in(period, now).usd;
+        let cause = format!("the ceiling of the {} is reached: {spent} of {ceiling}", period.as_str());
         Some(
             self.event(EventKind::BudgetExhausted, cause)
                 .with("period", period.as_str())
-                .with("spentUsdMicros", spent)
-                .with("ceilingUsdMicros", ceiling),
+                .with("spentUsdMicros", spent.micros())
+                .with("ceilingUsdMicros", ceiling.micros()),
         )
     }
 
@@ -402,10 +415,10 @@ impl Budget {
                     events.extend(self.close_where_reached(now));
                 }
             }
-            BudgetChange::Correct { usd_micros, reason } => {
+            BudgetChange::Correct { usd, reason } => {
                 let cause = format!("corrected by hand: {reason}");
-                events.push(self.event(EventKind::BudgetChanged, cause).with("usdMicros", *usd_micros));
-                events.extend(self.charge(*usd_micros, 0, now));
+                events.push(self.event(EventKind::BudgetChanged, cause).with("usdMicros", usd.micros()));
+                events.extend(self.charge(*usd, 0, now));
             }
         }
         if !events.is_empty() {
@@ -415,13 +428,25 @@ impl Budget {
     }
 }
 
-/// `$2.50`; a fraction of a cent only where there is one.
-pub fn usd(micros: u64) -> String {
-    let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
-    if rest % 10_000 == 0 {
-        format!("${dollars}.{:02}", rest / 10_000)
-    } else {
-        format!("${dollars}.{rest:06}").trim_end_matches('0').to_owned()
+/// Stored like every other amount: `{"day": 2500000, …}`.
+mod ceilings_as_micros {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::PerPeriod;
+    use crate::usd::{Micros, Usd};
+
+    pub(super) fn serialize<S: Serializer>(
+        ceilings: &PerPeriod<Option<Usd>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        ceilings.map(|ceiling| ceiling.map(Micros)).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<PerPeriod<Option<Usd>>, D::Error> {
+        let ceilings = PerPeriod::<Option<Micros>>::deserialize(deserializer)?;
+        Ok(ceilings.map(|ceiling| ceiling.map(|Micros(usd)| usd)))
     }
 }
 
@@ -441,9 +466,13 @@ mod tests {
         events.into_iter().map(|event| event.kind).collect()
     }
 
-    fn day(usd_micros: u64) -> BudgetSettings {
-        let ceilings = PerPeriod { day: Some(usd_micros), ..PerPeriod::default() };
-        BudgetSettings { ceilings, job_usd_micros: None }
+    const fn usd(micros: i64) -> Usd {
+        Usd::from_micros(micros)
+    }
+
+    fn day(micros: i64) -> BudgetSettings {
+        let ceilings = PerPeriod { day: Some(usd(micros)), ..PerPeriod::default() };
+        BudgetSettings { ceilings, job_cap: None }
     }
 
     #[test]
@@ -465,17 +494,14 @@ mod tests {
     fn what_is_set_aside_counts_as_much_as_what_is_spent() {
         let now = at("2026-11-15T10:00:00Z");
         let mut budget = budget(day(10));
-        assert_eq!(budget.admits(Some(10), now), Ok(()));
-        budget.reserved_usd_micros = 4;
-        budget.charge(3, 0, now);
-        assert_eq!(budget.admits(Some(3), now), Ok(()));
-        let missing_usd_micros = 1;
-        assert_eq!(
-            budget.admits(Some(4), now),
-            Err(Closed::Short { period: Period::Day, missing_usd_micros })
-        );
+        assert_eq!(budget.admits(Some(usd(10)), now), Ok(()));
+        budget.reserved = usd(4);
+        budget.charge(usd(3), 0, now);
+        assert_eq!(budget.admits(Some(usd(3)), now), Ok(()));
+        let missing = usd(1);
+        assert_eq!(budget.admits(Some(usd(4)), now), Err(Closed::Short { period: Period::Day, missing }));
         assert_eq!(budget.admits(None, now), Ok(()), "something is left");
-        budget.reserved_usd_micros = 7;
+        budget.reserved = usd(7);
         assert!(budget.admits(None, now).is_err(), "nothing is left");
     }
 
@@ -483,12 +509,16 @@ mod tests {
     fn a_ceiling_pauses_until_its_period_is_over() {
         let (today, tomorrow) = (at("2026-11-15T10:00:00Z"), at("2026-11-16T00:00:00Z"));
         let mut budget = budget(day(10));
-        assert_eq!(budget.charge(9, 0, today), []);
-        assert_eq!(kinds(budget.charge(2, 0, today)), [EventKind::BudgetExhausted], "the ceiling is passed");
-        assert_eq!(budget.charge(1, 0, today), [], "it is told once");
+        assert_eq!(budget.charge(usd(9), 0, today), []);
+        assert_eq!(
+            kinds(budget.charge(usd(2), 0, today)),
+            [EventKind::BudgetExhausted],
+            "the ceiling is passed"
+        );
+        assert_eq!(budget.charge(usd(1), 0, today), [], "it is told once");
         assert_eq!(budget.admits(None, today), Err(Closed::Paused));
         assert_eq!(budget.reopen(today), None);
-        assert_eq!(budget.admits(Some(10), tomorrow), Ok(()));
+        assert_eq!(budget.admits(Some(usd(10)), tomorrow), Ok(()));
         assert_eq!(budget.reopen(tomorrow).map(|event| event.kind), Some(EventKind::BudgetResumed));
         assert_eq!(budget.paused, None);
     }
@@ -497,11 +527,11 @@ mod tests {
     fn a_clock_that_is_set_back_over_midnight_gives_nothing_back() {
         let (before, after) = (at("2026-11-15T23:59:00Z"), at("2026-11-16T00:01:00Z"));
         let mut budget = budget(day(10));
-        budget.charge(6, 0, after);
-        budget.charge(3, 0, before);
+        budget.charge(usd(6), 0, after);
+        budget.charge(usd(3), 0, before);
         assert_eq!(
-            [budget.spent_in(Period::Day, before), budget.spent_in(Period::Day, after)].map(|s| s.usd_micros),
-            [9, 9]
+            [budget.spent_in(Period::Day, before), budget.spent_in(Period::Day, after)].map(|s| s.usd),
+            [usd(9), usd(9)]
         );
     }
 
@@ -514,12 +544,12 @@ mod tests {
         assert_eq!(kinds(budget.change(&pause, &somebody, today)), [EventKind::BudgetPaused]);
         assert_eq!(kinds(budget.change(&pause, &somebody, today)), []);
         assert_eq!(budget.admits(None, next_year), Err(Closed::Paused));
-        budget.charge(10, 0, today);
+        budget.charge(usd(10), 0, today);
         let resumed = kinds(budget.change(&BudgetChange::Resume, &somebody, today));
         assert_eq!(resumed, [EventKind::BudgetResumed, EventKind::BudgetExhausted]);
         let raised = kinds(budget.change(&BudgetChange::Set(day(20)), &somebody, today));
         assert_eq!(raised, [EventKind::BudgetChanged, EventKind::BudgetResumed]);
-        assert_eq!(budget.admits(Some(10), today), Ok(()));
+        assert_eq!(budget.admits(Some(usd(10)), today), Ok(()));
     }
 
     /// Nobody looked at it in between: neither a claim nor a sweep took the pause back.
@@ -527,12 +557,12 @@ mod tests {
     fn each_period_that_is_used_up_is_told_anew() {
         let (today, tomorrow) = (at("2026-11-15T10:00:00Z"), at("2026-11-16T09:00:00Z"));
         let mut budget = budget(day(10));
-        assert_eq!(kinds(budget.charge(10, 0, today)), [EventKind::BudgetExhausted]);
+        assert_eq!(kinds(budget.charge(usd(10), 0, today)), [EventKind::BudgetExhausted]);
         let both = [EventKind::BudgetResumed, EventKind::BudgetExhausted];
-        assert_eq!(kinds(budget.charge(10, 0, tomorrow)), both);
+        assert_eq!(kinds(budget.charge(usd(10), 0, tomorrow)), both);
         assert_eq!(budget.paused.as_ref().map(|pause| pause.at), Some(tomorrow));
         let next = at("2026-11-17T09:00:00Z");
-        let correct = BudgetChange::Correct { usd_micros: 10, reason: "by mail".to_owned() };
+        let correct = BudgetChange::Correct { usd: usd(10), reason: "by mail".to_owned() };
         let told = kinds(budget.change(&correct, &Actor::system("ana"), next));
         assert_eq!(told, [both[0], EventKind::BudgetChanged, both[1]]);
     }
@@ -540,18 +570,27 @@ mod tests {
     #[test]
     fn a_pause_names_the_ceiling_that_holds_it_longest() {
         let today = at("2026-11-15T10:00:00Z"); // a Sunday
-        let ceilings = PerPeriod { day: Some(10), week: Some(10), month: Some(30), ..PerPeriod::default() };
-        let mut budget = budget(BudgetSettings { ceilings, job_usd_micros: None });
+        let ceilings = PerPeriod {
+            day: Some(usd(10)),
+            week: Some(usd(10)),
+            month: Some(usd(30)),
+            ..PerPeriod::default()
+        };
+        let mut budget = budget(BudgetSettings { ceilings, job_cap: None });
         let period = |budget: &Budget, now| match budget.pause_now(now).map(|pause| pause.cause) {
             Some(PauseCause::Ceiling { period }) => Some(period),
             other => panic!("{other:?}"),
         };
-        budget.charge(10, 0, today);
+        budget.charge(usd(10), 0, today);
         assert_eq!(period(&budget, today), Some(Period::Week));
-        assert_eq!(kinds(budget.charge(20, 0, today)), [EventKind::BudgetExhausted], "it lasts longer now");
+        assert_eq!(
+            kinds(budget.charge(usd(20), 0, today)),
+            [EventKind::BudgetExhausted],
+            "it lasts longer now"
+        );
         assert_eq!(period(&budget, today), Some(Period::Month));
         assert_eq!(budget.pause_now(today), budget.paused);
-        assert_eq!(budget.charge(1, 0, today), [], "that is known");
+        assert_eq!(budget.charge(usd(1), 0, today), [], "that is known");
         // What was noted is not what holds it: somebody who looks is told what does.
         budget.paused = Some(Pause { at: today, cause: PauseCause::Ceiling { period: Period::Day } });
         assert_eq!(period(&budget, at("2026-11-16T10:00:00Z")), Some(Period::Month));
@@ -562,22 +601,31 @@ mod tests {
     fn what_is_given_back_goes_to_the_periods_that_it_was_taken_from() {
         let (before, after) = (at("2026-11-15T23:59:00Z"), at("2026-11-16T00:01:00Z"));
         let mut budget = budget(day(10));
-        budget.charge(9, 0, before);
-        budget.charge(10, 0, after);
-        let refund = Refund { usd_micros: 7, tokens: 3, charged_at: before };
+        budget.charge(usd(9), 0, before);
+        budget.charge(usd(10), 0, after);
+        let refund = Refund { usd: usd(7), tokens: 3, charged_at: before };
         assert_eq!(budget.refund(refund, after), [], "today's money is as spent as it was");
-        assert_eq!(budget.spent_in(Period::Day, after), Spend { usd_micros: 10, tokens: 0 });
-        assert_eq!(budget.spent_in(Period::Month, after), Spend { usd_micros: 12, tokens: 3 });
+        assert_eq!(budget.spent_in(Period::Day, after), Spend { usd: usd(10), tokens: 0 });
+        assert_eq!(budget.spent_in(Period::Month, after), Spend { usd: usd(12), tokens: 3 });
         let refund = Refund { charged_at: after, ..refund };
         assert_eq!(kinds(budget.refund(refund, after)), [EventKind::BudgetResumed]);
-        assert_eq!(budget.spent_in(Period::Day, after).usd_micros, 3);
+        assert_eq!(budget.spent_in(Period::Day, after).usd, usd(3));
     }
 
     #[test]
-    fn money_reads_as_people_write_it() {
-        assert_eq!(
-            [usd(0), usd(2_500_000), usd(1), usd(1_230_500)],
-            ["$0.00", "$2.50", "$0.000001", "$1.2305"]
-        );
+    fn stored_settings_and_windows_keep_their_millionths() {
+        let old = r#"{"ceilings":{"day":2500000,"week":null,"month":null,"total":1},"jobUsdMicros":250000}"#;
+        let settings: BudgetSettings = serde_json::from_str(old).unwrap();
+        let ceilings = PerPeriod { day: Some(usd(2_500_000)), total: Some(usd(1)), ..PerPeriod::default() };
+        assert_eq!(settings, BudgetSettings { ceilings, job_cap: Some(usd(250_000)) });
+        assert_eq!(serde_json::to_string(&settings).unwrap(), old);
+        assert_eq!(serde_json::from_str::<BudgetSettings>("{}").unwrap(), BudgetSettings::default());
+        let old = r#"{"since":"2026-11-15T00:00:00.000Z","usdMicros":7,"tokens":3}"#;
+        let window: Window = serde_json::from_str(old).unwrap();
+        assert_eq!((window.usd, window.tokens), (usd(7), 3));
+        assert_eq!(serde_json::to_string(&window).unwrap(), old);
+        for negative in [r#"{"ceilings":{"day":-1}}"#, r#"{"jobUsdMicros":-1}"#] {
+            assert!(serde_json::from_str::<BudgetSettings>(negative).is_err(), "{negative}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{EffectId, EventKind, FeedPos, JobId, ProductId, Timestamp, WebhookId};
+use crate::{EffectId, EventKind, FeedPos, JobId, ProductId, Timestamp, WebhookId, backoff};
 
 /// Somebody who wants to be told what happens in a product.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,8 +229,7 @@ impl Effect {
                 (EffectState::Dead, detail)
             }
             EffectOutcome::Failed { detail, after } => {
-                let doublings = self.attempts.saturating_sub(1).min(20);
-                let pause = Self::FIRST_PAUSE.saturating_mul(1 << doublings).min(Self::LONGEST_PAUSE);
+                let pause = backoff::doubling(Self::FIRST_PAUSE, self.attempts, Self::LONGEST_PAUSE);
                 let pause = pause.max(after.unwrap_or_default().min(Self::LONGEST_PAUSE));
                 (EffectState::Pending { due: now.plus(pause) }, detail)
             }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CapabilitySet, Delivery, FactoryId, ProductId, Timestamp};
+use crate::{CapabilitySet, Delivery, FactoryId, ProductId, Timestamp, Usd};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -69,9 +69,14 @@ pub struct Advertised {
     /// How jobs reach it now: what it was told, or `poll` while that channel is down. `None` says nothing and polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
-    /// Dollars per hour in millionths, where its owner says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd_micros_per_hour: Option<u64>,
+    /// Where its owner says so.
+    #[serde(
+        rename = "costUsdMicrosPerHour",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::usd::as_micros::option"
+    )]
+    pub cost_per_hour: Option<Usd>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

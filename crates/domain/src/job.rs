@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Spend, Stage,
-    Timestamp, Verdict,
+    Timestamp, Usd, Verdict, backoff,
 };
 
 /// Ordered: `Critical` sorts first.
@@ -81,12 +81,17 @@ pub enum ShipMode {
     Auto,
 }
 
-/// What one run of the job may use up. Money is in millionths of a dollar, so that sums are exact.
+/// What one run of the job may use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BudgetCaps {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd_micros: Option<u64>,
+    #[serde(
+        rename = "usdMicros",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::usd::as_micros::option"
+    )]
+    pub usd: Option<Usd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,8 +117,7 @@ impl RetryPolicy {
 
     /// The wait after `attempts` used-up attempts.
     pub fn backoff(&self, attempts: u32) -> Duration {
-        let doublings = attempts.saturating_sub(1).min(20);
-        Duration::from_millis(self.backoff_ms.saturating_mul(1 << doublings)).min(Self::LONGEST)
+        backoff::doubling(Duration::from_millis(self.backoff_ms), attempts, Self::LONGEST)
     }
 
     pub fn exhausted(&self, attempts: u32) -> bool {
@@ -206,8 +210,8 @@ pub struct Lease {
     pub granted_at: Timestamp,
     pub expires_at: Timestamp,
     /// What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
-    #[serde(default)]
-    pub reserved_usd_micros: u64,
+    #[serde(rename = "reservedUsdMicros", default, with = "crate::usd::as_micros")]
+    pub reserved: Usd,
     /// What the holder told of its run so far.
     #[serde(default)]
     pub spent: Spend,
@@ -440,7 +444,8 @@ pub struct Settled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Assumed {
-    pub charged_usd_micros: u64,
+    #[serde(rename = "chargedUsdMicros", with = "crate::usd::as_micros")]
+    pub charged: Usd,
     pub charged_at: Timestamp,
     /// What its holder had told by then.
     pub told: Spend,

@@ -3,7 +3,9 @@
 //! This crate never reads a clock, draws a random number, touches a file or awaits. Whatever it decides
 //! follows from its arguments alone, so every store, route, simulation and test can share it.
 
+pub mod alert;
 pub mod artifact;
+pub mod backoff;
 pub mod budget;
 pub mod capability;
 pub mod dispatch;
@@ -29,6 +31,7 @@ pub mod transition;
 pub mod usd;
 mod word;
 
+pub use alert::{AlertKind, Severity};
 pub use artifact::{Artifact, ArtifactKey, ArtifactName};
 pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period, Spend};
 pub use capability::{Capability, CapabilitySet};

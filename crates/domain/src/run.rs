@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Epoch, FactoryId, Failure, JobId, ProductId, Timestamp};
+use crate::{Epoch, FactoryId, Failure, JobId, ProductId, Timestamp, Usd};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
@@ -31,8 +31,13 @@ pub struct RunReport {
     pub pull_request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd_micros: Option<u64>,
+    #[serde(
+        rename = "costUsdMicros",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::usd::as_micros::option"
+    )]
+    pub cost: Option<Usd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -69,34 +69,21 @@ impl TokenRecord {
     }
 }
 
-/// Bytes as lower-case hexadecimal text.
-pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for nibble in bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
-        text.push(char::from_digit(nibble.into(), 16).expect("a nibble is one hexadecimal digit"));
-    }
-    text
-}
-
 /// SHA-256 of the whole token text. Equality takes the same time whatever differs.
 #[derive(Clone, Copy, Eq, PartialOrd, Ord)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
     pub fn to_hex(&self) -> String {
-        hex(&self.0)
+        const_hex::encode(self.0)
     }
 
     pub fn from_hex(hex: &str) -> Option<Self> {
-        let mut bytes = [0u8; 32];
-        // Each character is checked, because `from_str_radix` would take a sign for a digit.
-        if hex.len() != 64 || !hex.chars().all(|c| c.is_ascii_hexdigit()) {
+        // The length is checked here, because the decoder would skip a leading `0x`.
+        if hex.len() != 64 {
             return None;
         }
-        for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(Self(bytes))
+        const_hex::decode_to_array(hex).ok().map(Self)
     }
 }
 

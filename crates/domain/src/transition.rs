@@ -23,7 +23,7 @@ use crate::job::{ReviewGate, ShipMode};
 use crate::{
     Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, EventKind, Evict, FactoryId, FailReason, Failure,
     Job, JobResult, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Spend,
-    Stage, State, Timestamp,
+    Stage, State, Timestamp, Usd,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -104,7 +104,7 @@ pub enum Command {
         dispatch_seq: Option<DispatchSeq>,
         lease: Duration,
         /// What is set aside of the product's budget; whether it is there is not asked here.
-        reserve_usd_micros: u64,
+        reserve: Usd,
     },
     Holder {
         holder: Holder,
@@ -200,7 +200,7 @@ pub struct RunCharge {
 /// What is given back of what a run was charged: its holder told later what it really cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refund {
-    pub usd_micros: u64,
+    pub usd: Usd,
     /// Those it had not told of yet.
     pub tokens: u64,
     /// Given back to the periods that it was charged to.
@@ -291,19 +291,15 @@ impl Transition {
     fn end_run(&mut self, outcome: RunOutcome, mut report: RunReport, how: ChargeHow) {
         let building = self.job.stage() == Stage::Building;
         let lease = self.job.lease().expect("a run ends before its lease does");
-        let told = Spend {
-            usd_micros: report.cost_usd_micros.unwrap_or_default(),
-            tokens: report.tokens.unwrap_or_default(),
-        };
+        let told = Spend { usd: report.cost.unwrap_or_default(), tokens: report.tokens.unwrap_or_default() };
         let known = lease.spent.max(told.bounded());
-        let reserved = lease.reserved_usd_micros;
-        self.charge = Some(if how == ChargeHow::Assumed && building && reserved > known.usd_micros {
-            RunCharge { spend: Spend { usd_micros: reserved, ..known }, how }
+        let reserved = lease.reserved;
+        self.charge = Some(if how == ChargeHow::Assumed && building && reserved > known.usd {
+            RunCharge { spend: Spend { usd: reserved, ..known }, how }
         } else {
             RunCharge { spend: known, how: ChargeHow::Measured }
         });
-        report.cost_usd_micros =
-            report.cost_usd_micros.or((known.usd_micros > 0).then_some(known.usd_micros));
+        report.cost = report.cost.or((!known.usd.is_zero()).then_some(known.usd));
         report.tokens = report.tokens.or((known.tokens > 0).then_some(known.tokens));
         self.run.push(RunChange::Close { outcome, report });
     }
@@ -321,9 +317,9 @@ fn failed_event(kind: EventKind, failure: &Failure, cause: String) -> NewEvent {
 pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transition, Refusal> {
     let mut next = Transition::of(job);
     match command {
-        Command::Claim { factory, request, rev, dispatch_seq, lease, reserve_usd_micros } => {
+        Command::Claim { factory, request, rev, dispatch_seq, lease, reserve } => {
             claim::check_claim(job, factory, request, *rev, *dispatch_seq, now)?;
-            claim::claim(&mut next, factory, request, *lease, *reserve_usd_micros, now);
+            claim::claim(&mut next, factory, request, *lease, *reserve, now);
         }
         Command::Holder { holder, actions } => {
             // Asked first, so that a zombie is fenced even when it has nothing to write.
@@ -452,7 +448,7 @@ fn hold(
             if let State::Assigned { lease } | State::Building { lease } = &mut next.job.state {
                 lease.spent = lease.spent.max(spent.bounded());
                 // An overrun is known to everybody at once, not when the job ends.
-                lease.reserved_usd_micros = lease.reserved_usd_micros.max(lease.spent.usd_micros);
+                lease.reserved = lease.reserved.max(lease.spent.usd);
             }
         }
         HolderAction::Checkpoint(checkpoint) => {

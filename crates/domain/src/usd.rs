@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Neg, Sub};
+use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -22,6 +22,8 @@ pub struct UsdError;
 
 impl Usd {
     pub const ZERO: Self = Self(0);
+    /// Nothing smaller can be spent.
+    pub const LEAST: Self = Self(1);
     pub const MAX: Self = Self(i64::MAX);
 
     pub const fn from_micros(micros: i64) -> Self {
@@ -43,7 +45,12 @@ impl Usd {
         (micros.abs() < 2f64.powi(53)).then_some(Self(micros as i64))
     }
 
-    /// For JSON and gauges; everything else computes with the millionths.
+    /// The amount that was written, where it has six decimals at most.
+    pub fn exactly(dollars: f64) -> Option<Self> {
+        Self::from_f64(dollars).filter(|usd| usd.as_f64().to_bits() == dollars.to_bits())
+    }
+
+    /// For JSON, gauges and charts; everything else computes with the millionths.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / MICROS_PER_DOLLAR as f64
     }
@@ -68,9 +75,17 @@ impl Usd {
         Self(if left < 0 { 0 } else { left })
     }
 
+    /// Which part of `whole` this is, for scores and bars.
+    pub fn part_of(self, whole: Self) -> f64 {
+        self.0 as f64 / whole.0 as f64
+    }
+
+    /// Rounded up, so that what is advised is enough.
     #[must_use]
-    pub const fn times(self, count: u32) -> Self {
-        Self(self.0.saturating_mul(count as i64))
+    pub const fn up_to_the_cent(self) -> Self {
+        const CENT: i64 = MICROS_PER_DOLLAR / 100;
+        let beyond = self.0.rem_euclid(CENT);
+        Self(if beyond == 0 { self.0 } else { self.0.saturating_add(CENT - beyond) })
     }
 }
 
@@ -91,6 +106,13 @@ impl Sub for Usd {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Mul<Usd> for i64 {
+    type Output = Usd;
+    fn mul(self, each: Usd) -> Usd {
+        Usd(each.0.saturating_mul(self))
     }
 }
 
@@ -154,28 +176,58 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
-/// How it is stored: `#[serde(with = "usd::as_micros")]`.
+/// Only what is written with six decimals at most; the rest is refused, not rounded. For `deserialize_with`.
+pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
+    Usd::exactly(f64::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom(UsdError))
+}
+
+/// The same where there may be none.
+pub fn exact_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {
+    #[derive(Deserialize)]
+    struct Exact(#[serde(deserialize_with = "exact")] Usd);
+    Ok(Option::<Exact>::deserialize(deserializer)?.map(|Exact(usd)| usd))
+}
+
+/// How it is stored: the millionths, never negative.
+#[derive(Clone, Copy)]
+pub(crate) struct Micros(pub(crate) Usd);
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.micros().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Micros {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let micros = i64::deserialize(deserializer)?;
+        let refused = || serde::de::Error::custom("an amount is never negative");
+        (micros >= 0).then_some(Self(Usd(micros))).ok_or_else(refused)
+    }
+}
+
+/// `#[serde(with = "usd::as_micros")]` for what is stored.
 pub mod as_micros {
-    use super::{Deserialize, Deserializer, Serialize, Serializer, Usd};
+    use super::{Deserialize, Deserializer, Micros, Serialize, Serializer, Usd};
 
     pub fn serialize<S: Serializer>(usd: &Usd, serializer: S) -> Result<S::Ok, S::Error> {
-        usd.micros().serialize(serializer)
+        Micros(*usd).serialize(serializer)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
-        i64::deserialize(deserializer).map(Usd::from_micros)
+        Micros::deserialize(deserializer).map(|Micros(usd)| usd)
     }
 
     /// The same where there may be none.
     pub mod option {
-        use super::{Deserialize, Deserializer, Serialize, Serializer, Usd};
+        use super::{Deserialize, Deserializer, Micros, Serialize, Serializer, Usd};
 
         pub fn serialize<S: Serializer>(usd: &Option<Usd>, serializer: S) -> Result<S::Ok, S::Error> {
-            usd.map(Usd::micros).serialize(serializer)
+            usd.map(Micros).serialize(serializer)
         }
 
         pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {
-            Ok(Option::<i64>::deserialize(deserializer)?.map(Usd::from_micros))
+            Ok(Option::<Micros>::deserialize(deserializer)?.map(|Micros(usd)| usd))
         }
     }
 }

@@ -8,7 +8,7 @@ use giga_domain::job::{
 use giga_domain::manifest::{
     Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
 };
-use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, limits};
+use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, Usd, limits};
 use serde_json::json;
 
 fn read(front: &str) -> Result<Manifest, ManifestError> {
@@ -66,7 +66,11 @@ fn the_full_example() {
         deps: vec![Dep::Id(id), Dep::Name("other-job".to_owned())],
         deps_mode: DepsMode::Any,
         on_failure: FailurePolicy::FailFast,
-        budget: BudgetCaps { usd_micros: Some(2_500_000), tokens: Some(200_000), wall_ms: Some(1_200_000) },
+        budget: BudgetCaps {
+            usd: Some(Usd::from_micros(2_500_000)),
+            tokens: Some(200_000),
+            wall_ms: Some(1_200_000),
+        },
         retry: RetryPolicy { max: 5, backoff_ms: 45_000 },
         verify: vec!["cargo test".to_owned()],
         review: ReviewGate { quorum: 1, reviewers: vec!["ana".to_owned(), "bo".to_owned()] },
@@ -135,8 +139,8 @@ fn gates_and_limits_fill_in_what_is_meant() {
     assert_eq!(accepted("name: x\nretry: {max: 0}").retry, RetryPolicy { max: 0, backoff_ms: 30_000 });
     assert_eq!(accepted("name: x\nretry: {backoff: 0s}").retry.backoff(1), Duration::ZERO);
     assert_eq!(accepted("name: x\nbudget: {tokens: 2e5}").budget.tokens, Some(200_000));
-    assert_eq!(accepted("name: x\nbudget: {usd: 0.1}").budget.usd_micros, Some(100_000));
-    assert_eq!(accepted("name: x\nbudget: {usd: 1000000}").budget.usd_micros, Some(1_000_000_000_000));
+    assert_eq!(accepted("name: x\nbudget: {usd: 0.1}").budget.usd, Some(Usd::from_micros(100_000)));
+    assert_eq!(accepted("name: x\nbudget: {usd: 1000000}").budget.usd, Some(Usd::from_dollars(1_000_000)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use giga_domain::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
 };
 use giga_domain::manifest::{Dep, Manifest, Persona, from_json, parse_markdown};
-use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, limits};
+use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, Usd, limits};
 use proptest::prelude::*;
 use proptest::{collection, option, sample};
 
@@ -52,11 +52,11 @@ fn deps() -> impl Strategy<Value = Vec<Dep>> {
 
 prop_compose! {
     fn budget()(
-        usd_micros in option::of(0..=1_000_000_000_000u64),
+        micros in option::of(0..=1_000_000_000_000i64),
         tokens in option::of(0..=1_000_000_000_000u64),
         wall_ms in option::of(1_000..=30 * 86_400_000u64),
     ) -> BudgetCaps {
-        BudgetCaps { usd_micros, tokens, wall_ms }
+        BudgetCaps { usd: micros.map(Usd::from_micros), tokens, wall_ms }
     }
 }
 

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use giga_domain::manifest::{Draft, Manifest, ManifestError, ProfileRef, parse_markdown};
-use giga_domain::{Actor, Profile, ProfileContent, Timestamp, limits};
+use giga_domain::{Actor, Profile, ProfileContent, Timestamp, Usd, limits};
 use serde_json::{Map, Value, json};
 
 fn content(front: &str, persona: &str) -> ProfileContent {
@@ -55,7 +55,7 @@ fn capabilities_are_united_and_caps_filled_part_by_part() {
         filled("persona: coder\ncapabilities: [gpu, has:git]\nbudget: {usd: 1}\nretry: {max: 0}\n", front);
     let capabilities: Vec<String> = manifest.capabilities.iter().map(ToString::to_string).collect();
     assert_eq!(capabilities, ["gpu", "has:git", "os:linux"]);
-    assert_eq!((manifest.budget.usd_micros, manifest.budget.wall_ms), (Some(1_000_000), Some(1_200_000)));
+    assert_eq!((manifest.budget.usd, manifest.budget.wall_ms), (Some(Usd::from_dollars(1)), Some(1_200_000)));
     assert_eq!((manifest.retry.max, manifest.retry.backoff_ms), (0, 1_000));
     let alone = filled("persona: coder\ncapabilities: gpu\n", front);
     assert_eq!(alone.capabilities.iter().count(), 3, "one that stands alone is a list of one");

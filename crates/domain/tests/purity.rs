@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 const PURE_CRATES: [&str; 2] = ["domain", "scheduler"];
 
-const PURE_DEPENDENCIES: [&str; 12] = [
+const PURE_DEPENDENCIES: [&str; 13] = [
+    "const-hex",
     "giga-domain",
     "hmac",
     "jiff",

@@ -4,9 +4,11 @@
 //! same thing again never makes a second one; an older status never overwrites a newer. The token leaves this module
 //! only as a header.
 
+use std::fmt;
 use std::time::Duration;
 
-use giga_domain::{Effect, EffectOutcome, ProductId, Stage, Timestamp};
+use async_trait::async_trait;
+use giga_domain::{Effect, EffectOutcome, Stage, Timestamp};
 use giga_ports::EffectsError;
 use giga_ports::effects::{ItemName, TrackerItem};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::http::{Answer, Failure, Http};
-use crate::tracker::{Grant, Issue, IssueRef, Status, TrackerConfig, no_such};
+use crate::tracker::{Status, Tracker, TrackerConfig, TrackerKind, is_owner, is_repo, no_such, settings};
 
 /// A hundred long comments fit.
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
@@ -31,13 +33,11 @@ const ECHO_WITHIN: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_mins(1);
 
 pub(crate) struct GitHub {
-    name: String,
     api: String,
     /// Where people see issues.
     web: String,
     authorization: HeaderValue,
     close_on_ship: bool,
-    repos: Vec<Grant>,
     http: Http,
     /// What the markers of comments are signed with.
     marker_key: [u8; 32],
@@ -72,7 +72,15 @@ struct Told {
 }
 
 impl GitHub {
-    pub(crate) fn new(config: &TrackerConfig, http: Http) -> Result<Self, String> {
+    pub(crate) const KIND: TrackerKind = TrackerKind {
+        name: "github",
+        display_name: "GitHub",
+        default_api: "https://api.github.com",
+        settings: settings!("github", "GITHUB"),
+        open: |config, http| Ok(Box::new(Self::new(config, http)?)),
+    };
+
+    fn new(config: &TrackerConfig, http: Http) -> Result<Self, String> {
         let api = config.api.trim_end_matches('/').to_owned();
         let url = Url::parse(&api).map_err(|error| format!("`{api}` is no URL: {error}"))?;
         let host = url.host_str().ok_or_else(|| format!("`{api}` has no host"))?;
@@ -85,58 +93,13 @@ impl GitHub {
             .map_err(|_| "its token has characters that no token has".to_owned())?;
         authorization.set_sensitive(true);
         Ok(Self {
-            name: config.name.clone(),
             api,
             web,
             authorization,
             close_on_ship: config.close_on_ship,
-            repos: config.repos.clone(),
             http,
             marker_key: Sha256::digest(config.token.0.trim()).into(),
         })
-    }
-
-    pub(crate) const fn mark_with(&mut self, key: [u8; 32]) {
-        self.marker_key = key;
-    }
-
-    pub(crate) fn named(&self, item: &str) -> Result<ItemName, EffectsError> {
-        let issue = IssueRef::read(item, &self.web)?;
-        Ok(ItemName { item: issue.to_string(), repo: Some(format!("{}/{}", issue.owner, issue.repo)) })
-    }
-
-    /// `None` where nothing was said about any repository.
-    pub(crate) fn granted(&self, repo: &str, product: &ProductId) -> Option<bool> {
-        let said = !self.repos.is_empty();
-        said.then(|| self.repos.iter().any(|grant| grant.allows(repo, product)))
-    }
-
-    pub(crate) async fn item(&self, item: &str, now: Timestamp) -> Result<TrackerItem, EffectsError> {
-        let issue = IssueRef::read(item, &self.web)?;
-        match self.issue(&issue, now).await {
-            Ok(found) => Ok(found.into_item(&issue, &self.web)),
-            Err(Trouble::Gone(reason)) => Err(no_such(&self.name, &issue, reason)),
-            Err(Trouble::Refused(detail) | Trouble::Later { detail, .. }) => {
-                Err(EffectsError::Unreachable(format!("{} cannot be asked for {issue}: {detail}", self.name)))
-            }
-        }
-    }
-
-    /// Tells the item where its job stands.
-    pub(crate) async fn echo(&self, item: &str, payload: &Value, now: Timestamp) -> EffectOutcome {
-        let read = IssueRef::read(item, &self.web).map_err(|error| error.to_string());
-        let (issue, status) = match read.and_then(|issue| Ok((issue, Status::read(payload)?))) {
-            Ok(read) => read,
-            Err(detail) => return EffectOutcome::Refused { detail },
-        };
-        let told = tokio::time::timeout(ECHO_WITHIN, self.tell(&issue, &status, now)).await;
-        match told
-            .unwrap_or_else(|_| Err(Trouble::later(format!("not done within {} s", ECHO_WITHIN.as_secs()))))
-        {
-            Ok(detail) => EffectOutcome::Delivered { detail: detail.to_owned() },
-            Err(Trouble::Gone(detail) | Trouble::Refused(detail)) => EffectOutcome::Refused { detail },
-            Err(Trouble::Later { detail, after }) => EffectOutcome::Failed { detail, after },
-        }
     }
 
     async fn tell(&self, issue: &IssueRef, status: &Status, now: Timestamp) -> Result<&'static str, Trouble> {
@@ -227,10 +190,9 @@ impl GitHub {
     /// What a comment about this event of the job begins with. Nobody else can make it; who copies it says nothing new.
     fn marker(&self, job: &str, seq: u64) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.marker_key).expect("a key may have any length");
-        mac.update(format!("comment\0{}\0{job}\0{seq}", self.name).as_bytes());
+        mac.update(format!("comment\0{}\0{job}\0{seq}", Self::KIND.name).as_bytes());
         let tag = mac.finalize().into_bytes();
-        let tag = tag[..16].iter().fold(String::new(), |tag, byte| format!("{tag}{byte:02x}"));
-        format!("<!-- giga:job:{job} seq:{seq} tag:{tag} -->")
+        format!("<!-- giga:job:{job} seq:{seq} tag:{} -->", const_hex::encode(&tag[..16]))
     }
 
     async fn swap_label(
@@ -283,8 +245,46 @@ impl GitHub {
     }
 }
 
+#[async_trait]
+impl Tracker for GitHub {
+    fn named(&self, item: &str) -> Result<ItemName, EffectsError> {
+        let issue = IssueRef::read(item, &self.web)?;
+        Ok(ItemName { item: issue.to_string(), repo: Some(format!("{}/{}", issue.owner, issue.repo)) })
+    }
+
+    fn mark_with(&mut self, key: [u8; 32]) {
+        self.marker_key = key;
+    }
+
+    async fn item(&self, item: &str, now: Timestamp) -> Result<TrackerItem, EffectsError> {
+        let issue = IssueRef::read(item, &self.web)?;
+        match self.issue(&issue, now).await {
+            Ok(found) => Ok(found.into_item(&issue, &self.web)),
+            Err(Trouble::Gone(reason)) => Err(no_such(&Self::KIND, &issue, reason)),
+            Err(Trouble::Refused(detail) | Trouble::Later { detail, .. }) => Err(EffectsError::Unreachable(
+                format!("{} cannot be asked for {issue}: {detail}", Self::KIND.display_name),
+            )),
+        }
+    }
+
+    async fn echo(&self, item: &str, status: &Status, now: Timestamp) -> EffectOutcome {
+        let issue = match IssueRef::read(item, &self.web) {
+            Ok(issue) => issue,
+            Err(error) => return EffectOutcome::Refused { detail: error.to_string() },
+        };
+        let told = tokio::time::timeout(ECHO_WITHIN, self.tell(&issue, status, now)).await;
+        match told
+            .unwrap_or_else(|_| Err(Trouble::later(format!("not done within {} s", ECHO_WITHIN.as_secs()))))
+        {
+            Ok(detail) => EffectOutcome::Delivered { detail: detail.to_owned() },
+            Err(Trouble::Gone(detail) | Trouble::Refused(detail)) => EffectOutcome::Refused { detail },
+            Err(Trouble::Later { detail, after }) => EffectOutcome::Failed { detail, after },
+        }
+    }
+}
+
 fn judge(answer: Answer, now: Timestamp) -> Result<Answer, Trouble> {
-    let told = said(&answer);
+    let told = message_of(&answer);
     match answer.status.as_u16() {
         200..=299 if answer.cut => Err(Trouble::Refused("its answer is too large".to_owned())),
         200..=299 => Ok(answer),
@@ -315,14 +315,14 @@ fn quiet_for(answer: &Answer, now: Timestamp) -> Option<Duration> {
 }
 
 /// The status with GitHub's own message, which holds nothing of ours.
-fn said(answer: &Answer) -> String {
+fn message_of(answer: &Answer) -> String {
     #[derive(Deserialize)]
-    struct Said {
+    struct Reply {
         message: String,
     }
-    match serde_json::from_slice::<Said>(&answer.body) {
-        Ok(said) => {
-            let message: String = said.message.chars().filter(|c| !c.is_control()).take(200).collect();
+    match serde_json::from_slice::<Reply>(&answer.body) {
+        Ok(reply) => {
+            let message: String = reply.message.chars().filter(|c| !c.is_control()).take(200).collect();
             format!("{}: {message}", answer.status.as_u16())
         }
         Err(_) => answer.status.to_string(),
@@ -373,9 +373,137 @@ fn one_line(text: &str) -> String {
     text.chars().take(300).map(plain).collect()
 }
 
+/// `owner/repo#12`, in lower case: GitHub does not tell cases apart, so there is one spelling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct IssueRef {
+    owner: String,
+    repo: String,
+    number: u64,
+}
+
+impl IssueRef {
+    /// `owner/repo#12`, or the address of the issue on `web`, such as `https://github.com`.
+    fn read(text: &str, web: &str) -> Result<Self, EffectsError> {
+        let wrong = || {
+            let given: String = text.chars().take(80).flat_map(char::escape_default).collect();
+            let rule = format!("an issue is written as owner/repo#12 or {web}/owner/repo/issues/12");
+            EffectsError::Malformed(format!("`{given}` is no issue: {rule}"))
+        };
+        let on_web = text.strip_prefix(web).and_then(|rest| rest.strip_prefix('/'));
+        let (owner, repo, number) = if let Some(path) = on_web {
+            let parts: Vec<&str> = path.split('/').collect();
+            let [owner, repo, "issues", number] = parts[..] else { return Err(wrong()) };
+            (owner, repo, number)
+        } else {
+            let (repository, number) = text.split_once('#').ok_or_else(wrong)?;
+            let (owner, repo) = repository.split_once('/').ok_or_else(wrong)?;
+            (owner, repo, number)
+        };
+        if !is_owner(owner) || !is_repo(repo) || !is_number(number) {
+            return Err(wrong());
+        }
+        Ok(Self {
+            owner: owner.to_ascii_lowercase(),
+            repo: repo.to_ascii_lowercase(),
+            number: number.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+impl fmt::Display for IssueRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}#{}", self.owner, self.repo, self.number)
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0')
+}
+
+/// What an API says about an issue, as far as it is needed here.
+#[derive(Debug, Deserialize)]
+struct Issue {
+    number: u64,
+    title: String,
+    #[serde(default)]
+    body: Option<String>,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    labels: Vec<Label>,
+    /// Pull requests are issues too, for this API.
+    #[serde(default)]
+    pull_request: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Label {
+    name: String,
+}
+
+impl Issue {
+    fn into_item(self, issue: &IssueRef, web: &str) -> TrackerItem {
+        TrackerItem {
+            item: issue.to_string(),
+            url: format!("{web}/{}/{}/issues/{}", issue.owner, issue.repo, issue.number),
+            title: self.title,
+            body: self.body.unwrap_or_default(),
+            labels: self.labels.into_iter().map(|label| label.name).collect(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WEB: &str = "https://github.com";
+
+    #[test]
+    fn an_issue_has_one_spelling() {
+        for text in ["acme/app#12", "Acme/App#12", "https://github.com/acme/app/issues/12"] {
+            assert_eq!(IssueRef::read(text, WEB).unwrap().to_string(), "acme/app#12", "{text}");
+        }
+        assert!(IssueRef::read("a/.github#1", WEB).is_ok());
+    }
+
+    #[test]
+    fn nothing_else_is_an_issue() {
+        for text in [
+            "",
+            "acme",
+            "acme/app",
+            "acme#1",
+            "acme/app#",
+            "acme/app#0",
+            "acme/app#012",
+            "acme/app#-1",
+            "acme/app#1x",
+            "acme/app#1#2",
+            "acme/../app#1",
+            "acme/..#1",
+            "../../user#1",
+            "acme/app/x#1",
+            "-a/app#1",
+            "a b/app#1",
+            "acme/app?x=1#1",
+            "acme/app%2f#1",
+            "acme/app\n#1",
+            "http://github.com/acme/app/issues/1",
+            "https://github.com/acme/app/pull/1",
+            "https://github.com/acme/app/issues/1/",
+            "https://github.com/acme/app/issues/1?x",
+            "https://github.com.evil.org/acme/app/issues/1",
+            "https://evil.org/acme/app/issues/1",
+            "acme/app#9999999999999",
+            "https://github.com//acme/app/issues/1",
+            "https://github.com/acme/app/issues/1#issuecomment-2",
+        ] {
+            assert!(IssueRef::read(text, WEB).is_err(), "{text:?}");
+        }
+        assert!(IssueRef::read(&format!("{}/app#1", "a".repeat(40)), WEB).is_err());
+        assert!(IssueRef::read(&format!("a/{}#1", "a".repeat(101)), WEB).is_err());
+    }
 
     #[test]
     fn a_comment_is_known_by_its_marker() {

@@ -11,7 +11,7 @@ mod tracker;
 mod webhook;
 
 pub use guard::{Allowed, Lookup, Refused, SystemLookup};
-pub use tracker::{Grant, Secret, TrackerConfig, TrackerKind};
+pub use tracker::{RepoGrant, Secret, SettingNames, TRACKERS, TrackerConfig, TrackerKind, TrackerSettings};
 pub use webhook::signature;
 
 use std::collections::BTreeMap;
@@ -23,9 +23,9 @@ use giga_domain::{Effect, EffectOutcome, EffectTarget, ProductId, Timestamp, Web
 use giga_ports::effects::{ItemName, TrackerItem};
 use giga_ports::{Clock, Effects, EffectsError};
 
-use crate::github::GitHub;
 use crate::guard::{Found, Guard};
 use crate::http::Http;
+use crate::tracker::{Status, Tracker};
 
 /// What the operator set up.
 #[derive(Debug, Clone, Default)]
@@ -37,19 +37,20 @@ pub struct Config {
 }
 
 /// The adapter of [`Effects`].
-pub struct WorldOutside {
+pub struct HttpEffects {
     http: Http,
-    trackers: BTreeMap<String, GitHub>,
+    /// By the name of their kind.
+    trackers: BTreeMap<&'static str, (TrackerConfig, Box<dyn Tracker>)>,
     clock: Arc<dyn Clock>,
 }
 
-impl std::fmt::Debug for WorldOutside {
+impl std::fmt::Debug for HttpEffects {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorldOutside").field("trackers", &self.trackers.keys()).finish_non_exhaustive()
+        f.debug_struct("HttpEffects").field("trackers", &self.trackers.keys()).finish_non_exhaustive()
     }
 }
 
-impl WorldOutside {
+impl HttpEffects {
     pub fn new(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Refused> {
         Self::with_lookup(config, clock, Arc::new(SystemLookup))
     }
@@ -67,23 +68,22 @@ impl WorldOutside {
         };
         let mut trackers = BTreeMap::new();
         for tracker in &config.trackers {
-            let wrong = |what: String| Refused(format!("tracker {}: {what}", tracker.name));
+            let kind = tracker.kind;
+            let wrong = |what: String| Refused(format!("tracker {}: {what}", kind.name));
             // The operator names it, so it may be wherever the operator says.
             let host =
                 host_of(&tracker.api).ok_or_else(|| wrong(format!("`{}` has no host", tracker.api)))?;
-            let github = match tracker.kind {
-                TrackerKind::GitHub => GitHub::new(tracker, http(config.allowed.clone().and_host(&host))?),
-            };
-            trackers.insert(tracker.name.clone(), github.map_err(wrong)?);
+            let opened = (kind.open)(tracker, http(config.allowed.clone().and_host(&host))?);
+            trackers.insert(kind.name, (tracker.clone(), opened.map_err(wrong)?));
         }
         Ok(Self { http: http(config.allowed.clone())?, trackers, clock })
     }
 
-    /// What marks comments in trackers as written by whoever shares this key. Without it, only as written with the same
-    /// token.
+    /// What marks what is written into trackers as written by whoever shares this key. Without it, only as written with
+    /// the same token.
     #[must_use]
     pub fn with_marker_key(mut self, key: [u8; 32]) -> Self {
-        for tracker in self.trackers.values_mut() {
+        for (_, tracker) in self.trackers.values_mut() {
             tracker.mark_with(key);
         }
         self
@@ -93,17 +93,22 @@ impl WorldOutside {
         self.clock.now()
     }
 
-    fn tracker(&self, name: &str) -> Result<&GitHub, EffectsError> {
-        self.trackers.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.trackers.keys().map(String::as_str).collect();
-            let known = if known.is_empty() {
-                "none is set up; GIGA_GITHUB_TOKEN or the setting github-token-file of the coordinator sets `github` up".to_owned()
-            } else {
-                format!("there is {}", known.join(", "))
+    fn tracker(&self, name: &str) -> Result<&dyn Tracker, EffectsError> {
+        if let Some((_, tracker)) = self.trackers.get(name) {
+            return Ok(&**tracker);
+        }
+        let known: Vec<&str> = self.trackers.keys().copied().collect();
+        let hint = if known.is_empty() {
+            let how = |kind: &TrackerKind| {
+                let TrackerSettings { token_variable, token_file: (file, ..), .. } = &kind.settings;
+                format!("{token_variable} or the setting {file} of the coordinator sets up `{}`", kind.name)
             };
-            let name = name.chars().take(80).flat_map(char::escape_default).collect();
-            EffectsError::NoSuchTracker(name, known)
-        })
+            format!("none is set up; {}", TRACKERS.iter().map(how).collect::<Vec<_>>().join(", "))
+        } else {
+            format!("there is {}", known.join(", "))
+        };
+        let name = name.chars().take(80).flat_map(char::escape_default).collect();
+        Err(EffectsError::NoSuchTracker(name, hint))
     }
 }
 
@@ -113,7 +118,7 @@ fn host_of(url: &str) -> Option<String> {
 }
 
 #[async_trait]
-impl Effects for WorldOutside {
+impl Effects for HttpEffects {
     async fn deliver(&self, effect: &Effect, webhook: Option<&Webhook>) -> EffectOutcome {
         match (&effect.target, webhook) {
             (EffectTarget::Webhook(_), Some(webhook)) => {
@@ -123,7 +128,10 @@ impl Effects for WorldOutside {
                 EffectOutcome::Refused { detail: format!("there is no webhook {id} any more") }
             }
             (EffectTarget::Tracker { tracker, item }, _) => match self.tracker(tracker) {
-                Ok(tracker) => tracker.echo(item, &effect.payload, self.now()).await,
+                Ok(tracker) => match Status::read(&effect.payload) {
+                    Ok(status) => tracker.echo(item, &status, self.now()).await,
+                    Err(detail) => EffectOutcome::Refused { detail },
+                },
                 // Somebody may set it up again.
                 Err(error) => EffectOutcome::Failed { detail: error.to_string(), after: None },
             },
@@ -139,7 +147,12 @@ impl Effects for WorldOutside {
     }
 
     fn trackers(&self) -> Vec<String> {
-        self.trackers.keys().cloned().collect()
+        self.trackers.keys().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn display_name(&self, tracker: &str) -> String {
+        let known = self.trackers.get(tracker);
+        known.map_or(tracker, |(config, _)| config.kind.display_name).to_owned()
     }
 
     fn named(&self, tracker: &str, item: &str) -> Result<ItemName, EffectsError> {
@@ -147,7 +160,9 @@ impl Effects for WorldOutside {
     }
 
     fn granted(&self, tracker: &str, repo: &str, product: &ProductId) -> Option<bool> {
-        self.trackers.get(tracker)?.granted(repo, product)
+        let (config, _) = self.trackers.get(tracker)?;
+        let grants = &config.repos;
+        (!grants.is_empty()).then(|| grants.iter().any(|grant| grant.allows(repo, product)))
     }
 
     async fn item(&self, tracker: &str, item: &str) -> Result<TrackerItem, EffectsError> {

@@ -1,40 +1,125 @@
 //! Trackers: where work comes from, and is told about, in somebody else's system.
 //!
-//! Set up by the operator, each under a name. What an item is called is read strictly: it becomes part of a path.
+//! A kind of tracker is one file that implements [`Tracker`] and one line in [`TRACKERS`]; settings, flags and texts
+//! follow from its [`TrackerKind`]. Set up by the operator, each under the name of its kind. What an item is called is read
+//! strictly: it becomes part of a path.
 
 use std::fmt;
 
-use giga_domain::{ProductId, Stage};
+use async_trait::async_trait;
+use giga_domain::{EffectOutcome, ProductId, Stage, Timestamp};
 use giga_ports::EffectsError;
-use giga_ports::effects::TrackerItem;
+use giga_ports::effects::{ItemName, TrackerItem};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::github::GitHub;
+use crate::http::Http;
+
+/// Every kind of tracker that can be set up.
+pub static TRACKERS: &[TrackerKind] = &[GitHub::KIND];
+
+/// Somebody else's system with items that become jobs and are told where these stand. It keeps nothing.
+#[async_trait]
+pub(crate) trait Tracker: Send + Sync {
+    /// How the item is called, without a look at it.
+    fn named(&self, item: &str) -> Result<ItemName, EffectsError>;
+
+    /// What marks what we write there: whoever shares the key knows what any of them wrote. Without one, only what was
+    /// written with the same token is known.
+    fn mark_with(&mut self, key: [u8; 32]);
+
+    async fn item(&self, item: &str, now: Timestamp) -> Result<TrackerItem, EffectsError>;
+
+    /// Tells the item where its job stands. The same thing may be told again, and an older one late.
+    async fn echo(&self, item: &str, status: &Status, now: Timestamp) -> EffectOutcome;
+}
+
+/// What is known of a kind of tracker before one is set up.
+pub struct TrackerKind {
+    /// What jobs, settings and commands call it, such as `github`.
+    pub name: &'static str,
+    /// What people call it.
+    pub display_name: &'static str,
+    pub default_api: &'static str,
+    pub settings: TrackerSettings,
+    pub(crate) open: fn(&TrackerConfig, Http) -> Result<Box<dyn Tracker>, String>,
+}
+
+impl PartialEq for TrackerKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for TrackerKind {}
+
+impl fmt::Debug for TrackerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TrackerKind").field(&self.name).finish()
+    }
+}
+
+/// The settings of one kind. Each as it stands in giga.toml, as a flag, and as a variable.
+#[derive(Debug)]
+pub struct TrackerSettings {
+    pub api: SettingNames,
+    pub token_file: SettingNames,
+    pub repos: SettingNames,
+    /// The token itself comes only from this variable.
+    pub token_variable: &'static str,
+    /// What the token is called where settings are listed.
+    pub token: &'static str,
+}
+
+pub type SettingNames = (&'static str, &'static str, &'static str);
+
+/// Made from the name of the kind, in lower and in upper case.
+macro_rules! settings {
+    ($lower:literal, $upper:literal) => {
+        $crate::tracker::TrackerSettings {
+            api: (concat!($lower, "-api"), concat!("--", $lower, "-api"), concat!("GIGA_", $upper, "_API")),
+            token_file: (
+                concat!($lower, "-token-file"),
+                concat!("--", $lower, "-token-file"),
+                concat!("GIGA_", $upper, "_TOKEN_FILE"),
+            ),
+            repos: (
+                concat!($lower, "-repos"),
+                concat!("--", $lower, "-repos"),
+                concat!("GIGA_", $upper, "_REPOS"),
+            ),
+            token_variable: concat!("GIGA_", $upper, "_TOKEN"),
+            token: concat!($lower, "-token"),
+        }
+    };
+}
+
+pub(crate) use settings;
 
 /// A tracker as the operator sets it up.
 #[derive(Clone)]
 pub struct TrackerConfig {
-    /// What jobs and people call it, such as `github`.
-    pub name: String,
-    pub kind: TrackerKind,
+    pub kind: &'static TrackerKind,
     /// Where its API is.
     pub api: String,
     pub token: Secret,
     /// Close the item when its job ships.
     pub close_on_ship: bool,
     /// Which product may use which repository with the token; empty where nothing is said about any.
-    pub repos: Vec<Grant>,
+    pub repos: Vec<RepoGrant>,
 }
 
 /// A repository, or all of an owner, for one product or for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct RepoGrant {
     product: Option<ProductId>,
     owner: String,
     /// `None`: all of them.
     repo: Option<String>,
 }
 
-impl Grant {
+impl RepoGrant {
     /// `acme/app`, `acme/*`, `demo=acme/app`.
     pub fn read(text: &str) -> Result<Self, String> {
         let wrong = || {
@@ -61,11 +146,6 @@ impl Grant {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrackerKind {
-    GitHub,
-}
-
 /// Never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
@@ -79,7 +159,7 @@ impl fmt::Debug for Secret {
 impl fmt::Debug for TrackerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TrackerConfig")
-            .field("name", &self.name)
+            .field("kind", &self.kind.name)
             .field("api", &self.api)
             .finish_non_exhaustive()
     }
@@ -111,97 +191,21 @@ impl Status {
     }
 }
 
-/// `owner/repo#12`, in lower case: GitHub does not tell cases apart, so there is one spelling.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IssueRef {
-    pub(crate) owner: String,
-    pub(crate) repo: String,
-    pub(crate) number: u64,
-}
-
-impl IssueRef {
-    /// `owner/repo#12`, or the address of the issue on `web`, such as `https://github.com`.
-    pub(crate) fn read(text: &str, web: &str) -> Result<Self, EffectsError> {
-        let wrong = || {
-            let given: String = text.chars().take(80).flat_map(char::escape_default).collect();
-            let rule = format!("an issue is written as owner/repo#12 or {web}/owner/repo/issues/12");
-            EffectsError::Malformed(format!("`{given}` is no issue: {rule}"))
-        };
-        let on_web = text.strip_prefix(web).and_then(|rest| rest.strip_prefix('/'));
-        let (owner, repo, number) = if let Some(path) = on_web {
-            let parts: Vec<&str> = path.split('/').collect();
-            let [owner, repo, "issues", number] = parts[..] else { return Err(wrong()) };
-            (owner, repo, number)
-        } else {
-            let (repository, number) = text.split_once('#').ok_or_else(wrong)?;
-            let (owner, repo) = repository.split_once('/').ok_or_else(wrong)?;
-            (owner, repo, number)
-        };
-        if !is_owner(owner) || !is_repo(repo) || !is_number(number) {
-            return Err(wrong());
-        }
-        Ok(Self {
-            owner: owner.to_ascii_lowercase(),
-            repo: repo.to_ascii_lowercase(),
-            number: number.parse().map_err(|_| wrong())?,
-        })
-    }
-}
-
-impl fmt::Display for IssueRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}#{}", self.owner, self.repo, self.number)
-    }
-}
-
-fn is_owner(text: &str) -> bool {
+pub(crate) fn is_owner(text: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=39).contains(&text.len()) && text.chars().all(legal) && !text.starts_with('-')
 }
 
-fn is_repo(text: &str) -> bool {
+pub(crate) fn is_repo(text: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     (1..=100).contains(&text.len()) && text.chars().all(legal) && !matches!(text, "." | "..")
 }
 
-fn is_number(text: &str) -> bool {
-    (1..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0')
-}
-
-pub(crate) fn no_such(tracker: &str, item: &impl ToString, reason: impl Into<String>) -> EffectsError {
-    EffectsError::NoSuchItem { tracker: tracker.to_owned(), item: item.to_string(), reason: reason.into() }
-}
-
-/// What an API says about an issue, as far as it is needed here.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Issue {
-    pub(crate) number: u64,
-    pub(crate) title: String,
-    #[serde(default)]
-    pub(crate) body: Option<String>,
-    #[serde(default)]
-    pub(crate) state: String,
-    #[serde(default)]
-    pub(crate) labels: Vec<Label>,
-    /// Pull requests are issues too, for this API.
-    #[serde(default)]
-    pub(crate) pull_request: Option<Value>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Label {
-    pub(crate) name: String,
-}
-
-impl Issue {
-    pub(crate) fn into_item(self, issue: &IssueRef, web: &str) -> TrackerItem {
-        TrackerItem {
-            item: issue.to_string(),
-            url: format!("{web}/{}/{}/issues/{}", issue.owner, issue.repo, issue.number),
-            title: self.title,
-            body: self.body.unwrap_or_default(),
-            labels: self.labels.into_iter().map(|label| label.name).collect(),
-        }
+pub(crate) fn no_such(kind: &TrackerKind, item: &impl ToString, reason: impl Into<String>) -> EffectsError {
+    EffectsError::NoSuchItem {
+        tracker: kind.display_name.to_owned(),
+        item: item.to_string(),
+        reason: reason.into(),
     }
 }
 
@@ -209,74 +213,26 @@ impl Issue {
 mod tests {
     use super::*;
 
-    const WEB: &str = "https://github.com";
-
-    #[test]
-    fn an_issue_has_one_spelling() {
-        for text in ["acme/app#12", "Acme/App#12", "https://github.com/acme/app/issues/12"] {
-            assert_eq!(IssueRef::read(text, WEB).unwrap().to_string(), "acme/app#12", "{text}");
-        }
-        assert!(IssueRef::read("a/.github#1", WEB).is_ok());
-    }
-
-    #[test]
-    fn nothing_else_is_an_issue() {
-        for text in [
-            "",
-            "acme",
-            "acme/app",
-            "acme#1",
-            "acme/app#",
-            "acme/app#0",
-            "acme/app#012",
-            "acme/app#-1",
-            "acme/app#1x",
-            "acme/app#1#2",
-            "acme/../app#1",
-            "acme/..#1",
-            "../../user#1",
-            "acme/app/x#1",
-            "-a/app#1",
-            "a b/app#1",
-            "acme/app?x=1#1",
-            "acme/app%2f#1",
-            "acme/app\n#1",
-            "http://github.com/acme/app/issues/1",
-            "https://github.com/acme/app/pull/1",
-            "https://github.com/acme/app/issues/1/",
-            "https://github.com/acme/app/issues/1?x",
-            "https://github.com.evil.org/acme/app/issues/1",
-            "https://evil.org/acme/app/issues/1",
-            "acme/app#9999999999999",
-            "https://github.com//acme/app/issues/1",
-            "https://github.com/acme/app/issues/1#issuecomment-2",
-        ] {
-            assert!(IssueRef::read(text, WEB).is_err(), "{text:?}");
-        }
-        assert!(IssueRef::read(&format!("{}/app#1", "a".repeat(40)), WEB).is_err());
-        assert!(IssueRef::read(&format!("a/{}#1", "a".repeat(101)), WEB).is_err());
-    }
-
     #[test]
     fn a_grant_says_who_may_use_what() {
         let (demo, other): (ProductId, ProductId) = ("demo".parse().unwrap(), "other".parse().unwrap());
-        let may =
-            |grant: &str, repo: &str, product: &ProductId| Grant::read(grant).unwrap().allows(repo, product);
+        let may = |grant: &str, repo: &str, product: &ProductId| {
+            RepoGrant::read(grant).unwrap().allows(repo, product)
+        };
         assert!(may("Acme/App", "acme/app", &demo) && may("acme/*", "acme/tools", &other));
         assert!(!may("acme/app", "acme/app2", &demo) && !may("acme/*", "acme2/app", &demo));
         assert!(may("demo=acme/*", "acme/app", &demo) && !may("demo=acme/*", "acme/app", &other));
         for wrong in
             ["", "*", "*/*", "acme", "acme/", "/app", "=acme/app", "De Mo=acme/app", "acme/app/x", "acme/a*"]
         {
-            assert!(Grant::read(wrong).is_err(), "{wrong}");
+            assert!(RepoGrant::read(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn secrets_do_not_show() {
         let config = TrackerConfig {
-            name: "github".to_owned(),
-            kind: TrackerKind::GitHub,
+            kind: &TRACKERS[0],
             api: "https://api.github.com".to_owned(),
             token: Secret("ghp_secret".to_owned()),
             close_on_ship: false,

@@ -14,7 +14,7 @@ use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use common::{NOW, listen, with};
 use giga_domain::{Effect, EffectOutcome, EffectTarget, NewEffect, Timestamp};
-use giga_effects::{Config, Secret, TrackerConfig, TrackerKind, WorldOutside};
+use giga_effects::{Config, HttpEffects, Secret, TRACKERS, TrackerConfig};
 use giga_ports::{Effects, EffectsError};
 use serde_json::{Value, json};
 
@@ -155,10 +155,9 @@ async fn hub() -> (String, Shared) {
     (listen(app).await, hub)
 }
 
-fn bridge(api: &str, token: &str, close_on_ship: bool) -> WorldOutside {
+fn bridge(api: &str, token: &str, close_on_ship: bool) -> HttpEffects {
     let tracker = TrackerConfig {
-        name: "github".to_owned(),
-        kind: TrackerKind::GitHub,
+        kind: &TRACKERS[0],
         api: api.to_owned(),
         token: Secret(token.to_owned()),
         close_on_ship,
@@ -180,7 +179,7 @@ fn told(seq: u64, to: &str) -> Effect {
     Effect::new(new, Timestamp::ZERO)
 }
 
-async fn echo(world: &WorldOutside, seq: u64, to: &str) -> EffectOutcome {
+async fn echo(world: &HttpEffects, seq: u64, to: &str) -> EffectOutcome {
     world.deliver(&told(seq, to), None).await
 }
 

@@ -15,12 +15,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{any, post};
 use common::{At, effect, listen, webhook, world};
 use giga_domain::EffectOutcome;
-use giga_effects::{Allowed, Config, Lookup, WorldOutside, signature};
+use giga_effects::{Allowed, Config, HttpEffects, Lookup, signature};
 use giga_ports::{Effects, EffectsError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-async fn outcome(world: &WorldOutside, url: &str) -> EffectOutcome {
+async fn outcome(world: &HttpEffects, url: &str) -> EffectOutcome {
     world.deliver(&effect(), Some(&webhook(url))).await
 }
 
@@ -150,7 +150,7 @@ async fn a_name_that_changes_its_mind_leads_nowhere() {
     let (base, visits) = canary().await;
     let port = base.rsplit(':').next().unwrap();
     let lookup = Arc::new(Rebinds(AtomicUsize::new(0)));
-    let world = WorldOutside::with_lookup(Config::default(), Arc::new(At(0)), lookup.clone()).unwrap();
+    let world = HttpEffects::with_lookup(Config::default(), Arc::new(At(0)), lookup.clone()).unwrap();
     let url = format!("https://rebinds.example:{port}/");
     assert_eq!(world.check_url(&url).await, Ok(()), "it looked harmless when it was added");
     match outcome(&world, &url).await {

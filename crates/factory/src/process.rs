@@ -5,9 +5,10 @@
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -94,7 +95,7 @@ impl Collector {
             let Some(mut pipe) = pipe else { return };
             let mut buffer = vec![0; 64 << 10];
             while let Ok(n @ 1..) = pipe.read(&mut buffer).await {
-                let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = into.lock();
                 let room = limit.saturating_sub(kept.0.len()).min(n);
                 kept.0.extend_from_slice(&buffer[..room]);
                 kept.1 |= room < n;
@@ -107,6 +108,6 @@ impl Collector {
         if tokio::time::timeout(PIPE_GRACE, &mut self.task).await.is_err() {
             self.task.abort();
         }
-        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.kept.lock())
     }
 }

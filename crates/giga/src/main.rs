@@ -4,7 +4,6 @@
 //! process. What a command does lives in `commands` (which only talk to the API), in `serve` and in `factory`.
 
 mod args;
-mod bench;
 mod commands;
 mod config;
 mod exit;

@@ -1,4 +1,4 @@
-//! Telling the world outside: webhooks and trackers. Never called inside a transaction.
+//! Effects outside of the system: webhooks and trackers. Never called inside a transaction.
 //!
 //! Whoever implements this may be asked to deliver the same effect again, under the same id, and must not reach any
 //! address that its owner has not allowed.
@@ -17,6 +17,11 @@ pub trait Effects: Send + Sync {
 
     /// The trackers that are set up, by name.
     fn trackers(&self) -> Vec<String>;
+
+    /// What people call the tracker, such as `GitHub` for `github`.
+    fn display_name(&self, tracker: &str) -> String {
+        tracker.to_owned()
+    }
 
     /// How an item is called, as far as that can be told without a look at it.
     fn named(&self, tracker: &str, item: &str) -> Result<ItemName, EffectsError> {

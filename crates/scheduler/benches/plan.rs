@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
-use giga_domain::{CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, Rev, Timestamp};
+use giga_domain::{CapabilitySet, FactoryId, FactoryState, Health, JobId, Priority, Rev, Timestamp, Usd};
 use giga_scheduler::{FactoryView, JobView, Policy, ReadyQueue, Snapshot, explain, plan};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -200,7 +200,7 @@ impl Workload {
             seat_limit: (self.seats.start() + at % spread) as u32,
             seats_used: 0,
             load: random.below(100) as f64 / 200.0,
-            cost_usd_micros_per_hour: at.is_multiple_of(3).then(|| 100_000 * random.below(20) as u64),
+            cost_per_hour: at.is_multiple_of(3).then(|| Usd::from_micros(100_000 * random.below(20) as i64)),
         }
     }
 }
@@ -231,7 +231,7 @@ fn shape(at: usize, random: &mut Random) -> JobView {
         repo: (random.below(3) > 0).then(|| format!("repo-{}", random.below(60))),
         concurrency: (random.below(10) == 0)
             .then(|| Concurrency { key: format!("key-{at}"), limit: 1_000_000 }),
-        cost_cap_usd_micros: (random.below(2) == 0).then(|| 500_000 * (1 + random.below(4) as u64)),
+        cost_cap: (random.below(2) == 0).then(|| Usd::from_micros(500_000 * (1 + random.below(4) as i64))),
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),

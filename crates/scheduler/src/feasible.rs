@@ -122,7 +122,7 @@ pub(crate) fn job_failures(
         if product.paused {
             failures.push(Filter::Paused);
         }
-        if !product.affords(job, product.budget_left_usd_micros) {
+        if !product.affords(job, product.budget_left) {
             failures.push(Filter::Budget);
         }
     }

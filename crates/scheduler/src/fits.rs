@@ -100,7 +100,7 @@ mod tests {
             capabilities: CapabilitySet::new(),
             repo: None,
             concurrency: None,
-            cost_cap_usd_micros: None,
+            cost_cap: None,
             last_factory: None,
             offered_to: None,
             excluded: Vec::new(),

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use giga_domain::job::repo_name;
-use giga_domain::{Capability, FactoryId, ScoreTerm, Timestamp};
+use giga_domain::{Capability, FactoryId, ScoreTerm, Timestamp, Usd};
 
 use crate::feasible::{self, Filter};
 use crate::score::{self, Place, Terms};
@@ -33,7 +33,7 @@ pub(crate) struct Fleet<'a> {
     words: usize,
     rarity_offered: Vec<f64>,
     repo_warmth: HashMap<&'a str, Vec<(usize, f64)>>,
-    dearest: u64,
+    dearest: Usd,
     seats: Seats,
     seats_used: Vec<u32>,
     idleness: Vec<f64>,
@@ -63,7 +63,7 @@ impl<'a> Fleet<'a> {
             words,
             rarity_offered: Vec::with_capacity(factories.len()),
             repo_warmth: HashMap::new(),
-            dearest: factories.iter().filter_map(|f| f.cost_usd_micros_per_hour).max().unwrap_or(0),
+            dearest: factories.iter().filter_map(|f| f.cost_per_hour).max().unwrap_or_default(),
             seats,
             seats_used: factories.iter().map(|f| f.seats_used).collect(),
             idleness: vec![0.0; factories.len()],

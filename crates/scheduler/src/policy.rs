@@ -4,7 +4,7 @@
 //! here reserves anything; the claim does that, by the same rule.
 
 use giga_domain::budget::PauseCause;
-use giga_domain::{Budget, Period, ProductSettings, Timestamp, Weights};
+use giga_domain::{Budget, Period, ProductSettings, Timestamp, Usd, Weights};
 
 use crate::JobView;
 
@@ -14,9 +14,9 @@ pub struct ProductPolicy {
     pub share: f64,
     pub weights: Weights,
     /// What is left of the tightest ceiling. `None`: there is no ceiling.
-    pub budget_left_usd_micros: Option<u64>,
+    pub budget_left: Option<Usd>,
     /// The cap of a job that names none.
-    pub job_usd_micros: Option<u64>,
+    pub job_cap: Option<Usd>,
     /// Nothing of it is started.
     pub paused: bool,
     /// For whoever has to be told: nothing is decided by what follows.
@@ -28,10 +28,10 @@ pub struct ProductPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ceiling {
     pub period: Period,
-    pub usd_micros: u64,
-    pub spent_usd_micros: u64,
+    pub usd: Usd,
+    pub spent: Usd,
     /// By what is held or on offer.
-    pub reserved_usd_micros: u64,
+    pub reserved: Usd,
     /// When what was spent is forgotten.
     pub ends_at: Option<Timestamp>,
 }
@@ -41,8 +41,8 @@ impl Default for ProductPolicy {
         Self {
             share: 1.0,
             weights: Weights::default(),
-            budget_left_usd_micros: None,
-            job_usd_micros: None,
+            budget_left: None,
+            job_cap: None,
             paused: false,
             pause: None,
             ceilings: Vec::new(),
@@ -62,14 +62,14 @@ impl ProductPolicy {
         let pause = budget.pause_now(now);
         policy.paused = pause.is_some();
         policy.pause = pause.map(|pause| pause.cause);
-        policy.job_usd_micros = budget.settings.job_usd_micros;
-        policy.budget_left_usd_micros = budget.left(now).map(|(left, _)| left);
+        policy.job_cap = budget.settings.job_cap;
+        policy.budget_left = budget.left(now).map(|(left, _)| left);
         let ceiling = |period: Period| {
             Some(Ceiling {
                 period,
-                usd_micros: (*budget.settings.ceilings.of(period))?,
-                spent_usd_micros: budget.spent_in(period, now).usd_micros,
-                reserved_usd_micros: budget.reserved_usd_micros,
+                usd: (*budget.settings.ceilings.of(period))?,
+                spent: budget.spent_in(period, now).usd,
+                reserved: budget.reserved,
                 ends_at: period.end(now),
             })
         };
@@ -78,39 +78,39 @@ impl ProductPolicy {
     }
 
     /// What a claim of the job takes from the budget.
-    pub fn set_aside_for(&self, job: &JobView) -> u64 {
-        job.cost_cap_usd_micros.or(self.job_usd_micros).unwrap_or(0)
+    pub fn set_aside_for(&self, job: &JobView) -> Usd {
+        job.cost_cap.or(self.job_cap).unwrap_or_default()
     }
 
     /// Counts what is promised beside the ledger.
-    pub fn set_aside(&mut self, usd_micros: u64) {
-        if let Some(left) = &mut self.budget_left_usd_micros {
-            *left = left.saturating_sub(usd_micros);
+    pub fn set_aside(&mut self, usd: Usd) {
+        if let Some(left) = &mut self.budget_left {
+            *left = left.less(usd);
         }
         for ceiling in &mut self.ceilings {
-            ceiling.reserved_usd_micros = ceiling.reserved_usd_micros.saturating_add(usd_micros);
+            ceiling.reserved += usd;
         }
     }
 
     /// Whether a job may be started as far as money goes.
     pub fn admits(&self, job: &JobView) -> bool {
-        !self.paused && self.affords(job, self.budget_left_usd_micros)
+        !self.paused && self.affords(job, self.budget_left)
     }
 
     /// The rule of the claim itself: one that sets nothing aside needs that something is left.
-    pub(crate) fn affords(&self, job: &JobView, left: Option<u64>) -> bool {
-        left.is_none_or(|left| self.set_aside_for(job).max(1) <= left)
+    pub(crate) fn affords(&self, job: &JobView, left: Option<Usd>) -> bool {
+        left.is_none_or(|left| self.set_aside_for(job).max(Usd::LEAST) <= left)
     }
 
     /// The ceilings that leave too little for the job.
     pub(crate) fn short_for<'a>(&'a self, job: &JobView) -> impl Iterator<Item = &'a Ceiling> {
-        let needed = self.set_aside_for(job).max(1);
-        self.ceilings.iter().filter(move |ceiling| ceiling.used().saturating_add(needed) > ceiling.usd_micros)
+        let needed = self.set_aside_for(job).max(Usd::LEAST);
+        self.ceilings.iter().filter(move |ceiling| ceiling.used() + needed > ceiling.usd)
     }
 }
 
 impl Ceiling {
-    pub fn used(&self) -> u64 {
-        self.spent_usd_micros.saturating_add(self.reserved_usd_micros)
+    pub fn used(&self) -> Usd {
+        self.spent + self.reserved
     }
 }

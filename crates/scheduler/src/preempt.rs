@@ -137,8 +137,8 @@ fn take(snapshot: &mut Snapshot, policy: &mut Policy, job: &JobView) {
         *snapshot.running_by_key.entry(key).or_default() += 1;
     }
     if let Some(product) = policy.products.get_mut(&job.product) {
-        let usd_micros = product.set_aside_for(job);
-        product.set_aside(usd_micros);
+        let usd = product.set_aside_for(job);
+        product.set_aside(usd);
     }
 }
 

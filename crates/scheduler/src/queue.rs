@@ -344,7 +344,7 @@ impl Hash for SameShape {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let job = &self.0;
         (&job.product, job.priority, &job.capabilities, &job.repo).hash(state);
-        (&job.concurrency, job.cost_cap_usd_micros).hash(state);
+        (&job.concurrency, job.cost_cap).hash(state);
     }
 }
 
@@ -352,7 +352,7 @@ impl PartialEq for SameShape {
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&self.0, &other.0);
         a.priority == b.priority
-            && a.cost_cap_usd_micros == b.cost_cap_usd_micros
+            && a.cost_cap == b.cost_cap
             && a.concurrency == b.concurrency
             && a.product == b.product
             && a.capabilities == b.capabilities

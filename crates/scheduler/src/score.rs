@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use giga_domain::{Health, PerTerm, ScoreTerm, Timestamp, Weights};
+use giga_domain::{Health, PerTerm, ScoreTerm, Timestamp, Usd, Weights};
 use serde::Serialize;
 
 use crate::FactoryView;
@@ -47,7 +47,7 @@ pub(crate) struct Place<'a> {
     pub(crate) affinity: f64,
     pub(crate) idleness: f64,
     /// What the dearest factory of the fleet costs.
-    pub(crate) dearest: u64,
+    pub(crate) dearest: Usd,
 }
 
 impl Place<'_> {
@@ -61,7 +61,7 @@ impl Place<'_> {
             ScoreTerm::CapabilityFit => capability_fit(self.rarity.0, self.rarity.1),
             ScoreTerm::Affinity => self.affinity,
             ScoreTerm::Load => self.idleness,
-            ScoreTerm::CostFit => cost_fit(self.factory.cost_usd_micros_per_hour, self.dearest),
+            ScoreTerm::CostFit => cost_fit(self.factory.cost_per_hour, self.dearest),
             ScoreTerm::Health => health(self.factory.health),
             ScoreTerm::Starvation => 0.0,
         }
@@ -103,9 +103,9 @@ pub(crate) fn idleness(seats_used: u32, seat_limit: u32, own_load: f64) -> f64 {
 }
 
 /// 1 where no cost is declared or it is free, 0 at the dearest factory of the fleet.
-fn cost_fit(cost: Option<u64>, dearest: u64) -> f64 {
+fn cost_fit(cost: Option<Usd>, dearest: Usd) -> f64 {
     match cost {
-        Some(cost) if dearest > 0 => 1.0 - cost as f64 / dearest as f64,
+        Some(cost) if !dearest.is_zero() => 1.0 - cost.part_of(dearest),
         _ => 1.0,
     }
 }
@@ -161,6 +161,8 @@ mod tests {
     fn busier_and_dearer_is_worse() {
         assert!(idleness(0, 4, 0.0) > idleness(1, 4, 0.0) && idleness(1, 4, 0.0) > idleness(1, 4, 0.5));
         assert!(idleness(1, 4, f64::NAN).is_finite());
-        assert!(cost_fit(None, 9) > cost_fit(Some(3), 9) && cost_fit(Some(3), 9) > cost_fit(Some(9), 9));
+        let [cheap, dear] = [3, 9].map(Usd::from_dollars);
+        assert!(cost_fit(None, dear) > cost_fit(Some(cheap), dear));
+        assert!(cost_fit(Some(cheap), dear) > cost_fit(Some(dear), dear));
     }
 }

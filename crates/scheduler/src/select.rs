@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, btree_map};
 use std::sync::Arc;
 
-use giga_domain::{JobId, Priority, ProductId, ScoreTerm, Timestamp};
+use giga_domain::{JobId, Priority, ProductId, ScoreTerm, Timestamp, Usd};
 
 use crate::feasible::{self, Filter};
 use crate::fits::Fits;
@@ -50,7 +50,7 @@ pub(crate) enum Offered {
 /// A product that has jobs in the queue.
 struct Contender<'a> {
     policy: ProductPolicy,
-    budget_left: Option<u64>,
+    budget_left: Option<Usd>,
     held: u32,
     /// Per priority, the lanes whose turn has not come yet.
     lanes: Vec<(Priority, btree_map::Iter<'a, AgeKey, LaneId>)>,
@@ -162,7 +162,7 @@ impl<'a> Planner<'a> {
         let at = self.contenders.len();
         self.contender_of.insert(product, at);
         self.contenders.push(Contender {
-            budget_left: policy.budget_left_usd_micros,
+            budget_left: policy.budget_left,
             policy,
             held,
             lanes: lanes.into_iter().flat_map(Lanes::iter).collect(),
@@ -351,7 +351,7 @@ impl<'a> Planner<'a> {
         }
         if !product.policy.affords(job, product.budget_left) {
             // With nothing left no cap is low enough; with a little left another shape's may be.
-            let reach = if product.budget_left == Some(0) { Reach::Lane } else { Reach::Shape };
+            let reach = if product.budget_left == Some(Usd::ZERO) { Reach::Lane } else { Reach::Shape };
             return Outcome::Not(reach, Filter::Budget);
         }
         if let Some(limit) = job.concurrency.as_ref().map(|c| c.limit)
@@ -399,7 +399,7 @@ impl<'a> Planner<'a> {
         let product = &mut self.contenders[contender];
         product.held = product.held.saturating_add(1);
         if let Some(left) = &mut product.budget_left {
-            *left = left.saturating_sub(product.policy.set_aside_for(job));
+            *left = left.less(product.policy.set_aside_for(job));
         }
         let weights = product.policy.weights;
         let score = aged(terms, job, weights, self.now, self.policy);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
-    CapabilitySet, Evict, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp,
+    CapabilitySet, Evict, FactoryId, FactoryState, Health, JobId, Priority, ProductId, Rev, Timestamp, Usd,
 };
 
 pub use crate::policy::ProductPolicy;
@@ -28,8 +28,8 @@ pub struct JobView {
     pub capabilities: CapabilitySet,
     pub repo: Option<String>,
     pub concurrency: Option<Concurrency>,
-    /// The most it may cost, in millionths of a dollar.
-    pub cost_cap_usd_micros: Option<u64>,
+    /// The most it may cost.
+    pub cost_cap: Option<Usd>,
     /// Where it, or its parent, last ran.
     pub last_factory: Option<FactoryId>,
     /// A live offer: until the deadline only this factory may take it.
@@ -57,7 +57,7 @@ pub struct FactoryView {
     pub seats_used: u32,
     /// Its own measure of how busy it is, 0 for idle.
     pub load: f64,
-    pub cost_usd_micros_per_hour: Option<u64>,
+    pub cost_per_hour: Option<Usd>,
 }
 
 impl FactoryView {

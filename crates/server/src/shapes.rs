@@ -135,6 +135,9 @@ fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {
 pub(crate) fn alert(alert: Alert) -> wire::Alert {
     wire::Alert {
         code: alert.kind.as_str().to_owned(),
+        severity: alert.severity().into(),
+        title: alert.title().to_owned(),
+        remedy: alert.remedy().map(remedy),
         message: alert.message,
         product_id: alert.product.map(|id| id.to_string()),
         job_id: alert.job.map(|id| id.to_string()),
@@ -201,19 +204,19 @@ pub(crate) fn budget(view: &BudgetView) -> wire::Budget {
 pub(crate) fn burndown(burndown: &Burndown) -> wire::Burndown {
     let buckets = burndown.buckets.iter().map(|bucket| wire::BurndownBucket {
         from: bucket.from.to_string(),
-        usd: wire::signed_dollars(bucket.usd_micros),
+        usd: bucket.usd,
         tokens: bucket.tokens,
         runs: bucket.runs,
-        cumulative_usd: wire::signed_dollars(bucket.cumulative_usd_micros),
+        cumulative_usd: bucket.cumulative,
     });
     wire::Burndown {
         product_id: burndown.product.to_string(),
         from: burndown.from.to_string(),
         to: burndown.to.to_string(),
         bucket_ms: u64::try_from(burndown.bucket.as_millis()).unwrap_or(u64::MAX),
-        ceiling_usd: burndown.ceiling.map(|(_, ceiling)| wire::dollars(ceiling)),
+        ceiling_usd: burndown.ceiling.map(|(_, ceiling)| ceiling),
         ceiling_of: burndown.ceiling.map(|(period, _)| period.as_str().to_owned()),
-        total_usd: wire::signed_dollars(burndown.total_usd_micros()),
+        total_usd: burndown.total(),
         buckets: buckets.collect(),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use giga_domain::topic::TopicStage;
 use giga_domain::{
     BudgetSettings, DispatchSeq, Epoch, Event, EventSeq, FactoryId, FeedPos, Job, JobId, ProductId,
-    RequestId, Term, Timestamp, WebhookId, WorkerId,
+    RequestId, Term, Timestamp, Usd, WebhookId, WorkerId,
 };
 use parking_lot::Mutex;
 
@@ -17,15 +17,15 @@ pub(crate) enum Record {
     /// A claim was granted.
     Granted { factory: FactoryId, request: RequestId, job: Seen },
     /// A holder's write was accepted. `epoch` is the one that it named, `reported` what it says to have spent so far.
-    Held { factory: FactoryId, epoch: Epoch, word: Word, reported: u64, after: Seen },
+    Held { factory: FactoryId, epoch: Epoch, word: Word, reported: Usd, after: Seen },
     /// A holder is about to tell what it has spent so far; nobody knows yet whether it gets through.
-    Reporting { job: JobId, epoch: Epoch, reported: u64 },
+    Reporting { job: JobId, epoch: Epoch, reported: Usd },
     /// The store is asked to keep a job that may spend so much.
-    Asked { job: JobId, cap: Option<u64> },
+    Asked { job: JobId, cap: Option<Usd> },
     /// After the commit of that time people's settings of a budget are these.
     BudgetSet { at: Timestamp, product: ProductId, settings: BudgetSettings },
     /// After the commit of that time a budget said that so much is set aside, and the leases something else.
-    BudgetOff { at: Timestamp, product: ProductId, reserved: u64, leases: u64 },
+    BudgetOff { at: Timestamp, product: ProductId, reserved: Usd, leases: Usd },
     /// The world outside was told of the event at that position, under that id; whether it took it.
     Outside { id: String, webhook: WebhookId, pos: u64, taken: bool },
     /// Offers of a term were accepted.

@@ -288,7 +288,7 @@ async fn set_rules(one: &Coordinator, rules: &Rules, people: &Actor) -> Result<(
         }
         if let Some(money) = rules.money {
             let ceilings = PerPeriod { day: money.day, total: money.total, ..PerPeriod::default() };
-            let settings = BudgetSettings { ceilings, job_usd_micros: money.job };
+            let settings = BudgetSettings { ceilings, job_cap: money.job };
             one.change_budget(product.clone(), BudgetChange::Set(settings), None, people.clone()).await?;
         }
     }

@@ -2,7 +2,7 @@
 
 mod rules;
 
-pub(crate) use rules::{Rules, USD};
+pub(crate) use rules::{Rules, micros};
 
 use std::time::Duration;
 

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a library of test code: a panic is how it reports")]
 
 pub mod azurite;
+pub mod binary;
 pub mod blob_suite;
 pub mod broker_suite;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use giga_api::wire::{Job, PauseBudgetRequest, ReviewRequest};
 
 use crate::data::{describe, narrowed};
 use crate::msg::Action;
-use crate::text::{count, usd};
+use crate::text::count;
 
 pub(crate) async fn act(client: &Client, action: &Action) -> Result<String, String> {
     match done(client, action).await {
@@ -47,7 +47,7 @@ async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
         }
         Action::ResumeBudget { product } => {
             let budget = narrowed(client, Some(product)).resume_budget(product).await?;
-            let left = budget.left_usd.map(|left| format!(", {} left", usd(left))).unwrap_or_default();
+            let left = budget.left_usd.map(|left| format!(", {left} left")).unwrap_or_default();
             format!("{product} is open again{left}")
         }
         Action::PauseTopic { product, topic } => {

@@ -91,7 +91,9 @@ fn restore_on_panic(restore: impl Fn() + Send + Sync + 'static) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -110,12 +112,12 @@ mod tests {
         let said = Arc::new(Mutex::new(Vec::new()));
         let original = std::panic::take_hook();
         let speaks = said.clone();
-        std::panic::set_hook(Box::new(move |_| speaks.lock().unwrap().push("spoke")));
+        std::panic::set_hook(Box::new(move |_| speaks.lock().push("spoke")));
         let restores = said.clone();
-        restore_on_panic(move || restores.lock().unwrap().push("gave back"));
+        restore_on_panic(move || restores.lock().push("gave back"));
         let ended = std::thread::spawn(|| panic!("on purpose")).join();
         std::panic::set_hook(original);
         assert!(ended.is_err());
-        assert_eq!(*said.lock().unwrap(), ["gave back", "spoke"]);
+        assert_eq!(*said.lock(), ["gave back", "spoke"]);
     }
 }

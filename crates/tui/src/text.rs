@@ -203,12 +203,6 @@ pub(crate) fn span(duration: Duration) -> String {
     }
 }
 
-pub(crate) fn usd(dollars: f64) -> String {
-    let micros = (dollars.abs() * 1e6).round();
-    let sign = if dollars < 0.0 && micros > 0.0 { "-" } else { "" };
-    format!("{sign}{}", giga_domain::budget::usd(micros as u64))
-}
-
 /// `3 jobs`, `1 job`.
 pub(crate) fn count(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
@@ -270,7 +264,6 @@ mod tests {
         assert_eq!(clock("2026-12-01T08:59:48.5Z", now), "08:59:48");
         assert_eq!(clock("2026-11-30T08:59:48Z", now), "11-30 08:59:48");
         assert_eq!(when("2026-12-01T09:03:00Z", now), "in 3m");
-        assert_eq!(usd(f64::NAN), "$0.00");
     }
 
     #[test]

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use giga_proto::v1;
 use giga_proto::v1::dispatch_server::{Dispatch, DispatchServer};
 use giga_worker::{Client, Config, Task, Worker};
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tonic::transport::Server;
@@ -51,7 +52,7 @@ impl Dealer {
             lease_ms: 60_000,
         });
         let message = v1::StreamJobsResponse { assignments: assignments.collect() };
-        if let Some(stream) = &*self.stream.lock().unwrap() {
+        if let Some(stream) = &*self.stream.lock() {
             let _ = stream.send(Ok(message));
         }
     }
@@ -66,7 +67,7 @@ impl Dispatch for Dealer {
         request: Request<v1::StreamJobsRequest>,
     ) -> Result<Response<Self::StreamJobsStream>, Status> {
         let (stream, mut sent) = mpsc::unbounded_channel();
-        *self.stream.lock().unwrap() = Some(stream);
+        *self.stream.lock() = Some(stream);
         self.deal(request.into_inner().max_in_flight as usize);
         Ok(Response::new(Box::pin(futures::stream::poll_fn(move |context| sent.poll_recv(context)))))
     }

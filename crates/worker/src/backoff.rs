@@ -1,40 +1,32 @@
-//! Waiting longer after each failure, and never in step with others. The randomness is local and weak on purpose: nothing
-//! but timing and names hangs on it, so a seed from the standard library's hash maps is enough.
+//! How long to wait before the next try: longer after each failure, and never in step with other workers.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(50);
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
-pub(crate) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
+/// The jitter adds up to as much again, so the bounds are half of what is waited at most: 50 ms to [`LONGEST`].
+const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(25))
+    .with_max_delay(Duration::from_millis(2_500))
+    .with_jitter()
+    .without_max_times();
 
 #[derive(Debug)]
-pub(crate) struct Backoff {
-    next: Duration,
-}
+pub(crate) struct Backoff(ExponentialBackoff);
 
 impl Backoff {
     pub(crate) fn new() -> Self {
-        Self { next: FIRST }
+        Self(DELAYS.build())
     }
 
     pub(crate) fn reset(&mut self) {
-        self.next = FIRST;
-    }
-
-    /// Between half of the step and all of it; the step doubles.
-    pub(crate) fn step(&mut self) -> Duration {
-        let step = self.next;
-        self.next = (step * 2).min(LONGEST);
-        step / 2 + (step / 2).mul_f64((random() % 1_000) as f64 / 1_000.0)
+        *self = Self::new();
     }
 
     pub(crate) async fn wait(&mut self) {
-        tokio::time::sleep(self.step()).await;
+        tokio::time::sleep(self.0.next().unwrap_or(LONGEST)).await;
     }
 }
 
@@ -43,27 +35,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_double_up_to_a_limit_and_start_over_after_a_reset() {
-        let mut backoff = Backoff::new();
-        let mut expected = FIRST;
-        for _ in 0..12 {
-            let step = backoff.step();
-            assert!(
-                step >= expected / 2 && step <= expected,
-                "{step:?} is not in {expected:?}/2..={expected:?}"
-            );
-            expected = (expected * 2).min(LONGEST);
-        }
-        backoff.reset();
-        assert!(backoff.step() <= FIRST);
-    }
-
-    #[test]
-    fn two_workers_do_not_wait_in_step() {
-        let steps = || {
-            let mut backoff = Backoff::new();
-            (0..8).map(|_| backoff.step()).collect::<Vec<_>>()
-        };
-        assert_ne!(steps(), steps());
+    fn delays_grow_to_the_limit_and_two_workers_do_not_wait_in_step() {
+        let delays = || Backoff::new().0.take(12).collect::<Vec<_>>();
+        let (one, other) = (delays(), delays());
+        assert!(one[0] >= Duration::from_millis(25) && one[0] <= Duration::from_millis(50), "{one:?}");
+        assert!(one[11] >= LONGEST / 2 && one[11] <= LONGEST, "{one:?}");
+        assert_ne!(one, other);
     }
 }

@@ -1,5 +1,5 @@
-//! Takes jobs from the coordinator's stream onto the desk, and opens the stream again when it breaks. It never drops what
-//! was sent: also when it stops, what is on its way is put onto the desk, to be given back.
+//! Receives jobs from the coordinator's stream, and reopens the stream when it breaks. It never drops a job that was sent:
+//! jobs that are on their way when the worker stops are received too, and released.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,29 +11,30 @@ use tonic::{Status, Streaming};
 use tracing::{debug, info, warn};
 
 use crate::backoff::{Backoff, LONGEST};
-use crate::desk::Desk;
 use crate::error::is_final;
+use crate::in_flight::InFlight;
 use crate::{Client, Error, Task};
 
-/// When nothing came for so long after the stop, nothing more is on its way; and this is how long to listen at most.
+/// After a stop: when nothing has arrived for so long, nothing more is on its way.
 const QUIET: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_millis(500);
+/// After a stop: how long to wait for jobs on their way at most.
+const LAST_JOBS: Duration = Duration::from_millis(500);
 
 pub(crate) struct Intake {
     pub(crate) client: Client,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) request: v1::StreamJobsRequest,
     pub(crate) stop: CancellationToken,
 }
 
 impl Intake {
-    /// Runs until it is stopped or refused.
+    /// Runs until it is stopped or the coordinator refuses it.
     pub(crate) async fn run(self) -> Result<(), Error> {
         let stop = self.stop.clone();
         let mut backoff = Backoff::new();
         loop {
-            // A new stream does not count what came over the old one; with full hands, another load would be too much.
-            let room = self.desk.room(self.desk.max_in_flight());
+            // The coordinator does not count jobs of the old stream against the new one, so wait until there is room.
+            let room = self.in_flight.wait_for_room(self.in_flight.max_in_flight());
             if stop.run_until_cancelled(room).await.is_none() {
                 return Ok(());
             }
@@ -44,11 +45,11 @@ impl Intake {
                     debug!("the stream is open");
                     match self.read(stream, &mut backoff).await? {
                         Ended::Stopped => return Ok(()),
-                        Ended::Broken(why) => info!(why, "the stream ended; opening it again"),
+                        Ended::Broken(why) => info!(why, "the stream ended; reopening it"),
                     }
                 }
                 Some(Err(status)) if is_final(status.code()) => return Err(refused(&status)),
-                Some(Err(status)) => warn!(%status, "the stream cannot be opened; trying again"),
+                Some(Err(status)) => warn!(%status, "cannot open the stream; retrying"),
             }
             if opened.elapsed() > LONGEST {
                 backoff.reset();
@@ -60,7 +61,7 @@ impl Intake {
     }
 
     fn request(&self) -> v1::StreamJobsRequest {
-        let max_in_flight = self.desk.max_in_flight() as u32;
+        let max_in_flight = self.in_flight.max_in_flight() as u32;
         v1::StreamJobsRequest { max_in_flight, ..self.request.clone() }
     }
 
@@ -71,13 +72,13 @@ impl Intake {
     ) -> Result<Ended, Error> {
         loop {
             let Some(message) = self.stop.run_until_cancelled(stream.message()).await else {
-                self.take_what_is_on_its_way(stream).await;
+                self.receive_jobs_on_their_way(stream).await;
                 return Ok(Ended::Stopped);
             };
             match message {
                 Ok(Some(message)) => {
                     backoff.reset();
-                    self.put(message);
+                    self.receive(message);
                 }
                 Ok(None) => return Ok(Ended::Broken("the coordinator closed it".to_owned())),
                 Err(status) if is_final(status.code()) => return Err(refused(&status)),
@@ -86,20 +87,20 @@ impl Intake {
         }
     }
 
-    /// Jobs that were claimed for us when we stopped would wait for the end of their leases, and lose an attempt, if nobody
-    /// gave them back. As long as no result is reported the coordinator has no reason to send more than those.
-    async fn take_what_is_on_its_way(&self, mut stream: Streaming<v1::StreamJobsResponse>) {
-        self.desk.stop_starting();
+    /// Jobs that were already assigned to us would otherwise wait until their leases expire, and lose an attempt. As long
+    /// as no result is reported, the coordinator has no reason to send more.
+    async fn receive_jobs_on_their_way(&self, mut stream: Streaming<v1::StreamJobsResponse>) {
+        self.in_flight.stop_starting();
         let until_quiet = async {
             while let Ok(Ok(Some(message))) = timeout(QUIET, stream.message()).await {
-                self.put(message);
+                self.receive(message);
             }
         };
-        let _ = timeout(LAST_LOOK, until_quiet).await;
+        let _ = timeout(LAST_JOBS, until_quiet).await;
     }
 
-    fn put(&self, message: v1::StreamJobsResponse) {
-        self.desk.arrive(message.assignments.into_iter().map(Task::from_wire));
+    fn receive(&self, message: v1::StreamJobsResponse) {
+        self.in_flight.receive(message.assignments.into_iter().map(Task::from_wire));
     }
 }
 

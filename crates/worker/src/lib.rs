@@ -45,17 +45,17 @@
 //!
 //! It never starts more handlers than it was allowed to, never reports a job that it no longer holds as done, and never
 //! puts the token into an error, a log line or a `Debug` text. The little randomness that it uses (for its own name, and
-//! so that many workers do not come back in the same instant) is that of the standard library's hash maps.
+//! so that many workers do not reconnect at the same instant) is not cryptographic.
 
-mod appetite;
 mod backoff;
 mod client;
 mod config;
-mod desk;
 mod error;
+mod in_flight;
 mod intake;
 mod job;
 mod keeper;
+mod prefetch;
 mod reports;
 mod task;
 mod worker;

@@ -1,4 +1,4 @@
-//! A job in the hands of a handler, and how the handler says that it failed.
+//! A job as a handler sees it, and how the handler reports a failure.
 
 use std::any::Any;
 use std::fmt;
@@ -71,9 +71,9 @@ impl JobError {
     }
 
     pub(crate) fn from_panic(panic: &(dyn Any + Send)) -> Self {
-        let said = panic.downcast_ref::<&str>().copied();
-        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Self::new(format!("the handler panicked: {}", said.unwrap_or("it did not say why")))
+        let message = panic.downcast_ref::<&str>().copied();
+        let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::new(format!("the handler panicked: {}", message.unwrap_or("no message")))
     }
 
     pub(crate) fn into_wire(self) -> v1::Failure {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once_each() {
+    fn causes_are_listed_once_each() {
         #[derive(Debug, thiserror::Error)]
         #[error("the mail was not sent")]
         struct Outer(#[source] std::io::Error);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_keeps_its_words() {
+    fn a_panic_keeps_its_message() {
         let words: Box<dyn Any + Send> = Box::new("out of ink");
         assert_eq!(JobError::from_panic(words.as_ref()).to_string(), "the handler panicked: out of ink");
         let owned: Box<dyn Any + Send> = Box::new(String::from("out of paper"));

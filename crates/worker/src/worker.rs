@@ -1,10 +1,12 @@
-//! Puts the parts to work: an intake, a keeper of leases, clerks who report, and as many lanes as handlers may run at once.
+//! Starts the worker's tasks: an intake, a lease keeper, report loops, and as many handler loops as handlers may run at once.
 //!
-//! A lane is a task that lives as long as the worker: it takes a job, runs its handler, leaves the result, takes the next.
-//! So a job costs no task of its own, and no more handlers can run than there are lanes.
+//! A handler loop lives as long as the worker: it takes a job, runs its handler, stores the result and takes the next. So a
+//! job needs no task of its own, and no more handlers can run than there are loops.
 
 use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +20,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::appetite::Appetite;
-use crate::backoff::random;
-use crate::desk::Desk;
+use crate::in_flight::InFlight;
 use crate::intake::Intake;
-use crate::reports::{CLERKS, clerk};
+use crate::prefetch::Prefetch;
+use crate::reports::{REPORT_LOOPS, report_loop};
 use crate::{Client, Error, JobError, Task, keeper};
 
 /// Limits of the coordinator.
@@ -31,7 +32,7 @@ const IN_FLIGHT: usize = 10_000;
 
 type Handler = Box<dyn Fn(Task) -> BoxFuture<'static, Result<(), JobError>> + Send + Sync>;
 
-/// Serves topics with handlers, until it is told to stop.
+/// Serves topics with handlers until it is stopped.
 #[must_use = "a worker does nothing until it is `run`"]
 pub struct Worker {
     client: Client,
@@ -49,7 +50,7 @@ pub struct Summary {
     pub succeeded: u64,
     /// Failed attempts, whether they are tried again or not.
     pub failed: u64,
-    /// Given back, because the worker stopped.
+    /// Released, because the worker stopped.
     pub released: u64,
     /// The lease was lost; what the handler did was not recorded.
     pub lost: u64,
@@ -78,44 +79,44 @@ impl Worker {
         self
     }
 
-    /// How many handlers run at once, at most. 100 unless said otherwise.
+    /// How many handlers run at once, at most. 100 by default.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.concurrency = handlers;
         self
     }
 
-    /// How many jobs the coordinator may send before it has heard of their results. Unless said otherwise it follows the
-    /// pace of the handlers: what they work on, and what they get through in a twentieth of a second.
+    /// How many jobs the coordinator may send before their results are reported. By default it follows the rate of the
+    /// handlers: the jobs that they run, and those that they finish in a twentieth of a second.
     pub fn max_in_flight(mut self, jobs: usize) -> Self {
         self.max_in_flight = Some(jobs);
         self
     }
 
-    /// The name that operators see. Host, process and a few random letters unless said otherwise.
+    /// The name that operators see. By default the host, the process id and a few random digits.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// How long handlers may go on after the worker was told to stop. 30 seconds unless said otherwise.
+    /// How long handlers may keep running after the worker was asked to stop. 30 seconds by default.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
     }
 
     /// Works until the future ends (a [`CancellationToken`]'s `cancelled()`, `ctrl_c()`, ...), then drains: takes no more
-    /// jobs, gives back those that were not started, lets the others finish for [`Worker::drain_timeout`] and gives back
-    /// the rest, and returns when all of that is reported.
+    /// jobs, releases those that were not started, lets the others finish for [`Worker::drain_timeout`], releases the
+    /// rest, and returns when all of that is reported.
     ///
-    /// A coordinator that cannot be reached is waited for. One that refuses (a bad token, a topic that is no topic) ends
-    /// the worker with an error; handlers that are still at it then find their jobs lost.
+    /// While the coordinator is unreachable the worker keeps retrying. If the coordinator refuses it (a bad token, an
+    /// invalid topic), `run` returns an error, and handlers that are still running find their jobs lost.
     pub async fn run<U: Future>(self, until: U) -> Result<Summary, Error> {
-        let mut crew = Crew::start(self)?;
+        let mut tasks = WorkerTasks::start(self)?;
         let refused = tokio::select! {
             _ = until => None,
-            refused = crew.refusal() => Some(refused),
+            refused = tasks.refusal() => Some(refused),
         };
-        crew.drain(refused).await
+        tasks.drain(refused).await
     }
 }
 
@@ -127,57 +128,58 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// A worker at work. Dropping it ends all of its tasks.
-struct Crew {
-    desk: Arc<Desk>,
+/// The tasks of a running worker. Dropping this ends all of them.
+struct WorkerTasks {
+    in_flight: Arc<InFlight>,
     stop: CancellationToken,
     keeping: CancellationToken,
-    lanes: JoinSet<()>,
-    office: JoinSet<Result<(), Error>>,
+    handler_loops: JoinSet<()>,
+    background: JoinSet<Result<(), Error>>,
     drain_timeout: Duration,
 }
 
-impl Crew {
+impl WorkerTasks {
     fn start(worker: Worker) -> Result<Self, Error> {
-        let appetite = Appetite::new(worker.concurrency, worker.max_in_flight, IN_FLIGHT);
-        let max_in_flight = appetite.max_in_flight();
+        let prefetch = Prefetch::new(worker.concurrency, worker.max_in_flight, IN_FLIGHT);
+        let max_in_flight = prefetch.max_in_flight();
         check(&worker, max_in_flight)?;
         let topics: Vec<String> = worker.handlers.iter().map(|(topic, _)| topic.clone()).collect();
         let handlers: Arc<HashMap<String, Handler>> = Arc::new(worker.handlers.into_iter().collect());
         let worker_id = worker.id.unwrap_or_else(own_name);
         info!(worker_id, ?topics, concurrency = worker.concurrency, max_in_flight, "starting");
 
-        let desk = Arc::new(Desk::new(appetite));
+        let in_flight = Arc::new(InFlight::new(prefetch));
         let (stop, keeping) = (CancellationToken::new(), CancellationToken::new());
-        let mut lanes = JoinSet::new();
+        let mut handler_loops = JoinSet::new();
         for _ in 0..worker.concurrency {
-            lanes.spawn(lane(desk.clone(), handlers.clone()));
+            handler_loops.spawn(handler_loop(in_flight.clone(), handlers.clone()));
         }
-        let mut office = JoinSet::new();
-        for _ in 0..CLERKS {
-            office.spawn(clerk(worker.client.clone(), worker_id.clone(), desk.clone()));
+        let mut background = JoinSet::new();
+        for _ in 0..REPORT_LOOPS {
+            background.spawn(report_loop(worker.client.clone(), worker_id.clone(), in_flight.clone()));
         }
-        let keeper = keeper::keep(worker.client.clone(), worker_id.clone(), desk.clone());
+        let keeper = keeper::keep(worker.client.clone(), worker_id.clone(), in_flight.clone());
         let kept = keeping.clone();
-        office.spawn(async move { kept.run_until_cancelled(keeper).await.unwrap_or(Ok(())) });
+        background.spawn(async move { kept.run_until_cancelled(keeper).await.unwrap_or(Ok(())) });
         let request = v1::StreamJobsRequest { topics, worker_id, max_in_flight: max_in_flight as u32 };
-        let intake = Intake { client: worker.client, desk: desk.clone(), request, stop: stop.clone() };
-        let intake_desk = desk.clone();
-        office.spawn(async move {
+        let intake =
+            Intake { client: worker.client, in_flight: in_flight.clone(), request, stop: stop.clone() };
+        let received = in_flight.clone();
+        background.spawn(async move {
             let ended = intake.run().await;
-            intake_desk.stop_starting();
-            intake_desk.stopped();
+            received.stop_starting();
+            received.intake_ended();
             ended
         });
-        Ok(Self { desk, stop, keeping, lanes, office, drain_timeout: worker.drain_timeout })
+        Ok(Self { in_flight, stop, keeping, handler_loops, background, drain_timeout: worker.drain_timeout })
     }
 
-    /// Waits for the first refusal; nobody in the office leaves for another reason before the drain.
+    /// Waits for the first refusal; background tasks end for no other reason before the drain.
     async fn refusal(&mut self) -> Error {
         loop {
-            match self.office.join_next().await {
-                Some(left) => {
-                    if let Err(refused) = flatten(left) {
+            match self.background.join_next().await {
+                Some(ended) => {
+                    if let Err(refused) = flatten(ended) {
                         return refused;
                     }
                 }
@@ -189,34 +191,37 @@ impl Crew {
     async fn drain(mut self, mut refused: Option<Error>) -> Result<Summary, Error> {
         self.stop.cancel();
         if refused.is_some() {
-            self.desk.lose_all();
+            self.in_flight.lose_all();
         }
-        let handlers_end = async { while self.lanes.join_next().await.is_some() {} };
+        let handlers_end = async { while self.handler_loops.join_next().await.is_some() {} };
         if timeout(self.drain_timeout, handlers_end).await.is_err() {
-            warn!(handlers = self.lanes.len(), "handlers did not end in time; their jobs are given back");
-            self.lanes.shutdown().await;
+            warn!(
+                handlers = self.handler_loops.len(),
+                "handlers did not finish within the drain timeout; their jobs are released"
+            );
+            self.handler_loops.shutdown().await;
         }
         self.keeping.cancel();
-        self.desk.close();
-        while let Some(left) = self.office.join_next().await {
-            if let Err(error) = flatten(left) {
+        self.in_flight.close();
+        while let Some(ended) = self.background.join_next().await {
+            if let Err(error) = flatten(ended) {
                 refused.get_or_insert(error);
             }
         }
-        let summary = self.desk.summary();
+        let summary = self.in_flight.summary();
         info!(?summary, "stopped");
         refused.map_or(Ok(summary), Err)
     }
 }
 
-async fn lane(desk: Arc<Desk>, handlers: Arc<HashMap<String, Handler>>) {
-    while let Some(task) = desk.next().await {
+async fn handler_loop(in_flight: Arc<InFlight>, handlers: Arc<HashMap<String, Handler>>) {
+    while let Some(task) = in_flight.next().await {
         let (job_id, epoch) = (task.job_id.clone(), task.epoch);
         let outcome = match handlers.get(&task.topic) {
             Some(handler) => attempt(handler, task).await,
             None => Err(JobError::new(format!("this worker has no handler for topic `{}`", task.topic))),
         };
-        desk.finish(
+        in_flight.finish(
             job_id,
             epoch,
             match outcome {
@@ -228,7 +233,7 @@ async fn lane(desk: Arc<Desk>, handlers: Arc<HashMap<String, Handler>>) {
 }
 
 async fn attempt(handler: &Handler, task: Task) -> Result<(), JobError> {
-    // What a handler leaves half-done when it panics is the handler's own; nothing of ours is shared with it.
+    // A handler shares no state with us that a panic could leave inconsistent.
     let attempt = AssertUnwindSafe(async { handler(task).await }).catch_unwind();
     attempt.await.unwrap_or_else(|panic| Err(JobError::from_panic(panic.as_ref())))
 }
@@ -243,7 +248,7 @@ fn check(worker: &Worker, max_in_flight: usize) -> Result<(), Error> {
     }
     for (at, (topic, _)) in worker.handlers.iter().enumerate() {
         if worker.handlers[..at].iter().any(|(other, _)| other == topic) {
-            return Err(Error::setting("handle", format!("topic `{topic}` has two handlers; which is it?")));
+            return Err(Error::setting("handle", format!("topic `{topic}` has two handlers")));
         }
     }
     if worker.concurrency == 0 {
@@ -267,12 +272,14 @@ fn own_name() -> String {
         host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(60).collect();
     let host = host.trim_start_matches('-');
     let host = if host.is_empty() { "worker" } else { host };
-    format!("{host}-{}-{:06x}", std::process::id(), random() & 0x00ff_ffff)
+    // Only a name: what seeds the standard library's hash maps is random enough.
+    let random = RandomState::new().build_hasher().finish();
+    format!("{host}-{}-{:06x}", std::process::id(), random & 0x00ff_ffff)
 }
 
-/// A panic in one of our own tasks is a bug of ours and goes on to the caller.
-fn flatten(left: Result<Result<(), Error>, JoinError>) -> Result<(), Error> {
-    match left {
+/// A panic in one of our own tasks is our bug and is passed on to the caller.
+fn flatten(joined: Result<Result<(), Error>, JoinError>) -> Result<(), Error> {
+    match joined {
         Ok(ended) => ended,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{cargo, root, run, setup, target};
 
-/// `bench` runs the crates' own; `bench dispatch [WORDS]` runs `giga bench dispatch WORDS` beside a private PostgreSQL.
+/// `bench` runs the crates' own; `bench dispatch [WORDS]` runs `giga-bench dispatch WORDS` beside a private PostgreSQL.
 pub(crate) fn bench(words: &[String]) -> Result<()> {
     setup::run()?;
     match words.split_first() {
@@ -20,10 +20,20 @@ pub(crate) fn bench(words: &[String]) -> Result<()> {
 }
 
 fn dispatch(words: &[String]) -> Result<()> {
-    run(cargo().args(["build", "--release", "--locked", "-p", "giga", "-p", "giga-testkit"]))?;
+    run(cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "-p",
+        "giga",
+        "-p",
+        "giga-bench",
+        "-p",
+        "giga-testkit",
+    ]))?;
     let built = target().join("release");
     let mut command = Command::new(built.join("with-postgres"));
-    command.arg(built.join("giga")).args(["bench", "dispatch"]);
+    command.arg(built.join("giga-bench")).arg("dispatch");
     if let Some(peer) = install_peer()? {
         command.arg("--peer").arg(peer);
     }

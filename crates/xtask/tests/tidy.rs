@@ -61,6 +61,7 @@ fn arrows_point_inward() {
         ("tui", &["api", "domain"]),
         ("factory", &["api", "broker", "domain", "ports", "proto"]),
         ("worker", &["proto"]),
+        ("bench", &["api", "domain", "proto", "worker"]),
         (
             "giga",
             &[
@@ -72,12 +73,9 @@ fn arrows_point_inward() {
                 "effects",
                 "factory",
                 "ports",
-                "proto",
-                "scheduler",
                 "server",
                 "store",
                 "tui",
-                "worker",
             ],
         ),
         ("sim", &["broker", "coordinator", "domain", "ports", "scheduler", "store"]),
@@ -107,13 +105,7 @@ fn drivers_stay_where_they_belong() {
         ("rusqlite", &["crates/store"]),
         (
             "tokio_postgres",
-            &[
-                "crates/store",
-                "crates/broker",
-                "crates/testkit",
-                "crates/giga/tests",
-                "crates/giga/src/bench",
-            ],
+            &["crates/store", "crates/broker", "crates/testkit", "crates/giga/tests", "crates/bench"],
         ),
         ("async_nats", &["crates/broker", "crates/testkit"]),
         (
@@ -124,7 +116,7 @@ fn drivers_stay_where_they_belong() {
                 "crates/worker",
                 "crates/factory",
                 "crates/giga/tests",
-                "crates/giga/src/bench",
+                "crates/bench",
             ],
         ),
         ("axum", &["crates/server", "crates/effects/tests", "crates/factory/tests", "crates/giga/tests"]),
@@ -140,7 +132,7 @@ fn drivers_stay_where_they_belong() {
             ],
         ),
         ("object_store", &["crates/blobs"]),
-        ("std::time::SystemTime", &["crates/giga", "crates/factory", "crates/store/benches"]),
+        ("std::time::SystemTime", &["crates/giga", "crates/bench", "crates/factory", "crates/store/benches"]),
     ];
     for (path, text) in
         sources().iter().filter(|(path, _)| !path.ends_with("purity.rs") && !path.contains("xtask"))

@@ -3,7 +3,7 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { PLACES } from '../../src/app/places';
-import { JOB_TABS } from '../../src/pages/job/search';
+import { JOB_TABS } from '../../src/app/search';
 
 export interface Things {
   job?: string;

@@ -1,5 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest';
-import { answer, api } from './client';
+import { afterEach, expect, it, test, vi } from 'vitest';
+import { answer, api, newKey } from './client';
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -34,4 +34,10 @@ test.each([
     code: 'unreachable',
     message: 'the coordinator cannot be reached (Failed to fetch)',
   });
+});
+
+it('is a key of its own, which a coordinator takes', () => {
+  const keys = new Set(Array.from({ length: 100 }, newKey));
+  expect(keys.size).toBe(100);
+  for (const key of keys) expect(key).toMatch(/^web-[0-9a-f]{32}$/);
 });

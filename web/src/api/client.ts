@@ -55,3 +55,10 @@ export async function answer<T>(call: Promise<Answered<T>>): Promise<T> {
 export function inProduct(product: string | undefined): { 'x-product-id'?: string } {
   return product ? { 'x-product-id': product } : {};
 }
+
+/// An idempotency key: a call whose answer was lost can be repeated with it, and is done once. Not `randomUUID`: browsers
+/// have that on safe origins only.
+export function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}

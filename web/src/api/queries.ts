@@ -3,6 +3,7 @@
 
 import { queryOptions } from '@tanstack/react-query';
 import { answer, api, inProduct } from './client';
+import type { Job } from './types';
 
 /// Figures that change without an event (ages, heartbeats) are looked at again after this long.
 const FLOOR = 15_000;
@@ -144,4 +145,29 @@ export const markdownQuery = (text: string) =>
       return html[0] ?? '';
     },
     staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/// The bytes of a file as text. What stands under an id never changes, so it is fetched once.
+export const artifactTextQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['artifact', id],
+    queryFn: async ({ signal }): Promise<string> => {
+      const call = api.GET('/api/fleet/artifacts/{id}', {
+        params: { path: { id } },
+        parseAs: 'text',
+        signal,
+      });
+      return String(await answer(call));
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/// The explanation of the job as it is shown. One of an earlier stage would tell what is no longer so.
+export const explainNowQuery = (job: Pick<Job, 'id' | 'stage' | 'rev'>) =>
+  queryOptions({
+    queryKey: [...keys.job(job.id), 'explain', job.stage, job.rev],
+    queryFn: ({ signal }) =>
+      answer(api.GET('/api/fleet/jobs/{id}/explain', { params: { path: { id: job.id } }, signal })),
+    refetchInterval: FLOOR,
+    placeholderData: (before, query) => (query?.queryKey.at(-2) === job.stage ? before : undefined),
   });

@@ -1,4 +1,11 @@
-import { MantineProvider } from '@mantine/core';
+import {
+  type CSSVariablesResolver,
+  createTheme,
+  MantineProvider,
+  Modal,
+  ModalHeader,
+  Notification,
+} from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
@@ -9,7 +16,6 @@ import { LoginPage } from '../pages/login/LoginPage';
 import { useToken } from '../session/useSession';
 import { ConfirmProvider } from '../ui/Confirm';
 import { router } from './router';
-import { cssVariables, theme } from './theme';
 
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? undefined;
 // What Mantine's dialogs stand on makes a style element of its own, and asks for the nonce here.
@@ -64,3 +70,36 @@ function SignedIn({ token }: { token: string }) {
     </QueryClientProvider>
   );
 }
+
+export const theme = createTheme({
+  primaryColor: 'blue',
+  primaryShade: { light: 8, dark: 8 },
+  autoContrast: true,
+  defaultRadius: 'sm',
+  fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
+  fontFamilyMonospace: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
+  fontSizes: { xs: '0.75rem', sm: '0.8125rem', md: '0.875rem', lg: '1rem', xl: '1.25rem' },
+  cursorType: 'pointer',
+  components: {
+    Modal: Modal.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
+    Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
+    // Only the page has a header in the sense of landmarks.
+    ModalHeader: ModalHeader.extend({ defaultProps: { role: 'presentation' } }),
+  },
+});
+
+export const cssVariables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    '--mantine-color-dimmed': '#495057',
+    '--mantine-color-placeholder': '#5c636a',
+    '--mantine-color-error': '#c92a2a',
+    '--mantine-color-anchor': '#1864ab',
+  },
+  dark: {
+    '--mantine-color-dimmed': '#b4b8bd',
+    '--mantine-color-placeholder': '#a6abb0',
+    '--mantine-color-error': '#ff8787',
+    '--mantine-color-anchor': '#74c0fc',
+  },
+});

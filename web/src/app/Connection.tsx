@@ -2,7 +2,7 @@ import { Alert, Button, Group, Text, Tooltip } from '@mantine/core';
 import { useFeed, useFeedState } from '../live/LiveProvider';
 import { duration } from '../ui/format';
 import { useNow } from '../ui/useNow';
-import classes from './Connection.module.css';
+import classes from './Shell.module.css';
 
 const WORDS = { live: 'live', connecting: 'connecting', asleep: 'asleep', lost: 'connection lost' } as const;
 

@@ -2,7 +2,7 @@ import { Anchor, Button, Code, Stack, Text, Title } from '@mantine/core';
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { Problem } from '../api/problem';
 import { Loading } from '../ui/States';
-import { isOfAnotherBuild } from './patience';
+import { isMissingChunk } from './loadChunk';
 
 export function NotFound() {
   return (
@@ -26,7 +26,7 @@ export function PageOnItsWay() {
 
 /// A bug in a page costs that page only.
 export function PageCrashed({ error, reset }: ErrorComponentProps) {
-  if (isOfAnotherBuild(error)) return <PartMissing error={error} />;
+  if (isMissingChunk(error)) return <PartMissing error={error} />;
   return (
     <Stack align="flex-start" role="alert">
       <Title order={1}>This page broke</Title>

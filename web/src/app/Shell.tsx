@@ -3,18 +3,21 @@ import {
   AppShell,
   Burger,
   Group,
+  Menu,
   NavLink,
   Text,
   Tooltip,
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { type RefObject, useEffect, useRef } from 'react';
+import { whoamiQuery } from '../api/queries';
+import { session } from '../session/session';
 import { Icon } from '../ui/Icon';
 import { Connection, LostBanner } from './Connection';
 import { KeyboardHelp } from './Keyboard';
-import { Me } from './Me';
 import { PLACES, placeOf } from './places';
 import classes from './Shell.module.css';
 import { Summary } from './Summary';
@@ -116,5 +119,33 @@ function ColorScheme() {
         <Icon name={colorScheme === 'dark' ? 'moon' : colorScheme === 'light' ? 'sun' : 'auto'} />
       </ActionIcon>
     </Tooltip>
+  );
+}
+
+/// Whose token this is and what it may do.
+export function Me() {
+  const { data: me } = useQuery(whoamiQuery());
+  return (
+    <Menu position="bottom-end" withArrow>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" aria-label="Who you are">
+          <Icon name="person" />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <Text size="sm" fw={600} c="var(--mantine-color-text)">
+            {me?.label || me?.tokenId || 'token'}
+          </Text>
+          <Text size="xs">
+            {me?.role ?? me?.kind ?? 'unknown'},{' '}
+            {me?.everyProduct ? 'every product' : (me?.products ?? []).join(', ')}
+          </Text>
+          {me && <Text size="xs">giga {me.version}</Text>}
+        </Menu.Label>
+        <Menu.Divider />
+        <Menu.Item onClick={() => session.end('out')}>Sign out</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
   );
 }

@@ -1,7 +1,7 @@
-import { render } from '@testing-library/react';
+import { render, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { expect, test, vi } from 'vitest';
-import { type Keys, useKeys } from './keys';
+import { expect, it, test, vi } from 'vitest';
+import { type Keys, useKeys, useRowKeys } from './keys';
 
 function Page({ keys, jumps }: { keys: Keys; jumps?: Keys }) {
   useKeys(keys, jumps);
@@ -80,4 +80,40 @@ test('another letter after g is neither a jump nor a key, and ends the waiting',
   expect(x).not.toHaveBeenCalled();
   await userEvent.keyboard('j');
   expect(jump).not.toHaveBeenCalled();
+});
+
+function Rows() {
+  useRowKeys();
+  return (
+    <>
+      <input aria-label="filter" />
+      {['a', 'b', 'c'].map((name) => (
+        <button type="button" key={name} data-row>
+          {name}
+        </button>
+      ))}
+    </>
+  );
+}
+
+it('goes down and up, and stays at the ends', async () => {
+  render(<Rows />);
+  const user = userEvent.setup();
+  const at = () => document.activeElement?.textContent;
+  await user.keyboard('j');
+  expect(at()).toBe('a');
+  await user.keyboard('jjj');
+  expect(at()).toBe('c');
+  await user.keyboard('k');
+  expect(at()).toBe('b');
+  await user.keyboard('kkk');
+  expect(at()).toBe('a');
+});
+
+it('leaves letters to whoever types', async () => {
+  render(<Rows />);
+  const user = userEvent.setup();
+  await user.click(screen.getByLabelText('filter'));
+  await user.keyboard('jk');
+  expect((screen.getByLabelText('filter') as HTMLInputElement).value).toBe('jk');
 });

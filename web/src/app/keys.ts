@@ -4,7 +4,7 @@
 import { useEffect, useRef } from 'react';
 
 /// How long `g` is remembered.
-export const PATIENCE = 1_500;
+export const SEQUENCE_TIMEOUT = 1_500;
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
 
@@ -27,7 +27,7 @@ let judged: { event: KeyboardEvent; isAfterG: boolean } | undefined;
 /// Every listener asks about every event, in any order; what the first was told holds for all.
 function isAfterG(event: KeyboardEvent): boolean {
   if (judged?.event !== event) {
-    judged = { event, isAfterG: event.timeStamp - pressedG <= PATIENCE };
+    judged = { event, isAfterG: event.timeStamp - pressedG <= SEQUENCE_TIMEOUT };
     pressedG = event.key === 'g' && !judged.isAfterG ? event.timeStamp : Number.NEGATIVE_INFINITY;
   }
   return judged.isAfterG;
@@ -50,4 +50,16 @@ export function useKeys(keys: Keys, jumps?: Keys): void {
     window.addEventListener('keydown', listen);
     return () => window.removeEventListener('keydown', listen);
   }, []);
+}
+
+/// `j` and `k` go from one `[data-row]` to the next; Enter then does what it does on any button or link.
+export function useRowKeys(): void {
+  useKeys({ j: () => moveFocus(1), k: () => moveFocus(-1) });
+}
+
+export function moveFocus(by: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;
+  rows[next]?.focus();
 }

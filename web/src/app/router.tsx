@@ -1,15 +1,11 @@
 // Every page and what its address holds. Pages but the first are fetched when they are opened.
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
-import { budgetSearch } from '../pages/budgets/search';
 import { FleetPage } from '../pages/fleet/FleetPage';
-import { jobSearch } from '../pages/job/search';
-import { jobsSearch } from '../pages/jobs/search';
-import { newJobSearch } from '../pages/new-job/search';
-import { topicSearch } from '../pages/topics/search';
 import { NotFound, PageCrashed, PageOnItsWay } from './Fallbacks';
-import { patiently } from './patience';
+import { withRetry } from './loadChunk';
 import { Shell } from './Shell';
+import { budgetSearch, jobSearch, jobsSearch, newJobSearch, topicSearch } from './search';
 
 const root = createRootRoute({
   component: Shell,
@@ -24,7 +20,7 @@ const jobs = createRoute({
   path: '/jobs',
   validateSearch: jobsSearch,
   component: lazyRouteComponent(
-    patiently(() => import('../pages/jobs/JobsPage')),
+    withRetry(() => import('../pages/jobs/JobsPage')),
     'JobsPage',
   ),
 });
@@ -34,7 +30,7 @@ const newJob = createRoute({
   path: '/new',
   validateSearch: newJobSearch,
   component: lazyRouteComponent(
-    patiently(() => import('../pages/new-job/NewJobPage')),
+    withRetry(() => import('../pages/new-job/NewJobPage')),
     'NewJobPage',
   ),
 });
@@ -44,7 +40,7 @@ const job = createRoute({
   path: '/jobs/$id',
   validateSearch: jobSearch,
   component: lazyRouteComponent(
-    patiently(() => import('../pages/job/JobPage')),
+    withRetry(() => import('../pages/job/JobPage')),
     'JobPage',
   ),
 });
@@ -53,7 +49,7 @@ const budgets = createRoute({
   getParentRoute: () => root,
   path: '/budgets',
   component: lazyRouteComponent(
-    patiently(() => import('../pages/budgets/BudgetsPage')),
+    withRetry(() => import('../pages/budgets/BudgetsPage')),
     'BudgetsPage',
   ),
 });
@@ -63,7 +59,7 @@ const budget = createRoute({
   path: '/budgets/$product',
   validateSearch: budgetSearch,
   component: lazyRouteComponent(
-    patiently(() => import('../pages/budgets/BudgetPage')),
+    withRetry(() => import('../pages/budgets/BudgetPage')),
     'BudgetPage',
   ),
 });
@@ -72,7 +68,7 @@ const topics = createRoute({
   getParentRoute: () => root,
   path: '/topics',
   component: lazyRouteComponent(
-    patiently(() => import('../pages/topics/TopicsPage')),
+    withRetry(() => import('../pages/topics/TopicsPage')),
     'TopicsPage',
   ),
 });
@@ -82,7 +78,7 @@ const topic = createRoute({
   path: '/topics/$product/$name',
   validateSearch: topicSearch,
   component: lazyRouteComponent(
-    patiently(() => import('../pages/topics/TopicPage')),
+    withRetry(() => import('../pages/topics/TopicPage')),
     'TopicPage',
   ),
 });
@@ -91,7 +87,7 @@ const flags = createRoute({
   getParentRoute: () => root,
   path: '/flags',
   component: lazyRouteComponent(
-    patiently(() => import('../pages/flags/FlagsPage')),
+    withRetry(() => import('../pages/flags/FlagsPage')),
     'FlagsPage',
   ),
 });

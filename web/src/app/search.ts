@@ -13,3 +13,59 @@ export function wholeNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' ? Number(value) : value;
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
+
+/// The filters of the job table, kept in the address so that a view can be sent to somebody. What each of them means is in
+/// pages/jobs/filter.ts.
+export const JOB_FILTERS = ['stage', 'priority', 'product', 'repo', 'factory', 'parent', 'name'] as const;
+export type JobFilter = (typeof JOB_FILTERS)[number];
+export type JobsSearch = { [F in JobFilter]?: string };
+
+export function jobsSearch(search: Record<string, unknown>): JobsSearch {
+  return Object.fromEntries(JOB_FILTERS.map((name) => [name, text(search[name])]));
+}
+
+export const JOB_TABS = ['overview', 'log', 'diff', 'runs', 'files', 'graph', 'explain'] as const;
+export type JobTab = (typeof JOB_TABS)[number];
+
+export interface JobSearch {
+  tab?: JobTab;
+  /// The run that log and diff are of; the newest without it.
+  epoch?: number;
+}
+
+export function jobSearch(search: Record<string, unknown>): JobSearch {
+  return { tab: oneOf(search.tab, JOB_TABS), epoch: wholeNumber(search.epoch) };
+}
+
+export const SPANS = ['day', 'week', 'month'] as const;
+export type Span = (typeof SPANS)[number];
+
+export interface BudgetSearch {
+  /// How much of the ledger the chart shows.
+  span?: Span;
+}
+
+export function budgetSearch(search: Record<string, unknown>): BudgetSearch {
+  return { span: oneOf(search.span, SPANS) };
+}
+
+export const TOPIC_STATES = ['ready', 'scheduled', 'running', 'dead', 'done'] as const;
+export type TopicState = (typeof TOPIC_STATES)[number];
+
+export interface TopicSearch {
+  state?: TopicState;
+}
+
+export function topicSearch(search: Record<string, unknown>): TopicSearch {
+  return { state: oneOf(search.state, TOPIC_STATES) };
+}
+
+export interface NewJobSearch {
+  /// A job whose manifest the form starts from.
+  from?: string;
+  product?: string;
+}
+
+export function newJobSearch(search: Record<string, unknown>): NewJobSearch {
+  return { from: text(search.from), product: text(search.product) };
+}

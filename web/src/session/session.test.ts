@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { looksLikeToken, Session, session, takeTokenFromAddress } from './session';
-import { signOutTogether } from './tabs';
+import { looksLikeToken, Session, session, signOutTogether, takeTokenFromAddress } from './session';
 
 const TOKEN = 'giga_abcDEF123456';
 const OTHER = 'giga_zyxWVU987654';

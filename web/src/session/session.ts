@@ -107,3 +107,26 @@ export function takeTokenFromAddress(): void {
   const token = (found[1] ?? '').trim();
   if (looksLikeToken(token)) session.begin(token);
 }
+
+/// Tells the others of a sign-out, and listens to them. The way back ends it.
+export function signOutTogether(session: Session): () => void {
+  const channel = new BroadcastChannel('giga.signed-out');
+  let known = session.token();
+  let isTold = false;
+  const end = session.subscribe(() => {
+    if (known !== null && session.token() === null && session.ending() === 'out' && !isTold) {
+      channel.postMessage(known);
+    }
+    known = session.token();
+  });
+  channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+    if (typeof data !== 'string' || !looksLikeToken(data)) return;
+    isTold = true;
+    session.end('out', data);
+    isTold = false;
+  });
+  return () => {
+    end();
+    channel.close();
+  };
+}

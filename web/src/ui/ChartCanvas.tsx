@@ -4,7 +4,6 @@ import { useComputedColorScheme } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import classes from './ChartCanvas.module.css';
 
 export type ChartColor = 'busy' | 'bad' | 'quiet' | 'warn' | 'ok';
 
@@ -33,6 +32,8 @@ export interface ChartProps {
   mark?: number;
   value: (y: number) => string;
 }
+
+const BOX = { width: '100%', minWidth: 0, overflow: 'hidden', color: 'var(--giga-quiet)' };
 
 /// Canvas knows no variables: the colours are asked of an element that wears them.
 function colorsOf(host: HTMLElement): (color: ChartColor | 'border' | 'text') => string {
@@ -171,5 +172,5 @@ export function ChartCanvas(props: ChartProps) {
       plot.destroy();
     };
   }, [props, scheme]);
-  return <div ref={host} className={classes.chart} role="img" aria-label={props.label} />;
+  return <div ref={host} style={BOX} role="img" aria-label={props.label} />;
 }

@@ -1,11 +1,11 @@
 import { ActionIcon, CopyButton, Tooltip } from '@mantine/core';
-import classes from './CommandLine.module.css';
 import { Icon } from './Icon';
+import classes from './shared.module.css';
 
 /// The same as a command, to be copied.
 export function CommandLine({ command }: { command: string }) {
   return (
-    <span className={classes.line}>
+    <span className={classes.command}>
       <code className={classes.code}>{command}</code>
       <CopyButton value={command}>
         {({ copied, copy }) => (

@@ -2,7 +2,7 @@ import { Progress, SegmentedControl, Text } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { lazy, Suspense, useState } from 'react';
 import type { Dag } from '../api/types';
-import { patiently } from '../app/patience';
+import { withRetry } from '../app/loadChunk';
 import { CommandLine } from './CommandLine';
 import { plural, usd } from './format';
 import classes from './Graph.module.css';
@@ -13,7 +13,7 @@ import { Loading } from './States';
 
 // Drawing is heavy and few pages draw.
 const GraphCanvas = lazy(
-  patiently(() => import('./GraphCanvas').then((module) => ({ default: module.GraphCanvas }))),
+  withRetry(() => import('./GraphCanvas').then((module) => ({ default: module.GraphCanvas }))),
 );
 
 /// More are read better in a list than seen from afar.

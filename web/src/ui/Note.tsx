@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { Icon } from './Icon';
-import classes from './Note.module.css';
+import classes from './shared.module.css';
 
 export type Tone = 'bad' | 'warn' | 'busy';
 
@@ -18,11 +18,11 @@ export function Note({
 }) {
   return (
     <div className={classes.note} data-tone={tone} role={urgent ? 'alert' : undefined}>
-      <div className={classes.title}>
+      <div className={classes.noteTitle}>
         <Icon name={tone === 'busy' ? 'open' : 'warn'} size={14} />
         {title}
       </div>
-      {children && <div className={classes.text}>{children}</div>}
+      {children && <div className={classes.noteText}>{children}</div>}
     </div>
   );
 }

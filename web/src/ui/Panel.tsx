@@ -1,5 +1,6 @@
-import { Paper, Title } from '@mantine/core';
+import { Group, Paper, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
+import { CommandLine } from './CommandLine';
 
 /// A part of a page with a heading of its own.
 export function Panel({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
@@ -22,5 +23,49 @@ export function Panel({ title, aside, children }: { title: string; aside?: React
       </div>
       {children}
     </Paper>
+  );
+}
+
+/// What the page is, and the same as a command.
+export function PageHead({ title, command }: { title: string; command: string }) {
+  return (
+    <Group justify="space-between">
+      <Title order={1} size="h3">
+        {title}
+      </Title>
+      <CommandLine command={command} />
+    </Group>
+  );
+}
+
+interface ScrollBoxProps {
+  label: string;
+  className?: string;
+  wrap?: boolean;
+  children: ReactNode;
+}
+
+/// A box that scrolls on its own, by keyboard too.
+export function ScrollBox({ label, className, wrap, children }: ScrollBoxProps) {
+  return (
+    <section
+      className={className}
+      aria-label={label}
+      data-wrap={wrap || undefined}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: without it only a mouse could scroll
+      tabIndex={0}
+    >
+      {children}
+    </section>
+  );
+}
+
+/// A name and its value, in a `<dl>`.
+export function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
   );
 }

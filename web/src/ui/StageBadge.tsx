@@ -1,4 +1,4 @@
-import classes from './StageBadge.module.css';
+import classes from './shared.module.css';
 
 const TONES: Record<string, string> = {
   queued: 'quiet',

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use reqwest::Response;
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,10 +20,12 @@ use crate::wire::Event;
 const SILENCE: Duration = Duration::from_secs(15);
 /// Until the headers of the answer are there.
 const ANSWER: Duration = Duration::from_secs(15);
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(3);
-/// Waits of one loss, added up: long enough for a coordinator to be restarted or replaced.
-const GIVE_UP_AFTER: Duration = Duration::from_mins(1);
+/// After one loss: long enough in total for a coordinator to be restarted or replaced.
+const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(100))
+    .with_max_delay(Duration::from_secs(3))
+    .without_max_times()
+    .with_total_delay(Some(Duration::from_mins(1)));
 
 /// What a follower hears.
 #[derive(Debug)]
@@ -43,8 +46,9 @@ pub struct Follow {
     connection: Option<Connection>,
     /// A connection was there and is gone.
     lost: bool,
-    wait: Duration,
-    waited: Duration,
+    delays: ExponentialBackoff,
+    /// Before the next try.
+    delay: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -74,8 +78,8 @@ impl Follow {
             last_id: after.map(|id| id.to_string()),
             connection: None,
             lost: false,
-            wait: FIRST_WAIT,
-            waited: Duration::ZERO,
+            delays: DELAYS.build(),
+            delay: None,
         }
     }
 
@@ -108,6 +112,7 @@ impl Follow {
             };
             self.connection = None;
             self.lost = true;
+            self.delay = self.delays.next();
             let url = self.client.url().to_owned();
             return Ok(Signal::Lost(ClientError::Unreachable { url, reason, source: None }));
         }
@@ -115,10 +120,8 @@ impl Follow {
 
     /// One try. A first connection that fails is an error; a lost one is given time to come back.
     async fn connect(&mut self) -> Result<Option<Signal>, ClientError> {
-        if self.lost {
-            tokio::time::sleep(self.wait).await;
-            self.waited += self.wait;
-            self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        if let Some(delay) = self.delay.take() {
+            tokio::time::sleep(delay).await;
         }
         let path = match &self.job {
             Some(id) => vec!["jobs", id.as_str(), "events", "stream"],
@@ -135,12 +138,14 @@ impl Follow {
             Ok(response) => {
                 self.connection =
                     Some(Connection { response, parser: Parser::default(), ready: VecDeque::new() });
-                (self.wait, self.waited) = (FIRST_WAIT, Duration::ZERO);
+                self.delays = DELAYS.build();
                 Ok(std::mem::take(&mut self.lost).then_some(Signal::Back))
             }
             Err(error) => {
-                let patient = self.lost && self.waited < GIVE_UP_AFTER;
-                if patient && error.is_passing() { Ok(None) } else { Err(error) }
+                if self.lost && error.is_passing() {
+                    self.delay = self.delays.next();
+                }
+                if self.delay.is_some() { Ok(None) } else { Err(error) }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backon::{ExponentialBuilder, Retryable as _};
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
@@ -14,9 +15,13 @@ use crate::wire::Problem;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The slowest that a large body may travel, in bytes per second.
 const SLOWEST: u64 = 256 * 1024;
-/// Waits between the tries of one call: long enough for a restart to go unnoticed, short enough that somebody who
-/// forgot to start the coordinator is told at once.
-const WAITS_MS: [u64; 3] = [100, 250, 500];
+/// 100, 250 and 500 ms between the tries of one call: long enough for a restart to go unnoticed, short enough that
+/// somebody who forgot to start the coordinator is told at once.
+const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(100))
+    .with_factor(2.5)
+    .with_max_delay(Duration::from_millis(500))
+    .with_max_times(3);
 /// How much of an answer that nobody understands is shown.
 const SHOWN_CHARS: usize = 200;
 
@@ -99,18 +104,8 @@ impl<'a> Call<'a> {
 
 impl Client {
     pub(super) async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<Answer<T>, ClientError> {
-        let mut waits = WAITS_MS.into_iter();
-        loop {
-            let tried = match self.send(&call, Some(call.timeout)).await {
-                Ok(response) => self.read(response).await,
-                Err(error) => Err(error),
-            };
-            let again = matches!(&tried, Err(error) if may_repeat(&call, error));
-            match waits.next().filter(|_| again) {
-                Some(wait) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                None => return tried,
-            }
-        }
+        let once = async || self.read(self.send(&call, Some(call.timeout)).await?).await;
+        once.retry(DELAYS).when(|error| may_repeat(&call, error)).await
     }
 
     /// For answers that are no JSON. Sent once: whoever wants much of something asks again by themselves.

@@ -1,27 +1,18 @@
 //! What a product may spend and has spent. Money is dollars, exact to a millionth.
 
 use giga_domain as domain;
-use giga_domain::Timestamp;
 use giga_domain::budget::{Pause, PauseCause, PerPeriod};
+use giga_domain::{Timestamp, Usd, usd};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-/// Millionths as dollars. A double tells every millionth apart up to nine billion dollars.
-pub fn dollars(micros: u64) -> f64 {
-    micros as f64 / 1_000_000.0
-}
-
-/// The same for what may be negative: corrections.
-pub fn signed_dollars(micros: i64) -> f64 {
-    micros as f64 / 1_000_000.0
-}
 
 /// What a run has used up so far, all told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spend {
     #[serde(default)]
-    pub usd: f64,
+    #[schema(value_type = f64, minimum = 0)]
+    pub usd: Usd,
     #[serde(default)]
     pub tokens: u64,
 }
@@ -30,14 +21,18 @@ pub struct Spend {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ceilings {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub day: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub week: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub month: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "usd::exact_or_none")]
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub day: Option<Usd>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "usd::exact_or_none")]
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub week: Option<Usd>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "usd::exact_or_none")]
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub month: Option<Usd>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "usd::exact_or_none")]
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub total: Option<Usd>,
 }
 
 /// Replaces what was set. What is left out is none from then on.
@@ -47,8 +42,9 @@ pub struct SetBudgetRequest {
     #[serde(default)]
     pub ceilings: Ceilings,
     /// The cap of a job that names none, in dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job_usd: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "usd::exact_or_none")]
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub job_usd: Option<Usd>,
 }
 
 /// An empty body is fine.
@@ -74,7 +70,9 @@ pub struct PauseBudgetAnswer {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CorrectBudgetRequest {
     /// In dollars; negative where less was spent than the ledger says.
-    pub usd: f64,
+    #[serde(deserialize_with = "usd::exact")]
+    #[schema(value_type = f64)]
+    pub usd: Usd,
     pub reason: String,
 }
 
@@ -86,15 +84,18 @@ pub struct Budget {
     pub rev: u64,
     pub ceilings: Ceilings,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job_usd: Option<f64>,
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub job_usd: Option<Usd>,
     /// While nothing of the product is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<BudgetPause>,
     /// What running jobs may still spend: set aside, not spent.
-    pub reserved_usd: f64,
+    #[schema(value_type = f64)]
+    pub reserved_usd: Usd,
     /// What is left of the tightest ceiling; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_usd: Option<f64>,
+    #[schema(value_type = Option<f64>)]
+    pub left_usd: Option<Usd>,
     /// Which ceiling that is: `day`, `week`, `month` or `total`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tightest: Option<String>,
@@ -129,13 +130,16 @@ pub struct BudgetPeriod {
     pub since: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    pub spent_usd: f64,
+    #[schema(value_type = f64)]
+    pub spent_usd: Usd,
     pub tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ceiling_usd: Option<f64>,
+    #[schema(value_type = Option<f64>)]
+    pub ceiling_usd: Option<Usd>,
     /// Ceiling less spent less set aside, 0 at least; absent without a ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_usd: Option<f64>,
+    #[schema(value_type = Option<f64>)]
+    pub left_usd: Option<Usd>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -154,11 +158,13 @@ pub struct Burndown {
     pub bucket_ms: u64,
     /// The ceiling of the shortest period that all of it lies in, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ceiling_usd: Option<f64>,
+    #[schema(value_type = Option<f64>)]
+    pub ceiling_usd: Option<Usd>,
     /// Which period that is: `day`, `week`, `month` or `total`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_of: Option<String>,
-    pub total_usd: f64,
+    #[schema(value_type = f64)]
+    pub total_usd: Usd,
     pub buckets: Vec<BurndownBucket>,
 }
 
@@ -167,11 +173,13 @@ pub struct Burndown {
 pub struct BurndownBucket {
     pub from: String,
     /// In this stretch. Negative where corrections outweigh what was spent.
-    pub usd: f64,
+    #[schema(value_type = f64)]
+    pub usd: Usd,
     pub tokens: u64,
     pub runs: u64,
     /// From the beginning to the end of this stretch.
-    pub cumulative_usd: f64,
+    #[schema(value_type = f64)]
+    pub cumulative_usd: Usd,
 }
 
 impl Budget {
@@ -181,10 +189,10 @@ impl Budget {
             product_id: budget.product.to_string(),
             rev: budget.rev.0,
             ceilings: (&budget.settings.ceilings).into(),
-            job_usd: budget.settings.job_usd_micros.map(dollars),
+            job_usd: budget.settings.job_cap,
             paused: budget.pause_now(now).as_ref().map(Into::into),
-            reserved_usd: dollars(budget.reserved_usd_micros),
-            left_usd: left.map(|(left, _)| dollars(left)),
+            reserved_usd: budget.reserved,
+            left_usd: left.map(|(left, _)| left),
             tightest: left.map(|(_, period)| period.as_str().to_owned()),
             periods: domain::Period::ALL.map(|period| BudgetPeriod::of(budget, period, now)).into(),
             warnings: warnings(&budget.settings, &budget.product),
@@ -195,7 +203,7 @@ impl Budget {
 /// What the settings do not do though somebody may think so.
 fn warnings(settings: &domain::BudgetSettings, product: &domain::ProductId) -> Vec<String> {
     let ceiled = domain::Period::ALL.iter().any(|period| settings.ceilings.of(*period).is_some());
-    let uncapped = ceiled && settings.job_usd_micros.is_none();
+    let uncapped = ceiled && settings.job_cap.is_none();
     let warning = format!(
         "jobs whose manifest has no `budget.usd` have no cap: nothing is set aside for them, and they can overrun the \
          ceiling; give them one with `giga budget set {product} --job USD` (`jobUsd`)"
@@ -207,27 +215,22 @@ impl BudgetPeriod {
     fn of(budget: &domain::Budget, period: domain::Period, now: Timestamp) -> Self {
         let spent = budget.spent_in(period, now);
         let ceiling = *budget.settings.ceilings.of(period);
-        let used = spent.usd_micros.saturating_add(budget.reserved_usd_micros);
         Self {
             period: period.as_str().to_owned(),
             since: period.end(now).map(|_| period.start(now).to_string()),
             until: period.end(now).map(|at| at.to_string()),
-            spent_usd: dollars(spent.usd_micros),
+            spent_usd: spent.usd,
             tokens: spent.tokens,
-            ceiling_usd: ceiling.map(dollars),
-            left_usd: ceiling.map(|ceiling| dollars(ceiling.saturating_sub(used))),
+            ceiling_usd: ceiling,
+            left_usd: ceiling.map(|ceiling| ceiling.less(spent.usd + budget.reserved)),
         }
     }
 }
 
-impl From<&PerPeriod<Option<u64>>> for Ceilings {
-    fn from(ceilings: &PerPeriod<Option<u64>>) -> Self {
-        Self {
-            day: ceilings.day.map(dollars),
-            week: ceilings.week.map(dollars),
-            month: ceilings.month.map(dollars),
-            total: ceilings.total.map(dollars),
-        }
+impl From<&PerPeriod<Option<Usd>>> for Ceilings {
+    fn from(ceilings: &PerPeriod<Option<Usd>>) -> Self {
+        let PerPeriod { day, week, month, total } = *ceilings;
+        Self { day, week, month, total }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use giga_domain::Usd;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -105,7 +106,8 @@ pub struct DagProgress {
     /// Rounded down, so 100 means all.
     pub percent: u64,
     /// What runs have cost so far, in dollars.
-    pub spent_usd: f64,
+    #[schema(value_type = f64)]
+    pub spent_usd: Usd,
     /// Only stages that are not empty.
     pub by_stage: BTreeMap<String, u64>,
 }

@@ -1,5 +1,6 @@
 //! Why a job is where it is, and what a submit would do.
 
+use giga_domain::Usd;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -15,7 +16,8 @@ pub struct PlanAnswer {
     pub warnings: Vec<String>,
     /// The job's own cap times the attempts that its retry policy allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worst_case_usd: Option<f64>,
+    #[schema(value_type = Option<f64>)]
+    pub worst_case_usd: Option<Usd>,
     pub explanation: Explanation,
 }
 

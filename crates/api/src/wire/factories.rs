@@ -1,5 +1,6 @@
 //! Worker hosts.
 
+use giga_domain::Usd;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -84,7 +85,8 @@ pub struct HeartbeatRequest {
     #[serde(default)]
     pub can_clone: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd_per_hour: Option<f64>,
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub cost_usd_per_hour: Option<Usd>,
     /// How jobs reach it now, which may be less than what it was asked to do: `poll` while its stream is down. Absent
     /// counts as `poll`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

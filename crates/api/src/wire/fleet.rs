@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use giga_domain::Usd;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::{Remedy, Severity};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -40,12 +43,15 @@ pub struct ProductMetrics {
 #[serde(rename_all = "camelCase")]
 pub struct ProductSpending {
     /// Ever.
-    pub spent_usd: f64,
+    #[schema(value_type = f64)]
+    pub spent_usd: Usd,
     /// Set aside for what is held.
-    pub reserved_usd: f64,
+    #[schema(value_type = f64)]
+    pub reserved_usd: Usd,
     /// What is left of the tightest ceiling; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_usd: Option<f64>,
+    #[schema(value_type = Option<f64>)]
+    pub left_usd: Option<Usd>,
     /// Nothing of it is started.
     pub paused: bool,
 }
@@ -72,13 +78,19 @@ pub struct StoreMetrics {
     pub retries: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Alert {
-    /// `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `merge_conflict`, `dead_letters`,
-    /// `budget_exhausted`, `budget_paused`, `budget_near`, `effects_given_up`, `effects_waiting`.
+    /// `dead_letters`, `budget_exhausted`, `factory_down`, `merge_conflict`, `effects_given_up`, `no_eligible_factory`,
+    /// `starvation`, `stale_factory`, `budget_near`, `budget_paused`, `effects_waiting`.
     pub code: String,
+    pub severity: Severity,
+    /// What this kind of alert is called.
+    pub title: String,
     pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +101,8 @@ pub struct Alert {
     pub since: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// Worst first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AlertList {
     pub alerts: Vec<Alert>,
 }

@@ -1,12 +1,12 @@
 //! Jobs and their runs.
 
 use giga_domain as domain;
-use giga_domain::State;
+use giga_domain::{State, Usd};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{ReviewGate, ReviewNote, Spend, dollars};
+use super::{ReviewGate, ReviewNote, Spend};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -126,10 +126,12 @@ pub struct Lease {
     pub expires_at: String,
     /// What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
     #[serde(default)]
-    pub reserved_usd: f64,
+    #[schema(value_type = f64)]
+    pub reserved_usd: Usd,
     /// What the holder told of its run so far.
     #[serde(default)]
-    pub spent_usd: f64,
+    #[schema(value_type = f64)]
+    pub spent_usd: Usd,
     #[serde(default)]
     pub spent_tokens: u64,
 }
@@ -170,7 +172,7 @@ impl From<&domain::Checkpoint> for Checkpoint {
             session_id: checkpoint.session_id.clone(),
             session_spend: checkpoint
                 .session_spend
-                .map(|spend| Spend { usd: dollars(spend.usd_micros), tokens: spend.tokens }),
+                .map(|spend| Spend { usd: spend.usd, tokens: spend.tokens }),
             factory_id: checkpoint.factory.as_ref().map(ToString::to_string),
             note: checkpoint.note.clone(),
         }
@@ -220,8 +222,8 @@ impl From<&domain::Job> for Job {
                 factory_id: lease.factory.to_string(),
                 granted_at: lease.granted_at.to_string(),
                 expires_at: lease.expires_at.to_string(),
-                reserved_usd: dollars(lease.reserved_usd_micros),
-                spent_usd: dollars(lease.spent.usd_micros),
+                reserved_usd: lease.reserved,
+                spent_usd: lease.spent.usd,
                 spent_tokens: lease.spent.tokens,
             }),
             checkpoint: job.checkpoint.as_ref().map(Into::into),
@@ -291,7 +293,8 @@ pub struct RunReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
+    #[schema(value_type = Option<f64>, minimum = 0)]
+    pub cost_usd: Option<Usd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -357,7 +360,7 @@ impl From<&domain::RunReport> for RunReport {
             commit: report.commit.clone(),
             pull_request: report.pull_request.clone(),
             tokens: report.tokens,
-            cost_usd: report.cost_usd_micros.map(dollars),
+            cost_usd: report.cost,
             files_changed: report.files_changed,
             lines_added: report.lines_added,
             lines_removed: report.lines_removed,

@@ -16,6 +16,7 @@ mod profiles;
 mod reviews;
 mod tokens;
 mod topics;
+mod vocabulary;
 mod work;
 
 pub use budgets::*;
@@ -34,4 +35,5 @@ pub use profiles::*;
 pub use reviews::*;
 pub use tokens::*;
 pub use topics::*;
+pub use vocabulary::*;
 pub use work::*;

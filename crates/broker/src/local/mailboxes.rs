@@ -4,19 +4,20 @@
 //! `next` that is dropped has taken nothing.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::{FactoryId, Offer};
 use giga_ports::BrokerError;
 use giga_ports::broker::{Delivered, Offers};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::window::Window;
 
-/// How often an offer is delivered before it is given up.
+/// How often an offer is delivered before it becomes a dead letter.
 pub(crate) const DELIVERIES: u32 = 5;
 const SWEEP: Duration = Duration::from_secs(30);
 
@@ -30,7 +31,7 @@ pub(crate) struct Bounds {
     pub(crate) unattended_age: Duration,
 }
 
-/// Told about every offer that was given up. Called without the lock held.
+/// Called for every offer that was delivered too often, without the lock held.
 type OnDead = Box<dyn Fn(Offer) + Send + Sync>;
 
 pub(crate) struct Mailboxes {
@@ -75,7 +76,7 @@ impl Mailboxes {
 
     pub(crate) fn put(&self, offers: impl IntoIterator<Item = Offer>) {
         let now = Instant::now();
-        let mut guard = self.lock();
+        let mut guard = self.state.lock();
         let state = &mut *guard;
         let State { boxes, seen, .. } = state;
         for offer in offers {
@@ -89,7 +90,7 @@ impl Mailboxes {
                 consumer.wake.notify_one();
             }
         }
-        // The boxes of factories that left would be kept for ever otherwise.
+        // Otherwise the mailboxes of factories that have left would stay forever.
         if state.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP) {
             state.swept = Some(now);
             state.boxes.retain(|_, mailbox| {
@@ -99,26 +100,26 @@ impl Mailboxes {
         }
     }
 
-    /// Takes over from the consumer before.
+    /// Replaces the previous consumer.
     pub(crate) fn consume(self: &Arc<Self>, factory: &FactoryId) -> Box<dyn Offers> {
         let wake = Arc::new(Notify::new());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.counter += 1;
         let id = state.counter;
         let mailbox = state.boxes.entry(factory.clone()).or_default();
-        let dead = mailbox.take_back();
-        let before = mailbox.consumer.replace(Consumer { id, wake: Arc::clone(&wake) });
+        let dead = mailbox.requeue_unacked();
+        let previous = mailbox.consumer.replace(Consumer { id, wake: Arc::clone(&wake) });
         drop(state);
-        if let Some(before) = before {
-            before.wake.notify_one();
+        if let Some(previous) = previous {
+            previous.wake.notify_one();
         }
-        self.bury(dead);
+        self.dead_letter(dead);
         Box::new(LocalOffers { mailboxes: Arc::clone(self), factory: factory.clone(), id, wake })
     }
 
-    /// Forgets every offer. Consumers stay.
+    /// Drops every offer. Consumers stay.
     pub(crate) fn wipe(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.seen = Window::default();
         state.boxes.retain(|_, mailbox| {
             mailbox.waiting.clear();
@@ -127,35 +128,31 @@ impl Mailboxes {
         });
     }
 
-    /// Ends every consumer: nothing will come for a while. What they did not acknowledge waits for the next ones.
+    /// Ends every consumer: nothing will arrive for a while. Unacknowledged offers wait for the next consumers.
     pub(crate) fn end_consumers(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut dead = Vec::new();
         for mailbox in state.boxes.values_mut() {
             if let Some(consumer) = mailbox.consumer.take() {
-                dead.extend(mailbox.take_back());
+                dead.extend(mailbox.requeue_unacked());
                 consumer.wake.notify_one();
             }
         }
         drop(state);
-        self.bury(dead);
+        self.dead_letter(dead);
     }
 
-    /// Ends every consumer: the broker is gone, and nothing will come any more.
+    /// Ends every consumer: the broker is gone.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         for consumer in state.boxes.values().filter_map(|mailbox| mailbox.consumer.as_ref()) {
             consumer.wake.notify_one();
         }
     }
 
-    fn bury(&self, dead: Vec<Offer>) {
+    fn dead_letter(&self, dead: Vec<Offer>) {
         dead.into_iter().for_each(&self.on_dead);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -165,7 +162,7 @@ impl Mailbox {
             Some(_) => (bounds.offers, bounds.age),
             None => (bounds.unattended_offers, bounds.unattended_age),
         };
-        // The oldest are in front, those that came back among them.
+        // The oldest are in front, including those that were put back.
         while let Some(oldest) = self.waiting.front()
             && (self.waiting.len() > most || now.duration_since(oldest.since) >= age)
         {
@@ -173,8 +170,8 @@ impl Mailbox {
         }
     }
 
-    /// Puts what was not acknowledged back in front, in its old order, and hands out what was tried too often.
-    fn take_back(&mut self) -> Vec<Offer> {
+    /// Puts unacknowledged offers back in front, in their old order, and returns those that were delivered too often.
+    fn requeue_unacked(&mut self) -> Vec<Offer> {
         let unacked = std::mem::take(&mut self.unacked).into_values();
         let (dead, alive): (Vec<_>, Vec<_>) = unacked.partition(|held| held.deliveries >= DELIVERIES);
         for held in alive.into_iter().rev() {
@@ -192,19 +189,19 @@ struct LocalOffers {
 }
 
 impl LocalOffers {
-    fn mine<'a>(&self, state: &'a mut State) -> Option<&'a mut Mailbox> {
+    fn own_mailbox<'a>(&self, state: &'a mut State) -> Option<&'a mut Mailbox> {
         let mailbox = state.boxes.get_mut(&self.factory)?;
         mailbox.consumer.as_ref().is_some_and(|consumer| consumer.id == self.id).then_some(mailbox)
     }
 
     fn take(&self) -> Result<Option<Delivered>, BrokerError> {
-        let mut state = self.mailboxes.lock();
+        let mut state = self.mailboxes.state.lock();
         if state.closed {
             return Err(BrokerError::because("it was closed"));
         }
         state.counter += 1;
         let tag = state.counter;
-        let mailbox = self.mine(&mut state).ok_or_else(ended)?;
+        let mailbox = self.own_mailbox(&mut state).ok_or_else(ended)?;
         mailbox.trim(&self.mailboxes.bounds, Instant::now());
         let Some(mut held) = mailbox.waiting.pop_front() else {
             return Ok(None);
@@ -227,28 +224,28 @@ impl Offers for LocalOffers {
             if let Some(delivered) = self.take()? {
                 return Ok(delivered);
             }
-            // Whoever puts an offer in after the look above leaves a permit here.
+            // An offer that was added after the check above leaves a permit here.
             self.wake.notified().await;
         }
     }
 
     async fn ack(&mut self, delivered: &Delivered) -> Result<(), BrokerError> {
-        let mut state = self.mailboxes.lock();
-        // Gone already after a wipe, which is as good.
-        self.mine(&mut state).ok_or_else(ended)?.unacked.remove(&delivered.tag);
+        let mut state = self.mailboxes.state.lock();
+        // It may be gone already after a wipe.
+        self.own_mailbox(&mut state).ok_or_else(ended)?.unacked.remove(&delivered.tag);
         Ok(())
     }
 }
 
 impl Drop for LocalOffers {
     fn drop(&mut self) {
-        let mut state = self.mailboxes.lock();
-        let dead = self.mine(&mut state).map(|mailbox| {
+        let mut state = self.mailboxes.state.lock();
+        let dead = self.own_mailbox(&mut state).map(|mailbox| {
             mailbox.consumer = None;
-            mailbox.take_back()
+            mailbox.requeue_unacked()
         });
         drop(state);
-        self.mailboxes.bury(dead.unwrap_or_default());
+        self.mailboxes.dead_letter(dead.unwrap_or_default());
     }
 }
 
@@ -266,7 +263,7 @@ mod tests {
     };
 
     fn mailboxes() -> Arc<Mailboxes> {
-        Arc::new(Mailboxes::new(BOUNDS, Box::new(|offer| panic!("{offer:?} was given up"))))
+        Arc::new(Mailboxes::new(BOUNDS, Box::new(|offer| panic!("{offer:?} was delivered too often"))))
     }
 
     fn offer(job: u128) -> Offer {
@@ -321,12 +318,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_factory_that_left_is_forgotten() {
+    async fn the_mailbox_of_a_factory_that_left_is_removed() {
         let mailboxes = mailboxes();
         mailboxes.put([offer(1)]);
         drop(mailboxes.consume(&factory()));
         tokio::time::advance(Duration::from_secs(30)).await;
         mailboxes.put([]);
-        assert!(mailboxes.lock().boxes.is_empty());
+        assert!(mailboxes.state.lock().boxes.is_empty());
     }
 }

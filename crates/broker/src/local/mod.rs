@@ -1,18 +1,18 @@
-//! What the brokers that keep offers in this process share: a mailbox per factory, and fan-out to many readers.
+//! Shared by the brokers that keep offers in this process: a mailbox per factory, and a broadcast to many readers.
 //!
-//! Never waits for anybody: a full mailbox loses its oldest offer, a slow reader its oldest hints.
+//! Never blocks: a full mailbox drops its oldest offer, a slow reader loses its oldest hints.
 
-mod fan;
+mod broadcast;
 mod mailboxes;
 mod window;
 
-pub(crate) use fan::{DeadFan, HintFan};
+pub(crate) use broadcast::{DeadLetterBroadcast, HintBroadcast};
 pub(crate) use mailboxes::{Bounds, DELIVERIES, Mailboxes};
 
 use giga_domain::{Offer, Timestamp};
 use giga_ports::broker::DeadLetter;
 
-/// The same words from every broker.
+/// The same text from every broker.
 pub(crate) fn never_acknowledged(offer: &Offer, at: Timestamp) -> DeadLetter {
     DeadLetter {
         job_id: offer.job_id,

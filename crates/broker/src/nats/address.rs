@@ -4,6 +4,7 @@
 
 use async_nats::{ConnectOptions, ServerAddr};
 use giga_ports::BrokerError;
+use percent_encoding::percent_decode_str;
 
 const FORM: &str = "the NATS URL is malformed; it looks like `nats://HOST:PORT`, `nats://USER:PASSWORD@HOST:PORT`, \
                     `nats://TOKEN@HOST:PORT`, or the same with `tls://`; servers of one cluster are separated by commas";
@@ -36,20 +37,7 @@ pub(super) fn parse(url: &str) -> Result<(Vec<ServerAddr>, ConnectOptions), Brok
 
 /// `%40` is an `@`. What is no such escape stays as it is.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
-        let escaped = escaped.and_then(|two| std::str::from_utf8(two).ok());
-        if let Some(byte) = escaped.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            bytes.push(byte);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -1,75 +1,84 @@
-//! From a URL to a session: at once where the server is there, and otherwise as soon as it is.
+//! From a URL to a session: at once if the server is there, otherwise as soon as it is.
 //!
-//! The library could wait for the first connection by itself, but it would go on for ever after the broker was dropped
-//! and keep to itself what the server refuses.
+//! The library could wait for the first connection by itself, but it would keep trying after the broker was dropped and
+//! hide why the server refuses.
 
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_nats::jetstream::context::{ContextBuilder, CreateStreamError, CreateStreamErrorKind};
 use async_nats::{Client, ConnectError, ConnectErrorKind};
 use giga_ports::BrokerError;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, Session, address, ears, failure, streams};
-use crate::local::{DeadFan, HintFan};
-use crate::pause::Pauses;
+use super::{PATIENCE, Session, address, failure, streams, subscriptions};
+use crate::backoff::{Backoff, reconnect_delay};
+use crate::local::{DeadLetterBroadcast, HintBroadcast};
 
 /// The session, or why there is none yet.
 pub(super) type Link = Result<Arc<Session>, String>;
 
 struct Failed {
     error: BrokerError,
-    /// The server is there and says no: to be told at once rather than waited for.
+    /// The server answered and refused: an error now rather than a retry.
     refused: bool,
 }
 
 /// The tasks end when the set is dropped.
 pub(super) async fn establish(
     url: &str,
-    hints: &HintFan,
-    dead: &DeadFan,
+    hints: &HintBroadcast,
+    dead: &DeadLetterBroadcast,
 ) -> Result<(watch::Receiver<Link>, JoinSet<()>), BrokerError> {
-    match begin(url, hints, dead).await {
-        Ok((session, ears)) => Ok((watch::channel(Ok(session)).1, ears)),
+    match connect(url, hints, dead).await {
+        Ok((session, tasks)) => Ok((watch::channel(Ok(session)).1, tasks)),
         Err(Failed { error, refused: true }) => Err(error),
         Err(Failed { error, refused: false }) => {
-            tracing::warn!(reason = error.reason, "NATS cannot carry hints yet; it is tried again");
+            tracing::warn!(reason = error.reason, "cannot connect to NATS yet; retrying");
             let (link, seen) = watch::channel(Err(error.reason));
             let mut tasks = JoinSet::new();
-            tasks.spawn(begin_later(url.to_owned(), hints.clone(), dead.clone(), link));
+            tasks.spawn(connect_later(url.to_owned(), hints.clone(), dead.clone(), link));
             Ok((seen, tasks))
         }
     }
 }
 
-/// What is refused now may be put right on the server, so this never gives up.
-async fn begin_later(url: String, hints: HintFan, dead: DeadFan, link: watch::Sender<Link>) {
-    let mut pauses = Pauses::new();
-    let mut ears = loop {
-        pauses.wait().await;
-        match begin(&url, &hints, &dead).await {
-            Ok((session, ears)) => {
+/// Never gives up: an operator may fix the server meanwhile.
+async fn connect_later(
+    url: String,
+    hints: HintBroadcast,
+    dead: DeadLetterBroadcast,
+    link: watch::Sender<Link>,
+) {
+    let mut backoff = Backoff::new();
+    let mut tasks = loop {
+        backoff.wait().await;
+        match connect(&url, &hints, &dead).await {
+            Ok((session, tasks)) => {
                 link.send_modify(|link| *link = Ok(session));
-                break ears;
+                break tasks;
             }
             Err(Failed { error, refused }) => {
                 if refused {
-                    tracing::error!(reason = error.reason, "NATS is there and cannot be used");
+                    tracing::error!(reason = error.reason, "the NATS server cannot be used");
                 } else {
-                    tracing::warn!(reason = error.reason, "NATS cannot carry hints yet");
+                    tracing::warn!(reason = error.reason, "cannot connect to NATS yet");
                 }
                 link.send_modify(|link| *link = Err(error.reason));
             }
         }
     };
-    hints.look_again();
-    while ears.join_next().await.is_some() {}
+    hints.resync();
+    while tasks.join_next().await.is_some() {}
 }
 
-async fn begin(url: &str, hints: &HintFan, dead: &DeadFan) -> Result<(Arc<Session>, JoinSet<()>), Failed> {
+async fn connect(
+    url: &str,
+    hints: &HintBroadcast,
+    dead: &DeadLetterBroadcast,
+) -> Result<(Arc<Session>, JoinSet<()>), Failed> {
     let refused = |error| Failed { error, refused: true };
     let passing = |error| Failed { error, refused: false };
     let (servers, options) = address::parse(url).map_err(refused)?;
@@ -77,7 +86,7 @@ async fn begin(url: &str, hints: &HintFan, dead: &DeadFan) -> Result<(Arc<Sessio
     let client = options
         .name("gigafactory")
         .connection_timeout(PATIENCE)
-        .reconnect_delay_callback(pause_before)
+        .reconnect_delay_callback(reconnect_delay)
         .event_callback(move |event| {
             // An error means that the broker is being dropped.
             let _ = happened.send(event);
@@ -86,25 +95,18 @@ async fn begin(url: &str, hints: &HintFan, dead: &DeadFan) -> Result<(Arc<Sessio
         .connect(servers)
         .await
         .map_err(not_connected)?;
-    fit_for_us(&client).map_err(refused)?;
+    check_server(&client).map_err(refused)?;
     let context = ContextBuilder::new().timeout(PATIENCE).build(client.clone());
     streams::ensure(&context).await.map_err(without_streams)?;
-    let losses = watch::Sender::new(0);
-    let session = Arc::new(Session { client, context, losses, consumers: Mutex::default() });
-    let ears = ears::listen(&session, events, hints, dead).await.map_err(passing)?;
+    let disconnects = watch::Sender::new(0);
+    let session = Arc::new(Session { client, context, disconnects, consumers: Mutex::default() });
+    let tasks = subscriptions::start(&session, events, hints, dead).await.map_err(passing)?;
     // The server answers in order: after this it knows the subscriptions.
     session.ping().await.map_err(passing)?;
-    Ok((session, ears))
+    Ok((session, tasks))
 }
 
-fn pause_before(attempt: usize) -> Duration {
-    match attempt {
-        0 | 1 => Duration::ZERO,
-        more => Duration::from_millis(25 << more.min(7)),
-    }
-}
-
-fn fit_for_us(client: &Client) -> Result<(), BrokerError> {
+fn check_server(client: &Client) -> Result<(), BrokerError> {
     let info = client.server_info();
     if !client.is_server_compatible(2, 10, 0) {
         return Err(BrokerError::because(format!(

@@ -6,14 +6,14 @@
 //! decides who gets a job, as always. `Delivered::attempt` counts per consumer.
 
 mod address;
-mod ears;
 mod link;
 mod offers;
 mod streams;
+mod subscriptions;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -26,11 +26,12 @@ use futures::future::try_join_all;
 use giga_domain::{FactoryId, Offer};
 use giga_ports::broker::{DeadLetter, DeadLetters, Hint, Hints, Offers};
 use giga_ports::{Broker, BrokerError};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use self::link::Link;
-use crate::local::{DeadFan, HintFan};
+use crate::local::{DeadLetterBroadcast, HintBroadcast};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Offers that are on their way to the server at once.
@@ -50,19 +51,19 @@ impl Default for NatsTuning {
 
 pub struct Nats {
     link: watch::Receiver<Link>,
-    hints: HintFan,
-    dead: DeadFan,
+    hints: HintBroadcast,
+    dead: DeadLetterBroadcast,
     tuning: NatsTuning,
-    /// Whatever runs beside the calls.
+    /// Background tasks.
     _tasks: JoinSet<()>,
 }
 
-/// What the calls and the tasks share.
+/// Shared by the calls and the background tasks.
 struct Session {
     client: Client,
     context: Context,
     /// How often the connection was lost.
-    losses: watch::Sender<u64>,
+    disconnects: watch::Sender<u64>,
     /// The newest consumer of each factory in this process; an older one ends when its sender is dropped.
     consumers: Mutex<HashMap<FactoryId, oneshot::Sender<Infallible>>>,
 }
@@ -72,14 +73,14 @@ impl Nats {
         Self::connect_with(url, NatsTuning::default()).await
     }
 
-    /// A server that cannot be reached is found later, by itself; fails when it is there and refuses, or will not do.
+    /// If the server is unreachable it is retried in the background; fails if it refuses or is unsuitable.
     pub async fn connect_with(url: &str, tuning: NatsTuning) -> Result<Self, BrokerError> {
-        let (hints, dead) = (HintFan::new(), DeadFan::new());
+        let (hints, dead) = (HintBroadcast::new(), DeadLetterBroadcast::new());
         let (link, tasks) = link::establish(url, &hints, &dead).await?;
         Ok(Self { link, hints, dead, tuning, _tasks: tasks })
     }
 
-    /// Fails at once while the server was never reached.
+    /// Fails at once if the server was never reached.
     fn session(&self) -> Result<Arc<Session>, BrokerError> {
         self.link.borrow().clone().map_err(BrokerError::because)
     }
@@ -91,7 +92,7 @@ impl std::fmt::Debug for Nats {
     }
 }
 
-/// The library's errors say in their text what is behind them.
+/// The text of the library's errors includes their cause.
 fn failure(error: impl std::error::Error + Send + Sync + 'static) -> BrokerError {
     BrokerError::from_source(error)
 }
@@ -103,7 +104,7 @@ fn lost(changed: Result<(), watch::error::RecvError>) -> &'static str {
 impl Session {
     fn replace(&self, factory: &FactoryId) -> oneshot::Receiver<Infallible> {
         let (newest, replaced) = oneshot::channel();
-        let mut consumers = self.consumers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut consumers = self.consumers.lock();
         consumers.retain(|_, consumer| !consumer.is_closed());
         consumers.insert(factory.clone(), newest);
         replaced
@@ -111,13 +112,13 @@ impl Session {
 
     /// Fails at once where the library would wait for the connection to come back.
     async fn ask<T>(&self, work: impl Future<Output = Result<T, BrokerError>>) -> Result<T, BrokerError> {
-        let mut losses = self.losses.subscribe();
+        let mut disconnects = self.disconnects.subscribe();
         if self.client.connection_state() != State::Connected {
             return Err(BrokerError::because("NATS is not connected"));
         }
         tokio::select! {
             result = work => result,
-            changed = losses.changed() => Err(BrokerError::because(lost(changed))),
+            changed = disconnects.changed() => Err(BrokerError::because(lost(changed))),
         }
     }
 
@@ -136,8 +137,11 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the streams again when the server has lost them.
-    async fn publish_surely(&self, messages: &[(Subject, PublishMessage)]) -> Result<(), BrokerError> {
+    /// Creates the streams again if the server has lost them.
+    async fn publish_or_create_streams(
+        &self,
+        messages: &[(Subject, PublishMessage)],
+    ) -> Result<(), BrokerError> {
         self.ask(async {
             match self.publish(messages).await {
                 Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
@@ -155,10 +159,10 @@ impl Session {
         Ok(())
     }
 
-    async fn bury(&self, letter: &DeadLetter) -> Result<(), BrokerError> {
+    async fn dead_letter(&self, letter: &DeadLetter) -> Result<(), BrokerError> {
         let payload = serde_json::to_vec(letter).map_err(BrokerError::from_source)?;
         let message = PublishMessage::build().payload(payload.into());
-        self.publish_surely(&[(streams::DEAD_SUBJECT.into(), message)]).await
+        self.publish_or_create_streams(&[(streams::DEAD_SUBJECT.into(), message)]).await
     }
 }
 
@@ -181,7 +185,7 @@ impl Broker for Nats {
                 Ok((streams::subject(&offer.target_factory_id).into(), message))
             })
             .collect::<Result<_, BrokerError>>()?;
-        self.session()?.publish_surely(&messages).await
+        self.session()?.publish_or_create_streams(&messages).await
     }
 
     async fn consume(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError> {
@@ -190,7 +194,7 @@ impl Broker for Nats {
     }
 
     async fn dead_letter(&self, letter: &DeadLetter) -> Result<(), BrokerError> {
-        self.session()?.bury(letter).await
+        self.session()?.dead_letter(letter).await
     }
 
     async fn dead_letters(&self) -> Result<Box<dyn DeadLetters>, BrokerError> {

@@ -1,7 +1,7 @@
 //! A factory's offers: one pull consumer on the stream.
 //!
-//! A new consumer deletes the one before, which ends it and gives back at once what it did not acknowledge. Ends itself
-//! when the connection is lost, because what was on its way then is best asked for again.
+//! A new consumer deletes the one before, which ends it and releases at once what it did not acknowledge. Ends itself
+//! when the connection is lost, because offers that were on their way then are best requested again.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -35,7 +35,7 @@ pub(super) async fn open(
     factory: &FactoryId,
     ack_wait: Duration,
 ) -> Result<Box<dyn Offers>, BrokerError> {
-    let losses = session.losses.subscribe();
+    let disconnects = session.disconnects.subscribe();
     let replaced = session.replace(factory);
     let consumer = take_over(session, factory, ack_wait).await?;
     let messages = consumer
@@ -46,7 +46,7 @@ pub(super) async fn open(
         .messages()
         .await
         .map_err(failure)?;
-    Ok(Box::new(NatsOffers { messages, losses, replaced, unacked: BTreeMap::new(), ended: None }))
+    Ok(Box::new(NatsOffers { messages, disconnects, replaced, unacked: BTreeMap::new(), ended: None }))
 }
 
 async fn take_over(
@@ -79,7 +79,7 @@ async fn take_over(
 
 struct NatsOffers {
     messages: pull::Stream,
-    losses: watch::Receiver<u64>,
+    disconnects: watch::Receiver<u64>,
     /// Resolves when this process opens another one.
     replaced: oneshot::Receiver<Infallible>,
     /// By place in the stream.
@@ -95,7 +95,7 @@ impl NatsOffers {
         let offer = match serde_json::from_slice(&message.payload) {
             Ok(offer) => offer,
             Err(error) => {
-                tracing::warn!(%error, "an offer that cannot be read was thrown away");
+                tracing::warn!(%error, "dropped an unreadable offer");
                 tokio::spawn(async move { acker.ack_with(AckKind::Term).await });
                 return Ok(None);
             }
@@ -119,7 +119,7 @@ impl Offers for NatsOffers {
                     self.ended = Some(TAKEN_OVER);
                     break;
                 }
-                changed = self.losses.changed() => {
+                changed = self.disconnects.changed() => {
                     self.ended = Some(lost(changed));
                     break;
                 }
@@ -149,12 +149,12 @@ impl Offers for NatsOffers {
         let Some(acker) = self.unacked.remove(&delivered.tag) else {
             return Ok(());
         };
-        let mut losses = self.losses.clone();
+        let mut disconnects = self.disconnects.clone();
         tokio::select! {
             confirmed = acker.double_ack() => {
                 confirmed.map_err(|error| BrokerError::because(error.to_string()))
             }
-            changed = losses.changed() => Err(BrokerError::because(lost(changed))),
+            changed = disconnects.changed() => Err(BrokerError::because(lost(changed))),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The streams, and who is called what in them.
+//! The streams, their subjects and the names of consumers.
 //!
-//! Both are made when they are missed, so a server that lost its disk is used again at once. What an operator changed
+//! Both are created when they are missing, so a server that lost its disk is usable again at once. What an operator changed
 //! on a stream that is there, its replicas for example, is left alone.
 
 use std::time::Duration;
@@ -18,10 +18,10 @@ pub(super) const OFFERS: &str = "GIGA_OFFERS";
 pub(super) const DEAD: &str = "GIGA_DEAD";
 pub(super) const DEAD_SUBJECT: &str = "giga.dead";
 pub(super) const HINTS_SUBJECT: &str = "giga.hints";
-/// The server tells when an offer was delivered too often; it stays in the stream until somebody takes it out.
-pub(super) const GIVEN_UP: &str = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.GIGA_OFFERS.*";
-/// One process of all that listen gets each.
-pub(super) const GIVEN_UP_GROUP: &str = "giga-dead";
+/// The server's notices about offers that were delivered too often; they stay in the stream until they are deleted.
+pub(super) const EXPIRED: &str = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.GIGA_OFFERS.*";
+/// Each notice goes to one of the processes that subscribe.
+pub(super) const EXPIRED_GROUP: &str = "giga-dead";
 
 /// Longer than any pickup deadline that makes sense: past it the job has another target.
 const KEPT_FOR: Duration = Duration::from_mins(10);

@@ -1,8 +1,8 @@
-//! One connection per process that listens, and comes back by itself.
+//! One connection per process that listens, and reconnects by itself.
 //!
-//! Asks the server nothing while nothing happens: a connection that is dead without a word is found by TCP keepalives.
-//! What was told while it was away is lost: the consumers of this process end with it, so that nobody waits for what
-//! cannot come, and after it has come back everybody is told to look.
+//! It sends no queries while nothing happens: TCP keepalives find a dead connection. Notifications that are sent while it
+//! is down are lost: the consumers of this process end with it, so that none waits in vain, and after a reconnect all
+//! readers resync.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use tokio_postgres::{Client, Notification};
 
 use super::connect::{Connector, failure};
 use super::wire;
-use crate::local::{DeadFan, HintFan, Mailboxes};
-use crate::pause::Pauses;
+use crate::backoff::Backoff;
+use crate::local::{DeadLetterBroadcast, HintBroadcast, Mailboxes};
 
-/// To connect and to listen. A server that takes the connection and then says nothing is as good as none.
+/// To connect and to listen. A server that accepts the connection and then does not answer counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How it stands with the connection that listens.
+/// The state of the listening connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
     /// The server was never reached.
-    NotYet,
+    Connecting,
     Up,
     /// It is being restored.
     Lost,
 }
 
-/// Where what was heard goes.
-pub(super) struct Ears {
+/// Where notifications go.
+pub(super) struct Receivers {
     pub(super) mailboxes: Arc<Mailboxes>,
-    pub(super) hints: HintFan,
-    pub(super) dead: DeadFan,
+    pub(super) hints: HintBroadcast,
+    pub(super) dead: DeadLetterBroadcast,
 }
 
 pub(super) struct Listening {
@@ -59,11 +59,11 @@ impl Listening {
     }
 }
 
-/// Until the broker is dropped, which `link` tells. `first` is missing where the server could not be reached yet.
+/// Runs until the broker is dropped, which closes `link`. `first` is `None` if the server could not be reached yet.
 pub(super) async fn listen(
     connector: Arc<Connector>,
     first: Option<Listening>,
-    ears: Ears,
+    receivers: Receivers,
     link: watch::Sender<Link>,
 ) {
     let mut next = first;
@@ -71,45 +71,45 @@ pub(super) async fn listen(
         let mut listening = if let Some(listening) = next.take() {
             listening
         } else {
-            let back = tokio::select! {
+            let reconnected = tokio::select! {
                 () = link.closed() => return,
-                back = come_back(&connector) => back,
+                reconnected = reconnect(&connector) => reconnected,
             };
             link.send_replace(Link::Up);
-            ears.hints.look_again();
-            back
+            receivers.hints.resync();
+            reconnected
         };
         tokio::select! {
             () = link.closed() => return,
-            () = hear(&mut listening, &ears) => {}
+            () = forward(&mut listening, &receivers) => {}
         }
-        // Said first: whoever opens a consumer afterwards sees it.
+        // Set first, so that a consumer that is opened afterwards sees it.
         link.send_replace(Link::Lost);
-        ears.mailboxes.end_consumers();
+        receivers.mailboxes.end_consumers();
     }
 }
 
 /// Returns when the connection has ended.
-async fn hear(Listening { client, notifications }: &mut Listening, ears: &Ears) {
+async fn forward(Listening { client, notifications }: &mut Listening, receivers: &Receivers) {
     while let Some(notification) = notifications.recv().await {
         let payload = notification.payload();
         match notification.channel() {
-            wire::OFFERS => ears.mailboxes.put(wire::unpack(payload)),
-            wire::HINTS => wire::unpack(payload).for_each(|hint| ears.hints.send(hint)),
-            wire::DEAD => wire::unpack(payload).for_each(|letter| ears.dead.send(letter)),
+            wire::OFFERS => receivers.mailboxes.put(wire::unpack(payload)),
+            wire::HINTS => wire::unpack(payload).for_each(|hint| receivers.hints.send(hint)),
+            wire::DEAD => wire::unpack(payload).for_each(|letter| receivers.dead.send(letter)),
             _ => {}
         }
     }
     debug_assert!(client.is_closed(), "notifications end with their connection");
 }
 
-async fn come_back(connector: &Connector) -> Listening {
-    let mut pauses = Pauses::new();
+async fn reconnect(connector: &Connector) -> Listening {
+    let mut backoff = Backoff::new();
     loop {
         match Listening::start(connector).await {
             Ok(listening) => return listening,
-            Err(error) => tracing::warn!(%error, "cannot listen on PostgreSQL yet"),
+            Err(error) => tracing::warn!(%error, "cannot listen on PostgreSQL yet; retrying"),
         }
-        pauses.wait().await;
+        backoff.wait().await;
     }
 }

@@ -1,4 +1,4 @@
-//! LISTEN and NOTIFY on the database that is there anyway: nothing more to run.
+//! LISTEN and NOTIFY on the database that is there anyway: no other server to run.
 //!
 //! PostgreSQL keeps no notification for whoever does not listen. Each process keeps the offers of its own consumers in
 //! mailboxes, and for a short while those of factories that may be about to connect to it. A factory that has consumers
@@ -20,9 +20,9 @@ use giga_ports::{Broker, BrokerError};
 use tokio::sync::watch;
 
 use self::connect::{Connector, is_passing};
-use self::listener::{Ears, Link, Listening, listen};
+use self::listener::{Link, Listening, Receivers, listen};
 use self::publisher::Publisher;
-use crate::local::{Bounds, DeadFan, HintFan, Mailboxes};
+use crate::local::{Bounds, DeadLetterBroadcast, HintBroadcast, Mailboxes};
 
 /// Offers of factories that have no consumer here are mostly another process's to deliver.
 const BOUNDS: Bounds = Bounds {
@@ -35,60 +35,62 @@ const BOUNDS: Bounds = Bounds {
 pub struct Postgres {
     publisher: Publisher,
     mailboxes: Arc<Mailboxes>,
-    hints: HintFan,
-    dead: DeadFan,
+    hints: HintBroadcast,
+    dead: DeadLetterBroadcast,
     /// The listener ends when this is dropped.
     link: watch::Receiver<Link>,
 }
 
 impl Postgres {
-    /// Both connections are its own. A server that cannot be reached is found later, by itself; fails when the server
-    /// is there and refuses.
+    /// Opens two connections of its own. If the server is unreachable it is retried in the background; fails if the
+    /// server refuses.
     pub async fn connect(url: &str) -> Result<Self, BrokerError> {
         let connector = Arc::new(Connector::new(url)?);
         let first = match Listening::start(&connector).await {
             Ok(listening) => Some(listening),
             Err(error) if is_passing(&error) => {
-                tracing::warn!(reason = error.reason, "PostgreSQL cannot carry hints yet; it is tried again");
+                tracing::warn!(reason = error.reason, "cannot listen on PostgreSQL yet; retrying");
                 None
             }
             Err(error) => return Err(error),
         };
         let publisher = Publisher::start(Arc::clone(&connector));
-        let burier = publisher.clone();
-        let mailboxes = Arc::new(Mailboxes::new(BOUNDS, Box::new(move |offer| burier.bury(offer))));
-        let (hints, dead) = (HintFan::new(), DeadFan::new());
-        let (told, link) = watch::channel(if first.is_some() { Link::Up } else { Link::NotYet });
-        let ears = Ears { mailboxes: Arc::clone(&mailboxes), hints: hints.clone(), dead: dead.clone() };
-        tokio::spawn(listen(connector, first, ears, told));
+        let dead_letters = publisher.clone();
+        let mailboxes =
+            Arc::new(Mailboxes::new(BOUNDS, Box::new(move |offer| dead_letters.dead_letter(offer))));
+        let (hints, dead) = (HintBroadcast::new(), DeadLetterBroadcast::new());
+        let (link_sender, link) = watch::channel(if first.is_some() { Link::Up } else { Link::Connecting });
+        let receivers =
+            Receivers { mailboxes: Arc::clone(&mailboxes), hints: hints.clone(), dead: dead.clone() };
+        tokio::spawn(listen(connector, first, receivers, link_sender));
         Ok(Self { publisher, mailboxes, hints, dead, link })
     }
 
-    /// Fails while nobody listens: what is told now would not be heard here.
-    fn hears(&self) -> Result<(), BrokerError> {
+    /// Fails while the connection is down: notifications would not arrive here.
+    fn check_listening(&self) -> Result<(), BrokerError> {
         match *self.link.borrow() {
             Link::Up => Ok(()),
-            Link::NotYet => Err(not_yet()),
-            Link::Lost => Err(BrokerError::because("the connection that listens is being restored")),
+            Link::Connecting => Err(not_connected_yet()),
+            Link::Lost => Err(BrokerError::because("the listening connection is being restored")),
         }
     }
 
-    /// Fails at once where there was never a connection. One that was lost is replaced by whoever needs it.
+    /// Fails at once if there was never a connection. A lost one is replaced when it is needed.
     async fn notify(&self, channel: &'static str, payloads: Vec<String>) -> Result<(), BrokerError> {
-        if *self.link.borrow() == Link::NotYet {
-            return Err(not_yet());
+        if *self.link.borrow() == Link::Connecting {
+            return Err(not_connected_yet());
         }
         self.publisher.notify(channel, payloads).await
     }
 
-    /// Loses what this process holds, as its restart would.
+    /// Drops what this process holds, as a restart would.
     pub fn wipe(&self) {
         self.mailboxes.wipe();
     }
 }
 
-fn not_yet() -> BrokerError {
-    BrokerError::because("PostgreSQL was not reached yet; it is tried again")
+fn not_connected_yet() -> BrokerError {
+    BrokerError::because("PostgreSQL has not been reached yet; retrying")
 }
 
 impl Drop for Postgres {
@@ -110,7 +112,7 @@ impl Broker for Postgres {
     }
 
     async fn ping(&self) -> Result<(), BrokerError> {
-        self.hears()?;
+        self.check_listening()?;
         self.notify(wire::HINTS, Vec::new()).await
     }
 
@@ -124,7 +126,7 @@ impl Broker for Postgres {
     async fn consume(&self, factory: &FactoryId) -> Result<Box<dyn Offers>, BrokerError> {
         let offers = self.mailboxes.consume(factory);
         // Looked at afterwards: a connection that is lost from here on ends this consumer too.
-        self.hears()?;
+        self.check_listening()?;
         Ok(offers)
     }
 

@@ -1,7 +1,7 @@
-//! One connection that notifies. Whoever calls while a statement is under way shares the next one.
+//! One connection that notifies. Calls that arrive while a statement is running share the next one.
 //!
-//! Sends nothing when there is nothing to say. A broken connection is replaced by the next call, once; a statement that
-//! was cut off may have been committed, so what it said may come twice.
+//! Sends nothing when there is nothing to send. A broken connection is replaced by the next call, once; a statement that
+//! was cut off may have been committed, so a notification may arrive twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,23 +21,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const NOTIFY: &str = "SELECT pg_notify(channel, payload) \
                       FROM unnest($1::text[], $2::text[]) AS message (channel, payload)";
 
-pub(super) enum Order {
+pub(super) enum Request {
     Notify {
         channel: &'static str,
         payloads: Vec<String>,
         done: oneshot::Sender<Result<(), BrokerError>>,
     },
-    /// An offer that was given up here; dated by the server. Nobody waits.
-    Bury(Offer),
+    /// An offer that was delivered too often here; dated by the server. Nobody waits for it.
+    DeadLetter(Offer),
 }
 
 #[derive(Clone)]
-pub(super) struct Publisher(mpsc::Sender<Order>);
+pub(super) struct Publisher(mpsc::Sender<Request>);
 
 impl Publisher {
     pub(super) fn start(connector: Arc<Connector>) -> Self {
-        let (sender, orders) = mpsc::channel(WAITING);
-        tokio::spawn(serve(connector, orders));
+        let (sender, requests) = mpsc::channel(WAITING);
+        tokio::spawn(serve(connector, requests));
         Self(sender)
     }
 
@@ -48,24 +48,24 @@ impl Publisher {
         payloads: Vec<String>,
     ) -> Result<(), BrokerError> {
         let (done, answer) = oneshot::channel();
-        let order = Order::Notify { channel, payloads, done };
+        let request = Request::Notify { channel, payloads, done };
         let ended = || BrokerError::because("it was closed");
-        self.0.send(order).await.map_err(|_| ended())?;
+        self.0.send(request).await.map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 
-    pub(super) fn bury(&self, offer: Offer) {
-        // Full means that the server does not answer; the letter is only a mirror.
-        let _ = self.0.try_send(Order::Bury(offer));
+    pub(super) fn dead_letter(&self, offer: Offer) {
+        // A full queue means that the server does not answer; the dead letter is only a mirror.
+        let _ = self.0.try_send(Request::DeadLetter(offer));
     }
 }
 
-async fn serve(connector: Arc<Connector>, mut orders: mpsc::Receiver<Order>) {
+async fn serve(connector: Arc<Connector>, mut requests: mpsc::Receiver<Request>) {
     let mut connection = None;
     let mut taken = Vec::with_capacity(WAITING);
-    while orders.recv_many(&mut taken, WAITING).await > 0 {
+    while requests.recv_many(&mut taken, WAITING).await > 0 {
         let mut batch = Batch::default();
-        taken.drain(..).for_each(|order| batch.add(order));
+        taken.drain(..).for_each(|request| batch.add(request));
         let was_connected = connection.is_some();
         let result = match batch.send(&connector, &mut connection).await {
             // Most likely the server was restarted since the last time.
@@ -89,19 +89,19 @@ struct Connected {
 struct Batch {
     channels: Vec<&'static str>,
     payloads: Vec<String>,
-    given_up: Vec<Offer>,
+    expired: Vec<Offer>,
     done: Vec<oneshot::Sender<Result<(), BrokerError>>>,
 }
 
 impl Batch {
-    fn add(&mut self, order: Order) {
-        match order {
-            Order::Notify { channel, payloads, done } => {
+    fn add(&mut self, request: Request) {
+        match request {
+            Request::Notify { channel, payloads, done } => {
                 self.channels.extend(payloads.iter().map(|_| channel));
                 self.payloads.extend(payloads);
                 self.done.push(done);
             }
-            Order::Bury(offer) => self.given_up.push(offer),
+            Request::DeadLetter(offer) => self.expired.push(offer),
         }
     }
 
@@ -117,7 +117,7 @@ impl Batch {
                 Some(connected) => connected,
                 None => connect(connector).await?,
             };
-            self.date_given_up(&connected.client).await?;
+            self.date_expired(&connected.client).await?;
             let Connected { client, notify } = &connected;
             client.execute(notify, &[&self.channels, &self.payloads]).await.map_err(failure)?;
             Ok(connected)
@@ -127,14 +127,14 @@ impl Batch {
         Ok(())
     }
 
-    async fn date_given_up(&mut self, client: &Client) -> Result<(), BrokerError> {
-        if self.given_up.is_empty() {
+    async fn date_expired(&mut self, client: &Client) -> Result<(), BrokerError> {
+        if self.expired.is_empty() {
             return Ok(());
         }
         let now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
         let row = client.query_one(now, &[]).await.map_err(failure)?;
         let at = Timestamp::from_millis(row.try_get(0).map_err(failure)?);
-        let letters = self.given_up.drain(..).map(|offer| never_acknowledged(&offer, at));
+        let letters = self.expired.drain(..).map(|offer| never_acknowledged(&offer, at));
         let payloads = wire::pack(letters)?;
         self.channels.extend(payloads.iter().map(|_| wire::DEAD));
         self.payloads.extend(payloads);

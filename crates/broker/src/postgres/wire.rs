@@ -1,6 +1,6 @@
-//! What stands in a notification: JSON values, one per line, each notification below PostgreSQL's limit.
+//! The payload of a notification: JSON values, one per line, each notification below PostgreSQL's limit.
 //!
-//! Unreadable lines are skipped: a newer coordinator may say things that this one does not know.
+//! Unreadable lines are skipped: a newer coordinator may send values that this one does not know.
 
 use giga_ports::BrokerError;
 use giga_ports::broker::Hint;
@@ -40,7 +40,7 @@ pub(super) fn unpack<T: DeserializeOwned>(payload: &str) -> impl Iterator<Item =
     payload.lines().filter_map(|line| match serde_json::from_str(line) {
         Ok(value) => Some(value),
         Err(error) => {
-            tracing::debug!(%error, "a notification that cannot be read was skipped");
+            tracing::debug!(%error, "skipped an unreadable notification");
             None
         }
     })
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_hint_is_told_in_parts_and_nothing_of_it_is_lost() {
+    fn a_long_hint_is_split_and_nothing_of_it_is_lost() {
         let jobs: Vec<JobId> = (0..2_000).map(JobId::from_u128).collect();
         let parts = small_enough(Hint::Settled { worker: "w1".parse().unwrap(), jobs: jobs.clone() });
         assert!(parts.len() > 1 && pack(&parts).is_ok());

@@ -9,12 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use giga_domain::{
-    Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge, Offer, Stage,
-};
+use giga_domain::{Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge};
+use giga_ports::BrokerError;
 use giga_ports::broker::{Delivered, Offers};
-use giga_ports::store::{Claim, Claimed, Hold, StreamLost};
-use giga_ports::{BrokerError, StoreError};
+use giga_ports::store::{Hold, StreamLost};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -139,13 +137,7 @@ enum Cut {
 impl Coordinator {
     /// Jobs for this factory from here on, each claimed before it comes out. Ends an older stream of the factory.
     pub fn open_factory_stream(self: &Arc<Self>, factory: FactoryId) -> Result<FactoryStream, Error> {
-        let seats = self.view.lock().factories.get(&factory).map(|f| f.advertised.seat_limit);
-        match seats {
-            None => return Err(StoreError::NoSuchFactory(factory).into()),
-            Some(0) => return Err(Error::NoHeartbeat(factory)),
-            Some(_) => {}
-        }
-        self.presence.touch(&factory, self.store_now());
+        self.may_claim(&factory)?;
         let bell = Arc::new(Bell {
             over: self.stop.child_token(),
             replaced: AtomicBool::new(false),
@@ -164,48 +156,6 @@ impl Coordinator {
             Stream { coordinator: self.clone(), factory, bell: bell.clone(), sender, sent: VecDeque::new() };
         self.tasks.spawn(stream.serve());
         Ok(FactoryStream { events, bell })
-    }
-
-    /// Claims what was offered to the factory. `None`: it is not to be had any more, or the factory is at it already.
-    pub async fn take_offer(&self, factory: &FactoryId, offer: &Offer) -> Result<Option<Job>, StoreError> {
-        self.take_offered(factory, offer.job_id, offer.dispatch_seq).await
-    }
-
-    async fn take_offered(
-        &self,
-        factory: &FactoryId,
-        job: JobId,
-        dispatch_seq: DispatchSeq,
-    ) -> Result<Option<Job>, StoreError> {
-        let request = format!("offer:{job}:{dispatch_seq}");
-        let claim = Claim {
-            job,
-            rev: None,
-            dispatch_seq: Some(dispatch_seq),
-            factory: factory.clone(),
-            // The same for every delivery of the offer: after a lost reply it finds its own grant.
-            request: request.parse().map_err(StoreError::broken)?,
-            lease: self.flag_millis("lease_ms"),
-        };
-        let offered_at = self.offered_at(job);
-        match self.store.claim(claim).await {
-            Ok(Claimed::Granted(job)) => {
-                self.metrics.picked_up(&job, offered_at);
-                self.view.lock().put_claimed(&job);
-                Ok((job.stage() == Stage::Assigned).then_some(job))
-            }
-            Ok(Claimed::Lost(lost)) => {
-                self.claim_lost(job, &lost);
-                tracing::debug!(%factory, %job, ?lost, "an offer no longer stands");
-                Ok(None)
-            }
-            Err(error) if error.is_transient() => Err(error),
-            // A message that can never be claimed must not come back for ever.
-            Err(error) => {
-                tracing::warn!(%factory, %job, %error, "an offer cannot be taken");
-                Ok(None)
-            }
-        }
     }
 
     async fn release_undelivered(self: Arc<Self>, job: Job) {

@@ -43,18 +43,6 @@ pub fn tracked_body(said: &str, item: &TrackerItem) -> String {
     format!("{said}# {}\n\nFrom {} ({})\n\n{}\n", job_name(item), item.url, item.item, item.body.trim_end())
 }
 
-fn not_granted(tracker: &str, repo: &str, product: &ProductId, is_listed: bool) -> String {
-    let or_own = if is_listed {
-        String::new()
-    } else {
-        format!(", or let the product own it (`giga product set {product} --repos {repo}`)")
-    };
-    format!(
-        "product {product} may not use {repo} with the coordinator's token for {tracker}; list it there in the \
-         setting github-repos (`{product}={repo}`){or_own}"
-    )
-}
-
 #[derive(Debug)]
 pub struct Ingested {
     pub job: Job,
@@ -84,7 +72,20 @@ impl Coordinator {
         if granted.unwrap_or_else(|| sees_everything || self.owns_repo(product, repo)) {
             return Ok(named.item);
         }
-        Err(FieldProblem::new("item", not_granted(tracker, repo, product, granted.is_some())).into())
+        Err(FieldProblem::new("item", self.not_granted(tracker, repo, product, granted.is_some())).into())
+    }
+
+    fn not_granted(&self, tracker: &str, repo: &str, product: &ProductId, is_listed: bool) -> String {
+        let or_own = if is_listed {
+            String::new()
+        } else {
+            format!(", or let the product own it (`giga product set {product} --repos {repo}`)")
+        };
+        format!(
+            "product {product} may not use {repo} with the coordinator's token for {}; list it there in the setting \
+             {tracker}-repos (`{product}={repo}`){or_own}",
+            self.effects.display_name(tracker)
+        )
     }
 
     /// Whether the operator has taken the repository of an item away from the product.
@@ -125,7 +126,7 @@ impl Coordinator {
             return Err(FieldProblem::new("jobId", message).into());
         };
         if let Some(repo) = self.is_withdrawn(&tracker, &item, &job.product) {
-            let message = not_granted(&tracker, &repo, &job.product, true);
+            let message = self.not_granted(&tracker, &repo, &job.product, true);
             return Err(FieldProblem::new("jobId", message).into());
         }
         let seq = job.last_event;

@@ -239,7 +239,7 @@ fn on_failure(field: &Field<'_>, kind: JobKind, p: &mut Problems) -> Option<Fail
 fn budget(field: &Field<'_>, p: &mut Problems) -> Option<BudgetCaps> {
     let section = Section::open(&field.path, field.node, &["usd", "tokens", "wall"], p)?;
     Some(BudgetCaps {
-        usd_micros: section.get("usd").and_then(|f| f.dollars(p)),
+        usd: section.get("usd").and_then(|f| f.dollars(p)),
         tokens: section.get("tokens").and_then(|f| f.whole_number(0..=MOST_TOKENS, p)),
         wall_ms: section.get("wall").and_then(|f| f.duration(SECOND_MS..=MOST_WALL_MS, p)),
     })

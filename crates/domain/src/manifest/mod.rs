@@ -21,7 +21,7 @@ pub use draft::{Draft, ProfileRef};
 pub use error::{ManifestError, Problem};
 pub use fields::TRACKER_KEY;
 pub use profile::{PROFILE_NAME_RULE, is_profile_name};
-pub use quantity::{dollars_to_micros, parse_duration};
+pub use quantity::parse_duration;
 
 use crate::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, JobSpec, RetryPolicy, ReviewGate, ShipMode,

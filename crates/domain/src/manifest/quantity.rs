@@ -1,12 +1,9 @@
-//! Durations and money as people write them, and back.
+//! Durations as people write them, and back.
 //!
-//! Never rounds silently: what is written is what is kept, to the millisecond and the millionth of a dollar.
+//! Never rounds silently: what is written is what is kept, to the millisecond.
 
 /// From the largest to the smallest, which is also the order in which they must be written.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
-
-pub(super) const MICROS_PER_DOLLAR: u64 = 1_000_000;
-pub(super) const MOST_DOLLARS: u64 = 1_000_000;
 
 /// `1h30m`, `20m`, `500ms` as milliseconds: whole numbers, each unit at most once, larger units first.
 pub fn parse_duration(text: &str) -> Option<u64> {
@@ -36,18 +33,6 @@ pub(super) fn format_duration(millis: u64) -> String {
         }
     }
     if text.is_empty() { "0s".to_owned() } else { text }
-}
-
-/// Dollars as millionths; `None` when negative, not a number or too much. A double has more than enough digits
-/// for six decimals below a million, so the nearest millionth is the one that was written.
-pub fn dollars_to_micros(dollars: f64) -> Option<u64> {
-    (0.0..=MOST_DOLLARS as f64)
-        .contains(&dollars)
-        .then(|| (dollars * MICROS_PER_DOLLAR as f64).round() as u64)
-}
-
-pub(super) fn micros_to_dollars(micros: u64) -> f64 {
-    micros as f64 / MICROS_PER_DOLLAR as f64
 }
 
 #[cfg(test)]
@@ -95,27 +80,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn money() {
-        for (dollars, micros) in
-            [(0.0, 0), (2.5, 2_500_000), (0.1, 100_000), (0.000_001, 1), (1e6, 1_000_000_000_000)]
-        {
-            assert_eq!(dollars_to_micros(dollars), Some(micros), "{dollars}");
-        }
-        for dollars in [-0.01, 1_000_000.01, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(dollars_to_micros(dollars), None, "{dollars}");
-        }
-    }
-
     proptest! {
         #[test]
         fn a_duration_survives_being_written(millis in any::<u64>()) {
             prop_assert_eq!(parse_duration(&format_duration(millis)), Some(millis));
-        }
-
-        #[test]
-        fn money_survives_being_written(micros in 0..=MOST_DOLLARS * MICROS_PER_DOLLAR) {
-            prop_assert_eq!(dollars_to_micros(micros_to_dollars(micros)), Some(micros));
         }
 
         #[test]

@@ -9,6 +9,7 @@ use super::error::{Problems, either, is_unprintable, quoted, shortened};
 use super::quantity::{self, format_duration};
 use super::suggest;
 use super::tree::{Node, Value};
+use crate::Usd;
 
 /// A map with a fixed set of keys.
 pub(super) struct Section<'t> {
@@ -195,18 +196,18 @@ impl<'t> Field<'t> {
         number
     }
 
-    /// Dollars as millionths of a dollar.
-    pub(super) fn dollars(&self, problems: &mut Problems) -> Option<u64> {
-        let micros = match &self.node.value {
-            Value::Integer(integer) => quantity::dollars_to_micros(*integer as f64),
-            Value::Float(float) => quantity::dollars_to_micros(*float),
+    pub(super) fn dollars(&self, problems: &mut Problems) -> Option<Usd> {
+        const MOST: i64 = 1_000_000;
+        let usd = match &self.node.value {
+            Value::Integer(integer) => i64::try_from(*integer).ok().map(Usd::from_dollars),
+            Value::Float(float) if *float >= 0.0 => Usd::from_f64(*float),
             _ => None,
         };
-        if micros.is_none() {
-            let what = format!("a number of dollars from 0 to {}, such as 2.50", quantity::MOST_DOLLARS);
-            self.expected(&what, problems);
+        let usd = usd.filter(|usd| (Usd::ZERO..=Usd::from_dollars(MOST)).contains(usd));
+        if usd.is_none() {
+            self.expected(&format!("a number of dollars from 0 to {MOST}, such as 2.50"), problems);
         }
-        micros
+        usd
     }
 
     /// A duration as milliseconds.

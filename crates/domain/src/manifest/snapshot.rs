@@ -5,11 +5,10 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use super::quantity::{format_duration, micros_to_dollars};
+use super::quantity::format_duration;
 use super::{Dep, Manifest, from_json};
 use crate::job::{Concurrency, DepsMode, FailurePolicy, JobKind, ReviewGate, ShipMode};
-use crate::token::hex;
-use crate::{CapabilitySet, Priority, ProductId, Timestamp};
+use crate::{CapabilitySet, Priority, ProductId, Timestamp, Usd};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,7 +46,7 @@ struct Snapshot<'a> {
 #[derive(Serialize)]
 struct Budget {
     #[serde(skip_serializing_if = "Option::is_none")]
-    usd: Option<f64>,
+    usd: Option<Usd>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +75,7 @@ impl Serialize for Manifest {
             deps_mode: self.deps_mode,
             on_failure: (self.kind == JobKind::Composite).then_some(self.on_failure),
             budget: Budget {
-                usd: self.budget.usd_micros.map(micros_to_dollars),
+                usd: self.budget.usd,
                 tokens: self.budget.tokens,
                 wall: self.budget.wall_ms.map(format_duration),
             },
@@ -117,5 +116,5 @@ pub(super) fn fingerprint(manifest: &Manifest, body: &str) -> String {
     hasher.update((said.len() as u64).to_be_bytes());
     hasher.update(&said);
     hasher.update(body.as_bytes());
-    hex(&hasher.finalize())
+    const_hex::encode(hasher.finalize())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Refusal, RunChange, Transition};
 use crate::{
     DispatchSeq, EventKind, FactoryId, Job, Lease, NewEvent, RequestId, Rev, Spend, State, Target, Timestamp,
+    Usd,
 };
 
 /// Nothing to refuse also where this very request holds it already.
@@ -46,7 +47,7 @@ pub(super) fn claim(
     factory: &FactoryId,
     request: &RequestId,
     lease: Duration,
-    reserved_usd_micros: u64,
+    reserved: Usd,
     now: Timestamp,
 ) {
     if has_won(&next.job, factory, request) {
@@ -60,7 +61,7 @@ pub(super) fn claim(
         request: request.clone(),
         granted_at: now,
         expires_at: now.plus(lease),
-        reserved_usd_micros,
+        reserved,
         spent: Spend::default(),
         evict: None,
     };

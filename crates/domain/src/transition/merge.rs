@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::{EventKind, FactoryId, Merge, NewEvent, Timestamp};
+use crate::{EventKind, FactoryId, Merge, NewEvent, Timestamp, backoff};
 
 /// Whoever ran the job has its repository at hand and goes first.
 const HEAD_START: Duration = Duration::from_secs(10);
 const ATTEMPTS: u32 = 20;
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub(super) fn settle(
             next.note(NewEvent::new(EventKind::MergeFailed, cause));
         }
         MergeOutcome::Failed { detail } => {
-            let pause = Duration::from_secs(1 << attempt.min(16)).min(LONGEST_PAUSE);
+            let pause = backoff::doubling(FIRST_PAUSE, attempt, LONGEST_PAUSE);
             next.job.merge = Some(Merge::Waiting { attempt: attempt + 1, due: now.plus(pause) });
             next.note(NewEvent::new(EventKind::MergeFailed, detail.clone()));
         }

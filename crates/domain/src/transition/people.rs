@@ -66,11 +66,7 @@ pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, cause: &str, n
         let told = lease.spent;
         next.abandon_run(RunOutcome::Cancelled);
         let assumed = next.charge.filter(|charge| charge.how == ChargeHow::Assumed);
-        let assumed = assumed.map(|charge| Assumed {
-            charged_usd_micros: charge.spend.usd_micros,
-            charged_at: now,
-            told,
-        });
+        let assumed = assumed.map(|charge| Assumed { charged: charge.spend.usd, charged_at: now, told });
         next.job.settled = Some(Settled { epoch: next.job.epoch, how: SettledHow::Cancelled, assumed });
     }
     let state = State::Cancelled { reason: reason.map(str::to_owned) };
@@ -84,12 +80,12 @@ pub(super) fn settle_up(next: &mut Transition, spent: Spend) {
     let Some(assumed) = settled.assumed.take() else { return };
     let real = assumed.told.max(spent.bounded());
     next.refund = Some(Refund {
-        usd_micros: assumed.charged_usd_micros.saturating_sub(real.usd_micros),
+        usd: assumed.charged.less(real.usd),
         tokens: real.tokens - assumed.told.tokens,
         charged_at: assumed.charged_at,
     });
     let event = NewEvent::new(EventKind::SettledUp, "its holder told what the cancelled run really cost");
-    next.note(event.with("usdMicros", real.usd_micros));
+    next.note(event.with("usdMicros", real.usd.micros()));
 }
 
 fn illegal(from: Stage, action: OperatorAction) -> Refusal {

@@ -6,7 +6,7 @@ use giga_domain::job::{BudgetCaps, DepsMode, FailurePolicy, JobKind, RetryPolicy
 use giga_domain::{
     CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch, EventSeq, Evict, FactoryId, FailReason, Failure,
     Holder, HolderAction, Job, JobId, JobSpec, Judgement, Lease, OperatorAction, Priority, RequestId, Rev,
-    RunReport, Spend, Stage, State, Timestamp, Verdict, transition,
+    RunReport, Spend, Stage, State, Timestamp, Usd, Verdict, transition,
 };
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -54,7 +54,7 @@ pub(crate) fn job_in(stage: Stage) -> Job {
         request: request("first"),
         granted_at: NOW,
         expires_at: NOW.plus(LEASE),
-        reserved_usd_micros: 0,
+        reserved: Usd::ZERO,
         spent: Spend::default(),
         evict: None,
     };
@@ -103,7 +103,7 @@ pub(crate) fn claim(who: &str, asked: &str) -> Command {
         rev: None,
         dispatch_seq: None,
         lease: LEASE,
-        reserve_usd_micros: 0,
+        reserve: Usd::ZERO,
     }
 }
 
@@ -136,8 +136,12 @@ pub(crate) fn preempted(job: &Job) -> Job {
 }
 
 /// So much money, and a token for each cent.
-pub(crate) fn spend(usd_micros: u64) -> HolderAction {
-    HolderAction::Spend(Spend { usd_micros, tokens: usd_micros / 10_000 })
+pub(crate) fn spend(micros: i64) -> HolderAction {
+    HolderAction::Spend(spent(micros, micros.unsigned_abs() / 10_000))
+}
+
+pub(crate) const fn spent(micros: i64, tokens: u64) -> Spend {
+    Spend { usd: Usd::from_micros(micros), tokens }
 }
 
 pub(crate) fn checkpoint() -> Checkpoint {

@@ -3,18 +3,18 @@
 use giga_domain::transition::{RunChange, RunCharge};
 use giga_domain::{
     ChargeHow, Command, EventKind, Evict, HolderAction, Job, JobId, Lease, OperatorAction, Refusal, Rev,
-    RunOutcome, RunReport, Spend, Stage, State, Transition, transition,
+    RunOutcome, RunReport, Spend, Stage, State, Transition, Usd, transition,
 };
 
 use crate::fixture::*;
 
-const CAP: u64 = 1_000_000;
+const CAP: i64 = 1_000_000;
 
 /// Held, with its cap set aside.
 fn capped(stage: Stage) -> Job {
     let mut job = job_in(stage);
     let (State::Assigned { lease } | State::Building { lease }) = &mut job.state else { panic!("not held") };
-    lease.reserved_usd_micros = CAP;
+    lease.reserved = Usd::from_micros(CAP);
     job
 }
 
@@ -26,22 +26,22 @@ fn lease(job: &Job) -> &Lease {
     job.lease().expect("it is held")
 }
 
-fn usd(charge: Option<RunCharge>) -> Option<(u64, ChargeHow)> {
-    charge.map(|charge| (charge.spend.usd_micros, charge.how))
+fn usd(charge: Option<RunCharge>) -> Option<(i64, ChargeHow)> {
+    charge.map(|charge| (charge.spend.usd.micros(), charge.how))
 }
 
 #[test]
 fn a_claim_sets_aside_and_a_repeated_one_changes_nothing() {
-    let claim = |reserve_usd_micros| Command::Claim {
+    let claim = |micros| Command::Claim {
         factory: factory("b"),
         request: request("r"),
         rev: None,
         dispatch_seq: None,
         lease: LEASE,
-        reserve_usd_micros,
+        reserve: Usd::from_micros(micros),
     };
     let held = transition(&job_in(Stage::Queued), &claim(CAP), NOW).unwrap();
-    assert_eq!((lease(&held.job).reserved_usd_micros, held.charge), (CAP, None));
+    assert_eq!((lease(&held.job).reserved.micros(), held.charge), (CAP, None));
     let again = transition(&held.job, &claim(7), NOW).unwrap();
     assert_eq!(again.job, held.job, "what was set aside for this very request stays");
 }
@@ -49,25 +49,27 @@ fn a_claim_sets_aside_and_a_repeated_one_changes_nothing() {
 #[test]
 fn what_is_told_only_ever_grows_and_an_overrun_is_set_aside_at_once() {
     let job = capped(Stage::Building);
-    let some = told(&job, vec![HolderAction::Spend(Spend { usd_micros: 300, tokens: 40 })]);
+    let some = told(&job, vec![HolderAction::Spend(spent(300, 40))]);
     assert!(some.is_silent() && some.charge.is_none(), "claims elsewhere must not notice it");
-    assert_eq!(lease(&some.job).spent, Spend { usd_micros: 300, tokens: 40 });
-    assert_eq!(lease(&some.job).reserved_usd_micros, CAP, "within its cap nothing changes");
-    let less = told(&some.job, vec![HolderAction::Spend(Spend { usd_micros: 200, tokens: 50 })]);
-    assert_eq!(lease(&less.job).spent, Spend { usd_micros: 300, tokens: 50 }, "each for itself");
+    assert_eq!(lease(&some.job).spent, spent(300, 40));
+    assert_eq!(lease(&some.job).reserved.micros(), CAP, "within its cap nothing changes");
+    let less = told(&some.job, vec![HolderAction::Spend(spent(200, 50))]);
+    assert_eq!(lease(&less.job).spent, spent(300, 50), "each for itself");
     let over = told(&less.job, vec![spend(CAP + 5)]);
-    assert_eq!(lease(&over.job).reserved_usd_micros, CAP + 5);
+    assert_eq!(lease(&over.job).reserved.micros(), CAP + 5);
 }
 
 #[test]
 fn nonsense_does_not_break_the_sums() {
-    let all = u64::MAX;
-    let job =
-        told(&capped(Stage::Building), vec![HolderAction::Spend(Spend { usd_micros: all, tokens: all })]).job;
-    let report = RunReport { cost_usd_micros: Some(all), tokens: Some(all), ..RunReport::default() };
+    let all = Spend { usd: Usd::MAX, tokens: u64::MAX };
+    let job = told(&capped(Stage::Building), vec![HolderAction::Spend(all)]).job;
+    let report = RunReport { cost: Some(all.usd), tokens: Some(all.tokens), ..RunReport::default() };
     let charge = told(&job, vec![HolderAction::Report(report)]).charge.unwrap();
     let sum = |one: u64| one.checked_mul(1_000).and_then(|sum| i64::try_from(sum).ok());
-    assert!(sum(charge.spend.usd_micros).is_some() && sum(charge.spend.tokens).is_some(), "{charge:?}");
+    assert!(
+        sum(charge.spend.usd.micros().unsigned_abs()).is_some() && sum(charge.spend.tokens).is_some(),
+        "{charge:?}"
+    );
 }
 
 #[test]
@@ -87,11 +89,11 @@ fn every_end_that_the_holder_tells_of_is_charged_as_measured() {
 #[test]
 fn the_report_and_what_was_told_before_count_once() {
     let job = told(&capped(Stage::Building), vec![spend(300)]).job;
-    let with = |usd: Option<u64>, tokens: Option<u64>| {
-        let report = RunReport { cost_usd_micros: usd, tokens, ..RunReport::default() };
+    let with = |micros: Option<i64>, tokens: Option<u64>| {
+        let report = RunReport { cost: micros.map(Usd::from_micros), tokens, ..RunReport::default() };
         let after = told(&job, vec![HolderAction::Report(report)]);
         let Some(RunChange::Close { report, .. }) = after.run.last().cloned() else { panic!("not closed") };
-        (after.charge.unwrap().spend.usd_micros, report.cost_usd_micros, report.tokens)
+        (after.charge.unwrap().spend.usd.micros(), report.cost.map(Usd::micros), report.tokens)
     };
     assert_eq!(with(Some(500), Some(9)), (500, Some(500), Some(9)));
     assert_eq!(with(None, None), (300, Some(300), None), "the run shows what was told while it went on");
@@ -110,7 +112,7 @@ fn whoever_goes_silent_at_work_is_charged_all_that_it_was_allowed() {
     assert_eq!(usd(after.charge), Some((CAP, ChargeHow::Assumed)));
     let Some(RunChange::Close { report, outcome }) = after.run.last() else { panic!("not closed") };
     assert_eq!(
-        (report.cost_usd_micros, outcome),
+        (report.cost.map(Usd::micros), outcome),
         (Some(300), &RunOutcome::Expired),
         "the run shows what is known"
     );
@@ -126,9 +128,8 @@ fn cancelled(job: &Job) -> Transition {
     transition(job, &operator(OperatorAction::Cancel), NOW).expect("any open job can be cancelled")
 }
 
-fn bill(usd_micros: u64, tokens: u64) -> Vec<HolderAction> {
-    let spent = HolderAction::Spend(Spend { usd_micros, tokens });
-    vec![spent, HolderAction::Release { checkpoint: Some(checkpoint()) }]
+fn bill(micros: i64, tokens: u64) -> Vec<HolderAction> {
+    vec![HolderAction::Spend(spent(micros, tokens)), HolderAction::Release { checkpoint: Some(checkpoint()) }]
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn a_cancelled_run_counts_as_all_that_it_was_allowed_until_its_holder_says_other
         let command = holder("a", job.epoch.0, bill(says, 7));
         let settled = transition(&over.job, &command, later).unwrap();
         let refund = settled.refund.expect("the difference is given back");
-        assert_eq!((refund.usd_micros, refund.tokens, refund.charged_at), (CAP - real, 7, NOW), "{says}");
+        assert_eq!((refund.usd.micros(), refund.tokens, refund.charged_at), (CAP - real, 7, NOW), "{says}");
         assert_eq!((settled.charge, settled.run.len()), (None, 0));
         let told: Vec<_> = settled.events.iter().map(|event| (event.kind, event.from, event.to)).collect();
         assert_eq!(told, [(EventKind::SettledUp, None, None)]);

@@ -8,7 +8,7 @@ use giga_domain::job::{RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
 use giga_domain::{
     ChargeHow, Checkpoint, Command, Epoch, Evict, Holder, HolderAction, Job, JobId, OperatorAction, Refusal,
-    Rev, Stage, State, Timestamp, Transition, Verdict, transition,
+    Rev, Stage, State, Timestamp, Transition, Usd, Verdict, transition,
 };
 use proptest::prelude::*;
 use proptest::{collection, sample};
@@ -34,7 +34,7 @@ impl Intent {
                 rev: Some(Rev(job.rev.0 + rev_off)),
                 dispatch_seq: seq_off.map(|off| giga_domain::DispatchSeq(job.dispatch_seq.0 + off)),
                 lease: LEASE,
-                reserve_usd_micros: 1_000,
+                reserve: Usd::from_micros(1_000),
             },
             Self::Hold { who, epoch_off, actions } => Command::Holder {
                 holder: Holder {
@@ -66,7 +66,7 @@ fn action() -> impl Strategy<Value = HolderAction> {
     prop_oneof![
         4 => Just(HolderAction::Start),
         1 => (0u64..60).prop_map(|secs| HolderAction::Renew { lease: Duration::from_secs(secs) }),
-        2 => (0..3_000u64).prop_map(spend),
+        2 => (0..3_000i64).prop_map(spend),
         1 => "[ab]".prop_map(|at| HolderAction::Checkpoint(Checkpoint { commit: Some(at), ..Checkpoint::default() })),
         3 => Just(report()),
         1 => any::<bool>().prop_map(fail),
@@ -185,7 +185,7 @@ fn check_step(
         {
             lease.expires_at = old.expires_at;
             lease.spent = old.spent;
-            lease.reserved_usd_micros = old.reserved_usd_micros;
+            lease.reserved = old.reserved;
             lease.evict = old.evict;
         }
         prop_assert_eq!(&unrenewed, before, "silence changes nothing but the lease");
@@ -247,7 +247,7 @@ fn check_charge(
             let assumed = assumed(before).expect("nothing was assumed");
             let by_holder = matches!(command, Command::Holder { .. });
             prop_assert!(by_holder && job.stage() == Stage::Cancelled, "nobody else can");
-            prop_assert!(refund.usd_micros <= assumed.charged_usd_micros - assumed.told.usd_micros);
+            prop_assert!(refund.usd <= assumed.charged - assumed.told.usd);
         }
         prop_assert!(after.refund.is_none() || assumed(job).is_none());
         return Ok(());
@@ -255,24 +255,24 @@ fn check_charge(
     prop_assert_eq!(after.refund, None);
     if let Some(held) = job.lease() {
         prop_assert_eq!(after.charge, None, "charged while it is held");
-        prop_assert!(held.spent.usd_micros >= lease.spent.usd_micros, "what was spent was taken back");
-        prop_assert!(held.reserved_usd_micros >= held.spent.usd_micros.max(lease.reserved_usd_micros));
+        prop_assert!(held.spent.usd >= lease.spent.usd, "what was spent was taken back");
+        prop_assert!(held.reserved >= held.spent.usd.max(lease.reserved));
         return Ok(());
     }
     let charge = after.charge.expect("a lease that ends is charged");
-    let told = lease.spent.usd_micros;
+    let told = lease.spent.usd;
     match command {
         Command::Expire if before.stage() == Stage::Building => {
             prop_assert!(lease.due() <= now, "taken away before its time");
-            prop_assert_eq!(charge.spend.usd_micros, lease.reserved_usd_micros.max(told));
+            prop_assert_eq!(charge.spend.usd, lease.reserved.max(told));
         }
-        Command::Holder { .. } => prop_assert!(charge.spend.usd_micros >= told),
+        Command::Holder { .. } => prop_assert!(charge.spend.usd >= told),
         _ if job.stage() == Stage::Cancelled && before.stage() == Stage::Building => {
-            prop_assert_eq!(charge.spend.usd_micros, lease.reserved_usd_micros.max(told));
+            prop_assert_eq!(charge.spend.usd, lease.reserved.max(told));
         }
-        _ => prop_assert_eq!(charge.spend.usd_micros, told),
+        _ => prop_assert_eq!(charge.spend.usd, told),
     }
-    let assumed = charge.spend.usd_micros > told && !matches!(command, Command::Holder { .. });
+    let assumed = charge.spend.usd > told && !matches!(command, Command::Holder { .. });
     prop_assert_eq!(charge.how == ChargeHow::Assumed, assumed);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::{
     Checkpoint, Command, Epoch, EventKind, HolderAction, Job, JobKind, JobResult, Judgement, Refusal,
-    RunReport, Spend, Stage, State, Verdict, limits, transition,
+    RunReport, Stage, State, Verdict, limits, transition,
 };
 
 use crate::fixture::*;
@@ -73,7 +73,7 @@ fn changes_are_made_where_the_last_run_stopped() {
     job.result = Some(handed_over());
     // It succeeded on its last one.
     job.attempts = job.spec.retry.max;
-    let spent = Some(Spend { usd_micros: 12, tokens: 3 });
+    let spent = Some(spent(12, 3));
     let old = Checkpoint { session_id: Some("s-1".to_owned()), session_spend: spent, ..checkpoint() };
     job.checkpoint = Some(old);
     job.last_factory = Some(factory("a"));

@@ -4,7 +4,7 @@ use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
 use giga_domain::{
     Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, RunReport,
-    Stage, State, Target, Timestamp, Verdict, transition,
+    Stage, State, Target, Timestamp, Usd, Verdict, transition,
 };
 
 use crate::fixture::*;
@@ -254,7 +254,7 @@ fn a_claim_is_a_compare_and_set() {
     let ask = |rev, dispatch_seq, at| {
         let (factory, request) = (factory("b"), request("r"));
         let command =
-            Command::Claim { factory, request, rev, dispatch_seq, lease: LEASE, reserve_usd_micros: 0 };
+            Command::Claim { factory, request, rev, dispatch_seq, lease: LEASE, reserve: Usd::ZERO };
         move |job: &Job| transition(job, &command, at)
     };
     let job = job_in(Stage::Queued);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use giga_domain::{Effect, EffectTarget, FeedPos, NewEffect, Timestamp, Webhook, WebhookId, WebhookSecret};
-use giga_effects::{Allowed, Config, WorldOutside};
+use giga_effects::{Allowed, Config, HttpEffects};
 use giga_ports::Clock;
 use serde_json::json;
 
@@ -28,18 +28,18 @@ pub(crate) async fn listen(app: Router) -> String {
     base
 }
 
-pub(crate) fn world(allowed: &[&str]) -> WorldOutside {
+pub(crate) fn world(allowed: &[&str]) -> HttpEffects {
     with(Config { allowed: Allowed::read(allowed.iter().copied()).unwrap(), ..Config::default() })
 }
 
 /// One that waits for a tenth of a second only.
-pub(crate) fn impatient(allowed: &[&str]) -> WorldOutside {
+pub(crate) fn impatient(allowed: &[&str]) -> HttpEffects {
     let allowed = Allowed::read(allowed.iter().copied()).unwrap();
     with(Config { allowed, timeout: Some(Duration::from_millis(100)), ..Config::default() })
 }
 
-pub(crate) fn with(config: Config) -> WorldOutside {
-    WorldOutside::new(config, Arc::new(At(NOW))).unwrap()
+pub(crate) fn with(config: Config) -> HttpEffects {
+    HttpEffects::new(config, Arc::new(At(NOW))).unwrap()
 }
 
 pub(crate) fn effect() -> Effect {

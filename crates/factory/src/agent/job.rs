@@ -4,11 +4,12 @@
 //! gone afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use giga_api::wire::{Check, Checkpoint, ClaimAnswer, PatchRequest, RunReport};
 use giga_domain::FailReason;
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -211,9 +212,9 @@ impl JobRun<'_> {
         request.budget = work.budget;
         self.note_spend(place);
         let report = self.run_engine(&*work.engine, request, None).await;
-        self.meter.ended(&report, work.set_aside_usd_micros);
+        self.meter.ended(&report, work.reserved);
         self.note_spend(place);
-        if !report.metered && work.set_aside_usd_micros > 0 {
+        if !report.metered && !work.reserved.is_zero() {
             self.log.say("the engine did not say what it used: all that was set aside for it counts as used");
         }
         report
@@ -297,11 +298,11 @@ impl JobRun<'_> {
     }
 
     async fn result(&self, work: &Work, place: &Place, engine: &EngineReport, checks: Vec<Check>) -> Ending {
-        let Usage { tokens, cost_usd_micros } = self.meter.usage();
+        let Usage { tokens, cost } = self.meter.usage();
         let mut report = RunReport {
             summary: engine.summary.as_deref().map(plain),
             tokens: (tokens > 0).then_some(tokens),
-            cost_usd: cost_usd_micros.map(|micros| micros as f64 / 1_000_000.0),
+            cost_usd: cost,
             checks,
             ..RunReport::default()
         };

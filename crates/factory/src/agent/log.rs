@@ -5,10 +5,11 @@
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::Client;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +41,7 @@ impl RunLog {
 
     /// A full disk must not fail the job: the line is lost, the work goes on.
     pub(super) fn line(&self, text: &str) {
-        let mut file = self.inner.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.inner.file.lock();
         if let Err(error) = writeln!(file, "{text}") {
             tracing::warn!(%error, "a line of a log could not be written");
         }

@@ -8,6 +8,7 @@ use giga_api::wire::{ClaimMergeRequest, MergeOrder as Order, SettleMergeRequest}
 use giga_domain::{Delivery, Epoch};
 use tokio_util::sync::CancellationToken;
 
+use super::backoff::jittered;
 use super::{Shared, intake, requests};
 use crate::workspace::{MergeOrder, MergeOutcome, WorkspaceError};
 
@@ -28,7 +29,7 @@ pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
             // Another way of hearing: whatever was said in between was heard by nobody.
             _ = actual.changed() => Ok(None),
             () = shared.merges.notified() => Ok(known),
-            () = tokio::time::sleep(intake::jittered(ANYWAY)), if streaming => Ok(known),
+            () = jittered(ANYWAY), if streaming => Ok(known),
             version = intake::gate(&shared, known, &stop), if !streaming => version,
         };
         // Never cut short: an order that was taken is carried out.
@@ -122,5 +123,5 @@ pub(super) fn request_id() -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_be_bytes();
     }
-    bytes.iter().fold(String::from("r"), |text, byte| format!("{text}{byte:02x}"))
+    format!("r{}", const_hex::encode(bytes))
 }

@@ -4,9 +4,11 @@
 //! the engine said, and adds to it only where the engine ended without a word on it; the coordinator sees to it that what
 //! is told only ever grows.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use giga_api::wire::{Checkpoint, Spend};
+use giga_domain::Usd;
+use parking_lot::Mutex;
 
 use crate::engines::{EngineReport, Usage};
 use crate::workspace::SpendNote;
@@ -31,60 +33,55 @@ struct Session {
 impl Meter {
     /// Of the run so far, all told.
     pub(super) fn used(&self, usage: Usage) {
-        self.lock().usage = usage;
+        self.0.lock().usage = usage;
     }
 
     /// The engine has ended. One that did not say what its run used may have used all that was set aside for it.
-    pub(super) fn ended(&self, report: &EngineReport, set_aside_usd_micros: u64) {
-        let mut reading = self.lock();
+    pub(super) fn ended(&self, report: &EngineReport, reserved: Usd) {
+        let mut reading = self.0.lock();
         (reading.usage, reading.ended) = (report.usage, true);
-        if !report.metered && set_aside_usd_micros > 0 {
-            let told = reading.usage.cost_usd_micros.unwrap_or_default();
-            reading.usage.cost_usd_micros = Some(told.max(set_aside_usd_micros));
+        if !report.metered && !reserved.is_zero() {
+            let told = reading.usage.cost.unwrap_or_default();
+            reading.usage.cost = Some(told.max(reserved));
         }
     }
 
     pub(super) fn usage(&self) -> Usage {
-        self.lock().usage
+        self.0.lock().usage
     }
 
     /// For whoever finds the work after a crash.
     pub(super) fn note(&self) -> SpendNote {
-        let Reading { usage, ended, .. } = &*self.lock();
-        let usd_micros = usage.cost_usd_micros.unwrap_or_default();
-        SpendNote { usd_micros, tokens: usage.tokens, whole: *ended }
+        let Reading { usage, ended, .. } = &*self.0.lock();
+        let usd = usage.cost.unwrap_or_default();
+        SpendNote { usd, tokens: usage.tokens, whole: *ended }
     }
 
     pub(super) fn session(&self, id: String, used_before: Usage) {
-        self.lock().session = Some(Session { id, used_before });
+        self.0.lock().session = Some(Session { id, used_before });
     }
 
     /// `None` while nothing is known to be used up.
     pub(super) fn spend(&self) -> Option<Spend> {
-        Some(self.lock().usage).filter(|usage| *usage != Usage::default()).map(spend)
+        Some(self.0.lock().usage).filter(|usage| *usage != Usage::default()).map(spend)
     }
 
     /// Where there is a session, a later run can go on with it, and knows what it has cost up to here.
     pub(super) fn note_session(&self, checkpoint: &mut Checkpoint) {
-        let reading = self.lock();
+        let reading = self.0.lock();
         let Some(session) = &reading.session else { return };
         checkpoint.session_id = Some(session.id.clone());
         checkpoint.session_spend = Some(spend(plus(session.used_before, reading.usage)));
     }
-
-    fn lock(&self) -> MutexGuard<'_, Reading> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn spend(usage: Usage) -> Spend {
-    let usd = usage.cost_usd_micros.unwrap_or_default() as f64 / 1_000_000.0;
-    Spend { usd, tokens: usage.tokens }
+    Spend { usd: usage.cost.unwrap_or_default(), tokens: usage.tokens }
 }
 
 fn plus(one: Usage, other: Usage) -> Usage {
-    let cost = one.cost_usd_micros.unwrap_or(0).saturating_add(other.cost_usd_micros.unwrap_or(0));
-    Usage { tokens: one.tokens.saturating_add(other.tokens), cost_usd_micros: Some(cost) }
+    let cost = one.cost.unwrap_or_default() + other.cost.unwrap_or_default();
+    Usage { tokens: one.tokens.saturating_add(other.tokens), cost: Some(cost) }
 }
 
 #[cfg(test)]
@@ -92,8 +89,8 @@ mod tests {
     use super::*;
     use crate::engines::EngineOutcome;
 
-    fn usage(tokens: u64, cost: u64) -> Usage {
-        Usage { tokens, cost_usd_micros: Some(cost) }
+    fn usage(tokens: u64, micros: i64) -> Usage {
+        Usage { tokens, cost: Some(Usd::from_micros(micros)) }
     }
 
     #[test]
@@ -102,11 +99,11 @@ mod tests {
         assert_eq!(meter.spend(), None);
         meter.session("s-1".to_owned(), usage(100, 2_000_000));
         meter.used(usage(10, 500_000));
-        assert_eq!(meter.spend(), Some(Spend { usd: 0.5, tokens: 10 }));
+        assert_eq!(meter.spend(), Some(Spend { usd: Usd::from_micros(500_000), tokens: 10 }));
         let mut checkpoint = Checkpoint { wip_ref: Some("w".to_owned()), ..Checkpoint::default() };
         meter.note_session(&mut checkpoint);
         assert_eq!(checkpoint.session_id.as_deref(), Some("s-1"));
-        assert_eq!(checkpoint.session_spend, Some(Spend { usd: 2.5, tokens: 110 }));
+        assert_eq!(checkpoint.session_spend, Some(Spend { usd: Usd::from_micros(2_500_000), tokens: 110 }));
         assert_eq!(checkpoint.wip_ref.as_deref(), Some("w"), "the rest stays");
     }
 
@@ -119,20 +116,20 @@ mod tests {
             metered,
             summary: None,
         };
-        let after = |report: &EngineReport, set_aside| {
+        let after = |report: &EngineReport, reserved| {
             let meter = Meter::default();
-            meter.ended(report, set_aside);
+            meter.ended(report, Usd::from_micros(reserved));
             (meter.spend(), meter.note().whole)
         };
-        let spend = |usd, tokens| Some(Spend { usd, tokens });
-        assert_eq!(after(&report(Usage::default(), false), 2_000_000), (spend(2.0, 0), true));
-        assert_eq!(after(&report(usage(7, 500_000), false), 2_000_000), (spend(2.0, 7), true));
+        let spend = |micros, tokens| Some(Spend { usd: Usd::from_micros(micros), tokens });
+        assert_eq!(after(&report(Usage::default(), false), 2_000_000), (spend(2_000_000, 0), true));
+        assert_eq!(after(&report(usage(7, 500_000), false), 2_000_000), (spend(2_000_000, 7), true));
         assert_eq!(
             after(&report(usage(7, 3_000_000), false), 2_000_000),
-            (spend(3.0, 7), true),
+            (spend(3_000_000, 7), true),
             "more is more"
         );
-        assert_eq!(after(&report(usage(7, 500_000), true), 2_000_000), (spend(0.5, 7), true));
+        assert_eq!(after(&report(usage(7, 500_000), true), 2_000_000), (spend(500_000, 7), true));
         assert_eq!(after(&report(Usage::default(), true), 2_000_000), (None, true));
         assert_eq!(after(&report(Usage::default(), false), 0), (None, true), "nothing was set aside");
     }

@@ -8,6 +8,7 @@
 //! SIGTERM ▶ nothing new ▶ each job: stop, checkpoint, release ▶ gone
 //! ```
 
+mod backoff;
 mod checks;
 mod comments;
 mod config;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use giga_api::wire::Job;
 use giga_domain::job::BudgetCaps;
 use giga_domain::manifest::{self, Manifest};
-use giga_domain::{Checkpoint, Epoch, FailReason, JobId, Spend};
+use giga_domain::{Checkpoint, Epoch, FailReason, JobId, Spend, Usd};
 
 use super::comments;
 use super::ending::RunFailure;
@@ -24,7 +24,7 @@ pub(super) struct Work {
     pub(super) verify: Vec<String>,
     pub(super) budget: BudgetCaps,
     /// What the claim set aside for this run.
-    pub(super) set_aside_usd_micros: u64,
+    pub(super) reserved: Usd,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) session: Option<String>,
     /// What the session has used up since it began.
@@ -50,9 +50,7 @@ impl Work {
             wip_ref: c.wip_ref.clone(),
             commit: c.commit.clone(),
             session_id: c.session_id.clone(),
-            session_spend: c
-                .session_spend
-                .map(|spend| Spend { usd_micros: micros(spend.usd), tokens: spend.tokens }),
+            session_spend: c.session_spend.map(|spend| Spend { usd: spend.usd, tokens: spend.tokens }),
             factory: c.factory_id.as_ref().and_then(|id| id.parse().ok()),
             note: c.note.clone(),
         });
@@ -67,7 +65,7 @@ impl Work {
             script: manifest.script.clone(),
             verify: manifest.verify.clone(),
             budget: caps(manifest.budget, job),
-            set_aside_usd_micros: set_aside(job),
+            reserved: reserved(job),
             session_usage: checkpoint
                 .as_ref()
                 .and_then(|c| c.session_spend)
@@ -82,20 +80,16 @@ impl Work {
 
 /// A job that names no cap of its own gets what its product sets aside for it.
 fn caps(own: BudgetCaps, job: &Job) -> BudgetCaps {
-    let set_aside = Some(set_aside(job)).filter(|share| *share > 0);
-    BudgetCaps { usd_micros: own.usd_micros.or(set_aside), ..own }
+    let reserved = Some(reserved(job)).filter(|share| !share.is_zero());
+    BudgetCaps { usd: own.usd.or(reserved), ..own }
 }
 
-fn set_aside(job: &Job) -> u64 {
-    job.lease.as_ref().map_or(0, |lease| micros(lease.reserved_usd))
-}
-
-fn micros(usd: f64) -> u64 {
-    (usd * 1_000_000.0).round() as u64
+fn reserved(job: &Job) -> Usd {
+    job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.reserved_usd)
 }
 
 const fn usage(spend: Spend) -> Usage {
-    Usage { tokens: spend.tokens, cost_usd_micros: Some(spend.usd_micros) }
+    Usage { tokens: spend.tokens, cost: Some(spend.usd) }
 }
 
 fn named(engines: &[Arc<dyn Engine>], name: &str) -> Option<Arc<dyn Engine>> {

@@ -110,7 +110,7 @@ fn used_up(job: &Job, noted: Option<SpendNote>) -> Option<Spend> {
         return None;
     }
     let noted = noted.unwrap_or_default();
-    let told = Spend { usd: noted.usd_micros as f64 / 1_000_000.0, tokens: noted.tokens };
+    let told = Spend { usd: noted.usd, tokens: noted.tokens };
     if noted.whole {
         return Some(told);
     }
@@ -132,6 +132,7 @@ async fn quarantine(id: &str, tree: &Worktree) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use giga_domain::Usd;
     use serde_json::json;
 
     use super::*;
@@ -147,20 +148,20 @@ mod tests {
         serde_json::from_value(job).unwrap()
     }
 
-    fn note(usd_micros: u64, tokens: u64, whole: bool) -> SpendNote {
-        SpendNote { usd_micros, tokens, whole }
+    fn note(micros: i64, tokens: u64, whole: bool) -> SpendNote {
+        SpendNote { usd: Usd::from_micros(micros), tokens, whole }
     }
 
     #[test]
     fn a_run_that_nobody_watched_used_all_that_it_was_allowed_to() {
-        let all = Some(Spend { usd: 2.5, tokens: 7 });
+        let all = Some(Spend { usd: Usd::from_micros(2_500_000), tokens: 7 });
         assert_eq!(used_up(&job("building", "claude"), None), all);
         assert_eq!(
             used_up(&job("building", "claude"), Some(note(1_000_000, 5, false))),
             all,
             "it may have gone on"
         );
-        let more = Some(Spend { usd: 3.0, tokens: 9 });
+        let more = Some(Spend { usd: Usd::from_micros(3_000_000), tokens: 9 });
         assert_eq!(used_up(&job("building", "claude"), Some(note(3_000_000, 9, false))), more);
         assert_eq!(used_up(&job("assigned", "claude"), None), None, "its engine had not begun");
         assert_eq!(used_up(&job("building", "shell"), None), None);
@@ -169,7 +170,10 @@ mod tests {
     #[test]
     fn a_run_whose_engine_had_ended_used_what_is_noted() {
         let noted = Some(note(1_000_000, 9, true));
-        assert_eq!(used_up(&job("building", "claude"), noted), Some(Spend { usd: 1.0, tokens: 9 }));
+        assert_eq!(
+            used_up(&job("building", "claude"), noted),
+            Some(Spend { usd: Usd::from_micros(1_000_000), tokens: 9 })
+        );
         assert_eq!(used_up(&job("building", "claude"), Some(note(0, 0, true))), Some(Spend::default()));
     }
 
@@ -180,6 +184,6 @@ mod tests {
         any.manifest = Some(json!({"script": "true"}));
         assert_eq!(used_up(&any, None), None);
         any.manifest = Some(json!({"verify": ["true"]}));
-        assert_eq!(used_up(&any, None), Some(Spend { usd: 2.5, tokens: 7 }));
+        assert_eq!(used_up(&any, None), Some(Spend { usd: Usd::from_micros(2_500_000), tokens: 7 }));
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Decides nothing about the job. What the origin does not take stays on this host, and the checkpoint says so.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use giga_api::wire::{Checkpoint, PatchRequest, RunReport};
@@ -38,7 +37,7 @@ impl JobRun<'_> {
                 checkpoint: Some(checkpoint.clone()),
             };
             match self.shared.client.patch_job(&self.held.job, &patch).await {
-                Ok(_) => *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(checkpoint),
+                Ok(_) => *self.known.lock() = Some(checkpoint),
                 Err(error) => {
                     tracing::warn!(job = self.held.job, %error, "the checkpoint could not be told");
                 }
@@ -100,7 +99,7 @@ impl JobRun<'_> {
     /// Where the next run begins; `None` where the coordinator knows it already. A session that failed is not gone on
     /// with, unless nothing was wrong with it.
     pub(super) fn checkpoint_after(&self, ending: &Ending, saved: Option<Checkpoint>) -> Option<Checkpoint> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.known.lock().clone();
         let mut checkpoint = saved.or_else(|| known.clone()).unwrap_or_default();
         match ending {
             Ending::Failed(failure) if failure.reason != FailReason::Infrastructure => {

@@ -3,22 +3,26 @@
 //! Holds no secret of ours: keys are named by their variable and read when an engine starts.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use giga_domain::Usd;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::prices::Price;
+use super::programs::Program;
 
+/// Keys that nothing here knows are taken for programs, and refused as such.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct EnginesConfig {
     /// Names of engines that this factory does not offer.
     pub disabled: Vec<String>,
-    pub claude: ProgramConfig,
-    pub codex: ProgramConfig,
-    pub opencode: ProgramConfig,
-    pub gemini: ProgramConfig,
+    /// By engine, each a table with its name.
+    #[serde(flatten)]
+    pub programs: BTreeMap<Program, ProgramConfig>,
     pub devin: DevinConfig,
     /// Engines of the operator's own, by name.
     pub commands: BTreeMap<String, CommandConfig>,
@@ -41,6 +45,22 @@ pub struct ProgramConfig {
     pub pass_env: Vec<String>,
 }
 
+impl ProgramConfig {
+    /// The model by the program's own option for it, and what the operator adds.
+    pub(super) fn options(&self, model_option: &str) -> impl Iterator<Item = OsString> {
+        let model = self.model.iter().flat_map(move |model| [model_option.into(), model.into()]);
+        model.chain(self.extra_args.iter().map(OsString::from))
+    }
+}
+
+impl<'de> Deserialize<'de> for Program {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let unknown = || format!("unknown field `{name}`; the engines are {}", Program::words());
+        name.parse().map_err(|_| D::Error::custom(unknown()))
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DevinConfig {
@@ -48,8 +68,9 @@ pub struct DevinConfig {
     /// The variable of the factory's environment that holds the key.
     pub key_variable: String,
     pub poll_interval_ms: u64,
-    /// What one compute unit costs, in millionths of a dollar; without it the cost is not known.
-    pub usd_micros_per_acu: Option<u64>,
+    /// What one compute unit costs; without it the cost is not known.
+    #[serde(rename = "usd-micros-per-acu", with = "giga_domain::usd::as_micros::option")]
+    pub usd_per_acu: Option<Usd>,
 }
 
 impl DevinConfig {
@@ -64,7 +85,7 @@ impl Default for DevinConfig {
             base_url: "https://api.devin.ai/v1".to_owned(),
             key_variable: "DEVIN_API_KEY".to_owned(),
             poll_interval_ms: 15_000,
-            usd_micros_per_acu: None,
+            usd_per_acu: None,
         }
     }
 }
@@ -88,14 +109,23 @@ pub struct CommandConfig {
 }
 
 /// How the output is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum EventFormat {
     /// Plain text: success is exit 0.
     #[default]
     Text,
-    Claude,
-    Codex,
-    Opencode,
-    Gemini,
+    /// As that program prints its events.
+    Program(Program),
+}
+
+impl TryFrom<String> for EventFormat {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        if word == "text" {
+            return Ok(Self::Text);
+        }
+        word.parse().map(Self::Program).map_err(|_| format!("`{word}` is none of text, {}", Program::words()))
+    }
 }

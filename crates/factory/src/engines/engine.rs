@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use giga_domain::FailReason;
 use giga_domain::job::BudgetCaps;
+use giga_domain::{FailReason, Usd};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -148,7 +148,7 @@ pub struct Usage {
     /// Everything that was sent and received, cached input included.
     pub tokens: u64,
     /// `None` when neither the engine nor the price table knows.
-    pub cost_usd_micros: Option<u64>,
+    pub cost: Option<Usd>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,9 +24,10 @@ pub use engine::{
 };
 pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
+pub use programs::Program;
 
 use prices::PriceTable;
-use programs::{Claude, Codex, Gemini, Opencode, ProgramEngine, Recipe, Shell, Template};
+use programs::{Configured, ProgramEngine, Recipe, Shell, Template};
 
 /// All engines that the configuration does not switch off, whether or not they are installed.
 pub fn engines(config: &EnginesConfig) -> Vec<Arc<dyn Engine>> {
@@ -36,14 +37,12 @@ pub fn engines(config: &EnginesConfig) -> Vec<Arc<dyn Engine>> {
 /// The same, in an environment of the caller's choice.
 pub fn engines_in(config: &EnginesConfig, host: HostEnvironment) -> Vec<Arc<dyn Engine>> {
     let workshop = Workshop { config, host: Arc::new(host), prices: PriceTable::new(&config.prices) };
-    let mut all: Vec<Arc<dyn Engine>> = vec![
-        workshop.engine(Shell),
-        workshop.engine(Claude(config.claude.clone())),
-        workshop.engine(Codex(config.codex.clone())),
-        workshop.engine(Opencode(config.opencode.clone())),
-        workshop.engine(Gemini(config.gemini.clone())),
-        Arc::new(devin::Devin::new(config.devin.clone(), &workshop.host)),
-    ];
+    let mut all = vec![workshop.engine(Shell)];
+    all.extend(Program::ALL.iter().map(|&program| {
+        let config = config.programs.get(&program).cloned().unwrap_or_default();
+        workshop.engine(Configured { program, config })
+    }));
+    all.push(Arc::new(devin::Devin::new(config.devin.clone(), &workshop.host)));
     // A template with the name of a built-in engine stands in for it.
     all.retain(|engine| !config.commands.contains_key(engine.name()));
     all.extend(config.commands.iter().map(|(name, command)| -> Arc<dyn Engine> {
@@ -62,7 +61,7 @@ struct Workshop<'a> {
 impl Workshop<'_> {
     fn engine(&self, recipe: impl Recipe + 'static) -> Arc<dyn Engine> {
         Arc::new(ProgramEngine {
-            recipe,
+            recipe: Box::new(recipe),
             host: Arc::clone(&self.host),
             prices: self.prices.clone(),
             scratch: self.config.scratch.clone(),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use giga_domain::Usd;
 use serde::Deserialize;
 
 /// Dollars per million tokens.
@@ -40,12 +41,12 @@ impl Tokens {
 
 impl Price {
     /// A million tokens and a million micro-dollars cancel out.
-    pub(super) fn usd_micros(self, tokens: Tokens) -> u64 {
+    pub(super) fn cost(self, tokens: Tokens) -> Usd {
         let part = |count: u64, price: f64| count as f64 * price.max(0.0);
-        (part(tokens.input, self.input)
+        let micros = part(tokens.input, self.input)
             + part(tokens.cached_input, self.cached_input)
-            + part(tokens.output, self.output))
-        .ceil() as u64
+            + part(tokens.output, self.output);
+        Usd::from_micros(micros.ceil() as i64)
     }
 }
 
@@ -134,6 +135,6 @@ mod tests {
     #[test]
     fn a_million_tokens_cost_the_listed_dollars() {
         let tokens = Tokens { input: 1_000_000, cached_input: 1_000_000, output: 100_000 };
-        assert_eq!(price(1.25, 0.125, 10.0).usd_micros(tokens), 2_375_000);
+        assert_eq!(price(1.25, 0.125, 10.0).cost(tokens), Usd::from_micros(2_375_000));
     }
 }

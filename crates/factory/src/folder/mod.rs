@@ -129,9 +129,7 @@ fn key_of(name: &str, content: &[u8]) -> String {
     hash.update(name.as_bytes());
     hash.update([0]);
     hash.update(content);
-    let mut half = [0; 16];
-    half.copy_from_slice(&hash.finalize()[..16]);
-    format!("folder-{:032x}", u128::from_be_bytes(half))
+    format!("folder-{}", const_hex::encode(&hash.finalize()[..16]))
 }
 
 impl Folder {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use backon::{ExponentialBuilder, Retryable as _};
 use giga_domain::RequestId;
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use super::transport::{Answer, Method, Transport};
 use super::{Forge, ForgeError, Opened, PullRequest, RequestMerge};
 use crate::workspace::{CommitId, GitUrl};
 
-const ATTEMPTS: u32 = 4;
+const RETRIES: usize = 3;
 
 #[derive(Debug)]
 pub struct GitHub {
@@ -64,17 +65,11 @@ impl GitHub {
     where
         F: Future<Output = Result<T, ForgeError>>,
     {
-        let mut attempt = 0;
-        loop {
-            match step().await {
-                Err(error) if error.is_retryable() && attempt + 1 < ATTEMPTS => {
-                    tracing::warn!(%error, attempt, "GitHub did not answer; trying again");
-                    tokio::time::sleep(self.wait * 2u32.pow(attempt)).await;
-                    attempt += 1;
-                }
-                other => return other,
-            }
-        }
+        let delays = ExponentialBuilder::new().with_min_delay(self.wait).with_max_times(RETRIES);
+        step.retry(delays)
+            .when(ForgeError::is_retryable)
+            .notify(|error, wait| tracing::warn!(%error, ?wait, "GitHub did not answer; trying again"))
+            .await
     }
 
     async fn find(&self, at: &Repository, request: &PullRequest) -> Result<Option<Opened>, ForgeError> {

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use giga_domain::Timestamp;
+use parking_lot::Mutex;
 
 use super::Workspace;
 use super::error::WorkspaceError;
@@ -147,12 +147,12 @@ impl Stamp {
 
 impl Origins {
     fn known(&self, folder: &Path, stamp: Option<Stamp>) -> Option<GitUrl> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.get(folder).filter(|(seen, _)| Some(*seen) == stamp).map(|(_, url)| url.clone())
     }
 
     fn remember(&self, folder: PathBuf, stamp: Option<Stamp>, url: &GitUrl) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         match stamp {
             Some(stamp) => all.insert(folder, (stamp, url.clone())),
             None => all.remove(&folder),

@@ -175,9 +175,7 @@ impl GitUrl {
         let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let mut slug: String = self.short_name().chars().take(40).map(safe).collect();
         slug.push('-');
-        for byte in digest.iter().take(8) {
-            let _ = write!(slug, "{byte:02x}");
-        }
+        slug.push_str(&const_hex::encode(&digest[..8]));
         slug
     }
 }
@@ -222,10 +220,8 @@ fn checked_path(path: &str) -> Option<&str> {
 /// Every `%` begins an escape, and none hides a dot, a slash, a backslash or a control character.
 fn escapes_ok(path: &str) -> bool {
     path.split('%').skip(1).all(|rest| {
-        let digits = rest.get(..2).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        digits
-            .and_then(|d| u8::from_str_radix(d, 16).ok())
-            .is_some_and(|byte| byte >= 0x20 && byte != 0x7f && !b"./\\".contains(&byte))
+        let decoded = rest.get(..2).and_then(|digits| const_hex::decode_to_array(digits).ok());
+        decoded.is_some_and(|[byte]| byte >= 0x20 && byte != 0x7f && !b"./\\".contains(&byte))
     })
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use giga_domain::{Epoch, JobId};
+use giga_domain::{Epoch, JobId, Usd};
 use serde::{Deserialize, Serialize};
 
 use super::error::WorkspaceError;
@@ -44,7 +44,8 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpendNote {
-    pub usd_micros: u64,
+    #[serde(rename = "usdMicros", with = "giga_domain::usd::as_micros")]
+    pub usd: Usd,
     pub tokens: u64,
     /// The engine had ended: nothing came after it.
     pub whole: bool,

@@ -2,8 +2,9 @@
 //! streams elsewhere, lose the answers to claims, or be gone altogether.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -70,7 +71,7 @@ impl Front {
     }
 
     fn take(&self, routes: Routes) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         state.routes = routes;
         std::mem::take(&mut state.cut).cancel();
     }
@@ -79,7 +80,7 @@ impl Front {
 async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
     while let Ok((client, _)) = listener.accept().await {
         let (routes, cut) = {
-            let state = state.lock().unwrap();
+            let state = state.lock();
             (state.routes, state.cut.clone())
         };
         tokio::spawn(async move { cut.run_until_cancelled(carry(client, routes)).await });

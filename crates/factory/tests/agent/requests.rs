@@ -1,10 +1,11 @@
 //! A forge with pull requests: one per result, and merged through it, on the coordinator's order alone.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_factory::forge::{Forge, ForgeError, Opened, PullRequest, RequestMerge};
 use giga_factory::workspace::{CommitId, GitUrl};
+use parking_lot::Mutex;
 
 use super::world::{Factory, World};
 
@@ -18,7 +19,7 @@ struct NotedForge {
 #[async_trait]
 impl Forge for NotedForge {
     async fn open_request(&self, request: &PullRequest) -> Result<Option<Opened>, ForgeError> {
-        let mut known = self.requests.lock().unwrap();
+        let mut known = self.requests.lock();
         let found = known.iter().position(|r| r.head == request.head);
         let number = found.unwrap_or(known.len());
         if found.is_none() {
@@ -35,7 +36,7 @@ impl Forge for NotedForge {
         commit: &CommitId,
         _: &str,
     ) -> Result<Option<RequestMerge>, ForgeError> {
-        self.merged.lock().unwrap().push((number, commit.clone()));
+        self.merged.lock().push((number, commit.clone()));
         Ok(Some(RequestMerge::Merged { commit: commit.clone() }))
     }
 
@@ -55,17 +56,17 @@ async fn a_result_is_shown_as_a_request_and_merged_through_it_once_it_ships() {
     let job = world.submit("shown", "repo: hello", "echo x > x.txt").await;
 
     world.until_stage(&job, "testing").await;
-    assert!(forge.merged.lock().unwrap().is_empty(), "nobody has said that it may be merged");
+    assert!(forge.merged.lock().is_empty(), "nobody has said that it may be merged");
     let report = world.runs(&job).await[0].report.clone();
     assert_eq!(report.pull_request.as_deref(), Some("https://forge.example/pull/0"));
     world.client.act(&job, "ship", None, None).await.unwrap();
     let merged = world.until_merged(&job).await.merge.unwrap();
 
-    let requests = forge.requests.lock().unwrap().clone();
+    let requests = forge.requests.lock().clone();
     assert_eq!(requests.len(), 1, "{requests:?}");
     assert_eq!((requests[0].head.clone(), requests[0].base.as_str()), (format!("aq/job/{job}/1"), "main"));
     assert_eq!(requests[0].key.as_str(), format!("{job}.1"));
-    let through_it = forge.merged.lock().unwrap().clone();
+    let through_it = forge.merged.lock().clone();
     assert_eq!(through_it.len(), 1);
     assert_eq!((through_it[0].0, Some(through_it[0].1.to_string())), (0, report.commit));
     assert_eq!(merged.commit, Some(through_it[0].1.to_string()));

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use giga_domain::{Actor, BudgetChange, BudgetSettings, ChargeHow};
+use giga_domain::{Actor, BudgetChange, BudgetSettings, ChargeHow, Usd};
 use giga_factory::agent::AgentConfig;
-use giga_factory::engines::{CommandConfig, EventFormat};
+use giga_factory::engines::{CommandConfig, EventFormat, Program};
 use giga_ports::store::ChangeBudget;
 
 use super::world::{Factory, LOOK_AGAIN, PATIENCE, World, processes_of};
 
 /// An engine that speaks as Claude Code does; what it does stands in a script. `$1` is the session to resume.
 pub(super) fn metered(world: &World, factory: &str, script: &str) -> AgentConfig {
-    speaking(world, factory, EventFormat::Claude, script)
+    speaking(world, factory, EventFormat::Program(Program::Claude), script)
 }
 
 pub(super) fn speaking(world: &World, factory: &str, events: EventFormat, script: &str) -> AgentConfig {
@@ -45,7 +45,7 @@ fn end(usd: &str, tokens: u64) -> String {
 
 pub(super) async fn charges(world: &World, job: &str) -> Vec<(i64, u64, ChargeHow)> {
     let charges = world.store.read().charges(job.parse().unwrap()).await.unwrap();
-    charges.into_iter().map(|charge| (charge.usd_micros, charge.tokens, charge.how)).collect()
+    charges.into_iter().map(|charge| (charge.usd.micros(), charge.tokens, charge.how)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,12 +66,15 @@ async fn what_a_run_uses_up_is_known_while_it_runs_and_charged_at_its_end() {
     assert!(told.await.is_ok(), "{}", world.log(&job, None).await);
     let lease = lease.unwrap();
     // A thousand tokens at three dollars a million.
-    assert_eq!((lease.spent_tokens, lease.spent_usd, lease.reserved_usd), (1_000, 0.003, 2.0));
+    assert_eq!(
+        (lease.spent_tokens, lease.spent_usd, lease.reserved_usd),
+        (1_000, Usd::from_micros(3_000), Usd::from_dollars(2))
+    );
     std::fs::write(gate, "go\n").unwrap();
     world.until_stage(&job, "testing").await;
 
     let report = world.runs(&job).await[0].report.clone();
-    assert_eq!((report.cost_usd, report.tokens), (Some(0.5), Some(1_500)));
+    assert_eq!((report.cost_usd, report.tokens), (Some(Usd::from_micros(500_000)), Some(1_500)));
     assert_eq!(charges(&world, &job).await, [(500_000, 1_500, ChargeHow::Measured)]);
     factory.drain().await;
 }
@@ -79,7 +82,7 @@ async fn what_a_run_uses_up_is_known_while_it_runs_and_charged_at_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_stopped_at_the_cap_that_its_product_sets_and_pays_what_it_used() {
     let world = World::start().await;
-    let settings = BudgetSettings { job_usd_micros: Some(1_000_000), ..BudgetSettings::default() };
+    let settings = BudgetSettings { job_cap: Some(Usd::from_dollars(1)), ..BudgetSettings::default() };
     let write = ChangeBudget {
         product: "demo".parse().unwrap(),
         change: BudgetChange::Set(settings),
@@ -97,7 +100,7 @@ async fn a_run_is_stopped_at_the_cap_that_its_product_sets_and_pays_what_it_used
     assert_eq!(failed.reason, "budget_exceeded");
     assert!(failed.detail.unwrap().contains("$1.20 are spent, the job's cap is $1.00"));
     let report = world.runs(&job).await[0].report.clone();
-    assert_eq!((report.cost_usd, report.tokens), (Some(1.2), Some(400_000)));
+    assert_eq!((report.cost_usd, report.tokens), (Some(Usd::from_micros(1_200_000)), Some(400_000)));
     assert_eq!(charges(&world, &job).await, [(1_200_000, 400_000, ChargeHow::Measured)]);
     assert_eq!(processes_of(&job), Vec::<u32>::new());
     factory.drain().await;
@@ -124,7 +127,7 @@ async fn a_session_that_is_gone_on_with_is_not_charged_twice() {
     let paid = [(500_000, 1_000, ChargeHow::Measured), (300_000, 600, ChargeHow::Measured)];
     assert_eq!(charges(&world, &job).await, paid);
     let session = again.checkpoint.unwrap().session_spend.unwrap();
-    assert_eq!((session.usd, session.tokens), (0.8, 1_600));
+    assert_eq!((session.usd, session.tokens), (Usd::from_micros(800_000), 1_600));
     factory.drain().await;
 }
 

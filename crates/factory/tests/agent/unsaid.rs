@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use giga_domain::ChargeHow;
 use giga_factory::agent::AgentConfig;
-use giga_factory::engines::EventFormat;
+use giga_factory::engines::{EventFormat, Program};
 use serde_json::json;
 
 use super::front::Front;
@@ -17,7 +17,7 @@ const CAP: &str = "engine: metered\nbudget: {usd: 2}";
 /// An engine that names its sum at its end, as Codex does, and does not get there.
 fn unsaid(world: &World, factory: &str, then: &str) -> AgentConfig {
     let begin = r#"echo '{"type":"turn.started"}'; echo waiting >&2"#;
-    speaking(world, factory, EventFormat::Codex, &format!("{begin}\n{then}"))
+    speaking(world, factory, EventFormat::Program(Program::Codex), &format!("{begin}\n{then}"))
 }
 
 fn waits(world: &World) -> String {
@@ -73,7 +73,7 @@ async fn a_script_pays_nothing_however_it_ends() {
     let factory = world.factory("a");
     let job = world.submit("script", "budget: {usd: 2}\nretry: {max: 0}", "exit 3").await;
     world.until(&job, |job| job.failure.is_some()).await;
-    let paid: i64 = charges(&world, &job).await.iter().map(|(usd_micros, ..)| usd_micros).sum();
+    let paid: i64 = charges(&world, &job).await.iter().map(|(usd, ..)| usd).sum();
     assert_eq!(paid, 0);
     factory.drain().await;
 }
@@ -173,7 +173,7 @@ async fn a_cancelled_run_tells_what_it_really_cost() {
     world.client.act(&job, "cancel", None, None).await.unwrap();
     world.until_answered(RELEASE, 1).await;
     assert_eq!(processes_of(&job), Vec::<u32>::new(), "it was stopped first");
-    let paid = async || charges(&world, &job).await.iter().map(|(usd_micros, ..)| usd_micros).sum::<i64>();
+    let paid = async || charges(&world, &job).await.iter().map(|(usd, ..)| usd).sum::<i64>();
     let settled = tokio::time::timeout(PATIENCE, async {
         while paid().await != 3_000 {
             tokio::time::sleep(LOOK_AGAIN).await;

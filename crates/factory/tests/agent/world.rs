@@ -14,7 +14,7 @@ use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::{Actor, Delivery, Timestamp};
 use giga_factory::agent::{self, AgentConfig, AgentError};
-use giga_factory::engines::{EnginesConfig, Watchdog};
+use giga_factory::engines::{EnginesConfig, Program, Watchdog};
 use giga_factory::workspace::{GitPolicy, Workspace};
 use giga_ports::store::{EvictJobs, NewEviction};
 use giga_ports::{Broker, Clock, Store};
@@ -304,7 +304,7 @@ impl Drop for World {
 
 /// Engines that a developer's machine may have; a test must not use an account.
 fn others() -> Vec<String> {
-    ["claude", "codex", "opencode", "gemini", "devin"].map(str::to_owned).to_vec()
+    Program::ALL.iter().map(ToString::to_string).chain(["devin".to_owned()]).collect()
 }
 
 /// An agent in this process.

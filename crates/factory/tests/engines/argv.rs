@@ -1,5 +1,6 @@
 //! How each program is called, word for word.
 
+use giga_domain::Usd;
 use giga_domain::job::BudgetCaps;
 use giga_factory::engines::Usage;
 
@@ -21,14 +22,14 @@ fn args(ran: &Ran) -> Vec<String> {
 fn resumed(bench: Bench) -> Bench {
     bench.with(|request| {
         request.resume = Some("ses-1".into());
-        request.usage_before = Usage { tokens: 10, cost_usd_micros: Some(250_000) };
-        request.budget = BudgetCaps { usd_micros: Some(2_000_000), ..BudgetCaps::default() };
+        request.usage_before = Usage { tokens: 10, cost: Some(Usd::from_micros(250_000)) };
+        request.budget = BudgetCaps { usd: Some(Usd::from_dollars(2)), ..BudgetCaps::default() };
     })
 }
 
 fn configured(bench: Bench) -> Bench {
     bench.configured(|config| {
-        for program in [&mut config.claude, &mut config.codex, &mut config.opencode, &mut config.gemini] {
+        for program in config.programs.values_mut() {
             program.model = Some("big".into());
             program.extra_args = vec!["--extra".into()];
         }

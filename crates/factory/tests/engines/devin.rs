@@ -1,7 +1,7 @@
 //! A run against a small server that speaks as much of Devin's interface as a run needs.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use giga_domain::FailReason;
+use giga_domain::{FailReason, Usd};
 use giga_factory::engines::{EngineOutcome, Preflight};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::kit::{Bench, Ran};
@@ -36,11 +37,11 @@ type Shared = State<Arc<Server>>;
 
 impl Server {
     fn hear(&self, what: String) {
-        self.heard.lock().unwrap().push(what);
+        self.heard.lock().push(what);
     }
 
     fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+        self.heard.lock().clone()
     }
 }
 
@@ -53,7 +54,7 @@ async fn create(State(server): Shared, headers: HeaderMap, Json(body): Json<Valu
         return (StatusCode::UNAUTHORIZED, "who are you").into_response();
     }
     server.hear(format!("create {body}"));
-    if let Some(refusal) = server.refusals.lock().unwrap().pop_front() {
+    if let Some(refusal) = server.refusals.lock().pop_front() {
         return refusal.into_response();
     }
     Json(json!({"session_id": "devin-1", "url": "https://app.devin.ai/sessions/1", "is_new_session": true}))
@@ -70,7 +71,7 @@ async fn list(headers: HeaderMap) -> Response {
 
 async fn session(State(server): Shared, Path(id): Path<String>) -> Response {
     assert_eq!(id, "devin-1");
-    let mut answers = server.answers.lock().unwrap();
+    let mut answers = server.answers.lock();
     let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
     match answer.unwrap() {
         Answer::Session(session) => Json(session).into_response(),
@@ -122,7 +123,7 @@ fn bench(base_url: &str) -> Bench {
     let mut bench = Bench::new("devin", &[]).configured(|config| {
         base_url.clone_into(&mut config.devin.base_url);
         config.devin.poll_interval_ms = 5;
-        config.devin.usd_micros_per_acu = Some(2_000_000);
+        config.devin.usd_per_acu = Some(Usd::from_dollars(2));
     });
     bench.host.push(("DEVIN_API_KEY".into(), KEY.into()));
     bench
@@ -145,7 +146,7 @@ async fn a_session_to_its_end() {
     ran.succeeded();
     assert_eq!(ran.report.session_id.as_deref(), Some("devin-1"));
     assert_eq!(ran.report.summary.as_deref(), Some("Done.\npull request: https://forge/pr/1"));
-    assert_eq!(ran.report.usage.cost_usd_micros, Some(2_500_000));
+    assert_eq!(ran.report.usage.cost, Some(Usd::from_micros(2_500_000)));
     let lines = ran.lines();
     let expected = ["I begin.", "my key is [redacted]", "and more", "Done."]
         .map(|line| format!("devin_message: {line}"));
@@ -159,12 +160,12 @@ async fn a_resumed_session_gets_a_message_and_is_not_counted_twice() {
     let ran = bench(&url)
         .with(|request| {
             request.resume = Some("devin-1".into());
-            request.usage_before.cost_usd_micros = Some(4_000_000);
+            request.usage_before.cost = Some(Usd::from_dollars(4));
         })
         .run()
         .await;
     ran.succeeded();
-    assert_eq!(ran.report.usage.cost_usd_micros, Some(2_000_000));
+    assert_eq!(ran.report.usage.cost, Some(Usd::from_dollars(2)));
     assert_eq!(server.heard(), ["message Fix the greeting."]);
 }
 
@@ -198,7 +199,7 @@ async fn watchdogs_and_budgets_terminate_the_session() {
         (|request| request.watchdog.idle = Duration::from_millis(50), FailReason::Timeout, true),
         (|request| request.watchdog.wall = Duration::from_millis(50), FailReason::Timeout, false),
         (|request| request.budget.wall_ms = Some(50), FailReason::BudgetExceeded, false),
-        (|request| request.budget.usd_micros = Some(19_000_000), FailReason::BudgetExceeded, false),
+        (|request| request.budget.usd = Some(Usd::from_dollars(19)), FailReason::BudgetExceeded, false),
     ];
     for (change, reason, retryable) in cases {
         let (server, url) = serve(vec![status("working", &[], 10.0)], &[]).await;
@@ -207,7 +208,7 @@ async fn watchdogs_and_budgets_terminate_the_session() {
         assert_eq!(server.heard().last().unwrap(), "terminate");
     }
     let (server, url) = serve(vec![status("finished", &[], 1.0)], &[]).await;
-    let ran = bench(&url).with(|request| request.budget.usd_micros = Some(19_000_000)).run().await;
+    let ran = bench(&url).with(|request| request.budget.usd = Some(Usd::from_dollars(19))).run().await;
     ran.succeeded();
     assert!(server.heard()[0].contains(r#""max_acu_limit":9"#), "{:?}", server.heard());
 }

@@ -1,7 +1,8 @@
 //! What the event streams of each engine mean. The samples follow the formats that the engines document.
 
 use giga_domain::FailReason::{BudgetExceeded, Crash, Infrastructure, NoEngine};
-use giga_factory::engines::{EngineEvent, Price, Usage};
+use giga_domain::Usd;
+use giga_factory::engines::{EngineEvent, Price, Program, Usage};
 
 use crate::kit::{Bench, Ran, fixture};
 
@@ -13,8 +14,8 @@ async fn run(engine: &str, sample: &str, last: &str) -> Ran {
     bench(engine, sample, last).run().await
 }
 
-fn usage(tokens: u64, cost_usd_micros: u64) -> Usage {
-    Usage { tokens, cost_usd_micros: Some(cost_usd_micros) }
+fn usage(tokens: u64, micros: i64) -> Usage {
+    Usage { tokens, cost: Some(Usd::from_micros(micros)) }
 }
 
 #[tokio::test]
@@ -57,7 +58,7 @@ async fn a_resumed_sum_is_not_counted_twice() {
     // A sum that is smaller than what was before cannot contain it.
     let ran =
         resume(bench("claude", "claude-budget", "")).with(|request| request.usage_before = usage(0, 900_000));
-    assert_eq!(ran.run().await.report.usage.cost_usd_micros, Some(520_000));
+    assert_eq!(ran.run().await.report.usage.cost, Some(Usd::from_micros(520_000)));
 }
 
 #[tokio::test]
@@ -87,8 +88,8 @@ async fn exit_statuses_are_not_believed() {
     ran.succeeded();
     assert!(ran.notes()[0].contains("then ended with exit status: 1"), "{:?}", ran.notes());
 
-    for engine in ["claude", "codex", "opencode", "gemini"] {
-        let ran = Bench::new(engine, &["print all is well", "exit 0"]).run().await;
+    for program in Program::ALL {
+        let ran = Bench::new(program.as_str(), &["print all is well", "exit 0"]).run().await;
         ran.failed(Crash, true);
         assert!(ran.failure().detail.contains("without saying that it was done"), "{:?}", ran.failure());
     }
@@ -100,8 +101,8 @@ async fn garbage_and_broken_lines_mean_nothing() {
     ran.failed(Crash, true);
     assert_eq!(ran.report.session_id.as_deref(), Some("44444444-4444-4444-8444-444444444444"));
     assert_eq!(ran.lines().len(), 7);
-    for engine in ["codex", "opencode", "gemini"] {
-        run(engine, "claude-broken", "exit 0").await.failed(Crash, true);
+    for program in Program::ALL {
+        run(program.as_str(), "claude-broken", "exit 0").await.failed(Crash, true);
     }
 }
 
@@ -116,7 +117,9 @@ async fn a_huge_event_line_before_the_end_does_no_harm() {
 #[tokio::test]
 async fn codex_succeeds() {
     let ran = bench("codex", "codex-success", "")
-        .configured(|config| config.codex.model = Some("gpt-5-codex".into()))
+        .configured(|config| {
+            config.programs.entry(Program::Codex).or_default().model = Some("gpt-5-codex".into())
+        })
         .run()
         .await;
     ran.succeeded();
@@ -207,17 +210,17 @@ async fn gemini_fails() {
 /// A job that moved to another machine brings a session that is not there.
 #[tokio::test]
 async fn a_session_of_another_machine_is_begun_anew() {
-    let claude = format!("without --resume emit {}", fixture("claude-success"));
-    let codex = format!("without resume emit {}", fixture("codex-success"));
-    let opencode = format!("without -s emit {}", fixture("opencode-success"));
-    let gemini = format!("without --resume=ses-1 emit {}", fixture("gemini-success"));
-    for (engine, refusal, success) in [
-        ("claude", "on --resume complain No conversation found with session ID: ses-1", claude),
-        ("codex", "on resume complain Error: no rollout found for thread id ses-1", codex),
-        ("opencode", "on -s complain Error: Session not found", opencode),
-        ("gemini", "on --resume=ses-1 complain Error resuming session: Invalid session identifier", gemini),
-    ] {
-        let bench = Bench::new(engine, &[refusal, &success]);
+    for program in Program::ALL {
+        let (resume, refusal) = match program {
+            Program::Claude => ("--resume", "No conversation found with session ID: ses-1"),
+            Program::Codex => ("resume", "Error: no rollout found for thread id ses-1"),
+            Program::Opencode => ("-s", "Error: Session not found"),
+            Program::Gemini => ("--resume=ses-1", "Error resuming session: Invalid session identifier"),
+        };
+        let engine = program.as_str();
+        let refusal = format!("on {resume} complain {refusal}");
+        let success = format!("without {resume} emit {}", fixture(&format!("{engine}-success")));
+        let bench = Bench::new(engine, &[&refusal, &success]);
         let ran = bench
             .with(|request| {
                 request.resume = Some("ses-1".into());

@@ -1,8 +1,12 @@
 //! What an engine can see of the machine: its folder, a small environment, and an input that has an end.
 
-use giga_factory::engines::EngineRequest;
+use giga_factory::engines::{EngineRequest, Program};
 
 use crate::kit::Bench;
+
+fn every_program() -> impl Iterator<Item = &'static str> {
+    Program::ALL.iter().map(|program| program.as_str())
+}
 
 /// A factory with everything that an engine must not see.
 fn on_a_rich_host(engine: &str, steps: &[&str]) -> Bench {
@@ -25,11 +29,13 @@ fn on_a_rich_host(engine: &str, steps: &[&str]) -> Bench {
 
 #[tokio::test]
 async fn the_environment_holds_no_secret_of_ours() {
-    for engine in ["plain", "claude", "codex", "opencode", "gemini"] {
+    for engine in every_program().chain(["plain"]) {
         let bench = on_a_rich_host(engine, &["show-environ"]);
         // Even an operator's slip does not hand out our own.
         let bench = bench.configured(|config| {
-            config.claude.pass_env = vec!["GIGA_TOKEN".into()];
+            for program in config.programs.values_mut() {
+                program.pass_env = vec!["GIGA_TOKEN".into()];
+            }
             config.commands.get_mut("plain").unwrap().pass_env = vec!["GIGA_FACTORY_TOKEN".into()];
         });
         let ran = bench.run().await;
@@ -65,7 +71,7 @@ async fn the_folder_is_the_work_tree_and_the_input_is_closed() {
 #[tokio::test]
 async fn a_prompt_that_is_too_long_for_an_argument_comes_as_a_file() {
     let prompt = "x".repeat(1_000_000);
-    for engine in ["claude", "codex", "opencode", "gemini"] {
+    for engine in every_program() {
         let bench = Bench::new(engine, &["show-stdin", "show-args"]);
         let ran = bench.with(|request| request.prompt.clone_from(&prompt)).run().await;
         assert_eq!(ran.lines()[0], format!("stdin 1000000 {}", "x".repeat(20)), "{engine}");
@@ -114,7 +120,7 @@ async fn hostile_fields_stay_text() {
         "'\"\\ | touch canary",
         "nul\0byte",
     ];
-    for engine in ["claude", "codex", "opencode", "gemini", "plain"] {
+    for engine in every_program().chain(["plain"]) {
         for field in hostile {
             let bench = Bench::new(engine, &["show-args"]).with(|request| {
                 request.prompt = field.to_owned();

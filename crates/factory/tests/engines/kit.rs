@@ -1,7 +1,6 @@
 //! A bench to run one engine on: the fake program in the place of the real one, a folder, and what came of it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,7 +8,8 @@ use std::time::Duration;
 use giga_domain::FailReason;
 use giga_factory::engines::{
     CommandConfig, Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest,
-    EnginesConfig, EventFormat, HostEnvironment, ProgramConfig, RUN_MARKER, Usage, Watchdog, engines_in,
+    EnginesConfig, EventFormat, HostEnvironment, Program, ProgramConfig, RUN_MARKER, Usage, Watchdog,
+    engines_in,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -18,23 +18,10 @@ use tokio_util::sync::CancellationToken;
 /// Nothing here takes this long unless it is broken.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Built by the first test that needs it: a binary of another package is not built for us.
+/// Built by the first test that needs it.
 pub(crate) fn fake_engine() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args(["build", "-q", "-p", "giga-testkit", "--bin", "fake-engine", "--message-format=json"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .expect("cargo runs, because it runs this test");
-        let messages = String::from_utf8_lossy(&output.stdout);
-        let built = messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-        built.unwrap_or_else(|| panic!("no fake-engine: {}", String::from_utf8_lossy(&output.stderr)))
-    })
+    PATH.get_or_init(|| giga_testkit::binary::built("giga-testkit", "fake-engine"))
 }
 
 pub(crate) fn fixture(name: &str) -> String {
@@ -78,10 +65,7 @@ impl Bench {
             events: EventFormat::Text,
         };
         let config = EnginesConfig {
-            claude: program.clone(),
-            codex: program.clone(),
-            opencode: program.clone(),
-            gemini: program,
+            programs: Program::ALL.iter().map(|name| (*name, program.clone())).collect(),
             commands: [("plain".to_owned(), plain)].into(),
             ..EnginesConfig::default()
         };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use giga_domain::FailReason;
-use giga_factory::engines::{EngineEvent, EngineOutcome, RUN_MARKER, kill_run};
+use giga_domain::{FailReason, Usd};
+use giga_factory::engines::{EngineEvent, EngineOutcome, Program, RUN_MARKER, kill_run};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -95,8 +95,9 @@ async fn too_many_tokens() {
 
 #[tokio::test]
 async fn too_many_dollars() {
-    let run =
-        async |bench: Bench| bench.with(|request| request.budget.usd_micros = Some(1_000_000)).run().await;
+    let run = async |bench: Bench| {
+        bench.with(|request| request.budget.usd = Some(Usd::from_dollars(1))).run().await
+    };
     each("claude", &[BIG_MESSAGE, "hang"], run, |ran| ran.failed(FailReason::BudgetExceeded, false)).await;
 }
 
@@ -204,7 +205,9 @@ async fn what_a_dead_factory_left_can_be_killed_by_name() {
 #[tokio::test]
 async fn what_cannot_start() {
     let missing = Bench::new("claude", &[])
-        .configured(|config| config.claude.program = Some("/no/such/program".into()))
+        .configured(|config| {
+            config.programs.entry(Program::Claude).or_default().program = Some("/no/such/program".into())
+        })
         .run()
         .await;
     missing.failed(FailReason::NoEngine, false);

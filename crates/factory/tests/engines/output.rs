@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giga_domain::FailReason;
+use giga_domain::{FailReason, Usd};
 use giga_factory::engines::{EngineEvent, EngineOutcome, Secret, Stream};
 use tokio::sync::mpsc;
 
@@ -26,7 +26,7 @@ async fn a_flood_is_cut_and_the_end_is_still_understood() {
     let bench = Bench::new("claude", &["flood 3000000", RESULT]);
     let ran = bench.with(|request| request.output_limit = 10_000).run().await;
     ran.succeeded();
-    assert_eq!(ran.report.usage.cost_usd_micros, Some(250_000));
+    assert_eq!(ran.report.usage.cost, Some(Usd::from_micros(250_000)));
     assert_eq!(ran.lines().len(), 100);
     let notes = ran.notes();
     assert!(notes.len() == 1 && notes[0].contains("10000 bytes"), "{notes:?}");

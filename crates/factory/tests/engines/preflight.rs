@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use giga_domain::Capability;
 use giga_factory::engines::{
     CommandConfig, Engine, EngineEvent, EngineReport, EngineRequest, EnginesConfig, EventFormat,
-    HostEnvironment, Preflight, capabilities, detect, engines, engines_in,
+    HostEnvironment, Preflight, Program, capabilities, detect, engines, engines_in,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use crate::kit::{Bench, PATIENCE, fake_engine};
 /// The fake hears its steps through the factory's environment here: a preflight has no request.
 async fn preflight(engine: &str, steps: &[&str]) -> Preflight {
     let mut bench = Bench::new(engine, &[]).configured(|config| {
-        for program in [&mut config.claude, &mut config.codex, &mut config.opencode, &mut config.gemini] {
+        for program in config.programs.values_mut() {
             program.pass_env = vec!["FAKE_ENGINE".into()];
         }
     });
@@ -40,21 +40,24 @@ async fn signed_in() {
     assert_eq!(preflight("opencode", &opencode).await, ready("1.15.10"));
 }
 
+async fn refuses(program: Program, step: &str, word: &str) {
+    let found = preflight(program.as_str(), &[step]).await;
+    let told = matches!(&found, Preflight::NotSignedIn { remedy } if remedy.contains(word));
+    assert!(told, "{program}: {found:?}");
+}
+
 #[tokio::test]
 async fn not_signed_in() {
-    for (engine, step, word) in [
-        ("claude", "on auth exit 1", "claude auth login"),
-        ("claude", r#"on auth print {"loggedIn": false}"#, "ANTHROPIC_API_KEY"),
-        ("codex", "on login exit 1", "codex login"),
-        ("opencode", "on models print nothing", "opencode auth login"),
-        ("gemini", "", "GEMINI_API_KEY"),
-    ] {
-        let found = preflight(engine, &[step]).await;
-        assert!(
-            matches!(&found, Preflight::NotSignedIn { remedy } if remedy.contains(word)),
-            "{engine}: {found:?}"
-        );
+    for &program in Program::ALL {
+        let (step, word) = match program {
+            Program::Claude => ("on auth exit 1", "claude auth login"),
+            Program::Codex => ("on login exit 1", "codex login"),
+            Program::Opencode => ("on models print nothing", "opencode auth login"),
+            Program::Gemini => ("", "GEMINI_API_KEY"),
+        };
+        refuses(program, step, word).await;
     }
+    refuses(Program::Claude, r#"on auth print {"loggedIn": false}"#, "ANTHROPIC_API_KEY").await;
 }
 
 #[tokio::test]
@@ -86,7 +89,8 @@ async fn not_installed_and_broken() {
 async fn the_shell_is_always_there() {
     let all = engines(&EnginesConfig::default());
     let names: Vec<&str> = all.iter().map(|engine| engine.name()).collect();
-    assert_eq!(names, ["shell", "claude", "codex", "opencode", "gemini", "devin"]);
+    let programs = Program::ALL.iter().map(|program| program.as_str());
+    assert_eq!(names, ["shell"].into_iter().chain(programs).chain(["devin"]).collect::<Vec<_>>());
     assert!(all[0].preflight().await.is_ready());
 }
 
@@ -123,7 +127,7 @@ async fn detection_offers_what_answers() {
         events: EventFormat::Text,
     };
     let config = EnginesConfig {
-        disabled: ["claude", "codex", "opencode", "gemini", "devin"].map(str::to_owned).into(),
+        disabled: Program::ALL.iter().map(ToString::to_string).chain(["devin".to_owned()]).collect(),
         commands: [
             ("mine".to_owned(), fake("exit 0")),
             ("signed-out".to_owned(), fake("exit 1")),

@@ -1,7 +1,7 @@
 //! The shell and the operator's own commands.
 
 use giga_domain::FailReason;
-use giga_factory::engines::{EnginesConfig, EventFormat};
+use giga_factory::engines::{EnginesConfig, EventFormat, Program};
 
 use crate::kit::{Bench, fake_engine, fixture};
 
@@ -72,7 +72,9 @@ async fn a_session_is_resumed_by_its_own_template() {
 async fn a_template_may_speak_a_known_dialect() {
     let bench = Bench::new("plain", &[&format!("emit {}", fixture("claude-signed-out")), "exit 0"]);
     let ran = bench
-        .configured(|config| config.commands.get_mut("plain").unwrap().events = EventFormat::Claude)
+        .configured(|config| {
+            config.commands.get_mut("plain").unwrap().events = EventFormat::Program(Program::Claude)
+        })
         .run()
         .await;
     ran.failed(FailReason::NoEngine, false);

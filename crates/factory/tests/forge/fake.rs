@@ -1,7 +1,7 @@
 //! The part of GitHub's API that the forge needs, with trouble on order.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, Query, Request, State};
@@ -12,6 +12,7 @@ use axum::routing::{get, put};
 use axum::{Json, Router};
 use giga_factory::forge::{GitHub, PullRequest, RestApi};
 use giga_factory::workspace::{CommitId, GitUrl};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// What happens to a call that changes something.
@@ -83,7 +84,7 @@ async fn misbehave(State(hub): State<Shared>, request: Request, next: Next) -> R
     if request.method() == "GET" {
         return next.run(request).await;
     }
-    let trouble = hub.lock().unwrap().trouble.pop_front();
+    let trouble = hub.lock().trouble.pop_front();
     let failure = |status: u16| {
         let status = StatusCode::from_u16(status).unwrap();
         (status, Json(json!({"message": "trouble"}))).into_response()
@@ -92,7 +93,7 @@ async fn misbehave(State(hub): State<Shared>, request: Request, next: Next) -> R
         return failure(status);
     }
     let answer = next.run(request).await;
-    hub.lock().unwrap().changes += 1;
+    hub.lock().changes += 1;
     match trouble {
         // A body that breaks off closes the connection before the answer is whole.
         Some(Trouble::LostReply) => {
@@ -112,7 +113,7 @@ struct Filter {
 
 async fn list(State(hub): State<Shared>, Query(filter): Query<Filter>) -> Json<Value> {
     assert_eq!(filter.state, "all", "closed ones count, too");
-    let hub = hub.lock().unwrap();
+    let hub = hub.lock();
     let of_head = |pull: &&Value| pull["head"]["label"] == filter.head.as_str();
     Json(hub.pulls.iter().filter(of_head).cloned().collect())
 }
@@ -122,7 +123,7 @@ async fn open(
     Path((owner, _)): Path<(String, String)>,
     Json(body): Json<Value>,
 ) -> Response {
-    let mut hub = hub.lock().unwrap();
+    let mut hub = hub.lock();
     let label = format!("{owner}:{}", body["head"].as_str().unwrap());
     if hub.pulls.iter().any(|pull| pull["head"]["label"] == label.as_str() && pull["state"] == "open") {
         let errors = json!([{"message": "A pull request already exists"}]);
@@ -147,20 +148,20 @@ async fn open(
 type At = Path<(String, String, usize)>;
 
 async fn show(State(hub): State<Shared>, Path((_, _, number)): At) -> Response {
-    match hub.lock().unwrap().pulls.get(number - 1) {
+    match hub.lock().pulls.get(number - 1) {
         Some(pull) => Json(pull.clone()).into_response(),
         None => (StatusCode::NOT_FOUND, Json(json!({"message": "Not Found"}))).into_response(),
     }
 }
 
 async fn close(State(hub): State<Shared>, Path((_, _, number)): At, Json(body): Json<Value>) -> Json<Value> {
-    let mut hub = hub.lock().unwrap();
+    let mut hub = hub.lock();
     hub.pulls[number - 1]["state"] = body["state"].clone();
     Json(hub.pulls[number - 1].clone())
 }
 
 async fn merge(State(hub): State<Shared>, Path((_, _, number)): At, Json(body): Json<Value>) -> Response {
-    let mut hub = hub.lock().unwrap();
+    let mut hub = hub.lock();
     let pull = &mut hub.pulls[number - 1];
     if body["sha"] != commit().as_str() {
         let answer = json!({"message": "Head branch was modified. Review and try the merge again."});

@@ -14,7 +14,7 @@ async fn a_request_is_opened_once() {
     assert_eq!(first.url, "https://github.com/org/app/pull/1");
     let second = github.open_request(&request()).await.unwrap().unwrap();
     assert_eq!((second.number, second.existed), (1, true));
-    let hub = hub.lock().unwrap();
+    let hub = hub.lock();
     assert_eq!(hub.pulls.len(), 1);
     let body = hub.pulls[0]["body"].as_str().unwrap();
     assert!(body.starts_with("What was done.") && body.contains("01J9ZK3V5N8Q4W2E6R7T1Y0ABC:2:pr"));
@@ -29,10 +29,10 @@ async fn lost_replies_and_server_errors_do_not_open_a_second() {
         vec![Trouble::NotDone(429), Trouble::DoneWith(504)],
     ] {
         let (hub, github) = start().await;
-        hub.lock().unwrap().trouble.extend(trouble.iter().copied());
+        hub.lock().trouble.extend(trouble.iter().copied());
         let opened = github.open_request(&request()).await.unwrap().unwrap();
         assert_eq!((opened.number, opened.existed), (1, true), "{trouble:?}");
-        let hub = hub.lock().unwrap();
+        let hub = hub.lock();
         assert_eq!((hub.pulls.len(), hub.changes), (1, 1), "{trouble:?}");
     }
 }
@@ -40,23 +40,23 @@ async fn lost_replies_and_server_errors_do_not_open_a_second() {
 #[tokio::test]
 async fn trouble_without_end_is_told_as_such() {
     let (hub, github) = start().await;
-    hub.lock().unwrap().trouble.extend([Trouble::NotDone(503); 10]);
+    hub.lock().trouble.extend([Trouble::NotDone(503); 10]);
     let error = github.open_request(&request()).await.unwrap_err();
     assert!(matches!(error, ForgeError::Unavailable(_)) && error.is_retryable(), "{error}");
-    hub.lock().unwrap().trouble.clear();
+    hub.lock().trouble.clear();
     assert!(!github.open_request(&request()).await.unwrap().unwrap().existed);
 }
 
 #[tokio::test]
 async fn what_a_person_opened_or_closed_is_not_opened_again() {
     let (hub, github) = start().await;
-    hub.lock().unwrap().pulls.push(json!({
+    hub.lock().pulls.push(json!({
         "number": 1, "html_url": "https://github.com/org/app/pull/1", "state": "closed", "merged": false,
         "body": null, "head": {"ref": request().head, "label": format!("org:{}", request().head)},
     }));
     let opened = github.open_request(&request()).await.unwrap().unwrap();
     assert_eq!((opened.number, opened.existed), (1, true));
-    assert_eq!(hub.lock().unwrap().changes, 0);
+    assert_eq!(hub.lock().changes, 0);
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_merge_happens_once() {
     for trouble in [vec![], vec![Trouble::LostReply], vec![Trouble::NotDone(500), Trouble::DoneWith(502)]] {
         let (hub, github) = start().await;
         let number = github.open_request(&request()).await.unwrap().unwrap().number;
-        hub.lock().unwrap().trouble.extend(trouble.iter().copied());
+        hub.lock().trouble.extend(trouble.iter().copied());
         let merged =
             github.merge_request(&repo(), number, &commit(), "Merge\n\nbody").await.unwrap().unwrap();
         let expected = "b".repeat(40).parse().unwrap();
@@ -73,7 +73,7 @@ async fn a_merge_happens_once() {
         } else {
             assert_eq!(merged, RequestMerge::AlreadyMerged { commit: expected }, "{trouble:?}");
         }
-        assert_eq!(hub.lock().unwrap().changes, 2, "one opened, one merged");
+        assert_eq!(hub.lock().changes, 2, "one opened, one merged");
     }
 }
 

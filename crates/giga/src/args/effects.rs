@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Subcommand};
+use giga_effects::{TRACKERS, TrackerKind};
+
+use crate::config::{Key, TrackerKey};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The world outside")]
@@ -11,20 +14,63 @@ pub(crate) struct OutsideArgs {
     /// Blocks of addresses and hosts that webhooks may reach although they are private [env: GIGA_EFFECTS_ALLOW]
     #[arg(long, value_delimiter = ',', value_name = "CIDR|HOST")]
     pub(crate) effects_allow: Vec<String>,
-    /// Where GitHub's API is [env: GIGA_GITHUB_API] [default: https://api.github.com]
-    #[arg(long, value_name = "URL")]
-    pub(crate) github_api: Option<String>,
-    /// File with a token for GitHub's issues, which sets the tracker `github` up [env: GIGA_GITHUB_TOKEN_FILE;
-    /// GIGA_GITHUB_TOKEN holds the token itself]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) github_token_file: Option<PathBuf>,
-    /// Which repositories products may use with that token: owner/repo, owner/*, PRODUCT=owner/repo; without any, those
-    /// that the product owns, and tokens for all products any [env: GIGA_GITHUB_REPOS]
-    #[arg(long, value_delimiter = ',', value_name = "REPO")]
-    pub(crate) github_repos: Vec<String>,
+    #[command(flatten)]
+    pub(crate) trackers: TrackerArgs,
     /// Close an issue when its job ships [env: GIGA_TRACKER_CLOSE_ON_SHIP]
     #[arg(long)]
     pub(crate) tracker_close_on_ship: bool,
+}
+
+/// The flags of every kind of tracker, and what was given for them.
+#[derive(Debug, Default)]
+pub(crate) struct TrackerArgs(pub(crate) Vec<(Key, String)>);
+
+impl Args for TrackerArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let args = TRACKERS.iter().flat_map(|kind| TrackerKey::ALL.map(|key| tracker_arg(kind, key)));
+        command.args(args)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+fn tracker_arg(kind: &'static TrackerKind, key: TrackerKey) -> Arg {
+    let TrackerKind { name, display_name, default_api, settings, .. } = kind;
+    let key_of = Key::Tracker(kind, key);
+    let variable = key_of.variable();
+    let arg = Arg::new(key_of.name()).long(key_of.name()).action(ArgAction::Append).value_delimiter(',');
+    match key {
+        TrackerKey::Api => arg
+            .value_name("URL")
+            .action(ArgAction::Set)
+            .help(format!("Where {display_name}'s API is [env: {variable}] [default: {default_api}]")),
+        TrackerKey::TokenFile => arg.value_name("FILE").action(ArgAction::Set).help(format!(
+            "File with a token for {display_name}'s issues, which sets up the tracker `{name}` [env: {variable}; {} \
+             holds the token itself]",
+            settings.token_variable
+        )),
+        TrackerKey::Repos => arg.value_name("REPO").help(format!(
+            "Which repositories products may use with that token: owner/repo, owner/*, PRODUCT=owner/repo; without any, \
+             those that the product owns, and tokens for all products any [env: {variable}]"
+        )),
+    }
+}
+
+impl FromArgMatches for TrackerArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = Key::of_trackers().filter_map(|key| {
+            let values: Vec<String> = matches.get_many::<String>(key.name())?.cloned().collect();
+            Some((key, values.join(",")))
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 #[derive(Debug, Subcommand)]

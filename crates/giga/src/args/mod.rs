@@ -217,9 +217,6 @@ Examples:
 A file in DIR/inbox becomes a job and moves through building, review, testing, shipped and failed as
 its stage does. A file that is refused goes to failed with the reasons beside it.")]
     Inbox(InboxArgs),
-    /// Measure this build on this machine
-    #[command(subcommand)]
-    Bench(BenchCommand),
     /// Settings and where each of them comes from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -333,63 +330,6 @@ pub(crate) struct FeedArgs {
     /// What came after this position [default: the latest, or with -f what comes]
     #[arg(long, value_name = "POS")]
     pub(crate) after: Option<u64>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
-    /// Topics and scored jobs, end to end: real processes, gRPC, PostgreSQL and SQLite, a peer beside them
-    #[command(after_help = "\
-Examples:
-  giga bench dispatch --quick
-  giga bench dispatch --store postgres://postgres@127.0.0.1/postgres --peer benches/peers/graphile-worker
-  giga bench dispatch --only topics --only peer
-
-It makes databases of its own on that server and drops them. Nothing else should run meanwhile;
-`cargo xtask bench dispatch` does it all beside a private PostgreSQL.")]
-    Dispatch(BenchDispatchArgs),
-    /// One worker process of a benchmark
-    #[command(hide = true)]
-    Worker(BenchWorkerArgs),
-    /// One factory of a benchmark that does nothing with its jobs but report them
-    #[command(hide = true)]
-    Factory(BenchFactoryArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchDispatchArgs {
-    /// A PostgreSQL on which databases may be made [env: DATABASE_URL] [default: SQLite alone]
-    #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<String>,
-    /// The folder of the peer, its packages installed with `npm ci`
-    #[arg(long, value_name = "DIR")]
-    pub(crate) peer: Option<PathBuf>,
-    /// Only this part; several may be named
-    #[arg(long, value_name = "PART", value_parser = ["topics", "idle", "backlog", "fleet", "peer", "sqlite"])]
-    pub(crate) only: Vec<String>,
-    /// Small sizes, one run each: whether it works, not how fast it is
-    #[arg(long)]
-    pub(crate) quick: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchWorkerArgs {
-    #[arg(long, default_value = "bench")]
-    pub(crate) name: String,
-    #[arg(long, default_value_t = 1)]
-    pub(crate) streams: usize,
-    #[arg(long)]
-    pub(crate) tell_each: bool,
-    /// How long a handler takes
-    #[arg(long, default_value_t = 0)]
-    pub(crate) work_ms: u64,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchFactoryArgs {
-    #[arg(long)]
-    pub(crate) id: String,
-    #[arg(long, default_value_t = 4)]
-    pub(crate) seats: u32,
 }
 
 #[derive(Debug, Subcommand)]

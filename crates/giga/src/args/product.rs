@@ -1,8 +1,8 @@
 //! `giga budget …`, `giga product …`, `giga profile …`
 
 use clap::{Args, Subcommand};
-use giga_domain::ScoreTerm;
 use giga_domain::id::IdError;
+use giga_domain::{ScoreTerm, Usd};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BudgetCommand {
@@ -81,11 +81,11 @@ pub(crate) struct SetBudgetArgs {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Amount {
     Nothing,
-    Usd(f64),
+    Usd(Usd),
 }
 
 impl Amount {
-    pub(crate) fn usd(self) -> Option<f64> {
+    pub(crate) fn usd(self) -> Option<Usd> {
         match self {
             Self::Nothing => None,
             Self::Usd(usd) => Some(usd),
@@ -97,20 +97,11 @@ fn amount(text: &str) -> Result<Amount, String> {
     if text == "none" {
         return Ok(Amount::Nothing);
     }
-    match dollars(text)? {
-        usd if usd < 0.0 => Err("a ceiling is 0 or more".to_owned()),
-        usd => Ok(Amount::Usd(usd)),
-    }
-}
-
-/// `2.50` or `$2.50`. How much is too much, the coordinator says.
-fn dollars(text: &str) -> Result<f64, String> {
-    let plain = text.replacen('$', "", 1);
-    // `parse` would take `inf`, `nan` and `1e9`.
-    let looks_right = plain.trim_start_matches('-').chars().all(|c| c.is_ascii_digit() || c == '.');
-    match plain.parse::<f64>() {
-        Ok(usd) if looks_right && usd.is_finite() => Ok(usd),
-        _ => Err("write dollars, such as 20 or 2.50".to_owned()),
+    // How much is too much, the coordinator says.
+    match text.parse::<Usd>() {
+        Ok(usd) if usd.is_negative() => Err("a limit is 0 or more".to_owned()),
+        Ok(usd) => Ok(Amount::Usd(usd)),
+        Err(error) => Err(format!("{error}, or none")),
     }
 }
 
@@ -134,8 +125,8 @@ pub(crate) struct CorrectBudgetArgs {
     #[command(flatten)]
     pub(crate) product: ProductArg,
     /// So much more, or with a minus so much less
-    #[arg(long, value_name = "USD", value_parser = dollars, allow_hyphen_values = true)]
-    pub(crate) usd: f64,
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
+    pub(crate) usd: Usd,
     /// Why; it goes into the product's history
     #[arg(short = 'm', long, value_name = "TEXT")]
     pub(crate) reason: String,
@@ -245,10 +236,10 @@ mod tests {
 
     #[test]
     fn money_is_read_as_people_write_it() {
-        assert_eq!((amount("none"), amount("-1").is_err()), (Ok(Amount::Nothing), true));
-        assert_eq!((dollars("2.50"), dollars("$20"), dollars("-0.8")), (Ok(2.5), Ok(20.0), Ok(-0.8)));
-        for wrong in ["", "inf", "nan", "1e9", "2,50", "two", "--1", "$$1", "1.2.3"] {
-            assert!(dollars(wrong).is_err(), "{wrong}");
+        assert_eq!(amount("none"), Ok(Amount::Nothing));
+        assert_eq!(amount("$20"), Ok(Amount::Usd(Usd::from_dollars(20))));
+        for wrong in ["", "-1", "inf", "nan", "1e9", "2,50", "two", "--1", "$$1", "1.2.3"] {
+            assert!(amount(wrong).is_err(), "{wrong}");
         }
     }
 }

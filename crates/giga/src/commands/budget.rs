@@ -7,7 +7,7 @@ use giga_api::client::{Client, JobQuery};
 use giga_api::wire::{
     Budget, BudgetPeriod, Burndown, CorrectBudgetRequest, PauseBudgetRequest, SetBudgetRequest,
 };
-use giga_domain::Timestamp;
+use giga_domain::{Timestamp, Usd};
 use giga_ports::{Clock, Randomness};
 
 use super::Done;
@@ -15,7 +15,7 @@ use super::ask::{ask, somebody_is_there};
 use super::context::Context;
 use crate::args::{Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, SetBudgetArgs};
 use crate::exit::{self, CliError};
-use crate::output::{Columns, Output, ago, bar, columns, printable, say, usd, warn};
+use crate::output::{Columns, Output, ago, bar, columns, or_dash, printable, say, warn};
 use crate::system::{SystemClock, SystemRandomness};
 
 const BAR_CELLS: usize = 20;
@@ -137,7 +137,7 @@ fn list(budgets: &[Budget]) -> String {
     for budget in budgets {
         let spent = |period: &str| {
             let found = budget.periods.iter().find(|known| known.period == period);
-            found.map_or("-".to_owned(), |found| usd(found.spent_usd))
+            or_dash(found.map(|found| found.spent_usd))
         };
         let tightest = budget.tightest.as_deref().unwrap_or("-");
         table.row([
@@ -145,8 +145,8 @@ fn list(budgets: &[Budget]) -> String {
             state(budget),
             Cell::new(spent("day")),
             Cell::new(spent("month")),
-            Cell::new(usd(budget.reserved_usd)),
-            Cell::new(budget.left_usd.map_or("-".to_owned(), usd)),
+            Cell::new(budget.reserved_usd),
+            Cell::new(or_dash(budget.left_usd)),
             Cell::new(printable(tightest)),
         ]);
     }
@@ -165,7 +165,7 @@ fn state(budget: &Budget) -> Cell {
 fn text(budget: &Budget, output: &Output) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", printable(&budget.product_id), standing(budget, output));
     let cap = match budget.job_usd {
-        Some(cap) => format!("{}, where its manifest says nothing", usd(cap)),
+        Some(cap) => format!("{cap}, where its manifest says nothing"),
         None => "none, where its manifest says nothing".to_owned(),
     };
     let _ = writeln!(text, "  cap of a job  {cap}\n");
@@ -178,7 +178,7 @@ fn text(budget: &Budget, output: &Output) -> String {
 fn standing(budget: &Budget, output: &Output) -> String {
     let Some(pause) = &budget.paused else {
         return match (budget.left_usd, &budget.tightest) {
-            (Some(left), Some(period)) => format!("open, {} left of the {}", usd(left), printable(period)),
+            (Some(left), Some(period)) => format!("open, {left} left of the {}", printable(period)),
             _ => "open, without a ceiling".to_owned(),
         };
     };
@@ -196,13 +196,15 @@ fn periods(budget: &Budget) -> String {
     let mut table = Columns::new(&["PERIOD", "SPENT", "SET ASIDE", "LEFT", "CEILING", "TOKENS", "USED"]);
     for period in &budget.periods {
         let BudgetPeriod { spent_usd, tokens, ceiling_usd, left_usd, .. } = period;
-        let picture = ceiling_usd.map(|ceiling| bar(*spent_usd, budget.reserved_usd, ceiling, BAR_CELLS));
+        let picture = ceiling_usd.map(|ceiling| {
+            bar(spent_usd.as_f64(), budget.reserved_usd.as_f64(), ceiling.as_f64(), BAR_CELLS)
+        });
         table.row([
             printable(&period.period),
-            usd(*spent_usd),
-            usd(budget.reserved_usd),
-            left_usd.map_or("-".to_owned(), usd),
-            ceiling_usd.map_or("none".to_owned(), usd),
+            spent_usd.to_string(),
+            budget.reserved_usd.to_string(),
+            or_dash(*left_usd),
+            ceiling_usd.map_or("none".to_owned(), |ceiling| ceiling.to_string()),
             tokens.to_string(),
             picture.unwrap_or_else(|| "-".to_owned()),
         ]);
@@ -214,17 +216,17 @@ fn periods(budget: &Budget) -> String {
 /// What was spent up to each stretch, as columns below the ceiling.
 fn chart(burndown: &Burndown) -> String {
     let values = cumulative(burndown);
-    let highest = values.iter().copied().fold(0.0, f64::max);
-    let top = burndown.ceiling_usd.unwrap_or(0.0).max(highest);
-    let label = usd(top);
+    let highest = values.iter().copied().max().unwrap_or_default();
+    let top = burndown.ceiling_usd.unwrap_or_default().max(highest);
+    let label = top.to_string();
     let width = label.len();
-    let mut text =
-        format!("\x1b[1m{}\x1b[0m  {} spent", printable(&burndown.product_id), usd(burndown.total_usd));
+    let mut text = format!("\x1b[1m{}\x1b[0m  {} spent", printable(&burndown.product_id), burndown.total_usd);
     let _ = match burndown.ceiling_usd {
-        Some(ceiling) => writeln!(text, " of {}", usd(ceiling)),
+        Some(ceiling) => writeln!(text, " of {ceiling}"),
         None => writeln!(text, ", without a ceiling"),
     };
-    let lines = columns(&values, top, CHART_LINES);
+    let heights: Vec<f64> = values.iter().map(|value| value.as_f64()).collect();
+    let lines = columns(&heights, top.as_f64(), CHART_LINES);
     for (row, line) in lines.iter().enumerate() {
         let label = match row {
             0 => label.as_str(),
@@ -240,7 +242,7 @@ fn chart(burndown: &Burndown) -> String {
 }
 
 /// One value per column: at the end of each stretch, with stretches put together where there are too many.
-fn cumulative(burndown: &Burndown) -> Vec<f64> {
+fn cumulative(burndown: &Burndown) -> Vec<Usd> {
     let time = |text: &str| text.parse::<Timestamp>().ok().map(Timestamp::as_millis);
     let (Some(from), Some(to)) = (time(&burndown.from), time(&burndown.to)) else { return Vec::new() };
     let bucket = i64::try_from(burndown.bucket_ms).unwrap_or(i64::MAX).max(1);
@@ -254,7 +256,7 @@ fn cumulative(burndown: &Burndown) -> Vec<f64> {
             *value = Some(known.cumulative_usd);
         }
     }
-    let mut last = 0.0;
+    let mut last = Usd::ZERO;
     values
         .into_iter()
         .map(|value| {

@@ -8,7 +8,7 @@ use giga_api::wire::{Dag, DagJob};
 
 use super::Done;
 use super::context::Context;
-use crate::output::{Columns, bar, printable, say, stage_cell, usd};
+use crate::output::{Columns, bar, printable, say, stage_cell};
 
 /// Of many, so many are named.
 const MOST_NAMED: usize = 5;
@@ -33,8 +33,8 @@ fn dag_text(dag: &Dag) -> String {
     for (stage, count) in progress.by_stage.iter().filter(|(stage, _)| *stage != "shipped") {
         let _ = write!(text, ", {count} {}", printable(stage));
     }
-    if progress.spent_usd > 0.0 {
-        let _ = write!(text, ", {} spent", usd(progress.spent_usd));
+    if !progress.spent_usd.is_zero() {
+        let _ = write!(text, ", {} spent", progress.spent_usd);
     }
     text.push_str("\n\n");
     text.push_str(&tree(dag));

@@ -40,11 +40,11 @@ pub(crate) async fn events(args: FeedArgs, context: &Context) -> Done {
 
 pub(crate) async fn alerts(context: &Context) -> Done {
     let answer = context.client()?.alerts().await?;
-    context.output.list(&answer.json, ("/alerts", "/code"), "nothing to look at", || {
+    context.output.list(&answer.json, ("/alerts", "/code"), "no alerts", || {
         let mut table = Columns::new(&["ALERT", "SINCE", "WHAT~"]);
-        for Alert { code, message, since, .. } in &answer.alerts {
+        for Alert { title, message, since, .. } in &answer.alerts {
             let since = since.as_deref().map_or("-".to_owned(), |at| ago(at, context.output.now));
-            table.row([printable(code), since, printable(message)]);
+            table.row([printable(title), since, printable(message)]);
         }
         table.render()
     })

@@ -26,7 +26,7 @@ mod web;
 
 use clap::CommandFactory;
 
-use crate::args::{BenchCommand, Cli, Command, ConfigCommand};
+use crate::args::{Cli, Command, ConfigCommand};
 use crate::config::Settings;
 use crate::exit::CliError;
 use context::Context;
@@ -58,9 +58,6 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Doctor => doctor::doctor(&context).await,
         Command::Gc(args) => gc::gc(args, &context).await,
         Command::Inbox(args) => inbox::inbox(args, &context).await,
-        Command::Bench(BenchCommand::Worker(args)) => crate::bench::worker(args, &context.settings).await,
-        Command::Bench(BenchCommand::Factory(args)) => crate::bench::factory(args, &context.settings).await,
-        Command::Bench(command) => crate::bench::run(command, &context.settings, &context.output).await,
         Command::Config(ConfigCommand::Show) => settings::show(&context),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use giga_api::client::Client;
 use giga_api::wire::{Artifact, Job, RequestReviewRequest, ReviewRequest, Run};
+use giga_domain::Usd;
 
 use super::Done;
 use super::context::Context;
 use super::job::job_text;
 use crate::args::{ReviewArgs, VerdictArgs};
 use crate::exit::CliError;
-use crate::output::{Output, ago, millis, printable, usd};
+use crate::output::{Output, ago, millis, printable};
 
 pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
     let verdict = match args.verdict {
@@ -99,13 +100,13 @@ fn judged<'a>(job: &Job, runs: &'a [Run]) -> Option<&'a Run> {
 /// Of the run that is judged, and of all of them.
 fn cost(job: &Job, runs: &[Run]) -> String {
     let all = (
-        runs.iter().filter_map(|run| run.report.cost_usd).sum::<f64>(),
+        runs.iter().filter_map(|run| run.report.cost_usd).sum::<Usd>(),
         runs.iter().filter_map(|run| run.report.tokens).sum::<u64>(),
     );
-    let told = |(dollars, tokens): (f64, u64)| format!("{}, {tokens} tokens", usd(dollars));
+    let told = |(usd, tokens): (Usd, u64)| format!("{usd}, {tokens} tokens");
     let this = judged(job, runs).map(|run| match (run.report.cost_usd, run.report.tokens) {
         (None, None) => "not told".to_owned(),
-        (dollars, tokens) => told((dollars.unwrap_or(0.0), tokens.unwrap_or(0))),
+        (usd, tokens) => told((usd.unwrap_or_default(), tokens.unwrap_or(0))),
     });
     let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
     format!(

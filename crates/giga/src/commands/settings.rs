@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use giga_effects::{TRACKERS, TrackerKind};
 use serde_json::{Value, json};
 
 use super::Done;
 use super::context::Context;
-use crate::config::{Key, Origin, Setting, Settings, mask_url};
+use crate::config::{Key, Origin, Setting, Settings, TrackerKey, mask_url};
 use crate::exit::CliError;
 use crate::output::{Columns, printable, span};
 
@@ -26,7 +27,7 @@ pub(crate) fn show(context: &Context) -> Done {
     let base = settings.factory_base(&id.value);
     let number = |set: Setting<u32>| (set.value.to_string(), set.origin.to_string());
     let time = |set: Setting<Duration>| (span(set.value), set.origin.to_string());
-    let rows = [
+    let mut rows = vec![
         (Key::Url.name(), plain(settings.url())),
         ("token", token),
         (Key::TokenFile.name(), or_none(Key::TokenFile)),
@@ -50,12 +51,19 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::EngineIdle.name(), time(settings.engine_idle()?)),
         (Key::EngineWall.name(), time(settings.engine_wall()?)),
         (Key::EffectsAllow.name(), or_none(Key::EffectsAllow)),
-        (Key::GitHubApi.name(), plain(settings.github_api())),
-        ("github-token", github_token(settings)),
-        (Key::GitHubRepos.name(), or_none(Key::GitHubRepos)),
+    ];
+    for kind in TRACKERS {
+        let repos = Key::Tracker(kind, TrackerKey::Repos);
+        rows.extend([
+            (Key::Tracker(kind, TrackerKey::Api).name(), plain(settings.tracker_api(kind))),
+            (kind.settings.token, tracker_token(settings, kind)),
+            (repos.name(), or_none(repos)),
+        ]);
+    }
+    rows.extend([
         (Key::TrackerCloseOnShip.name(), closes_on_ship(settings)?),
         (Key::ENGINES, engines(settings)),
-    ];
+    ]);
     let list: Vec<Value> = rows
         .iter()
         .map(|(name, (value, origin))| json!({"name": name, "value": value, "origin": origin}))
@@ -70,8 +78,8 @@ pub(crate) fn show(context: &Context) -> Done {
 }
 
 /// Whether there is one, and nothing of it.
-fn github_token(settings: &Settings) -> (String, String) {
-    match settings.github_token() {
+fn tracker_token(settings: &Settings, kind: &'static TrackerKind) -> (String, String) {
+    match settings.tracker_token(kind) {
         Ok(Some(token)) => ("***".to_owned(), token.origin.to_string()),
         Ok(None) => ("-".to_owned(), "none found".to_owned()),
         Err(error) => ("-".to_owned(), error.to_string()),

@@ -34,7 +34,7 @@ impl ConfigFile {
                 engines = Some(read.map_err(|error| wrong(format!("[engines]: {}", error.message())))?);
                 continue;
             }
-            let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) else {
+            let Some(key) = Key::all().find(|key| key.name() == name) else {
                 return Err(wrong(unknown(&name)));
             };
             let value = plain(key, value).map_err(wrong)?;
@@ -86,7 +86,7 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
 }
 
 fn unknown(name: &str) -> String {
-    let names: Vec<&str> = Key::ALL.into_iter().map(Key::name).chain([Key::ENGINES]).collect();
+    let names: Vec<&str> = Key::all().map(Key::name).chain([Key::ENGINES]).collect();
     match suggest(name, names.iter().copied()) {
         _ if name == "token" => {
             "a token does not belong into a file that is shared; name its file with `token-file`".to_owned()

@@ -57,13 +57,12 @@ fn work(args: &WorkArgs) -> Given {
 }
 
 fn outside(args: &OutsideArgs) -> Given {
-    vec![
+    let mut given = vec![
         (Key::EffectsAllow, (!args.effects_allow.is_empty()).then(|| args.effects_allow.join(","))),
-        (Key::GitHubApi, args.github_api.clone()),
-        (Key::GitHubTokenFile, path(args.github_token_file.as_ref())),
-        (Key::GitHubRepos, (!args.github_repos.is_empty()).then(|| args.github_repos.join(","))),
         (Key::TrackerCloseOnShip, args.tracker_close_on_ship.then(|| "true".to_owned())),
-    ]
+    ];
+    given.extend(args.trackers.0.iter().map(|(key, value)| (*key, Some(value.clone()))));
+    given
 }
 
 fn path(path: Option<&PathBuf>) -> Option<String> {

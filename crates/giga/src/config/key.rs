@@ -1,4 +1,6 @@
-//! The one table of settings: name in giga.toml, flag, variable.
+//! The one table of settings: name in giga.toml, flag, variable. Those of trackers come from their kinds.
+
+use giga_effects::{SettingNames, TRACKERS, TrackerKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -24,14 +26,33 @@ pub(crate) enum Key {
     EngineIdle,
     EngineWall,
     EffectsAllow,
-    GitHubApi,
-    GitHubTokenFile,
-    GitHubRepos,
+    /// A setting of one kind of tracker.
+    Tracker(&'static TrackerKind, TrackerKey),
     TrackerCloseOnShip,
 }
 
+/// What is set for each kind of tracker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrackerKey {
+    Api,
+    TokenFile,
+    Repos,
+}
+
+impl TrackerKey {
+    pub(crate) const ALL: [Self; 3] = [Self::Api, Self::TokenFile, Self::Repos];
+
+    const fn names(self, kind: &'static TrackerKind) -> SettingNames {
+        match self {
+            Self::Api => kind.settings.api,
+            Self::TokenFile => kind.settings.token_file,
+            Self::Repos => kind.settings.repos,
+        }
+    }
+}
+
 impl Key {
-    pub(crate) const ALL: [Self; 26] = [
+    const PLAIN: [Self; 23] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -54,18 +75,21 @@ impl Key {
         Self::EngineIdle,
         Self::EngineWall,
         Self::EffectsAllow,
-        Self::GitHubApi,
-        Self::GitHubTokenFile,
-        Self::GitHubRepos,
         Self::TrackerCloseOnShip,
     ];
+
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        Self::PLAIN.into_iter().chain(Self::of_trackers())
+    }
+
+    pub(crate) fn of_trackers() -> impl Iterator<Item = Self> {
+        TRACKERS.iter().flat_map(|kind| TrackerKey::ALL.map(|key| Self::Tracker(kind, key)))
+    }
 
     pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
     /// The token itself comes only from here: a flag would show it to everyone who lists processes, and a file in
     /// a project would be committed.
     pub(crate) const TOKEN_VARIABLE: &str = "GIGA_TOKEN";
-    /// The token of the tracker bridge, likewise; `github-token-file` names a file with it.
-    pub(crate) const GITHUB_TOKEN_VARIABLE: &str = "GIGA_GITHUB_TOKEN";
     /// A table of giga.toml, and not a setting of one value: what the engines of a factory are.
     pub(crate) const ENGINES: &str = "engines";
 
@@ -81,7 +105,7 @@ impl Key {
         self.row().2
     }
 
-    const fn row(self) -> (&'static str, &'static str, &'static str) {
+    const fn row(self) -> SettingNames {
         match self {
             Self::Url => ("url", "--url", "GIGA_URL"),
             Self::TokenFile => ("token-file", "--token-file", "GIGA_TOKEN_FILE"),
@@ -105,9 +129,7 @@ impl Key {
             Self::EngineIdle => ("engine-idle", "--engine-idle", "GIGA_ENGINE_IDLE"),
             Self::EngineWall => ("engine-wall", "--engine-wall", "GIGA_ENGINE_WALL"),
             Self::EffectsAllow => ("effects-allow", "--effects-allow", "GIGA_EFFECTS_ALLOW"),
-            Self::GitHubApi => ("github-api", "--github-api", "GIGA_GITHUB_API"),
-            Self::GitHubTokenFile => ("github-token-file", "--github-token-file", "GIGA_GITHUB_TOKEN_FILE"),
-            Self::GitHubRepos => ("github-repos", "--github-repos", "GIGA_GITHUB_REPOS"),
+            Self::Tracker(kind, key) => key.names(kind),
             Self::TrackerCloseOnShip => {
                 ("tracker-close-on-ship", "--tracker-close-on-ship", "GIGA_TRACKER_CLOSE_ON_SHIP")
             }
@@ -116,6 +138,7 @@ impl Key {
 
     /// A relative path in giga.toml is relative to that file.
     pub(crate) const fn is_path(self) -> bool {
-        matches!(self, Self::TokenFile | Self::Data | Self::Base | Self::Repos | Self::GitHubTokenFile)
+        matches!(self, Self::TokenFile | Self::Data | Self::Base | Self::Repos)
+            || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
     }
 }

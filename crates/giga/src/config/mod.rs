@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use duration::duration;
 pub(crate) use flags::flags;
-pub(crate) use key::Key;
+pub(crate) use key::{Key, TrackerKey};
 pub(crate) use mask::mask_url;
 
 use crate::exit::CliError;
@@ -199,11 +199,6 @@ impl Settings {
     }
 
     pub(crate) const EMBEDDED_BROKER: &str = "embedded:";
-
-    /// Where `giga bench` may make databases: what was said, or what tools call it by.
-    pub(crate) fn bench_database(&self, said: Option<&str>) -> Option<String> {
-        said.map(str::to_owned).or_else(|| self.surroundings.variable("DATABASE_URL"))
-    }
 
     pub(crate) fn embedded_store(&self) -> String {
         format!("sqlite:{}", self.data().value.join("giga.db").display())

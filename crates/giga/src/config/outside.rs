@@ -3,12 +3,10 @@
 //! A project's giga.toml may not choose any of it: it would say where a secret is sent, and what of the network can be
 //! reached.
 
-use giga_effects::{Allowed, Config, Grant, Secret, TrackerConfig, TrackerKind};
+use giga_effects::{Allowed, Config, RepoGrant, Secret, TRACKERS, TrackerConfig, TrackerKind};
 
-use super::{Key, Origin, Setting, Settings};
+use super::{Key, Origin, Setting, Settings, TrackerKey};
 use crate::exit::CliError;
-
-const GITHUB_API: &str = "https://api.github.com";
 
 impl Settings {
     /// What webhooks and trackers may do here.
@@ -19,13 +17,7 @@ impl Settings {
         {
             return Err(not_for_a_project(&path, Key::Artifacts));
         }
-        for key in [
-            Key::EffectsAllow,
-            Key::GitHubApi,
-            Key::GitHubTokenFile,
-            Key::GitHubRepos,
-            Key::TrackerCloseOnShip,
-        ] {
+        for key in [Key::EffectsAllow, Key::TrackerCloseOnShip].into_iter().chain(Key::of_trackers()) {
             if let Some(Setting { origin: Origin::File { path, of_project: true }, .. }) = self.get(key) {
                 return Err(not_for_a_project(&path, key));
             }
@@ -35,26 +27,28 @@ impl Settings {
         let wrong =
             |origin: &Origin, error: &dyn std::fmt::Display| CliError::Config(format!("{origin}: {error}"));
         let allowed = Allowed::read(entries).map_err(|error| wrong(&allow.origin, &error))?;
-        let trackers = self.github_token()?.map(|token| -> Result<TrackerConfig, CliError> {
-            Ok(TrackerConfig {
-                name: "github".to_owned(),
-                kind: TrackerKind::GitHub,
-                api: self.github_api().value,
-                token: token.value,
-                close_on_ship: self.close_on_ship()?.value,
-                repos: self.github_repos()?,
-            })
-        });
-        let trackers = trackers.transpose()?.into_iter().collect();
-        Ok(Config { allowed, trackers, timeout: None })
+        let trackers = TRACKERS.iter().filter_map(|kind| self.tracker(kind).transpose());
+        Ok(Config { allowed, trackers: trackers.collect::<Result<_, _>>()?, timeout: None })
     }
 
     pub(crate) fn effects_allow(&self) -> Setting<String> {
         self.get_or(Key::EffectsAllow, "")
     }
 
-    pub(crate) fn github_api(&self) -> Setting<String> {
-        self.get_or(Key::GitHubApi, GITHUB_API)
+    /// Set up where there is a token for it.
+    fn tracker(&self, kind: &'static TrackerKind) -> Result<Option<TrackerConfig>, CliError> {
+        let Some(token) = self.tracker_token(kind)? else { return Ok(None) };
+        Ok(Some(TrackerConfig {
+            kind,
+            api: self.tracker_api(kind).value,
+            token: token.value,
+            close_on_ship: self.close_on_ship()?.value,
+            repos: self.tracker_repos(kind)?,
+        }))
+    }
+
+    pub(crate) fn tracker_api(&self, kind: &'static TrackerKind) -> Setting<String> {
+        self.get_or(Key::Tracker(kind, TrackerKey::Api), kind.default_api)
     }
 
     pub(crate) fn close_on_ship(&self) -> Result<Setting<bool>, CliError> {
@@ -66,24 +60,28 @@ impl Settings {
         }
     }
 
-    fn github_repos(&self) -> Result<Vec<Grant>, CliError> {
-        let Setting { value, origin } = self.get_or(Key::GitHubRepos, "");
+    fn tracker_repos(&self, kind: &'static TrackerKind) -> Result<Vec<RepoGrant>, CliError> {
+        let Setting { value, origin } = self.get_or(Key::Tracker(kind, TrackerKey::Repos), "");
         let entries = value.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-        let read = entries.map(Grant::read).collect::<Result<Vec<_>, _>>();
+        let read = entries.map(RepoGrant::read).collect::<Result<Vec<_>, _>>();
         read.map_err(|error| CliError::Config(format!("{origin}: {error}")))
     }
 
     /// The flag goes before the variables.
-    pub(crate) fn github_token(&self) -> Result<Option<Setting<Secret>>, CliError> {
-        let named = self.get(Key::GitHubTokenFile);
+    pub(crate) fn tracker_token(
+        &self,
+        kind: &'static TrackerKind,
+    ) -> Result<Option<Setting<Secret>>, CliError> {
+        let named = self.get(Key::Tracker(kind, TrackerKey::TokenFile));
         let flagged = matches!(&named, Some(Setting { origin: Origin::Flag(_), .. }));
-        if !flagged && let Some(token) = self.surroundings.variable(Key::GITHUB_TOKEN_VARIABLE) {
-            let origin = Origin::Environment(Key::GITHUB_TOKEN_VARIABLE);
+        if !flagged && let Some(token) = self.surroundings.variable(kind.settings.token_variable) {
+            let origin = Origin::Environment(kind.settings.token_variable);
             return Ok(Some(Setting { value: Secret(token), origin }));
         }
         let Some(Setting { value, origin }) = named else { return Ok(None) };
         let text = std::fs::read_to_string(&value).map_err(|error| {
-            CliError::Config(format!("cannot read the token for GitHub in {value} ({origin}): {error}"))
+            let name = kind.display_name;
+            CliError::Config(format!("cannot read the token for {name} in {value} ({origin}): {error}"))
         })?;
         Ok(Some(Setting { value: Secret(text.trim().to_owned()), origin }))
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use giga_domain::token::Secret;
+use giga_factory::engines::Program;
 
 use super::*;
 
@@ -182,7 +183,7 @@ fn a_project_cannot_choose_what_is_run() {
     assert!(settings.engines().is_err(), "the folder is the project's, so is the file in it");
     assert!(settings.token_for(&settings.url()).is_err());
     let own = World::new().file(".config/gigafactory/giga.toml", engines).load(&[]).unwrap();
-    assert!(own.engines().unwrap().value.claude.program.is_some());
+    assert!(own.engines().unwrap().value.programs[&Program::Claude].program.is_some());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(crate) use chart::{bar, columns};
 pub(crate) use table::{Columns, stage_cell};
-pub(crate) use words::{ago, dash, joined, millis, printable, span, usd};
+pub(crate) use words::{ago, dash, joined, millis, or_dash, printable, span};
 
 use crate::exit::CliError;
 

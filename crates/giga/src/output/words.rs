@@ -26,6 +26,10 @@ pub(crate) fn dash(text: Option<&str>) -> &str {
     text.filter(|text| !text.is_empty()).unwrap_or("-")
 }
 
+pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
 pub(crate) fn joined(words: &[String]) -> String {
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
@@ -41,13 +45,6 @@ pub(crate) fn ago(time: &str, now: Timestamp) -> String {
             before => format!("{} ago", span(before)),
         }
     }
-}
-
-/// `$2.50`; a fraction of a cent only where there is one.
-pub(crate) fn usd(dollars: f64) -> String {
-    let micros = (dollars.abs() * 1e6).round();
-    let sign = if dollars < 0.0 && micros > 0.0 { "-" } else { "" };
-    format!("{sign}{}", giga_domain::budget::usd(micros as u64))
 }
 
 pub(crate) fn millis(millis: u64) -> String {
@@ -93,12 +90,6 @@ mod tests {
         assert_eq!(ago("2026-12-01T09:00:30Z", now), "in 30s");
         assert_eq!(ago("2026-12-01T09:00:00.500Z", now), "now", "clocks differ a little");
         assert_eq!(ago("soon", now), "soon");
-    }
-
-    #[test]
-    fn money_is_told_to_the_cent_or_finer() {
-        assert_eq!([usd(0.0), usd(2.5), usd(0.42), usd(0.0042)], ["$0.00", "$2.50", "$0.42", "$0.0042"]);
-        assert_eq!([usd(-1.5), usd(-0.0), usd(f64::NAN)], ["-$1.50", "$0.00", "$0.00"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,8 +23,11 @@ use crate::output::warn;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between the word to leave at once and the end of everything.
 const AT_ONCE: Duration = Duration::from_secs(3);
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Before one that crashed is started again.
+const RESTART: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_secs(1))
+    .with_max_delay(Duration::from_secs(30))
+    .without_max_times();
 /// One that ran for so long before it crashed is started again without much ado.
 const RAN_WELL: Duration = Duration::from_mins(1);
 
@@ -109,7 +113,7 @@ async fn keep_running(
     stop: CancellationToken,
     at_once: CancellationToken,
 ) {
-    let mut pause = FIRST_PAUSE;
+    let mut delays = RESTART.build();
     loop {
         let started = Instant::now();
         match command.spawn() {
@@ -136,13 +140,12 @@ async fn keep_running(
             }
         }
         if started.elapsed() >= RAN_WELL {
-            pause = FIRST_PAUSE;
+            delays = RESTART.build();
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+            () = tokio::time::sleep(delays.next().unwrap_or_default()) => {}
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

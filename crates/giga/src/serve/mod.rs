@@ -119,7 +119,7 @@ async fn serve_until(
 }
 
 /// As many open files as the system lets a process have: a thousand is soon used up by streams.
-pub(crate) fn allow_many_connections() {
+fn allow_many_connections() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -190,7 +190,7 @@ pub(crate) async fn start(
             )
         })?
     };
-    let effects = giga_effects::WorldOutside::new(outside, clock.clone())
+    let effects = giga_effects::HttpEffects::new(outside, clock.clone())
         .map_err(|error| CliError::Config(error.to_string()))?;
     let places = places(place).await?;
     let started = async {

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -76,6 +78,12 @@ impl Node {
     }
 }
 
+/// Built by the first test that needs it.
+fn giga_bench() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| giga_testkit::binary::built("giga-bench", "giga-bench"))
+}
+
 /// A worker or factory process, and what it says it was given.
 struct Hand {
     process: Child,
@@ -98,8 +106,8 @@ impl Hand {
     }
 
     fn worker(node: &Node, name: &str, work_ms: u32) -> Self {
-        let mut command = giga(node.home.path());
-        command.args(["bench", "worker", "--tell-each", "--name", name, "--product", "demo"]);
+        let mut command = Command::new(giga_bench());
+        command.args(["worker", "--print-each", "--name", name, "--product", "demo"]);
         command.args(["--work-ms", &work_ms.to_string()]);
         command.env("GIGA_URL", &node.url).env("GIGA_TOKEN", &node.token).stdin(Stdio::piped());
         Self::spawn(command)
@@ -112,8 +120,8 @@ impl Hand {
             capabilities: Vec::new(),
         };
         let token = node.client().enroll(&request).await.unwrap().value.token;
-        let mut command = giga(node.home.path());
-        command.args(["bench", "factory", "--seats", "20", "--id", id]);
+        let mut command = Command::new(giga_bench());
+        command.args(["factory", "--seats", "20", "--id", id]);
         command.env("GIGA_URL", &node.url).env("GIGA_TOKEN", token);
         Self::spawn(command)
     }

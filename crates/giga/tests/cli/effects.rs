@@ -1,8 +1,8 @@
 //! Webhooks and the tracker bridge with real receivers: one that misbehaves, and one that speaks GitHub's API.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -13,6 +13,7 @@ use axum::routing::{any, post};
 use axum::{Json, Router};
 use giga_domain::WebhookSecret;
 use giga_effects::signature;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -48,11 +49,11 @@ struct Receiver {
 async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> Response {
     let text = |name: &str| headers[name].to_str().unwrap().to_owned();
     let (id, at) = (text("webhook-id"), text("webhook-timestamp"));
-    let secret = receiver.secret.lock().unwrap().clone().unwrap();
+    let secret = receiver.secret.lock().clone().unwrap();
     assert_eq!(text("webhook-signature"), signature(&secret, &id, at.parse().unwrap(), &body));
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["id"], id.as_str());
-    let mood = receiver.moods.lock().unwrap().pop().unwrap_or(Mood::Fine);
+    let mood = receiver.moods.lock().pop().unwrap_or(Mood::Fine);
     receiver.told.send((id, mood)).unwrap();
     match mood {
         Mood::Fine => StatusCode::NO_CONTENT.into_response(),
@@ -109,7 +110,7 @@ async fn everything_arrives_although_the_coordinator_is_killed_and_the_receiver_
     let server = home.start_with(&allow);
     let args = ["webhook", "add", &format!("{url}/hook"), "--types", "job.submitted", "-o", "json"];
     let added: Value = serde_json::from_str(&home.giga(&args).ok()).unwrap();
-    *receiver.secret.lock().unwrap() = Some(secret_of(added["secret"].as_str().unwrap()));
+    *receiver.secret.lock() = Some(secret_of(added["secret"].as_str().unwrap()));
     let hook = added["webhook"]["id"].as_str().unwrap().to_owned();
     assert!(!home.giga(&["webhook", "list", "-o", "json"]).ok().contains("whsec"), "shown once");
 
@@ -192,32 +193,32 @@ async fn hub(State(hub): State<Arc<Hub>>, request: Request) -> Response {
     let comments = "/repos/acme/app/issues/12/comments";
     match (method.as_str(), path.as_str()) {
         ("GET", "/user") => Json(json!({ "login": "bot" })).into_response(),
-        ("GET", "/repos/acme/app/issues/12") => Json(hub.issue.lock().unwrap().clone()).into_response(),
+        ("GET", "/repos/acme/app/issues/12") => Json(hub.issue.lock().clone()).into_response(),
         ("PATCH", "/repos/acme/app/issues/12") => {
-            hub.issue.lock().unwrap()["state"] = body["state"].clone();
+            hub.issue.lock()["state"] = body["state"].clone();
             hub.told.send(format!("issue {}", body["state"].as_str().unwrap())).unwrap();
             Json(json!({})).into_response()
         }
-        ("GET", path) if path == comments => Json(hub.comments.lock().unwrap().clone()).into_response(),
+        ("GET", path) if path == comments => Json(hub.comments.lock().clone()).into_response(),
         ("POST", path) if path == comments => {
             let comment = json!({ "id": 7, "user": { "login": "bot" }, "body": body["body"] });
-            hub.comments.lock().unwrap().push(comment.clone());
+            hub.comments.lock().push(comment.clone());
             hub.told.send(format!("new {}", body["body"].as_str().unwrap())).unwrap();
             (StatusCode::CREATED, Json(comment)).into_response()
         }
         ("PATCH", "/repos/acme/app/issues/comments/7") => {
-            hub.comments.lock().unwrap()[0]["body"] = body["body"].clone();
+            hub.comments.lock()[0]["body"] = body["body"].clone();
             hub.told.send(format!("edit {}", body["body"].as_str().unwrap())).unwrap();
             Json(json!({})).into_response()
         }
         ("POST", "/repos/acme/app/issues/12/labels") => {
             let label = json!({ "name": body["labels"][0] });
-            hub.issue.lock().unwrap()["labels"].as_array_mut().unwrap().push(label);
+            hub.issue.lock()["labels"].as_array_mut().unwrap().push(label);
             Json(json!([])).into_response()
         }
         ("DELETE", path) if path.starts_with("/repos/acme/app/issues/12/labels/") => {
             let name = path.rsplit('/').next().unwrap();
-            hub.issue.lock().unwrap()["labels"].as_array_mut().unwrap().retain(|label| label["name"] != name);
+            hub.issue.lock()["labels"].as_array_mut().unwrap().retain(|label| label["name"] != name);
             Json(json!([])).into_response()
         }
         _ => (StatusCode::NOT_FOUND, Json(json!({ "message": "Not Found" }))).into_response(),
@@ -241,7 +242,7 @@ async fn an_issue_becomes_one_job_and_is_told_where_it_stands() {
     let ingest =
         || home.giga(&["tracker", "ingest", "github", "Acme/App#12", "--manifest", file.to_str().unwrap()]);
     let job = ingest().ok().trim().to_owned();
-    state.issue.lock().unwrap()["title"] = json!("Something else by now");
+    state.issue.lock()["title"] = json!("Something else by now");
     assert_eq!(ingest().ok().trim(), job);
     let shown: Value = serde_json::from_str(&home.giga(&["job", "show", &job, "-o", "json"]).ok()).unwrap();
     assert_eq!((&shown["name"], &shown["productId"]), (&json!("Say hello"), &json!("demo")));
@@ -258,7 +259,7 @@ async fn an_issue_becomes_one_job_and_is_told_where_it_stands() {
     assert!(until("**queued**").await.starts_with("new <!-- giga:job:"));
     home.giga(&["job", "cancel", &job]).ok();
     assert!(until("**cancelled**").await.starts_with("edit "), "one comment");
-    assert_eq!(state.comments.lock().unwrap().len(), 1);
+    assert_eq!(state.comments.lock().len(), 1);
     home.giga(&["tracker", "echo", &job]).ok();
     home.giga(&["tracker", "ingest", "github", "acme/app#99"]).fails(3);
     let error = home.giga(&["tracker", "ingest", "gitlab", "acme/app#1"]).fails(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giga_domain::{Actor, Budget, BudgetChange, Charge, JobId, ProductId, RequestId, Rev, Timestamp};
+use giga_domain::{Actor, Budget, BudgetChange, Charge, JobId, ProductId, RequestId, Rev, Timestamp, Usd};
 
 use super::noun::Result;
 use super::{Execute, Intercept, InterceptReads, Write};
@@ -29,7 +29,7 @@ macro_rules! budgets {
 
                 /// What was charged to each of these jobs, all of its runs together; those that cost nothing may be left
                 /// out.
-                charged_to(jobs: &[JobId]) -> Vec<(JobId, u64)>;
+                charged_to(jobs: &[JobId]) -> Vec<(JobId, Usd)>;
             }
         }
     };
@@ -50,7 +50,7 @@ pub struct ChangeBudget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpendBucket {
     pub from: Timestamp,
-    pub usd_micros: i64,
+    pub usd: Usd,
     pub tokens: u64,
     pub runs: u64,
 }

@@ -1,7 +1,7 @@
 //! What hangs on what: deps, children, parents.
 
 use giga_domain::stage::PerStage;
-use giga_domain::{Job, JobId};
+use giga_domain::{Job, JobId, Usd};
 
 use super::noun::Result;
 use super::{Execute, Intercept, InterceptReads, Write};
@@ -47,5 +47,5 @@ pub struct Reconsidered {
 pub struct SubtreeTotals {
     pub by_stage: PerStage<u64>,
     /// What runs have cost so far, those that are under way included.
-    pub spent_usd_micros: u64,
+    pub spent: Usd,
 }

@@ -12,7 +12,7 @@ use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
     FactoryId, FeedPos, Job, JobId, Leadership, Offer, Product, ProductId, Profile, RequestId, Run,
-    Timestamp, Webhook,
+    Timestamp, Usd, Webhook,
 };
 use serde_json::Value;
 use tokio::sync::watch;

@@ -5,10 +5,10 @@
 
 use giga_domain::budget::PauseCause;
 use giga_domain::job::Concurrency;
-use giga_domain::{Capability, Timestamp};
+use giga_domain::{Capability, Timestamp, Usd};
 
 use super::cause::{Case, Prospect};
-use super::words::{dollars, excluded_until, moment, names, plain_dollars, too_low};
+use super::words::{excluded_until, moment, names, too_low};
 use super::{Fix, Remedy};
 use crate::feasible::{self, Filter};
 use crate::routable::quoted;
@@ -128,32 +128,31 @@ fn open_gate(gate: Filter, case: &Case<'_>) -> Vec<Remedy> {
 /// Ceilings high enough for the job beside all that is spent and set aside; or patience, where that helps.
 fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
     let product = &case.job.product;
-    let needed = case.product.set_aside_for(case.job).max(1);
+    let needed = case.product.set_aside_for(case.job).max(Usd::LEAST);
     let short: Vec<&Ceiling> = case.product.short_for(case.job).collect();
-    let missing =
-        |ceiling: &&Ceiling| (ceiling.used().saturating_add(needed)).saturating_sub(ceiling.usd_micros);
+    let missing = |ceiling: &&Ceiling| (ceiling.used() + needed).less(ceiling.usd);
     let Some(most) = short.iter().map(missing).max() else {
-        let left = case.product.budget_left_usd_micros.unwrap_or(0);
+        let left = case.product.budget_left.unwrap_or_default();
         return vec![Remedy::advice(format!(
             "+{} of budget for `{product}`",
-            dollars(needed.saturating_sub(left))
+            needed.less(left).up_to_the_cent()
         ))];
     };
     let options: Vec<String> = short
         .iter()
-        .map(|c| format!("--{} {}", c.period.as_str(), plain_dollars(c.used().saturating_add(needed))))
+        .map(|c| format!("--{} {:#}", c.period.as_str(), (c.used() + needed).up_to_the_cent()))
         .collect();
     // No fix: a call sets all ceilings at once, and those that are not in the way may be others by now. The command reads
     // them first, and writes only if nobody wrote meanwhile.
     let mut remedies = vec![Remedy::command(
-        format!("+{} of budget for `{product}`", dollars(most)),
+        format!("+{} of budget for `{product}`", most.up_to_the_cent()),
         format!("giga budget set {product} {}", options.join(" ")),
     )];
     if too_low(case).is_some() {
         remedies.push(Remedy::advice("or submit it with a lower cap (`budget.usd`)"));
         return remedies;
     }
-    let fits_then = |c: &&Ceiling| c.reserved_usd_micros.saturating_add(needed) <= c.usd_micros;
+    let fits_then = |c: &&Ceiling| c.reserved + needed <= c.usd;
     let ends: Option<Vec<Timestamp>> = short.iter().map(|c| c.ends_at).collect();
     if let Some(reopens) = ends.and_then(|ends| ends.into_iter().max())
         && short.iter().all(fits_then)
@@ -163,7 +162,7 @@ fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
             moment(reopens, case.now)
         )));
     }
-    if short.iter().any(|c| c.reserved_usd_micros > 0) && case.product.pause.is_none() {
+    if short.iter().any(|c| !c.reserved.is_zero()) && case.product.pause.is_none() {
         remedies
             .push(Remedy::advice("or wait for jobs under way to end for less than is set aside for them"));
     }

@@ -219,15 +219,11 @@ fn paused(case: &Case<'_>) -> String {
     let product = &case.job.product;
     match &case.product.pause {
         Some(PauseCause::Ceiling { .. }) => {
-            let reached = case.product.ceilings.iter().filter(|c| c.spent_usd_micros >= c.usd_micros);
+            let reached = case.product.ceilings.iter().filter(|c| c.spent >= c.usd);
             let reached: Vec<String> = reached
                 .map(|c| {
-                    format!(
-                        "{} {}: {} spent",
-                        dollars(c.usd_micros),
-                        per(c.period),
-                        dollars(c.spent_usd_micros)
-                    )
+                    let (ceiling, spent) = (c.usd.up_to_the_cent(), c.spent.up_to_the_cent());
+                    format!("{ceiling} {}: {spent} spent", per(c.period))
                 })
                 .collect();
             format!("the budget of `{product}` has reached its ceiling ({})", reached.join("; "))
@@ -245,25 +241,25 @@ fn short_of_budget(case: &Case<'_>) -> String {
     if let Some(ceiling) = too_low(case) {
         return format!(
             "the job may cost up to {} and the ceiling of `{product}` is {} {}: it never fits",
-            dollars(needed),
-            dollars(ceiling.usd_micros),
+            needed.up_to_the_cent(),
+            ceiling.usd.up_to_the_cent(),
             per(ceiling.period)
         );
     }
-    let tightest = case.product.short_for(case.job).min_by_key(|c| c.usd_micros.saturating_sub(c.used()));
+    let tightest = case.product.short_for(case.job).min_by_key(|c| c.usd.less(c.used()));
     let period = tightest.map(|c| format!(" {}", for_the(c.period))).unwrap_or_default();
-    match case.product.budget_left_usd_micros {
-        Some(left) if left > 0 => format!(
+    match case.product.budget_left {
+        Some(left) if !left.is_zero() => format!(
             "the budget of `{product}` has {} left{period} and the job may cost up to {}",
-            dollars(left),
-            dollars(needed)
+            left.up_to_the_cent(),
+            needed.up_to_the_cent()
         ),
-        _ => match tightest.filter(|c| c.reserved_usd_micros > 0) {
+        _ => match tightest.filter(|c| !c.reserved.is_zero()) {
             Some(ceiling) => format!(
                 "the budget of `{product}` is used up{period}: {} of {} spent, {} set aside for jobs under way",
-                dollars(ceiling.spent_usd_micros),
-                dollars(ceiling.usd_micros),
-                dollars(ceiling.reserved_usd_micros)
+                ceiling.spent.up_to_the_cent(),
+                ceiling.usd.up_to_the_cent(),
+                ceiling.reserved.up_to_the_cent()
             ),
             None => format!("the budget of `{product}` is used up{period}"),
         },
@@ -273,8 +269,8 @@ fn short_of_budget(case: &Case<'_>) -> String {
 /// A ceiling that the job would not fit under even if nothing were spent.
 pub(super) fn too_low<'a>(case: &'a Case<'_>) -> Option<&'a Ceiling> {
     let needed = case.product.set_aside_for(case.job);
-    let too_low = case.product.ceilings.iter().filter(|ceiling| ceiling.usd_micros < needed);
-    too_low.min_by_key(|ceiling| ceiling.usd_micros)
+    let too_low = case.product.ceilings.iter().filter(|ceiling| ceiling.usd < needed);
+    too_low.min_by_key(|ceiling| ceiling.usd)
 }
 
 fn per(period: Period) -> &'static str {
@@ -369,15 +365,4 @@ fn span(duration: Duration) -> String {
         (0, hours, minutes) => format!("{hours} h {minutes} min"),
         (days, hours, _) => format!("{days} d {hours} h"),
     }
-}
-
-/// Rounded up to the cent, so that what is advised is enough.
-pub(super) fn dollars(usd_micros: u64) -> String {
-    format!("${}", plain_dollars(usd_micros))
-}
-
-/// As a command takes it.
-pub(super) fn plain_dollars(usd_micros: u64) -> String {
-    let cents = usd_micros.div_ceil(10_000);
-    format!("{}.{:02}", cents / 100, cents % 100)
 }

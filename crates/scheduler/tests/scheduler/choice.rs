@@ -1,7 +1,7 @@
 //! Which of several factories gets the job.
 
 use giga_domain::factory::FactoryRepo;
-use giga_domain::{Health, Priority, ScoreTerm};
+use giga_domain::{Health, Priority, ScoreTerm, Usd};
 use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, Weights, plan};
 
 use crate::world::{
@@ -78,7 +78,8 @@ fn a_warm_checkout_beats_a_cold_one_and_a_cold_one_beats_a_clone() {
 fn healthy_cheap_and_idle_is_preferred() {
     let ill = FactoryView { health: Health::Degraded, ..factory("a") };
     assert_eq!(placed([job(1)], [ill, factory("b")]), ["b"]);
-    let priced = |name: &str, cost| FactoryView { cost_usd_micros_per_hour: Some(cost), ..factory(name) };
+    let priced =
+        |name: &str, cost| FactoryView { cost_per_hour: Some(Usd::from_micros(cost)), ..factory(name) };
     assert_eq!(placed([job(1)], [priced("a", 900), priced("b", 100)]), ["b"]);
     let busy = FactoryView { load: 3.0, ..factory("a") };
     assert_eq!(placed([job(1)], [busy, factory("b")]), ["b"]);

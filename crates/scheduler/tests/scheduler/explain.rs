@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use giga_domain::budget::PerPeriod;
 use giga_domain::job::Concurrency;
-use giga_domain::{Actor, Budget, BudgetChange, BudgetSettings, FactoryState, Health, Priority};
+use giga_domain::{Actor, Budget, BudgetChange, BudgetSettings, FactoryState, Health, Priority, Usd};
 use giga_scheduler::{Explanation, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot};
 
 use crate::world::{
@@ -128,18 +128,18 @@ golden!(paused, {
 });
 
 /// With these ceilings (in dollars, of a day and in total), of which so much is spent and set aside.
-fn budget(day: Option<u64>, total: Option<u64>, spent: u64, reserved: u64) -> Budget {
-    let micros = |usd: u64| usd * 1_000_000;
-    let ceilings = PerPeriod { day: day.map(micros), total: total.map(micros), ..PerPeriod::default() };
+fn budget(day: Option<i64>, total: Option<i64>, spent: i64, reserved: i64) -> Budget {
+    let usd = Usd::from_dollars;
+    let ceilings = PerPeriod { day: day.map(usd), total: total.map(usd), ..PerPeriod::default() };
     let mut budget = Budget::new(product("demo"));
-    budget.settings = BudgetSettings { ceilings, job_usd_micros: None };
-    budget.reserved_usd_micros = micros(reserved);
-    budget.charge(i64::try_from(micros(spent)).unwrap(), 0, NOW);
+    budget.settings = BudgetSettings { ceilings, job_cap: None };
+    budget.reserved = usd(reserved);
+    budget.charge(usd(spent), 0, NOW);
     budget
 }
 
-fn with_budget(cap_usd: Option<u64>, budget: &Budget) -> Situation {
-    let job = JobView { cost_cap_usd_micros: cap_usd.map(|usd| usd * 1_000_000), ..job(1) };
+fn with_budget(cap: Option<i64>, budget: &Budget) -> Situation {
+    let job = JobView { cost_cap: cap.map(Usd::from_dollars), ..job(1) };
     let policy = policy_of("demo", ProductPolicy::new(None, Some(budget), NOW));
     Situation { policy, ..situation(job, [factory("mac-1")]) }
 }
@@ -178,13 +178,12 @@ fn the_advised_ceilings_place_the_job() {
         let mut words = command.strip_prefix("giga budget set demo ").unwrap().split(' ');
         let mut settings = budget.settings;
         while let (Some(period), Some(usd)) = (words.next(), words.next()) {
-            let cents: u64 = usd.replace('.', "").parse().unwrap();
             let ceiling = match period {
                 "--day" => &mut settings.ceilings.day,
                 "--total" => &mut settings.ceilings.total,
                 other => panic!("{other}"),
             };
-            *ceiling = Some(cents * 10_000);
+            *ceiling = Some(usd.parse().unwrap());
         }
         budget.change(&BudgetChange::Set(settings), &Actor::system("test"), NOW);
         assert_eq!(with_budget(cap, &budget).explained().blockers, [], "{command}");
@@ -193,7 +192,7 @@ fn the_advised_ceilings_place_the_job() {
 
 golden!(budget_used_up, {
     let policy =
-        policy_of("demo", ProductPolicy { budget_left_usd_micros: Some(0), ..ProductPolicy::default() });
+        policy_of("demo", ProductPolicy { budget_left: Some(Usd::ZERO), ..ProductPolicy::default() });
     Situation { policy, ..situation(job(1), [factory("mac-1")]) }
 });
 
@@ -250,10 +249,10 @@ golden!(the_closest_needs_two_changes, {
 });
 
 golden!(the_budget_goes_to_a_job_ahead, {
-    let capped = |number| JobView { cost_cap_usd_micros: Some(2_000_000), ..job(number) };
+    let capped = |number| JobView { cost_cap: Some(Usd::from_dollars(2)), ..job(number) };
     let policy = policy_of(
         "demo",
-        ProductPolicy { budget_left_usd_micros: Some(3_000_000), ..ProductPolicy::default() },
+        ProductPolicy { budget_left: Some(Usd::from_dollars(3)), ..ProductPolicy::default() },
     );
     let mut situation = Situation { policy, ..situation(capped(2), [factory("mac-1")]) };
     situation.queue.upsert(capped(1));
@@ -276,11 +275,11 @@ golden!(several_things_at_once, {
 #[test]
 fn as_json() {
     let used = giga_domain::factory::FactoryRepo { last_used_at: Some(before(minutes(0))), ..repo("hello") };
-    let warm = FactoryView { repos: vec![used], cost_usd_micros_per_hour: Some(0), ..factory("linux-1") };
+    let warm = FactoryView { repos: vec![used], cost_per_hour: Some(Usd::ZERO), ..factory("linux-1") };
     let dear = FactoryView {
         can_clone: true,
         health: Health::Degraded,
-        cost_usd_micros_per_hour: Some(5),
+        cost_per_hour: Some(Usd::from_micros(5)),
         ..factory("linux-2")
     };
     let gone = FactoryView { live: false, ..factory("linux-3") };

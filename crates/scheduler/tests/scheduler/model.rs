@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use giga_domain::{
-    Capability, CapabilitySet, FactoryId, FactoryState, Health, JobId, ProductId, ScoreTerm, Timestamp,
+    Capability, CapabilitySet, FactoryId, FactoryState, Health, JobId, ProductId, ScoreTerm, Timestamp, Usd,
 };
 use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, Snapshot};
 
@@ -17,7 +17,7 @@ pub(crate) struct Model<'a> {
     seats_used: HashMap<FactoryId, u32>,
     held: HashMap<ProductId, u32>,
     by_key: HashMap<(ProductId, String), u32>,
-    spent: HashMap<ProductId, u64>,
+    spent: HashMap<ProductId, Usd>,
     rarity: HashMap<&'a Capability, f64>,
 }
 
@@ -87,8 +87,8 @@ impl<'a> Model<'a> {
         self.policy.products.get(&job.product).cloned().unwrap_or_default()
     }
 
-    fn cost(&self, job: &JobView) -> u64 {
-        job.cost_cap_usd_micros.or(self.product(job).job_usd_micros).unwrap_or(0)
+    fn cost(&self, job: &JobView) -> Usd {
+        job.cost_cap.or(self.product(job).job_cap).unwrap_or_default()
     }
 
     fn best(&self, job: &JobView) -> Option<FactoryId> {
@@ -106,8 +106,8 @@ impl<'a> Model<'a> {
     pub(crate) fn feasible(&self, job: &JobView, factory: &FactoryView) -> bool {
         let product = self.product(job);
         let left = product
-            .budget_left_usd_micros
-            .map(|left| left.saturating_sub(self.spent.get(&job.product).copied().unwrap_or(0)));
+            .budget_left
+            .map(|left| left.less(self.spent.get(&job.product).copied().unwrap_or_default()));
         let name = |r: &str| r.rsplit('/').next().unwrap().trim_end_matches(".git").to_owned();
         factory.state == FactoryState::Active
             && factory.live
@@ -121,7 +121,7 @@ impl<'a> Model<'a> {
             && self.seats_used[&factory.id] < factory.seat_limit
             && job.ready_at <= self.now
             && !product.paused
-            && left.is_none_or(|left| left > 0 && self.cost(job) <= left)
+            && left.is_none_or(|left| !left.is_zero() && self.cost(job) <= left)
             && job.concurrency.as_ref().is_none_or(|c| {
                 self.by_key.get(&(job.product.clone(), c.key.clone())).copied().unwrap_or(0) < c.limit
             })
@@ -160,9 +160,9 @@ impl<'a> Model<'a> {
         let used = f64::from(self.seats_used[&factory.id]);
         let load = 1.0 / (1.0 + used / f64::from(factory.seat_limit.max(1)) + factory.load);
         let dearest =
-            self.snapshot.factories.iter().filter_map(|f| f.cost_usd_micros_per_hour).max().unwrap_or(0);
-        let cost = factory.cost_usd_micros_per_hour.filter(|_| dearest > 0);
-        let cost = cost.map_or(1.0, |cost| 1.0 - cost as f64 / dearest as f64);
+            self.snapshot.factories.iter().filter_map(|f| f.cost_per_hour).max().unwrap_or_default();
+        let cost = factory.cost_per_hour.filter(|_| !dearest.is_zero());
+        let cost = cost.map_or(1.0, |cost| 1.0 - cost.micros() as f64 / dearest.micros() as f64);
         let health = if factory.health == Health::Ok { 1.0 } else { 0.5 };
         let unweighted = |term| match term {
             ScoreTerm::CapabilityFit => fit,

@@ -1,7 +1,7 @@
 //! Who may be pushed out, and who may not.
 
 use giga_domain::job::Concurrency;
-use giga_domain::{Evict, FactoryState, JobId, Priority};
+use giga_domain::{Evict, FactoryState, JobId, Priority, Usd};
 use giga_scheduler::{
     Eviction, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, RunningJob, Snapshot, evictions, plan,
     plan_offers, preemption_victim,
@@ -162,12 +162,12 @@ fn nobody_is_asked_for_a_job_that_could_not_start_on_the_seat() {
     let keyed = |number| JobView {
         priority: Priority::Critical,
         concurrency: concurrency.clone(),
-        cost_cap_usd_micros: Some(2),
+        cost_cap: Some(Usd::from_micros(2)),
         ..job(number)
     };
     assert_eq!(asked(&queue([keyed(1), keyed(2)]), &held, &full, &Policy::default()).len(), 1);
     let dear = |number| JobView { concurrency: None, ..keyed(number) };
-    let budget = ProductPolicy { budget_left_usd_micros: Some(5), ..ProductPolicy::default() };
+    let budget = ProductPolicy { budget_left: Some(Usd::from_micros(5)), ..ProductPolicy::default() };
     let found = asked(&queue((1..=4).map(dear)), &held, &full, &policy_of("demo", budget));
     assert_eq!(found.len(), 2, "the budget is open for two");
     let off = Policy { max_evictions: 0, ..Policy::default() };

@@ -6,7 +6,7 @@ use giga_domain::factory::FactoryRepo;
 use giga_domain::job::Concurrency;
 use giga_domain::{
     CapabilitySet, FactoryId, FactoryState, Health, JobId, PerTerm, Priority, ProductId, Rev, ScoreTerm,
-    Timestamp,
+    Timestamp, Usd,
 };
 use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
 use proptest::collection::{btree_map, hash_map, vec};
@@ -57,7 +57,7 @@ pub(crate) fn job(number: u64) -> JobView {
         capabilities: CapabilitySet::new(),
         repo: None,
         concurrency: None,
-        cost_cap_usd_micros: None,
+        cost_cap: None,
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),
@@ -79,7 +79,7 @@ pub(crate) fn factory(name: &str) -> FactoryView {
         seat_limit: 2,
         seats_used: 0,
         load: 0.0,
-        cost_usd_micros_per_hour: None,
+        cost_per_hour: None,
     }
 }
 
@@ -179,7 +179,7 @@ fn any_job() -> impl Strategy<Value = JobView> {
         (any_product(), select(&Priority::ALL), any_capabilities(2), option::weighted(0.3, select(&REPOS)));
     let limits = (
         option::weighted(0.3, (select(&KEYS), 0..4_u32)),
-        option::weighted(0.3, select(&[0_u64, 1_000_000, 3_000_000])),
+        option::weighted(0.3, any_amount(&[0, 1_000_000, 3_000_000])),
     );
     let past = (
         option::weighted(0.2, any_factory_id()),
@@ -197,11 +197,15 @@ fn any_job() -> impl Strategy<Value = JobView> {
         capabilities: what.2,
         repo: what.3.map(str::to_owned),
         concurrency: limits.0.map(|(key, limit)| Concurrency { key: key.to_owned(), limit }),
-        cost_cap_usd_micros: limits.1,
+        cost_cap: limits.1,
         last_factory: past.0,
         offered_to: past.1,
         excluded: past.2,
     })
+}
+
+fn any_amount(micros: &'static [i64]) -> impl Strategy<Value = Usd> {
+    select(micros).prop_map(Usd::from_micros)
 }
 
 fn any_factory() -> impl Strategy<Value = FactoryView> {
@@ -216,7 +220,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         vec((select(&["a", "b", "c"]), option::of(any_time())), 0..3),
         any::<bool>(),
     );
-    let seats = (0..5_u32, 0..3_u32, select(&[0.0, 0.0, 0.5, 2.0]), option::of(select(&[0_u64, 5, 10])));
+    let seats = (0..5_u32, 0..3_u32, select(&[0.0, 0.0, 0.5, 2.0]), option::of(any_amount(&[0, 5, 10])));
     (standing, has, seats).prop_map(|((draining, live, health), has, seats)| FactoryView {
         id: factory_id("unnamed"),
         state: if draining { FactoryState::Draining } else { FactoryState::Active },
@@ -234,7 +238,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         seat_limit: seats.0,
         seats_used: seats.1,
         load: seats.2,
-        cost_usd_micros_per_hour: seats.3,
+        cost_per_hour: seats.3,
     })
 }
 
@@ -245,8 +249,8 @@ fn any_product_policy() -> impl Strategy<Value = ProductPolicy> {
         Weights::from(PerTerm::of(|term| weights[term as usize])).with(default, default.default_weight())
     });
     let budget = (
-        option::of(select(&[0_u64, 500_000, 4_000_000, 100_000_000])),
-        option::weighted(0.3, select(&[0_u64, 500_000, 2_000_000])),
+        option::of(any_amount(&[0, 500_000, 4_000_000, 100_000_000])),
+        option::weighted(0.3, any_amount(&[0, 500_000, 2_000_000])),
     );
     (
         select(&[0.0, 1.0, 1.0, 2.5]),
@@ -254,11 +258,11 @@ fn any_product_policy() -> impl Strategy<Value = ProductPolicy> {
         budget,
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(share, weights, (budget_left_usd_micros, job_usd_micros), paused)| ProductPolicy {
+        .prop_map(|(share, weights, (budget_left, job_cap), paused)| ProductPolicy {
             share,
             weights,
-            budget_left_usd_micros,
-            job_usd_micros,
+            budget_left,
+            job_cap,
             paused,
             ..ProductPolicy::default()
         })

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_coordinator::BudgetView;
 use giga_domain::budget::PerPeriod;
-use giga_domain::{BudgetChange, BudgetSettings, RequestId, Timestamp, limits};
+use giga_domain::{BudgetChange, BudgetSettings, RequestId, Timestamp, Usd, limits};
 
 use super::{Answer, product_in_path};
 use crate::app::App;
@@ -37,7 +37,9 @@ pub(crate) async fn set(
     JsonBody(request): JsonBody<wire::SetBudgetRequest>,
 ) -> Answer<Response> {
     let product = product_in_path(&caller, &path)?;
-    let ceiling = |field: &str, usd: Option<f64>| usd.map(|usd| check::exact_dollars(field, usd)).transpose();
+    let ceiling = |field: &str, usd: Option<Usd>| {
+        usd.map(|usd| check::dollars(field, usd, check::MOST_PER_BUDGET)).transpose()
+    };
     let settings = BudgetSettings {
         ceilings: PerPeriod {
             day: ceiling("ceilings.day", request.ceilings.day)?,
@@ -45,7 +47,7 @@ pub(crate) async fn set(
             month: ceiling("ceilings.month", request.ceilings.month)?,
             total: ceiling("ceilings.total", request.ceilings.total)?,
         },
-        job_usd_micros: ceiling("jobUsd", request.job_usd)?,
+        job_cap: ceiling("jobUsd", request.job_usd)?,
     };
     let if_rev = header::if_match(&headers)?;
     let change = BudgetChange::Set(settings);
@@ -79,17 +81,16 @@ pub(crate) async fn correct(
     JsonBody(request): JsonBody<wire::CorrectBudgetRequest>,
 ) -> Answer<Response> {
     let product = product_in_path(&caller, &path)?;
-    let micros = check::exact_dollars("usd", request.usd.abs())?;
-    if micros == 0 {
+    let usd = request.usd;
+    check::dollars("usd", usd.abs(), check::MOST_PER_BUDGET)?;
+    if usd.is_zero() {
         return Err(Problem::field("usd", "it corrects nothing: say by how much, such as 0.42 or -0.42"));
     }
-    let micros = i64::try_from(micros).map_err(|_| Problem::internal("a correction is out of range"))?;
-    let usd_micros = if request.usd < 0.0 { -micros } else { micros };
     check::text("reason", &request.reason, limits::REASON_CHARS)?;
     if request.reason.trim().is_empty() {
         return Err(Problem::field("reason", "say why: it stands in the history of the product"));
     }
-    let change = BudgetChange::Correct { usd_micros, reason: request.reason };
+    let change = BudgetChange::Correct { usd, reason: request.reason };
     let if_rev = header::if_match(&headers)?;
     let key = header::single(&headers, KEY_HEADER)?.map(str::parse::<RequestId>).transpose();
     let key = key.map_err(|error| Problem::field(KEY_HEADER, error.to_string()))?;

@@ -181,7 +181,7 @@ fn progress(progress: &Progress) -> wire::DagProgress {
         total: progress.total(),
         shipped: progress.shipped(),
         percent: progress.percent(),
-        spent_usd: progress.spent_usd_micros as f64 / 1_000_000.0,
+        spent_usd: progress.spent,
         by_stage: stages.map(|(stage, count)| (stage.to_string(), *count)).collect(),
     }
 }

@@ -126,7 +126,10 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
     check::in_range("seatLimit", request.seat_limit, 1, limits::SEATS)?;
     check::in_range("load", request.load, 0.0, 1_000_000.0)?;
     check::at_most("repos", request.repos.len(), limits::FACTORY_REPOS)?;
-    let cost = request.cost_usd_per_hour.map(|usd| check::dollars("costUsdPerHour", usd)).transpose()?;
+    let cost = request
+        .cost_usd_per_hour
+        .map(|usd| check::dollars("costUsdPerHour", usd, check::MOST_PER_RUN))
+        .transpose()?;
     let delivery = request.delivery.map(|text| check::id("delivery", &text)).transpose()?;
     Ok(Advertised {
         capabilities: check::capabilities("capabilities", &request.capabilities)?,
@@ -135,7 +138,7 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
         seat_limit: request.seat_limit,
         load: request.load,
         health: check::word("health", &request.health, &healths)?,
-        cost_usd_micros_per_hour: cost,
+        cost_per_hour: cost,
         delivery,
     })
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use giga_api::wire::{self, dollars};
+use giga_api::wire;
 use giga_coordinator::{BudgetView, Diverged};
 use giga_domain::{Period, Stage};
 use giga_ports::store::QueueState;
@@ -80,9 +80,9 @@ pub(crate) async fn shadow(State(app): State<App>, caller: Caller) -> Answer<Jso
 
 fn spending(view: &BudgetView) -> wire::ProductSpending {
     wire::ProductSpending {
-        spent_usd: dollars(view.budget.spent_in(Period::Total, view.now).usd_micros),
-        reserved_usd: dollars(view.budget.reserved_usd_micros),
-        left_usd: view.budget.left(view.now).map(|(left, _)| dollars(left)),
+        spent_usd: view.budget.spent_in(Period::Total, view.now).usd,
+        reserved_usd: view.budget.reserved,
+        left_usd: view.budget.left(view.now).map(|(left, _)| left),
         paused: view.budget.pause_now(view.now).is_some(),
     }
 }

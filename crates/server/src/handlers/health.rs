@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use giga_api::wire::{self, dollars};
+use giga_api::wire;
 use giga_coordinator::BudgetView;
 use giga_domain::topic::TopicStage;
 use giga_domain::{Period, Stage};
@@ -117,19 +117,19 @@ fn budget_gauges(budgets: &[BudgetView], registry: &mut Registry) {
     let paused = Family::<ProductLabels, Gauge>::default();
     let ceilings = Family::<CeilingLabels, Gauge<f64, AtomicU64>>::default();
     let mut largest: Vec<&BudgetView> = budgets.iter().collect();
-    largest.sort_by_key(|view| Reverse(view.budget.spent_in(Period::Total, view.now).usd_micros));
+    largest.sort_by_key(|view| Reverse(view.budget.spent_in(Period::Total, view.now).usd));
     for BudgetView { budget, now } in largest.into_iter().take(PRODUCTS_MEASURED) {
         let product = || ProductLabels { product: budget.product.to_string() };
-        spent.get_or_create(&product()).set(dollars(budget.spent_in(Period::Total, *now).usd_micros));
-        reserved.get_or_create(&product()).set(dollars(budget.reserved_usd_micros));
+        spent.get_or_create(&product()).set(budget.spent_in(Period::Total, *now).usd.as_f64());
+        reserved.get_or_create(&product()).set(budget.reserved.as_f64());
         paused.get_or_create(&product()).set(i64::from(budget.pause_now(*now).is_some()));
-        if let Some((usd_micros, _)) = budget.left(*now) {
-            left.get_or_create(&product()).set(dollars(usd_micros));
+        if let Some((usd, _)) = budget.left(*now) {
+            left.get_or_create(&product()).set(usd.as_f64());
         }
         for period in Period::ALL {
             if let Some(ceiling) = budget.settings.ceilings.of(period) {
                 let labels = CeilingLabels { product: budget.product.to_string(), period: period.as_str() };
-                ceilings.get_or_create(&labels).set(dollars(*ceiling));
+                ceilings.get_or_create(&labels).set(ceiling.as_f64());
             }
         }
     }

@@ -321,14 +321,15 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
     // Databases count in signed numbers.
     let most = i64::MAX.cast_unsigned();
     check::in_range("report.tokens", given.tokens.unwrap_or(0), 0, most)?;
-    let cost_usd_micros = given.cost_usd.map(|usd| check::dollars("report.costUsd", usd)).transpose()?;
+    let cost =
+        given.cost_usd.map(|usd| check::dollars("report.costUsd", usd, check::MOST_PER_RUN)).transpose()?;
     Ok(RunReport {
         summary: given.summary,
         branch: given.branch,
         commit: given.commit,
         pull_request: given.pull_request,
         tokens: given.tokens,
-        cost_usd_micros,
+        cost,
         files_changed: given.files_changed,
         lines_added: given.lines_added,
         lines_removed: given.lines_removed,
@@ -360,6 +361,6 @@ fn spend(field: &str, given: Option<wire::Spend>) -> Answer<Option<Spend>> {
     let Some(given) = given else { return Ok(None) };
     // Databases count in signed numbers.
     check::in_range(&format!("{field}.tokens"), given.tokens, 0, i64::MAX.cast_unsigned())?;
-    let usd_micros = check::dollars(&format!("{field}.usd"), given.usd)?;
-    Ok(Some(Spend { usd_micros, tokens: given.tokens }))
+    let usd = check::dollars(&format!("{field}.usd"), given.usd, check::MOST_PER_RUN)?;
+    Ok(Some(Spend { usd, tokens: given.tokens }))
 }

@@ -66,7 +66,7 @@ pub(crate) async fn plan(
             .into_iter()
             .chain(dry_run.foreign_repo)
             .collect(),
-        worst_case_usd: dry_run.worst_case_usd_micros.map(|micros| micros as f64 / 1_000_000.0),
+        worst_case_usd: dry_run.worst_case,
         explanation: shapes::explanation(dry_run.explanation, |v| sees.knows(&v.factory_id)),
     }))
 }

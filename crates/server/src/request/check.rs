@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use giga_domain::id::IdError;
-use giga_domain::{Capability, CapabilitySet, ProductId, limits, manifest};
+use giga_domain::{Capability, CapabilitySet, ProductId, Usd, limits, manifest};
 
 use super::{did_you_mean, shown};
 use crate::problem::Problem;
@@ -78,22 +78,16 @@ pub(crate) fn in_range<T: PartialOrd + Display>(
     }
 }
 
-/// Dollars as millionths.
-pub(crate) fn dollars(field: &str, dollars: f64) -> Result<u64, Problem> {
-    manifest::dollars_to_micros(dollars)
-        .ok_or_else(|| Problem::field(field, "it must be dollars from 0 to 1000000, such as 0.42"))
-}
+/// The most that one run, or one hour of a factory, may cost.
+pub(crate) const MOST_PER_RUN: i64 = 1_000_000;
+/// The most that a budget may be, or be corrected by.
+pub(crate) const MOST_PER_BUDGET: i64 = 1_000_000_000;
 
-/// Dollars as millionths, and nothing finer: what cannot be kept as it was said is refused, not rounded.
-pub(crate) fn exact_dollars(field: &str, dollars: f64) -> Result<u64, Problem> {
-    const MOST: f64 = 1e9;
-    let micros = (dollars * 1e6).round();
-    // Up to there every millionth has a double of its own.
-    if (0.0..=MOST).contains(&dollars) && (micros / 1e6).to_bits() == dollars.to_bits() {
-        Ok(micros as u64)
+pub(crate) fn dollars(field: &str, usd: Usd, most: i64) -> Result<Usd, Problem> {
+    if (Usd::ZERO..=Usd::from_dollars(most)).contains(&usd) {
+        Ok(usd)
     } else {
-        let message = "it must be dollars from 0 to 1000000000 with at most six decimals, such as 0.42";
-        Err(Problem::field(field, message))
+        Err(Problem::field(field, format!("it must be dollars from 0 to {most}, such as 0.42")))
     }
 }
 

@@ -180,7 +180,8 @@ async fn a_tree_shows_how_far_it_is() {
     world.post(&children_of(&part)).token(&world.admin).json(deep).gives(201).await;
     let job = world.claim("f-1", "r-1").await;
     assert_eq!(job.id.to_string(), id_of(&made, 0));
-    let report = giga_domain::RunReport { cost_usd_micros: Some(420_000), ..Default::default() };
+    let report =
+        giga_domain::RunReport { cost: Some(giga_domain::Usd::from_micros(420_000)), ..Default::default() };
     let last = giga_domain::HolderAction::Report(report);
     world.hold(&job, vec![giga_domain::HolderAction::Start, last]).await;
     let viewer = world.token(Role::Viewer, &["alpha"]).await;

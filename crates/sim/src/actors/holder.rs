@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use giga_coordinator::Directive;
 use giga_domain::{
-    Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RunReport, Spend,
+    Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RunReport, Spend, Usd,
 };
 
 use super::nap;
 use crate::prng::Prng;
-use crate::scenario::USD;
+use crate::scenario::micros;
 use crate::world::{Trouble, World};
 
 /// What a renewal tells the holder to do.
@@ -30,15 +30,15 @@ pub(crate) struct Holding {
     job: JobId,
     holder: Holder,
     /// What it may spend, where that is known.
-    cap: u64,
-    spent: u64,
+    cap: Usd,
+    spent: Usd,
     prng: Prng,
 }
 
 impl Holding {
     pub(crate) fn new(world: Arc<World>, factory: FactoryId, job: &Job, prng: Prng) -> Self {
-        let cap = job.lease().map_or(0, |lease| lease.reserved_usd_micros);
-        Self { world, job: job.id, holder: Holder { factory, epoch: job.epoch }, cap, spent: 0, prng }
+        let cap = job.lease().map_or(Usd::ZERO, |lease| lease.reserved);
+        Self { world, job: job.id, holder: Holder { factory, epoch: job.epoch }, cap, spent: Usd::ZERO, prng }
     }
 
     pub(crate) async fn run(mut self) {
@@ -61,7 +61,9 @@ impl Holding {
             }
             match self.renew().await {
                 Directed::GoOn => {}
-                Directed::Cancelled if self.spent > 0 && self.prng.chance(700) => return self.let_go().await,
+                Directed::Cancelled if !self.spent.is_zero() && self.prng.chance(700) => {
+                    return self.let_go().await;
+                }
                 Directed::Cancelled | Directed::Stop => return,
                 Directed::LetGo if self.prng.chance(800) => return self.let_go().await,
                 Directed::LetGo => {
@@ -72,7 +74,7 @@ impl Holding {
         self.sleep_like_a_zombie().await;
         self.spend();
         let last = self.last_word();
-        let tells = self.spent > 0 && self.prng.chance(700);
+        let tells = !self.spent.is_zero() && self.prng.chance(700);
         let spent = tells.then(|| HolderAction::Spend(self.spent_so_far()));
         self.say(spent.into_iter().chain([last]).collect()).await;
     }
@@ -90,15 +92,17 @@ impl Holding {
         if self.world.scenario.rules.money.is_none() {
             return;
         }
-        let most = if self.cap == 0 { USD / 4 } else { self.cap.saturating_sub(self.spent) / 2 };
-        self.spent += self.prng.between(0, most);
+        let half_of_the_rest = self.cap.less(self.spent).micros().unsigned_abs() / 2;
+        let most = if self.cap.is_zero() { 250_000 } else { half_of_the_rest };
+        self.spent += micros(self.prng.between(0, most));
         if self.prng.chance(60) {
-            self.spent += self.prng.between(1, self.cap.max(USD));
+            let most = self.cap.max(Usd::from_dollars(1)).micros().unsigned_abs();
+            self.spent += micros(self.prng.between(1, most));
         }
     }
 
     fn spent_so_far(&self) -> Spend {
-        Spend { usd_micros: self.spent, tokens: self.spent / 10 }
+        Spend { usd: self.spent, tokens: self.spent.micros().unsigned_abs() / 10 }
     }
 
     async fn sleep_like_a_zombie(&mut self) {
@@ -116,7 +120,7 @@ impl Holding {
             0..70 => HolderAction::Report(RunReport {
                 branch: Some(format!("aq/job/{}/{}", self.job, self.holder.epoch)),
                 commit: Some("0".repeat(40)),
-                cost_usd_micros: (self.spent > 0).then_some(self.spent),
+                cost: (!self.spent.is_zero()).then_some(self.spent),
                 ..RunReport::default()
             }),
             70..84 => HolderAction::Fail { failure: failed(FailReason::Infrastructure), retryable: true },
@@ -128,7 +132,7 @@ impl Holding {
     async fn renew(&mut self) -> Directed {
         for _ in 0..6 {
             let (job, holder) = (self.job, self.holder.clone());
-            let spent = (self.spent > 0).then(|| self.spent_so_far());
+            let spent = (!self.spent.is_zero()).then(|| self.spent_so_far());
             let renewed = self
                 .world
                 .call(&mut self.prng, |one| async move { one.renew(job, holder, spent).await })

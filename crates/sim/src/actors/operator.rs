@@ -13,7 +13,7 @@ use giga_ports::store::JobFilter;
 
 use super::{nap, topics};
 use crate::prng::Prng;
-use crate::scenario::{Rules, USD};
+use crate::scenario::{Rules, micros};
 use crate::world::World;
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Operator {
     /// Pauses a budget, perhaps with all that runs, opens it again, or raises its ceilings.
     async fn steer_some_budget(&mut self) {
         let product = self.prng.pick(&self.world.scenario.rules.products).clone();
-        let (wish, more) = (self.prng.below(10), self.prng.between(1, 4) * USD / 2);
+        let (wish, more) = (self.prng.below(10), micros(self.prng.between(1, 4) * 500_000));
         let actor = Actor::system("operator");
         self.world.trace.note(|| format!("an operator steers the budget of {product}: {wish}"));
         let steer = |one: Arc<Coordinator>| async move {
@@ -108,7 +108,7 @@ impl Operator {
                     let mut settings = budget.settings;
                     for period in [Period::Day, Period::Total] {
                         let ceiling = settings.ceilings.of_mut(period);
-                        *ceiling = ceiling.map(|usd_micros| usd_micros + more);
+                        *ceiling = ceiling.map(|usd| usd + more);
                     }
                     let raise = BudgetChange::Set(settings);
                     // Against a call of before that comes late: ceilings only ever rise.

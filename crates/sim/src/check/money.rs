@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use giga_domain::{
     Actor, BudgetSettings, Charge, ChargeHow, Epoch, Event, EventKind, Job, JobId, ProductId, Stage,
-    Timestamp,
+    Timestamp, Usd,
 };
 
 use super::standing::DAY_MS;
@@ -39,14 +39,14 @@ fn once_each(evidence: &Evidence, found: &mut Findings) {
         }
     }
     for budget in &evidence.budgets {
-        let charged: i64 = evidence
+        let charged: Usd = evidence
             .charges
             .iter()
             .filter(|charge| charge.product == budget.product && charge.run.is_some())
-            .map(|charge| charge.usd_micros)
+            .map(|charge| charge.usd)
             .sum();
-        let spent = budget.spent.total.usd_micros;
-        if spent as i64 != charged {
+        let spent = budget.spent.total.usd;
+        if spent != charged {
             let text = format!("{} says that {spent} was spent; its runs cost {charged}", budget.product);
             found.add(Promise::ChargedOnce, text);
         }
@@ -58,45 +58,45 @@ struct Held {
     product: ProductId,
     epoch: Epoch,
     /// What may have been set aside for it: more than one where the settings changed in that very commit.
-    caps: BTreeSet<u64>,
+    caps: BTreeSet<Usd>,
 }
 
 #[derive(Default)]
 struct Spent {
     day: i64,
-    today: u64,
-    total: u64,
+    today: Usd,
+    total: Usd,
     /// Without what runs spent beyond their caps.
-    today_within: u64,
-    total_within: u64,
+    today_within: Usd,
+    total_within: Usd,
 }
 
 /// What a holder told of one run: what got through for certain while it held the job and with its last word, and all
 /// that may have.
 #[derive(Default, Clone)]
 struct Reported {
-    at_work: u64,
-    in_the_end: u64,
-    perhaps: BTreeSet<u64>,
+    at_work: Usd,
+    in_the_end: Usd,
+    perhaps: BTreeSet<Usd>,
 }
 
 /// A cancelled run that was charged all that it was allowed to spend, until its holder says what it cost.
 struct Assumed {
     product: ProductId,
     epoch: Epoch,
-    charged: u64,
+    charged: Usd,
     at: Timestamp,
     reported: Reported,
 }
 
 struct Purse<'a> {
     jobs: BTreeMap<JobId, &'a Job>,
-    asked: BTreeMap<JobId, Option<u64>>,
+    asked: BTreeMap<JobId, Option<Usd>>,
     settings: BTreeMap<&'a ProductId, Vec<(Timestamp, BudgetSettings)>>,
     reported: BTreeMap<(JobId, Epoch), Reported>,
     charges: BTreeMap<(JobId, Epoch), &'a Charge>,
     /// What was given back, as the ledger says.
-    refunds: BTreeMap<(JobId, Epoch), u64>,
+    refunds: BTreeMap<(JobId, Epoch), Usd>,
     assumed: BTreeMap<JobId, Assumed>,
     held: BTreeMap<JobId, Held>,
     spent: BTreeMap<ProductId, Spent>,
@@ -147,7 +147,7 @@ impl<'a> Purse<'a> {
                 .charges
                 .iter()
                 .filter(|charge| mends(charge))
-                .filter_map(|charge| Some((charge.run?, charge.usd_micros.unsigned_abs())))
+                .filter_map(|charge| Some((charge.run?, charge.usd.abs())))
                 .collect(),
             assumed: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -192,12 +192,12 @@ impl<'a> Purse<'a> {
             let text = format!("{} was granted at epoch {epoch} while {product} was paused", job.id);
             found.add(Promise::BudgetKept, text);
         }
-        let cap = self.asked.get(&job.id).copied().unwrap_or(job.spec.budget.usd_micros);
-        let in_flight: u64 = self
+        let cap = self.asked.get(&job.id).copied().unwrap_or(job.spec.budget.usd);
+        let in_flight: Usd = self
             .held
             .values()
             .filter(|held| held.product == *product)
-            .map(|held| held.caps.first().copied().unwrap_or(0))
+            .map(|held| held.caps.first().copied().unwrap_or_default())
             .sum();
         let spent = self.spent.entry(product.clone()).or_default();
         spent.turn(at);
@@ -205,9 +205,9 @@ impl<'a> Purse<'a> {
         let mut caps = BTreeSet::new();
         let mut fits_any = false;
         for settings in self.settings_at(product, at) {
-            let own = cap.or(settings.job_usd_micros).unwrap_or(0);
-            let fits = |ceiling: Option<u64>, spent: u64| {
-                ceiling.is_none_or(|ceiling| spent + in_flight + own.max(1) <= ceiling)
+            let own = cap.or(settings.job_cap).unwrap_or_default();
+            let fits = |ceiling: Option<Usd>, spent: Usd| {
+                ceiling.is_none_or(|ceiling| spent + in_flight + own.max(Usd::LEAST) <= ceiling)
             };
             fits_any |= fits(settings.ceilings.day, today) && fits(settings.ceilings.total, total);
             caps.insert(own);
@@ -227,16 +227,15 @@ impl<'a> Purse<'a> {
     fn ended(&mut self, id: JobId, event: &Event, found: &mut Findings) {
         let Some(Held { product, epoch, caps }) = self.held.remove(&id) else { return };
         let charge = self.charges.remove(&(id, epoch));
-        let (amount, how) = charge.map_or((0, ChargeHow::Measured), |charge| {
-            (u64::try_from(charge.usd_micros).unwrap_or(0), charge.how)
-        });
+        let (amount, how) =
+            charge.map_or((Usd::ZERO, ChargeHow::Measured), |charge| (charge.usd.max(Usd::ZERO), charge.how));
         let reported = self.reported.remove(&(id, epoch)).unwrap_or_default();
         let silent = event.from == Some(Stage::Building) && ends_in_silence(event);
         // What it says of a cancelled run it may have said afterwards.
-        let least =
-            if event.kind == EventKind::Cancelled { 0 } else { reported.in_the_end }.max(reported.at_work);
-        let known = reported.perhaps.iter().copied().chain([0]).filter(|amount| *amount >= least);
-        let mut right: BTreeSet<(u64, bool)> = BTreeSet::new();
+        let least = if event.kind == EventKind::Cancelled { Usd::ZERO } else { reported.in_the_end }
+            .max(reported.at_work);
+        let known = reported.perhaps.iter().copied().chain([Usd::ZERO]).filter(|amount| *amount >= least);
+        let mut right: BTreeSet<(Usd, bool)> = BTreeSet::new();
         for known in known {
             if silent {
                 right.extend(caps.iter().map(|cap| (known.max(*cap), *cap > known)));
@@ -256,7 +255,7 @@ impl<'a> Purse<'a> {
                 format!("the run {epoch} of {id} ended at {} and was charged at another time", event.at);
             found.add(Promise::ChargedOnce, text);
         }
-        let within = amount.min(caps.last().copied().unwrap_or(0));
+        let within = amount.min(caps.last().copied().unwrap_or_default());
         self.spend(&product, amount, within, event.at, found);
         if event.kind == EventKind::Cancelled && how == ChargeHow::Assumed {
             let assumed = Assumed { product, epoch, charged: amount, at: event.at, reported };
@@ -270,10 +269,14 @@ impl<'a> Purse<'a> {
             let text = format!("{id} was settled up, and nothing of it had been assumed");
             return found.add(Promise::ChargedOnce, text);
         };
-        let real = event.data.get("usdMicros").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        let refund = self.refunds.remove(&(id, epoch)).unwrap_or(0);
-        let was_reported = reported.perhaps.contains(&real) || real == 0;
-        if !was_reported || real < reported.at_work || refund != charged.saturating_sub(real) {
+        let real = event
+            .data
+            .get("usdMicros")
+            .and_then(serde_json::Value::as_i64)
+            .map_or(Usd::ZERO, Usd::from_micros);
+        let refund = self.refunds.remove(&(id, epoch)).unwrap_or_default();
+        let was_reported = reported.perhaps.contains(&real) || real.is_zero();
+        if !was_reported || real < reported.at_work || refund != charged.less(real) {
             let text = format!(
                 "the cancelled run {epoch} of {id} was charged {charged}, cost {real} and was given {refund} back"
             );
@@ -282,14 +285,14 @@ impl<'a> Purse<'a> {
         let spent = self.spent.entry(product).or_default();
         spent.turn(event.at);
         if at.as_millis().div_euclid(DAY_MS) == spent.day {
-            spent.today = spent.today.saturating_sub(refund);
-            spent.today_within = spent.today_within.saturating_sub(refund);
+            spent.today = spent.today.less(refund);
+            spent.today_within = spent.today_within.less(refund);
         }
-        spent.total = spent.total.saturating_sub(refund);
-        spent.total_within = spent.total_within.saturating_sub(refund);
+        spent.total = spent.total.less(refund);
+        spent.total_within = spent.total_within.less(refund);
     }
 
-    fn spend(&mut self, product: &ProductId, amount: u64, within: u64, at: Timestamp, found: &mut Findings) {
+    fn spend(&mut self, product: &ProductId, amount: Usd, within: Usd, at: Timestamp, found: &mut Findings) {
         let highest = self.settings_at(product, at).into_iter().map(|settings| settings.ceilings);
         let (days, totals): (Vec<_>, Vec<_>) = highest.map(|ceilings| (ceilings.day, ceilings.total)).unzip();
         let spent = self.spent.entry(product.clone()).or_default();
@@ -298,8 +301,8 @@ impl<'a> Purse<'a> {
         spent.total += amount;
         spent.today_within += within;
         spent.total_within += within;
-        let passes = |ceilings: Vec<Option<u64>>, spent: u64| {
-            let all: Option<Vec<u64>> = ceilings.into_iter().collect();
+        let passes = |ceilings: Vec<Option<Usd>>, spent: Usd| {
+            let all: Option<Vec<Usd>> = ceilings.into_iter().collect();
             all.and_then(|all| all.into_iter().max()).is_some_and(|ceiling| spent > ceiling)
         };
         if passes(totals, spent.total_within) || passes(days, spent.today_within) {
@@ -340,7 +343,7 @@ impl Spent {
     fn turn(&mut self, now: Timestamp) {
         let day = now.as_millis().div_euclid(DAY_MS);
         if day != self.day {
-            (self.day, self.today, self.today_within) = (day, 0, 0);
+            (self.day, self.today, self.today_within) = (day, Usd::ZERO, Usd::ZERO);
         }
     }
 }

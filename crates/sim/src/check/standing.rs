@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use giga_domain::budget::PauseCause;
 use giga_domain::job::{DepsMode, FailurePolicy};
-use giga_domain::{Budget, Job, JobId, JobKind, Stage, Timestamp};
+use giga_domain::{Budget, Job, JobId, JobKind, Stage, Timestamp, Usd};
 
 use super::story::is_over;
 use crate::scenario::Scenario;
@@ -102,13 +102,13 @@ impl<'a> Standing<'a> {
         }
         let day = |at: Timestamp| at.as_millis().div_euclid(DAY_MS);
         let today = &budget.spent.day;
-        let today = if day(today.since) == day(self.now) { today.usd_micros } else { 0 };
-        let needed = job.spec.budget.usd_micros.or(budget.settings.job_usd_micros).unwrap_or(0).max(1);
-        let fits = |ceiling: Option<u64>, spent: u64| {
-            ceiling.is_none_or(|ceiling| spent + budget.reserved_usd_micros + needed <= ceiling)
+        let today = if day(today.since) == day(self.now) { today.usd } else { Usd::ZERO };
+        let needed = job.spec.budget.usd.or(budget.settings.job_cap).unwrap_or_default().max(Usd::LEAST);
+        let fits = |ceiling: Option<Usd>, spent: Usd| {
+            ceiling.is_none_or(|ceiling| spent + budget.reserved + needed <= ceiling)
         };
         let ceilings = &budget.settings.ceilings;
-        fits(ceilings.day, today) && fits(ceilings.total, budget.spent.total.usd_micros)
+        fits(ceilings.day, today) && fits(ceilings.total, budget.spent.total.usd)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use giga_domain::{BudgetSettings, ProductId};
+use giga_domain::{BudgetSettings, ProductId, Usd};
 use giga_ports::Clock;
 use parking_lot::Mutex;
 
@@ -24,9 +24,9 @@ pub(super) async fn look(world: &World) {
     for product in &world.scenario.rules.products {
         let budget = budgets.iter().find(|budget| budget.product == *product);
         let settings = budget.map(|budget| budget.settings).unwrap_or_default();
-        let reserved = budget.map_or(0, |budget| budget.reserved_usd_micros);
+        let reserved = budget.map_or(Usd::ZERO, |budget| budget.reserved);
         let held = jobs.iter().filter(|job| job.product == *product).filter_map(|job| job.lease());
-        let leases = held.map(|lease| lease.reserved_usd_micros).sum();
+        let leases = held.map(|lease| lease.reserved).sum();
         if reserved != leases {
             world.history.add(Record::BudgetOff { at, product: product.clone(), reserved, leases });
         }

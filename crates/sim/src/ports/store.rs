@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use giga_domain::{
     Actor, Budget, BudgetChange, DispatchSeq, Epoch, EventSeq, Factory, FailReason, Failure, Holder,
-    HolderAction, Job, JobId, Leadership, Offer, Refusal, Rev, State,
+    HolderAction, Job, JobId, Leadership, Offer, Refusal, Rev, State, Usd,
 };
 use giga_ports::store::{
     Advertise, ChangeBudget, Claim, Claimed, EvictJobs, ExpireLeases, FanOut, Hold, MakeOffers, NewJob,
@@ -72,11 +72,11 @@ impl NodeStore {
     }
 
     /// Only for a bug.
-    async fn charge_again(&self, job: &Job, reported: u64) {
+    async fn charge_again(&self, job: &Job, reported: Usd) {
         let request = format!("bug-{}-{}", job.id, job.epoch);
         let write = ChangeBudget {
             product: job.product.clone(),
-            change: BudgetChange::Correct { usd_micros: reported as i64, reason: "bug".to_owned() },
+            change: BudgetChange::Correct { usd: reported, reason: "bug".to_owned() },
             if_rev: None,
             request: request.parse().expect("ids, digits and dashes make a request id"),
             actor: Actor::system("bug"),
@@ -114,13 +114,13 @@ impl NodeStore {
 }
 
 /// What the holder says to have spent so far.
-fn reported_by(actions: &[HolderAction]) -> u64 {
+fn reported_by(actions: &[HolderAction]) -> Usd {
     let reported = |action: &HolderAction| match action {
-        HolderAction::Spend(spend) => spend.usd_micros,
-        HolderAction::Report(report) => report.cost_usd_micros.unwrap_or(0),
-        _ => 0,
+        HolderAction::Spend(spend) => spend.usd,
+        HolderAction::Report(report) => report.cost.unwrap_or_default(),
+        _ => Usd::ZERO,
     };
-    actions.iter().map(reported).max().unwrap_or(0)
+    actions.iter().map(reported).max().unwrap_or_default()
 }
 
 fn word_of(actions: &[HolderAction]) -> Word {
@@ -146,9 +146,9 @@ impl Intercept for NodeStore {
 
     async fn submit(&self, mut command: Submit) -> Result<Vec<Submitted>> {
         for new in &mut command.jobs {
-            self.world.history.add(Record::Asked { job: new.id, cap: new.spec.budget.usd_micros });
+            self.world.history.add(Record::Asked { job: new.id, cap: new.spec.budget.usd });
             if self.world.has(Bug::ReserveForgotten) {
-                new.spec.budget.usd_micros = None;
+                new.spec.budget.usd = None;
             }
         }
         if self.every(5, Bug::AckBeforeDurable) {
@@ -223,7 +223,7 @@ impl Intercept for NodeStore {
             write.actions = vec![HolderAction::Fail { failure, retryable: true }];
         }
         let reported = reported_by(&write.actions);
-        if reported > 0 {
+        if !reported.is_zero() {
             self.world.history.add(Record::Reporting { job: id, epoch, reported });
         }
         let writer = factory.clone();
@@ -235,7 +235,7 @@ impl Intercept for NodeStore {
         }
         if let Ok(job) = &answer
             && word == Word::Report
-            && reported > 0
+            && !reported.is_zero()
             && self.every(2, Bug::ChargedTwice)
         {
             self.charge_again(job, reported).await;
@@ -356,8 +356,7 @@ impl Intercept for NodeStore {
         let answer = self.inner.change_budget(write).await;
         self.note(|| {
             let message = message.unwrap_or_default();
-            let left =
-                |budget: &Budget| format!("{:?}, reserved {}", budget.paused, budget.reserved_usd_micros);
+            let left = |budget: &Budget| format!("{:?}, reserved {}", budget.paused, budget.reserved);
             format!("budget {message} -> {}", brief(&answer, left))
         });
         answer

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use giga_domain::ProductId;
+use giga_domain::{ProductId, Usd};
 
 use crate::prng::Prng;
 
@@ -22,20 +22,21 @@ pub(crate) struct Rules {
     pub webhooks: u64,
 }
 
-/// In millionths of a dollar.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Money {
-    pub day: Option<u64>,
-    pub total: Option<u64>,
+    pub day: Option<Usd>,
+    pub total: Option<Usd>,
     /// The cap of jobs that name none.
-    pub job: Option<u64>,
+    pub job: Option<Usd>,
     /// Somebody takes the ceilings away when the storm is over.
     pub lifted: bool,
     /// A day ends in the middle of the storm.
     pub midnight: bool,
 }
 
-pub(crate) const USD: u64 = 1_000_000;
+pub(crate) fn micros(drawn: u64) -> Usd {
+    Usd::from_micros(drawn.cast_signed())
+}
 
 impl Rules {
     pub(super) fn drawn(has_jobs: bool, prng: &mut Prng) -> Self {
@@ -55,11 +56,11 @@ impl Rules {
 
 impl Money {
     fn drawn(prng: &mut Prng) -> Self {
-        let mut ceiling = |per_mille| prng.chance(per_mille).then(|| prng.between(2, 16) * USD / 2);
+        let mut ceiling = |per_mille| prng.chance(per_mille).then(|| micros(prng.between(2, 16) * 500_000));
         Self {
             day: ceiling(500),
             total: ceiling(500),
-            job: prng.chance(500).then(|| prng.between(1, 4) * USD / 4),
+            job: prng.chance(500).then(|| micros(prng.between(1, 4) * 250_000)),
             lifted: prng.chance(500),
             midnight: prng.chance(250),
         }

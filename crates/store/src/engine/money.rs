@@ -1,6 +1,6 @@
 //! The budgets of a batch: what is set aside with a lease, and what is charged when it ends.
 //!
-//! A budget follows its leases inside the same transaction, so the two can never come apart: `reserved_usd_micros` is
+//! A budget follows its leases inside the same transaction, so the two can never come apart: `reserved` is
 //! the sum over the leases of the product before the batch and after it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use giga_domain::budget::Closed;
 use giga_domain::transition::{Refund, RunCharge};
 use giga_domain::{
-    Actor, Budget, BudgetChange, Charge, ChargeHow, Job, NewEvent, ProductId, RequestId, Timestamp,
+    Actor, Budget, BudgetChange, Charge, ChargeHow, Job, NewEvent, ProductId, RequestId, Timestamp, Usd,
 };
 use giga_ports::StoreError;
 
@@ -90,7 +90,7 @@ impl Money {
         let (was, is) = (reserved(before), reserved(after));
         if was != is {
             let budget = self.change(&after.product);
-            budget.reserved_usd_micros = budget.reserved_usd_micros.saturating_sub(was).saturating_add(is);
+            budget.reserved = budget.reserved.less(was) + is;
         }
     }
 
@@ -100,30 +100,28 @@ impl Money {
         if spend.is_zero() {
             return Vec::new();
         }
-        let usd_micros = i64::try_from(spend.usd_micros).unwrap_or(i64::MAX);
         self.book(Charge {
             product: ended.product.clone(),
             run: Some((ended.id, ended.epoch)),
             at,
-            usd_micros,
+            usd: spend.usd,
             tokens: spend.tokens,
             how,
         });
-        self.change(&ended.product).charge(usd_micros, spend.tokens, at)
+        self.change(&ended.product).charge(spend.usd, spend.tokens, at)
     }
 
     /// Stands in the ledger at the time of the charge that it mends, as it does in the budget.
     pub(super) fn refund(&mut self, ended: &Job, refund: Refund, now: Timestamp) -> Vec<NewEvent> {
-        let Refund { usd_micros, tokens, charged_at } = refund;
-        if usd_micros == 0 && tokens == 0 {
+        let Refund { usd, tokens, charged_at } = refund;
+        if usd.is_zero() && tokens == 0 {
             return Vec::new();
         }
-        let usd_micros = i64::try_from(usd_micros).unwrap_or(i64::MAX);
         self.book(Charge {
             product: ended.product.clone(),
             run: Some((ended.id, ended.epoch)),
             at: charged_at,
-            usd_micros: -usd_micros,
+            usd: -usd,
             tokens,
             how: ChargeHow::Correction,
         });
@@ -141,8 +139,8 @@ impl Money {
     }
 }
 
-fn reserved(job: &Job) -> u64 {
-    job.lease().map_or(0, |lease| lease.reserved_usd_micros)
+fn reserved(job: &Job) -> Usd {
+    job.lease().map_or(Usd::ZERO, |lease| lease.reserved)
 }
 
 fn treasurer() -> Actor {
@@ -155,8 +153,8 @@ impl Working {
     pub(super) fn admit(
         &mut self,
         product: &ProductId,
-        cap: Option<u64>,
-    ) -> Result<Result<u64, Closed>, StoreError> {
+        cap: Option<Usd>,
+    ) -> Result<Result<Usd, Closed>, StoreError> {
         let now = self.now();
         let BudgetRow { budget, .. } = self.money.budget(product)?;
         if budget.paused.is_some()
@@ -208,11 +206,11 @@ impl Working {
             return Ok(row.budget);
         }
         row.last_request = Some(request.clone());
-        if let BudgetChange::Correct { usd_micros, .. } = change {
+        if let BudgetChange::Correct { usd, .. } = change {
             let how = ChargeHow::Correction;
-            let (product, usd_micros) = (product.clone(), *usd_micros);
+            let (product, usd) = (product.clone(), *usd);
             self.money.corrected.insert((product.clone(), request.clone()));
-            let charge = Charge { product, run: None, at: now, usd_micros, tokens: 0, how };
+            let charge = Charge { product, run: None, at: now, usd, tokens: 0, how };
             self.money.charges.push(ChargeRow { charge, request: Some(request.clone()) });
         }
         for event in events {

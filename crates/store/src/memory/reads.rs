@@ -8,7 +8,7 @@ use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
     FactoryId, FeedPos, Job, JobId, JobKind, Leadership, Product, ProductId, Profile, RequestId, Run,
-    Timestamp, Webhook,
+    Timestamp, Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -121,10 +121,10 @@ impl GraphReads for MemoryBackend {
         let tree = tables.subtree(root, usize::MAX);
         for job in tree.iter().filter(|job| job.spec.kind == JobKind::Agent) {
             totals.by_stage[job.stage()] += 1;
-            totals.spent_usd_micros += job.lease().map_or(0, |lease| lease.spent.usd_micros);
+            totals.spent += job.lease().map_or(Usd::ZERO, |lease| lease.spent.usd);
             let of_job = |charge: &&Charge| charge.run.is_some_and(|(id, _)| id == job.id);
-            let charged: i64 = tables.charges.iter().filter(of_job).map(|charge| charge.usd_micros).sum();
-            totals.spent_usd_micros += u64::try_from(charged).unwrap_or(0);
+            let charged: Usd = tables.charges.iter().filter(of_job).map(|charge| charge.usd).sum();
+            totals.spent += charged.max(Usd::ZERO);
         }
         Ok(totals)
     }
@@ -197,9 +197,9 @@ impl BudgetReads for MemoryBackend {
         for charge in tables.charges.iter().filter(inside) {
             let since = (charge.at.as_millis() - from.as_millis()) % width;
             let from = Timestamp::from_millis(charge.at.as_millis() - since);
-            let empty = SpendBucket { from, usd_micros: 0, tokens: 0, runs: 0 };
+            let empty = SpendBucket { from, usd: Usd::ZERO, tokens: 0, runs: 0 };
             let sum = buckets.entry(from).or_insert(empty);
-            sum.usd_micros += charge.usd_micros;
+            sum.usd += charge.usd;
             sum.tokens += charge.tokens;
             sum.runs += u64::from(charge.run.is_some());
         }
@@ -215,14 +215,14 @@ impl BudgetReads for MemoryBackend {
         Ok(charges)
     }
 
-    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>> {
-        let mut sums: BTreeMap<JobId, i64> = BTreeMap::new();
+    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Usd)>> {
+        let mut sums: BTreeMap<JobId, Usd> = BTreeMap::new();
         for charge in &self.tables().charges {
             if let Some((job, _)) = charge.run.filter(|(job, _)| jobs.contains(job)) {
-                *sums.entry(job).or_default() += charge.usd_micros;
+                *sums.entry(job).or_default() += charge.usd;
             }
         }
-        Ok(sums.into_iter().map(|(job, sum)| (job, u64::try_from(sum).unwrap_or(0))).collect())
+        Ok(sums.into_iter().map(|(job, sum)| (job, sum.max(Usd::ZERO))).collect())
     }
 }
 

@@ -4,7 +4,7 @@ use giga_domain::{Budget, Charge, ChargeHow, Epoch, JobId, Rev};
 use giga_ports::store::SpendBucket;
 
 use super::Kind::{Int, Text};
-use super::{Cell, Fields, Read, Row, Table, json, text};
+use super::{Fields, Read, Row, Table, json, text};
 use crate::engine::{BudgetRow, ChargeRow};
 
 pub(crate) const BUDGETS: Table = Table {
@@ -48,7 +48,7 @@ pub(crate) fn budget_row(row: &BudgetRow) -> Row {
         json(&budget.settings),
         budget.paused.as_ref().map(json).into(),
         json(&budget.spent),
-        budget.reserved_usd_micros.into(),
+        budget.reserved.into(),
         budget.rev.0.into(),
         last_request.as_ref().map(text).into(),
     ]
@@ -61,7 +61,7 @@ pub(crate) fn budget(fields: &mut Fields<'_>) -> Read<BudgetRow> {
         settings: fields.json()?,
         paused: fields.json_or_null()?,
         spent: fields.json()?,
-        reserved_usd_micros: fields.count()?,
+        reserved: fields.amount()?,
         rev: Rev(fields.count()?),
     };
     Ok(BudgetRow { budget, last_request: fields.parse_or_null()? })
@@ -79,7 +79,7 @@ pub(crate) fn charge_row(row: &ChargeRow) -> Row {
         charge.run.map(|(job, _)| text(job)).into(),
         charge.run.map(|(_, epoch)| epoch.0).into(),
         charge.at.into(),
-        Cell::Int(charge.usd_micros),
+        charge.usd.into(),
         charge.tokens.into(),
         how.into(),
         request.as_ref().map(text).into(),
@@ -99,7 +99,7 @@ pub(crate) fn charge(fields: &mut Fields<'_>) -> Read<Charge> {
         product,
         run,
         at: fields.time()?,
-        usd_micros: fields.int()?,
+        usd: fields.usd()?,
         tokens: fields.count()?,
         how: match fields.text()? {
             "measured" => ChargeHow::Measured,
@@ -114,7 +114,7 @@ pub(crate) fn charge(fields: &mut Fields<'_>) -> Read<Charge> {
 pub(crate) fn bucket(fields: &mut Fields<'_>) -> Read<SpendBucket> {
     Ok(SpendBucket {
         from: fields.time()?,
-        usd_micros: fields.int()?,
+        usd: fields.usd()?,
         tokens: fields.count()?,
         runs: fields.count()?,
     })

@@ -229,8 +229,8 @@ pub(crate) fn lease_row(row: &LeaseRow) -> Row {
         row.lease.granted_at.into(),
         row.lease.expires_at.into(),
         row.concurrency_key.as_deref().into(),
-        row.lease.reserved_usd_micros.into(),
-        row.lease.spent.usd_micros.into(),
+        row.lease.reserved.into(),
+        row.lease.spent.usd.into(),
         row.lease.spent.tokens.into(),
         row.lease.evict.as_ref().map(json).into(),
         // Repeated from the rest, to be found by.
@@ -332,8 +332,8 @@ fn lease_fields(fields: &mut Fields<'_>) -> Read<Lease> {
         request: fields.parse()?,
         granted_at: fields.time()?,
         expires_at: fields.time()?,
-        reserved_usd_micros: fields.count()?,
-        spent: Spend { usd_micros: fields.count()?, tokens: fields.count()? },
+        reserved: fields.amount()?,
+        spent: Spend { usd: fields.amount()?, tokens: fields.count()? },
         evict: fields.json_or_null()?,
     })
 }

@@ -43,7 +43,7 @@ pub(crate) use topic::{
 use std::fmt::Display;
 use std::str::FromStr;
 
-use giga_domain::Timestamp;
+use giga_domain::{Timestamp, Usd};
 use giga_ports::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -105,6 +105,12 @@ impl From<&str> for Cell {
 impl From<Timestamp> for Cell {
     fn from(at: Timestamp) -> Self {
         Self::Int(at.as_millis())
+    }
+}
+
+impl From<Usd> for Cell {
+    fn from(usd: Usd) -> Self {
+        Self::Int(usd.micros())
     }
 }
 
@@ -246,6 +252,16 @@ impl<'r> Fields<'r> {
     pub(crate) fn count<T: TryFrom<i64, Error: Display>>(&mut self) -> Read<T> {
         let value = self.int()?;
         T::try_from(value).or_else(|why| self.fail(self.next - 1, format!("{value}: {why}")))
+    }
+
+    pub(crate) fn usd(&mut self) -> Read<Usd> {
+        self.int().map(Usd::from_micros)
+    }
+
+    /// The same where it is never negative.
+    pub(crate) fn amount(&mut self) -> Read<Usd> {
+        let usd = self.usd()?;
+        if usd.is_negative() { self.fail(self.next - 1, format!("{usd} is negative")) } else { Ok(usd) }
     }
 
     /// What was read is well-formed but contradicts the rest of the row.

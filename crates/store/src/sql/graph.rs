@@ -1,7 +1,7 @@
 //! The texts of lookups about graphs of jobs. `list` is how the database says "one of the first parameter".
 
 use giga_domain::transition::ParentEnd;
-use giga_domain::{Job, JobId, JobSpec, Stage};
+use giga_domain::{Job, JobId, JobSpec, Stage, Usd};
 use giga_ports::StoreError;
 use giga_ports::store::SubtreeTotals;
 
@@ -84,11 +84,11 @@ pub(crate) fn subtree_totals() -> String {
 }
 
 /// Puts the rows of [`subtree_totals`] together.
-pub(crate) fn totals(rows: Vec<(Stage, u64, u64)>) -> SubtreeTotals {
+pub(crate) fn totals(rows: Vec<(Stage, u64, Usd)>) -> SubtreeTotals {
     let mut totals = SubtreeTotals::default();
-    for (stage, jobs, usd_micros) in rows {
+    for (stage, jobs, usd) in rows {
         totals.by_stage[stage] += jobs;
-        totals.spent_usd_micros += usd_micros;
+        totals.spent += usd;
     }
     totals
 }

@@ -7,7 +7,7 @@ use giga_domain::token::{TokenHash, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactId, Budget, Charge, Effect, EffectId, EffectReceiver, Event, EventSeq, Factory,
     FactoryId, FeedPos, Job, JobId, Leadership, Product, ProductId, Profile, RequestId, Run, Stage,
-    Timestamp, Webhook,
+    Timestamp, Usd, Webhook,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -182,7 +182,7 @@ impl<D: Driver> GraphReads for SqlBackend<D> {
 
     async fn subtree_totals(&self, root: JobId) -> Result<SubtreeTotals> {
         let query = Query { sql: graph::subtree_totals(), values: vec![text(root)], table: &rows::JOBS };
-        let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?, fields.count()?));
+        let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?, fields.amount()?));
         Ok(graph::totals(self.driver.query(query, row).await?))
     }
 }
@@ -255,7 +255,7 @@ impl<D: Driver> BudgetReads for SqlBackend<D> {
         rows_of(&self.driver, &rows::CHARGES, tail, vec![text(job)], rows::charge).await
     }
 
-    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>> {
+    async fn charged_to(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Usd)>> {
         let mut sums = Vec::new();
         for jobs in jobs.chunks(IDS_PER_QUERY) {
             let places: Vec<_> = (1..=jobs.len()).map(|n| format!("${n}")).collect();
@@ -266,7 +266,7 @@ impl<D: Driver> BudgetReads for SqlBackend<D> {
             );
             let values = jobs.iter().map(text).collect();
             let query = Query { sql, values, table: &rows::CHARGES };
-            let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.count()?));
+            let row = |fields: &mut Fields<'_>| Ok((fields.parse()?, fields.amount()?));
             sums.extend(self.driver.query(query, row).await?);
         }
         Ok(sums)

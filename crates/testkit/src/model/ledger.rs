@@ -6,7 +6,7 @@ use giga_domain::job::DepsMode;
 use giga_domain::stage::PerStage;
 use giga_domain::{
     Budget, Charge, Epoch, Factory, FactoryId, Job, JobId, Leadership, Lease, Period, ProductId, RequestId,
-    RunOutcome, Stage, Term, Timestamp,
+    RunOutcome, Stage, Term, Timestamp, Usd,
 };
 use giga_ports::store::Claim;
 
@@ -142,13 +142,13 @@ impl Ledger {
                 && new.epoch == old.epoch
             {
                 assert!(now.expires_at >= then.expires_at, "{}: a lease was shortened", new.id);
-                assert!(now.spent.usd_micros >= then.spent.usd_micros, "{}: spent and taken back", new.id);
+                assert!(now.spent.usd >= then.spent.usd, "{}: spent and taken back", new.id);
                 assert!(now.evict == then.evict || then.evict.is_none(), "{}: no longer asked", new.id);
             }
         }
         for job in look.after {
             let lease = job.lease();
-            let covered = lease.is_none_or(|lease| lease.reserved_usd_micros >= lease.spent.usd_micros);
+            let covered = lease.is_none_or(|lease| lease.reserved >= lease.spent.usd);
             assert!(covered, "{}: spends what is not set aside", job.id);
             assert_eq!(
                 job.lease().is_some(),
@@ -167,7 +167,7 @@ fn never_beyond_a_ceiling(granted: &Job, look: &Look<'_>) {
     assert_eq!(budget.pause_now(look.now), None, "{}: let in through a closed door", granted.id);
     for period in Period::ALL {
         let Some(ceiling) = budget.settings.ceilings.of(period) else { continue };
-        let used = budget.spent_in(period, look.now).usd_micros + budget.reserved_usd_micros;
+        let used = budget.spent_in(period, look.now).usd + budget.reserved;
         assert!(used <= *ceiling, "{}: {used} of {ceiling} in the {}", granted.id, period.as_str());
     }
 }
@@ -194,25 +194,22 @@ fn nobody_waits_for_nothing(look: &Look<'_>) {
 
 /// What is set aside stands on the leases, and what is spent stands in the ledger.
 fn check_books(seen: &Visible) {
-    let mut on_leases: BTreeMap<&ProductId, u64> = BTreeMap::new();
+    let mut on_leases: BTreeMap<&ProductId, Usd> = BTreeMap::new();
     for job in &seen.jobs {
-        *on_leases.entry(&job.product).or_default() +=
-            job.lease().map_or(0, |lease| lease.reserved_usd_micros);
+        *on_leases.entry(&job.product).or_default() += job.lease().map_or(Usd::ZERO, |lease| lease.reserved);
     }
     for (budget, charged) in seen.budgets.iter().zip(&seen.charged) {
-        let on_leases = on_leases.remove(&budget.product).unwrap_or(0);
-        assert_eq!(budget.reserved_usd_micros, on_leases, "{}: set aside", budget.product);
-        let usd: i64 = charged.iter().map(|bucket| bucket.usd_micros).sum();
+        let on_leases = on_leases.remove(&budget.product).unwrap_or_default();
+        assert_eq!(budget.reserved, on_leases, "{}: set aside", budget.product);
+        let usd: Usd = charged.iter().map(|bucket| bucket.usd).sum();
         let tokens: u64 = charged.iter().map(|bucket| bucket.tokens).sum();
         let total = budget.spent_in(Period::Total, Timestamp::ZERO);
-        assert_eq!(
-            (total.usd_micros.cast_signed(), total.tokens),
-            (usd, tokens),
-            "{}: spent",
-            budget.product
-        );
+        assert_eq!((total.usd, total.tokens), (usd, tokens), "{}: spent", budget.product);
     }
-    assert!(on_leases.values().all(|reserved| *reserved == 0), "set aside without a budget: {on_leases:?}");
+    assert!(
+        on_leases.values().all(|reserved| reserved.is_zero()),
+        "set aside without a budget: {on_leases:?}"
+    );
     for (job, details) in seen.jobs.iter().zip(&seen.details) {
         let ended = |charge: &Charge| {
             let run = charge.run.expect("a charge of a job is one of its run's");

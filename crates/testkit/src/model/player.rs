@@ -10,7 +10,7 @@ use giga_domain::token::{Grant, Role, Secret, TokenRecord};
 use giga_domain::{
     Actor, ArtifactId, BudgetChange, BudgetSettings, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch,
     FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
-    NodeId, OperatorAction, Priority, ProductId, Rev, RunReport, Spend, Stage, Term, Timestamp, TokenId,
+    NodeId, OperatorAction, Priority, ProductId, Rev, RunReport, Spend, Stage, Term, Timestamp, TokenId, Usd,
     Verdict,
 };
 use giga_ports::store::{
@@ -309,7 +309,7 @@ impl Player {
         spec.review = ReviewGate { quorum: shape.quorum, reviewers: Vec::new() };
         spec.ship = if shape.auto { ShipMode::Auto } else { ShipMode::Manual };
         spec.run_at = (shape.delay_ms > 0).then(|| self.now().plus(Duration::from_millis(shape.delay_ms)));
-        spec.budget.usd_micros = shape.cap.map(cents);
+        spec.budget.usd = shape.cap.map(cents);
         if shape.demanding {
             spec.capabilities = CapabilitySet::parse(["gpu"]).unwrap();
         }
@@ -367,21 +367,19 @@ fn writer(job: &Job, epoch: Belief, stranger: bool) -> Holder {
     Holder { factory, epoch: Epoch(believed(epoch, job.epoch.0).unwrap_or(0)) }
 }
 
-fn cents(number: u8) -> u64 {
-    u64::from(number) * 10_000
+fn cents(number: u8) -> Usd {
+    Usd::from_micros(i64::from(number) * 10_000)
 }
 
 fn budget_change(purse: Purse) -> BudgetChange {
     match purse {
         Purse::Set { day, total, job } => BudgetChange::Set(BudgetSettings {
             ceilings: PerPeriod { day: day.map(cents), total: total.map(cents), ..PerPeriod::default() },
-            job_usd_micros: job.map(cents),
+            job_cap: job.map(cents),
         }),
         Purse::Pause => BudgetChange::Pause { reason: Some("too fast".to_owned()) },
         Purse::Resume => BudgetChange::Resume,
-        Purse::Correct(number) => {
-            BudgetChange::Correct { usd_micros: cents(number).cast_signed(), reason: "a bill".to_owned() }
-        }
+        Purse::Correct(number) => BudgetChange::Correct { usd: cents(number), reason: "a bill".to_owned() },
     }
 }
 
@@ -392,14 +390,10 @@ fn holder_action(action: Action) -> HolderAction {
         Action::Start => HolderAction::Start,
         Action::Renew(millis) => HolderAction::Renew { lease: Duration::from_millis(millis.into()) },
         Action::Checkpoint(number) => HolderAction::Checkpoint(checkpoint(number)),
-        Action::Spend(number) => {
-            HolderAction::Spend(Spend { usd_micros: cents(number), tokens: number.into() })
+        Action::Spend(number) => HolderAction::Spend(Spend { usd: cents(number), tokens: number.into() }),
+        Action::Report(cost) => {
+            HolderAction::Report(RunReport { tokens: Some(7), cost: cost.map(cents), ..RunReport::default() })
         }
-        Action::Report(cost) => HolderAction::Report(RunReport {
-            tokens: Some(7),
-            cost_usd_micros: cost.map(cents),
-            ..RunReport::default()
-        }),
         Action::Fail { retryable } => {
             let failure = Failure { reason: FailReason::Crash, detail: Some("it broke".to_owned()) };
             HolderAction::Fail { failure, retryable }

@@ -10,7 +10,7 @@ use giga_domain::factory::FactoryScope;
 use giga_domain::job::Concurrency;
 use giga_domain::{
     BudgetChange, DispatchSeq, EventKind, EventSeq, HolderAction, Job, JobId, OperatorAction, Rev, RunReport,
-    Stage, State,
+    Stage, State, Usd,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -148,7 +148,7 @@ pub async fn a_budget_holds(world: &World) {
     // What is given back in a batch can be set aside in it; what was spent cannot.
     let holding: Vec<_> = join_all(ids[..2].iter().map(|id| world.job(*id))).await;
     let (first, second) = (holder(&holding[0]), holder(&holding[1]));
-    let spent = HolderAction::Spend(giga_domain::Spend { usd_micros: 1, tokens: 1 });
+    let spent = HolderAction::Spend(giga_domain::Spend { usd: Usd::LEAST, tokens: 1 });
     let release = || HolderAction::Release { checkpoint: None };
     let (_, _, won, lost) = tokio::join!(
         world.hold(ids[0], &first, [release()]),

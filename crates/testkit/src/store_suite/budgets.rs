@@ -6,7 +6,7 @@ use futures::future::join_all;
 use giga_domain::budget::{Closed, PauseCause, PerPeriod};
 use giga_domain::{
     Budget, BudgetChange, BudgetSettings, Event, EventKind, FactoryId, HolderAction, JobId, JobSpec, Period,
-    ProductId, RunReport, Stage,
+    ProductId, RunReport, Stage, Usd,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{ChangeBudget, Claimed, Hold, Lost, NewJob};
@@ -16,19 +16,19 @@ use super::World;
 use super::world::{LEASE, holder, product, request, user};
 
 /// A dollar.
-pub(super) const USD: u64 = 1_000_000;
+pub(super) const USD: Usd = Usd::from_dollars(1);
 
-pub(super) fn day(ceiling: u64) -> BudgetSettings {
+pub(super) fn day(ceiling: Usd) -> BudgetSettings {
     let ceilings = PerPeriod { day: Some(ceiling), ..PerPeriod::default() };
-    BudgetSettings { ceilings, job_usd_micros: None }
+    BudgetSettings { ceilings, job_cap: None }
 }
 
-pub(super) fn cap(usd_micros: u64) -> impl FnOnce(&mut JobSpec) {
-    move |spec| spec.budget.usd_micros = Some(usd_micros)
+pub(super) fn cap(usd: Usd) -> impl FnOnce(&mut JobSpec) {
+    move |spec| spec.budget.usd = Some(usd)
 }
 
-pub(super) fn report(usd_micros: u64) -> HolderAction {
-    HolderAction::Report(RunReport { cost_usd_micros: Some(usd_micros), ..RunReport::default() })
+pub(super) fn report(usd: Usd) -> HolderAction {
+    HolderAction::Report(RunReport { cost: Some(usd), ..RunReport::default() })
 }
 
 impl World {
@@ -52,26 +52,26 @@ impl World {
         products.extend(self.store.read().budgets().await.unwrap().into_iter().map(|budget| budget.product));
         for product in products {
             let of_product = live.iter().filter(|job| job.product == product);
-            let on_leases: u64 = of_product.filter_map(|job| Some(job.lease()?.reserved_usd_micros)).sum();
+            let on_leases: Usd = of_product.filter_map(|job| Some(job.lease()?.reserved)).sum();
             let budget = self.budget_of(&product).await;
-            assert_eq!(budget.reserved_usd_micros, on_leases, "{product}: {budget:?}");
+            assert_eq!(budget.reserved, on_leases, "{product}: {budget:?}");
         }
     }
 
-    async fn spent_today(&self) -> u64 {
-        self.budget().await.spent_in(Period::Day, self.now()).usd_micros
+    async fn spent_today(&self) -> Usd {
+        self.budget().await.spent_in(Period::Day, self.now()).usd
     }
 
     /// A job of this cap, claimed, or why not.
-    async fn try_claim(&self, factory: &FactoryId, usd_micros: u64) -> Claimed {
-        let job = self.submitted(cap(usd_micros)).await;
+    async fn try_claim(&self, factory: &FactoryId, usd: Usd) -> Claimed {
+        let job = self.submitted(cap(usd)).await;
         self.claim(job.id, factory).await
     }
 
     /// A job of this cap that has run and cost so much.
-    async fn spend(&self, factory: &FactoryId, usd_micros: u64) {
-        let (job, holder) = self.building(factory, cap(usd_micros)).await;
-        self.hold(job.id, &holder, [report(usd_micros)]).await.unwrap();
+    async fn spend(&self, factory: &FactoryId, usd: Usd) {
+        let (job, holder) = self.building(factory, cap(usd)).await;
+        self.hold(job.id, &holder, [report(usd)]).await.unwrap();
         self.balanced().await;
     }
 
@@ -96,11 +96,9 @@ fn write(change: BudgetChange) -> ChangeBudget {
     ChangeBudget { product: product("demo"), change, if_rev: None, request, actor: user() }
 }
 
-fn short(claimed: &Claimed) -> Option<(Period, u64)> {
+fn short(claimed: &Claimed) -> Option<(Period, Usd)> {
     match claimed {
-        Claimed::Lost(Lost::Budget(Closed::Short { period, missing_usd_micros })) => {
-            Some((*period, *missing_usd_micros))
-        }
+        Claimed::Lost(Lost::Budget(Closed::Short { period, missing })) => Some((*period, *missing)),
         _ => None,
     }
 }
@@ -117,7 +115,7 @@ pub async fn a_product_without_a_budget_spends_freely(world: &World) {
     let mac = world.factory("mac-1").await;
     assert_eq!(world.store.read().budget(&product("demo")).await.unwrap(), None);
     let (job, holder) = world.building(&mac, |_| ()).await;
-    assert_eq!(job.lease().unwrap().reserved_usd_micros, 0);
+    assert_eq!(job.lease().unwrap().reserved, Usd::ZERO);
     assert_eq!(world.store.read().budget(&product("demo")).await.unwrap(), None, "there is nothing to tell");
     assert_eq!(world.store.read().budgets().await.unwrap(), []);
     world.hold(job.id, &holder, [report(7 * USD)]).await.unwrap();
@@ -138,9 +136,13 @@ pub async fn what_fits_is_admitted_and_no_more(world: &World) {
     assert_eq!(short(&world.claim(third.id, &mac).await), Some((Period::Day, USD)));
     assert_eq!(world.snapshot(third.id).await, before, "it stays where it was");
     assert!(granted(&world.try_claim(&mac, USD).await), "a smaller one fits exactly");
-    assert_eq!(short(&world.try_claim(&mac, 1).await), Some((Period::Day, 1)));
+    assert_eq!(short(&world.try_claim(&mac, Usd::LEAST).await), Some((Period::Day, Usd::LEAST)));
     let uncapped = world.submitted(|_| ()).await;
-    assert_eq!(short(&world.claim(uncapped.id, &mac).await), Some((Period::Day, 1)), "nothing is left");
+    assert_eq!(
+        short(&world.claim(uncapped.id, &mac).await),
+        Some((Period::Day, Usd::LEAST)),
+        "nothing is left"
+    );
     assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged], "full is not exhausted");
 }
 
@@ -150,20 +152,20 @@ pub async fn the_tightest_period_decides(world: &World) {
         let mut ceilings =
             PerPeriod { day: Some(9 * USD), week: Some(9 * USD), month: Some(9 * USD), total: None };
         *ceilings.of_mut(period) = Some(2 * USD);
-        world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_usd_micros: None })).await;
+        world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_cap: None })).await;
         assert_eq!(short(&world.try_claim(&mac, 3 * USD).await), Some((period, USD)));
     }
 }
 
 pub async fn the_cap_of_those_that_name_none(world: &World) {
     let mac = world.factory("mac-1").await;
-    let settings = BudgetSettings { job_usd_micros: Some(2 * USD), ..day(5 * USD) };
+    let settings = BudgetSettings { job_cap: Some(2 * USD), ..day(5 * USD) };
     world.change_budget(BudgetChange::Set(settings)).await;
     let (plain, _) = world.assigned(&mac, |_| ()).await;
-    assert_eq!(plain.lease().unwrap().reserved_usd_micros, 2 * USD);
+    assert_eq!(plain.lease().unwrap().reserved, 2 * USD);
     let (own, _) = world.assigned(&mac, cap(USD)).await;
-    assert_eq!(own.lease().unwrap().reserved_usd_micros, USD, "its own stands above");
-    assert_eq!(world.budget().await.reserved_usd_micros, 3 * USD);
+    assert_eq!(own.lease().unwrap().reserved, USD, "its own stands above");
+    assert_eq!(world.budget().await.reserved, 3 * USD);
     world.assigned(&mac, |_| ()).await;
     let fourth = world.submitted(|_| ()).await;
     assert_eq!(short(&world.claim(fourth.id, &mac).await), Some((Period::Day, 2 * USD)));
@@ -179,12 +181,12 @@ pub async fn a_reached_ceiling_pauses_once(world: &World) {
     world.hold(job.id, &holder, [report(4 * USD)]).await.unwrap();
     assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged, EventKind::BudgetExhausted]);
     let event = world.reported().await.pop().unwrap();
-    assert_eq!((&event.data["period"], &event.data["spentUsdMicros"]), (&"day".into(), &(4 * USD).into()));
-    assert_eq!(event.data["ceilingUsdMicros"], 3 * USD);
+    assert_eq!((&event.data["period"], &event.data["spentUsdMicros"]), (&"day".into(), &4_000_000.into()));
+    assert_eq!(event.data["ceilingUsdMicros"], 3_000_000);
     let budget = world.budget().await;
     let cause = &budget.paused.as_ref().unwrap().cause;
     assert_eq!((cause, budget.rev), (&PauseCause::Ceiling { period: Period::Day }, giga_domain::Rev(1)));
-    assert!(paused(&world.try_claim(&mac, 1).await));
+    assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
     // What runs goes on, and is charged, and nobody is told twice.
     world.hold(late.id, &late_holder, [HolderAction::Renew { lease: LEASE }, report(USD)]).await.unwrap();
     assert_eq!(world.spent_today().await, 5 * USD);
@@ -195,7 +197,7 @@ pub async fn a_reached_ceiling_pauses_once(world: &World) {
 pub async fn a_new_period_opens_it_again(world: &World) {
     let mac = world.factory("mac-1").await;
     let ceilings = PerPeriod { day: Some(2 * USD), total: Some(3 * USD), ..PerPeriod::default() };
-    world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_usd_micros: None })).await;
+    world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_cap: None })).await;
     world.spend(&mac, 2 * USD).await;
     assert!(paused(&world.try_claim(&mac, USD).await));
     let end = Period::Day.end(world.now()).unwrap();
@@ -209,11 +211,11 @@ pub async fn a_new_period_opens_it_again(world: &World) {
     world.spend(&mac, USD).await;
     assert_eq!(world.spent_today().await, USD);
     let budget = world.budget().await;
-    assert_eq!(budget.spent_in(Period::Total, world.now()).usd_micros, 3 * USD);
+    assert_eq!(budget.spent_in(Period::Total, world.now()).usd, 3 * USD);
     assert_eq!(budget.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Total });
     // For ever: no period ends this.
     world.advance(Duration::from_hours(24 * 400));
-    assert!(paused(&world.try_claim(&mac, 1).await));
+    assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
 }
 
 pub async fn a_run_is_charged_to_the_day_on_which_it_ends(world: &World) {
@@ -222,11 +224,11 @@ pub async fn a_run_is_charged_to_the_day_on_which_it_ends(world: &World) {
     world.spend(&mac, USD).await;
     let (job, holder) = world.building(&mac, cap(2 * USD)).await;
     world.clock.set(Period::Day.end(world.now()).unwrap());
-    assert_eq!(world.spent_today().await, 0);
+    assert_eq!(world.spent_today().await, Usd::ZERO);
     assert_eq!(short(&world.try_claim(&mac, 2 * USD).await), Some((Period::Day, USD)), "it still runs");
     world.hold(job.id, &holder, [report(2 * USD)]).await.unwrap();
     assert_eq!(world.spent_today().await, 2 * USD);
-    assert_eq!(world.budget().await.spent_in(Period::Total, world.now()).usd_micros, 3 * USD);
+    assert_eq!(world.budget().await.spent_in(Period::Total, world.now()).usd, 3 * USD);
     world.balanced().await;
 }
 
@@ -245,7 +247,7 @@ pub async fn a_higher_ceiling_opens_it_again(world: &World) {
     // A lower one closes it at once.
     let lowered = world.change_budget(BudgetChange::Set(day(USD))).await;
     assert_eq!(lowered.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
-    assert!(paused(&world.try_claim(&mac, 1).await));
+    assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
     world.balanced().await;
 }
 
@@ -255,17 +257,17 @@ pub async fn an_operators_pause_stays(world: &World) {
     let (held, holder) = world.building(&mac, cap(USD)).await;
     let closed = world.change_budget(BudgetChange::Pause { reason: reason.clone() }).await;
     assert_eq!(closed.paused.unwrap().cause, PauseCause::Operator { by: user(), reason });
-    assert!(paused(&world.try_claim(&mac, 1).await));
+    assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
     world.hold(held.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap();
     world.advance(Duration::from_hours(24 * 40));
-    assert!(paused(&world.try_claim(&mac, 1).await), "no period ends it");
+    assert!(paused(&world.try_claim(&mac, Usd::LEAST).await), "no period ends it");
     world.change_budget(BudgetChange::Pause { reason: None }).await;
     assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused], "it was paused already");
     assert_eq!(world.change_budget(BudgetChange::Resume).await.paused, None);
     world.change_budget(BudgetChange::Resume).await;
     assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused, EventKind::BudgetResumed]);
     assert_eq!(world.reported().await[0].actor, user());
-    assert!(granted(&world.try_claim(&mac, 1).await));
+    assert!(granted(&world.try_claim(&mac, Usd::LEAST).await));
     world.balanced().await;
 }
 
@@ -275,7 +277,7 @@ pub async fn a_resumed_budget_without_money_stays_closed(world: &World) {
     world.spend(&mac, USD).await;
     let resumed = world.change_budget(BudgetChange::Resume).await;
     assert_eq!(resumed.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
-    assert!(paused(&world.try_claim(&mac, 1).await));
+    assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
     assert_eq!(world.told_kinds().await[2..], [EventKind::BudgetResumed, EventKind::BudgetExhausted]);
 }
 
@@ -283,25 +285,25 @@ pub async fn a_correction_counts_like_a_charge(world: &World) {
     let mac = world.factory("mac-1").await;
     world.change_budget(BudgetChange::Set(day(2 * USD))).await;
     world.spend(&mac, 2 * USD).await;
-    let correct = |usd_micros: i64| BudgetChange::Correct { usd_micros, reason: "billed twice".to_owned() };
-    let corrected = world.change_budget(correct(-(USD.cast_signed()))).await;
-    assert_eq!((corrected.spent_in(Period::Day, world.now()).usd_micros, corrected.paused), (USD, None));
+    let correct = |usd: Usd| BudgetChange::Correct { usd, reason: "billed twice".to_owned() };
+    let corrected = world.change_budget(correct(-USD)).await;
+    assert_eq!((corrected.spent_in(Period::Day, world.now()).usd, corrected.paused), (USD, None));
     let reported = world.reported().await;
     assert_eq!(reported[2].kind, EventKind::BudgetChanged);
     assert!(reported[2].cause.contains("billed twice"), "{}", reported[2].cause);
     assert_eq!((reported[3].kind, reported.len()), (EventKind::BudgetResumed, 4));
-    let added = world.change_budget(correct(USD.cast_signed())).await;
+    let added = world.change_budget(correct(USD)).await;
     assert_eq!(added.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
     let (from, to) = (Period::Day.start(world.now()), Period::Day.end(world.now()).unwrap());
     let read = world.store.read();
     let ledger = read.burndown(&product("demo"), from, to, Duration::from_hours(24)).await.unwrap();
-    assert_eq!((ledger.len(), ledger[0].usd_micros, ledger[0].runs), (1, 2 * USD.cast_signed(), 1));
+    assert_eq!((ledger.len(), ledger[0].usd, ledger[0].runs), (1, 2 * USD, 1));
 }
 
 pub async fn a_repeated_change_is_answered(world: &World) {
     let changes = [
         BudgetChange::Set(day(5 * USD)),
-        BudgetChange::Correct { usd_micros: 7, reason: "found it".to_owned() },
+        BudgetChange::Correct { usd: Usd::from_micros(7), reason: "found it".to_owned() },
         BudgetChange::Pause { reason: None },
         BudgetChange::Resume,
     ];
@@ -318,20 +320,21 @@ pub async fn a_repeated_change_is_answered(world: &World) {
     }
     // What is so already is no change, and keeps the revision.
     let same = world.change_budget(BudgetChange::Set(day(5 * USD))).await;
-    assert_eq!((same.rev.0, world.spent_today().await), (4, 7));
+    assert_eq!((same.rev.0, world.spent_today().await), (4, Usd::from_micros(7)));
 }
 
 /// A batch that is run again after a commit that nobody knows of, or a person who tries again later.
 pub async fn a_correction_is_booked_once_whatever_comes_between(world: &World) {
-    let correct =
-        |usd_micros: i64| write(BudgetChange::Correct { usd_micros, reason: "found it".to_owned() });
+    let correct = |micros: i64| {
+        write(BudgetChange::Correct { usd: Usd::from_micros(micros), reason: "found it".to_owned() })
+    };
     let corrections = [correct(3), correct(4)];
     let pause = write(BudgetChange::Pause { reason: None });
     let all = corrections.iter().chain([&pause]);
     let done = join_all(all.map(|write| world.store.change_budget(write.clone()))).await;
     assert!(done.iter().all(Result::is_ok), "{done:?}");
     let (before, head) = (world.budget().await, world.store.read().feed_head().await.unwrap());
-    assert_eq!((world.spent_today().await, before.rev.0), (7, 3));
+    assert_eq!((world.spent_today().await, before.rev.0), (Usd::from_micros(7), 3));
     world.advance(Duration::from_secs(1));
     for store in world.handles().await {
         for write in &corrections {
@@ -344,7 +347,7 @@ pub async fn a_correction_is_booked_once_whatever_comes_between(world: &World) {
     // Elsewhere the same key is another's.
     let elsewhere = ChangeBudget { product: product("other"), ..corrections[0].clone() };
     let other = world.store.change_budget(elsewhere).await.unwrap();
-    assert_eq!(other.spent_in(Period::Day, world.now()).usd_micros, 3);
+    assert_eq!(other.spent_in(Period::Day, world.now()).usd, Usd::from_micros(3));
 }
 
 pub async fn another_revision_of_a_budget_is_refused(world: &World) {
@@ -368,7 +371,7 @@ pub async fn products_have_budgets_of_their_own(world: &World) {
     let other = world.submit(new).await;
     assert!(granted(&world.claim(other.id, &mac).await));
     assert!(granted(&world.try_claim(&mac, USD).await));
-    assert_eq!(world.budget_of(&product("other")).await.reserved_usd_micros, 3 * USD);
+    assert_eq!(world.budget_of(&product("other")).await.reserved, 3 * USD);
     let all = world.store.read().budgets().await.unwrap();
     let names: Vec<&str> = all.iter().map(|budget| budget.product.as_str()).collect();
     assert_eq!(names, ["demo", "other"]);
@@ -377,12 +380,16 @@ pub async fn products_have_budgets_of_their_own(world: &World) {
 
 pub async fn a_budget_comes_back_whole(world: &World) {
     let mac = world.factory("mac-1").await;
-    let ceilings =
-        PerPeriod { day: Some(1), week: Some(u64::from(u32::MAX) * 9), month: None, total: Some(9 * USD) };
-    world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_usd_micros: Some(0) })).await;
-    world.assigned(&mac, cap(0)).await;
+    let ceilings = PerPeriod {
+        day: Some(Usd::LEAST),
+        week: Some(Usd::from_micros(i64::from(u32::MAX) * 9)),
+        month: None,
+        total: Some(9 * USD),
+    };
+    world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_cap: Some(Usd::ZERO) })).await;
+    world.assigned(&mac, cap(Usd::ZERO)).await;
     let (job, holder) = world.building(&mac, |_| ()).await;
-    let report = RunReport { tokens: Some(77), cost_usd_micros: Some(3), ..RunReport::default() };
+    let report = RunReport { tokens: Some(77), cost: Some(Usd::from_micros(3)), ..RunReport::default() };
     world.hold(job.id, &holder, [HolderAction::Report(report)]).await.unwrap();
     let reason = Some("'quoted' \"twice\" \\ 🏭".to_owned());
     let reported = world.change_budget(BudgetChange::Pause { reason }).await;
@@ -429,7 +436,7 @@ pub async fn racing_claims_never_start_an_eleventh(world: &World) {
             });
         }
         ending.join_all().await;
-        assert_eq!(world.budget().await.reserved_usd_micros, 0);
+        assert_eq!(world.budget().await.reserved, Usd::ZERO);
     }
 }
 
@@ -445,26 +452,26 @@ pub async fn racing_runs_keep_the_books(world: &World) {
         let store = handles[number % handles.len()].clone();
         let claim = world.claim_of(job, &mac);
         racing.spawn(async move {
-            let Claimed::Granted(job) = store.claim(claim).await.unwrap() else { return 0 };
-            let spent = giga_domain::Spend { usd_micros: number as u64, tokens: 1 };
+            let Claimed::Granted(job) = store.claim(claim).await.unwrap() else { return Usd::ZERO };
+            let spent = giga_domain::Spend { usd: Usd::from_micros(number as i64), tokens: 1 };
             let steps = [
                 vec![HolderAction::Start],
                 vec![HolderAction::Spend(spent), HolderAction::Renew { lease: LEASE }],
-                vec![report(USD - 1)],
+                vec![report(USD - Usd::LEAST)],
             ];
             for actions in steps {
                 store.hold(Hold { job: job.id, holder: holder(&job), actions }).await.unwrap();
             }
-            USD - 1
+            USD - Usd::LEAST
         });
     }
-    let spent: u64 = racing.join_all().await.into_iter().sum();
+    let spent: Usd = racing.join_all().await.into_iter().sum();
     let budget = world.budget().await;
-    assert_eq!((budget.reserved_usd_micros, world.spent_today().await), (0, spent));
+    assert_eq!((budget.reserved, world.spent_today().await), (Usd::ZERO, spent));
     assert!(spent <= ceiling, "{spent}");
     world.balanced().await;
     let day = (Period::Day.start(world.now()), Period::Day.end(world.now()).unwrap());
     let read = world.store.read();
     let ledger = read.burndown(&product("demo"), day.0, day.1, Duration::from_hours(24)).await.unwrap();
-    assert_eq!(ledger.iter().map(|bucket| bucket.usd_micros).sum::<i64>(), spent.cast_signed());
+    assert_eq!(ledger.iter().map(|bucket| bucket.usd).sum::<Usd>(), spent);
 }

@@ -6,7 +6,7 @@ use giga_domain::factory::FactoryScope;
 use giga_domain::job::Concurrency;
 use giga_domain::{
     CapabilitySet, DispatchSeq, Epoch, EventKind, FactoryId, FactoryState, HolderAction, JobId, Lease, Rev,
-    RunOutcome, Spend, Stage, State,
+    RunOutcome, Spend, Stage, State, Usd,
 };
 use giga_ports::store::{Claim, Claimed, Deregister, Lost, NewJob, SetFactoryState};
 
@@ -32,7 +32,7 @@ pub async fn grants_lease_epoch_and_run(world: &World) {
         request: claim.request,
         granted_at: world.now(),
         expires_at: world.now().plus(LEASE),
-        reserved_usd_micros: 0,
+        reserved: Usd::ZERO,
         spent: Spend::default(),
         evict: None,
     };

@@ -6,7 +6,7 @@ use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope};
 use giga_domain::token::TokenRecord;
 use giga_domain::{
     Actor, CapabilitySet, Delivery, Event, EventKind, Factory, FactoryId, FactoryState, Health, HolderAction,
-    Timestamp,
+    Timestamp, Usd,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -78,7 +78,7 @@ fn everything() -> Advertised {
         load: 0.3,
         health: Health::Degraded,
         delivery: Some(Delivery::Broker),
-        cost_usd_micros_per_hour: Some(1_500_000),
+        cost_per_hour: Some(Usd::from_micros(1_500_000)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use giga_domain::job::{DepsMode, FailurePolicy, JobKind, ShipMode};
 use giga_domain::{
     Actor, EventKind, FactoryId, FailReason, Holder, HolderAction, Job, JobId, JobSpec, OperatorAction,
-    Refusal, RunReport, Stage, limits, transition,
+    Refusal, RunReport, Stage, Usd, limits, transition,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Reconsider, Reconsidered, Submit, Submitted, SubtreeTotals};
@@ -644,40 +644,40 @@ pub async fn what_a_tree_has_cost_is_one_look(world: &World) {
     let mac = world.factory("mac-1").await;
     let parent = world.composite(|_| ()).await.id;
     let mut ids = vec![parent];
-    for cost in [0, 250_000, 1_000_000] {
+    for cost in [0, 250_000, 1_000_000].map(Usd::from_micros) {
         let child = world.child(parent).await.id;
         let held = world.granted(child, &mac).await;
-        let spend = |usd_micros| HolderAction::Spend(giga_domain::Spend { usd_micros, tokens: 1 });
+        let spend = |usd| HolderAction::Spend(giga_domain::Spend { usd, tokens: 1 });
         let release = HolderAction::Release { checkpoint: None };
         world.hold(child, &holder(&held), [HolderAction::Start, spend(cost), release]).await.unwrap();
         // A second run of the same job costs the same once more.
         let held = world.granted(child, &mac).await;
-        let report = RunReport { cost_usd_micros: Some(cost), ..RunReport::default() };
+        let report = RunReport { cost: Some(cost), ..RunReport::default() };
         let actions = [HolderAction::Start, HolderAction::Report(report)];
         world.hold(child, &holder(&held), actions).await.unwrap();
         ids.push(child);
     }
     let mut charged = world.store.read().charged_to(&ids).await.unwrap();
-    charged.retain(|(_, sum)| *sum > 0);
+    charged.retain(|(_, sum)| !sum.is_zero());
     charged.sort_unstable();
-    assert_eq!(charged, [(ids[2], 500_000), (ids[3], 2_000_000)]);
+    assert_eq!(charged, [(ids[2], Usd::from_micros(500_000)), (ids[3], Usd::from_dollars(2))]);
     assert_eq!(world.store.read().charged_to(&[]).await.unwrap(), []);
     // The whole tree in one sum, with what is under way, and for composites nothing.
     let deeper = world.submit(world.new_child(parent, |spec| spec.kind = JobKind::Composite)).await.id;
     let running = world.child(deeper).await.id;
     let held = world.granted(running, &mac).await;
-    let spend = HolderAction::Spend(giga_domain::Spend { usd_micros: 7, tokens: 1 });
+    let spend = HolderAction::Spend(giga_domain::Spend { usd: Usd::from_micros(7), tokens: 1 });
     world.hold(running, &holder(&held), [HolderAction::Start, spend]).await.unwrap();
     world.submitted(|_| ()).await;
     let totals = world.store.read().subtree_totals(parent).await.unwrap();
     assert_eq!(totals.by_stage[Stage::Shipped], 3);
     assert_eq!(totals.by_stage[Stage::Building], 1);
     assert_eq!(totals.by_stage.iter().map(|(_, count)| count).sum::<u64>(), 4, "{totals:?}");
-    assert_eq!(totals.spent_usd_micros, 2_500_007);
+    assert_eq!(totals.spent, Usd::from_micros(2_500_007));
     let totals = world.store.read().subtree_totals(running).await.unwrap();
     assert_eq!(
-        (totals.by_stage.iter().map(|(_, count)| count).sum::<u64>(), totals.spent_usd_micros),
-        (1, 7)
+        (totals.by_stage.iter().map(|(_, count)| count).sum::<u64>(), totals.spent),
+        (1, Usd::from_micros(7))
     );
     assert_eq!(world.store.read().subtree_totals(JobId::MIN).await.unwrap(), SubtreeTotals::default());
 }

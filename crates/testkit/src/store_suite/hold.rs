@@ -5,7 +5,7 @@ use std::time::Duration;
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::{
     Check, Checkpoint, Epoch, EventKind, FactoryId, FailReason, HolderAction, Job, Refusal, Run, RunOutcome,
-    RunReport, Stage, State,
+    RunReport, Stage, State, Usd,
 };
 use giga_ports::StoreError;
 use giga_ports::store::ExpireLeases;
@@ -22,7 +22,7 @@ fn saved(note: &str) -> Checkpoint {
         wip_ref: Some("refs/giga/wip/1".to_owned()),
         commit: Some("0123abc".to_owned()),
         session_id: Some("session-7".to_owned()),
-        session_spend: Some(giga_domain::Spend { usd_micros: 1_500_000, tokens: 12 }),
+        session_spend: Some(giga_domain::Spend { usd: Usd::from_micros(1_500_000), tokens: 12 }),
         factory: Some("mac-1".parse().unwrap()),
         note: Some(note.to_owned()),
     }
@@ -124,7 +124,7 @@ async fn reported(world: &World, factory: &FactoryId, quorum: u32, ship: ShipMod
         commit: Some("0123abc".to_owned()),
         pull_request: Some("https://forge.example/hello/pull/7".to_owned()),
         tokens: Some(12_000),
-        cost_usd_micros: Some(250_000),
+        cost: Some(Usd::from_micros(250_000)),
         files_changed: Some(3),
         lines_added: Some(10),
         lines_removed: Some(4),

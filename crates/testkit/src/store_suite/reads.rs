@@ -7,6 +7,7 @@ use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, FailurePolicy, RetryPo
 use giga_domain::stage::PerStage;
 use giga_domain::{
     CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
+    Usd,
 };
 use giga_ports::store::{JobFilter, JobText, NewJob, QueueState, SetFlag};
 use serde_json::json;
@@ -280,7 +281,7 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         parent: Some(dep),
         on_failure: FailurePolicy::Continue,
         budget: BudgetCaps {
-            usd_micros: Some(2_500_000),
+            usd: Some(Usd::from_micros(2_500_000)),
             tokens: Some(u64::from(u32::MAX) + 1),
             wall_ms: Some(1),
         },

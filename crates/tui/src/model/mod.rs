@@ -18,7 +18,7 @@ pub use cursor::Cursor;
 pub use job::{JobPage, Log, Part};
 pub use jobs::{Group, Jobs};
 pub use link::Link;
-pub use rows::{BoardColumn, alert_key, severity, topic_key};
+pub use rows::{BoardColumn, alert_key, topic_key};
 
 use crate::keys::Place;
 use crate::msg::Action;

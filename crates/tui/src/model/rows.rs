@@ -17,15 +17,6 @@ fn has(filter: &str, texts: &[&str]) -> bool {
     wanted.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wanted))
 }
 
-/// 0 is worst.
-pub fn severity(code: &str) -> u8 {
-    match code {
-        "budget_exhausted" | "dead_letters" | "factory_down" | "merge_conflict" | "effects_given_up" => 0,
-        "no_eligible_factory" | "starvation" | "stale_factory" => 1,
-        _ => 2,
-    }
-}
-
 impl Model {
     pub fn shown_factories(&self) -> Vec<&Factory> {
         let factories = self.factories.iter().flatten();
@@ -40,17 +31,11 @@ impl Model {
         shown
     }
 
-    /// Worst first, then oldest.
+    /// In the coordinator's order: worst first.
     pub fn shown_alerts(&self) -> Vec<&Alert> {
         let filter = &self.alert_list.filter;
-        let mut shown: Vec<&Alert> = self
-            .alerts
-            .iter()
-            .flatten()
-            .filter(|alert| has(filter, &[&alert.code, &alert.message]))
-            .collect();
-        shown.sort_by_key(|alert| (severity(&alert.code), alert.since.clone(), alert_key(alert)));
-        shown
+        let alerts = self.alerts.iter().flatten();
+        alerts.filter(|alert| has(filter, &[&alert.code, &alert.title, &alert.message])).collect()
     }
 
     pub fn shown_budgets(&self) -> Vec<&Budget> {

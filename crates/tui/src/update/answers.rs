@@ -1,6 +1,7 @@
 //! Answers of the coordinator, taken in where they still fit.
 
 use giga_api::wire::{Budget, BudgetPeriod, Ceilings, Job};
+use giga_domain::Usd;
 
 use crate::model::{Model, Page, Part, Tone};
 use crate::msg::{Answer, Effect, Failure, Fetch, Got};
@@ -146,7 +147,7 @@ fn untouched(product: &str) -> Budget {
         period: name.to_owned(),
         since: None,
         until: None,
-        spent_usd: 0.0,
+        spent_usd: Usd::ZERO,
         tokens: 0,
         ceiling_usd: None,
         left_usd: None,
@@ -157,7 +158,7 @@ fn untouched(product: &str) -> Budget {
         ceilings: Ceilings::default(),
         job_usd: None,
         paused: None,
-        reserved_usd: 0.0,
+        reserved_usd: Usd::ZERO,
         left_usd: None,
         tightest: None,
         periods: ["day", "week", "month", "total"].map(period).into(),

@@ -1,6 +1,7 @@
 //! What products may spend and have spent. No ceiling is normal: then there is an amount and no bar.
 
 use giga_api::wire::{Budget, BudgetPeriod};
+use giga_domain::Usd;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -9,7 +10,7 @@ use super::nothing;
 use super::table::{line, mark};
 use super::theme::{self, bar_text};
 use crate::model::Model;
-use crate::text::{age, clean, fit, usd, when};
+use crate::text::{age, clean, fit, when};
 
 /// Lines of one product: its name, two lines with two periods each, and one between products.
 pub(crate) const ROW: usize = 4;
@@ -50,9 +51,7 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
     let Some(first) = rows.next() else { return };
     let (state, style) = match &budget.paused {
         None => match (budget.left_usd, &budget.tightest) {
-            (Some(left), Some(period)) => {
-                (format!("open, {} left of the {period}", usd(left)), theme::good())
-            }
+            (Some(left), Some(period)) => (format!("open, {left} left of the {period}"), theme::good()),
             _ => ("open, without a ceiling".to_owned(), theme::good()),
         },
         Some(pause) => {
@@ -74,8 +73,7 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
             (text, theme::loud())
         }
     };
-    let cap =
-        budget.job_usd.map_or("no cap for a job".to_owned(), |cap| format!("{} a job at most", usd(cap)));
+    let cap = budget.job_usd.map_or("no cap for a job".to_owned(), |cap| format!("{cap} a job at most"));
     let pieces = [
         (format!(" {}  ", clean(&budget.product_id)), theme::title()),
         (state, style),
@@ -95,26 +93,26 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
     }
 }
 
-fn amounts(period: &BudgetPeriod, reserved: f64, room: usize) -> Vec<(String, Style)> {
+fn amounts(period: &BudgetPeriod, reserved: Usd, room: usize) -> Vec<(String, Style)> {
     let name = fit(&format!(" {}", clean(&period.period)), 7);
-    let spent = usd(period.spent_usd);
-    let aside = if reserved > 0.0 { format!("+{}", usd(reserved)) } else { String::new() };
+    let spent = period.spent_usd;
+    let aside = if reserved.is_zero() { String::new() } else { format!("+{reserved}") };
     match period.ceiling_usd {
         None => vec![
             (name, theme::faint()),
             (fit(&format!("{spent}{aside} spent, no ceiling"), room.saturating_sub(7)), Style::new()),
         ],
         Some(ceiling) => {
-            let left = period.left_usd.unwrap_or(0.0);
-            let style = if left <= 0.0 {
+            let left = period.left_usd.unwrap_or_default();
+            let style = if left <= Usd::ZERO {
                 theme::bad()
-            } else if left < ceiling * 0.2 {
+            } else if 5 * left < ceiling {
                 theme::warn()
             } else {
                 theme::good()
             };
-            let bar = bar_text((period.spent_usd, reserved), ceiling, 10);
-            let text = format!(" {spent}{aside} of {}", usd(ceiling));
+            let bar = bar_text((spent.as_f64(), reserved.as_f64()), ceiling.as_f64(), 10);
+            let text = format!(" {spent}{aside} of {ceiling}");
             vec![(name, theme::faint()), (bar, style), (fit(&text, room.saturating_sub(17)), Style::new())]
         }
     }

@@ -1,6 +1,7 @@
 //! The machines: how they are, how busy, and with what.
 
 use giga_api::wire::{Factory, Job};
+use giga_domain::Usd;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -175,13 +176,13 @@ pub(super) fn draw_one(model: &Model, id: &str, cursor: &Cursor, area: Rect, buf
     let rows = factory.running.iter().skip(cursor.top()).map(|id| match known(model, id) {
         Some(job) => {
             let since = job.lease.as_ref().map_or(&job.updated_at, |lease| &lease.granted_at);
-            let spent = job.lease.as_ref().map_or(0.0, |lease| lease.spent_usd);
+            let spent = job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.spent_usd);
             vec![
                 cell(&job.name, theme::title()),
                 cell(&job.stage, theme::stage(&job.stage)),
                 plain(age(since, model.now)),
                 plain(&job.product_id),
-                plain(crate::text::usd(spent)),
+                plain(spent.to_string()),
                 cell(id, theme::faint()),
             ]
         }

@@ -1,7 +1,7 @@
 //! One job: the line that says where it stands, and below it one of its four pages.
 
 use giga_api::wire::{Event, Job, Run};
-use giga_domain::Timestamp;
+use giga_domain::{Timestamp, Usd};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -10,7 +10,7 @@ use super::jobs::short_repo;
 use super::table::line;
 use super::{explain, nothing, theme};
 use crate::model::{JobPage, Log, Model, Part};
-use crate::text::{age, clean, clock, count, fit, span, usd, when, width, wrap};
+use crate::text::{age, clean, clock, count, fit, span, when, width, wrap};
 
 /// Lines above a page.
 const HEAD: usize = 4;
@@ -74,16 +74,15 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
         first.push((format!(", not before {}", when(ready, at)), theme::warn()));
     }
     let ended = page.runs.iter().flatten().filter(|run| run.outcome != "running");
-    let ended: f64 = ended.filter_map(|run| run.report.cost_usd).sum();
-    let spent = ended + job.lease.as_ref().map_or(0.0, |lease| lease.spent_usd);
+    let ended: Usd = ended.filter_map(|run| run.report.cost_usd).sum();
+    let spent = ended + job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.spent_usd);
     let repo = job.repo.as_deref().map_or("no repository".to_owned(), |repo| clean(short_repo(repo)));
     let second = format!(
-        " {}  {repo}  {}  epoch {}  {} used up  {}",
+        " {}  {repo}  {}  epoch {}  {} used up  {spent}",
         clean(&job.product_id),
         clean(&job.priority),
         job.lease_epoch,
         count(job.attempts as usize, "attempt"),
-        usd(spent)
     );
     let third = why(job).unwrap_or_else(|| vec![(format!(" {}", job.id), theme::faint())]);
     vec![first, vec![(second, Style::new())], third]
@@ -206,7 +205,7 @@ fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
     };
     let mut facts = vec![took];
     facts.extend(run.engine.as_deref().map(clean));
-    facts.extend(run.report.cost_usd.map(usd));
+    facts.extend(run.report.cost_usd.map(|cost| cost.to_string()));
     facts.extend(run.report.tokens.map(|tokens| format!("{tokens} tokens")));
     if let (Some(added), Some(removed)) = (run.report.lines_added, run.report.lines_removed) {
         facts.push(format!("+{added} -{removed}"));

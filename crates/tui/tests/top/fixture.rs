@@ -145,13 +145,20 @@ pub(crate) fn factories() -> Value {
 
 pub(crate) fn alerts() -> Value {
     json!([
-        {"code": "budget_near", "message": "demo has used 84% of its day", "productId": "demo",
-            "since": "2026-12-01T08:30:00Z"},
-        {"code": "starvation", "message": "nightly-report waits for 20m; nothing that could run it is free",
+        {"code": "dead_letters", "severity": "critical", "title": "Dead letters",
+            "message": "1 job of demo used up its retries", "productId": "demo",
+            "remedy": {"message": "find out what they have in common before you submit them again",
+                "command": "giga job list --stage dead_letter"}},
+        {"code": "stale_factory", "severity": "warning", "title": "Factory offline",
+            "message": "factory old-3 is offline; its jobs went elsewhere when their leases ended, and nothing is lost",
+            "factoryId": "old-3", "since": "2026-11-28T09:00:00Z",
+            "remedy": {"message": "check its machine; remove it if it will not come back",
+                "command": "giga factory show old-3"}},
+        {"code": "starvation", "severity": "warning", "title": "Waiting too long",
+            "message": "job nightly-report has been waiting for 20 minutes",
             "jobId": id(9), "productId": "shop", "since": "2026-12-01T08:40:00Z"},
-        {"code": "dead_letters", "message": "1 job of demo used up its retries", "productId": "demo"},
-        {"code": "stale_factory", "message": "old-3 was last heard of 3 days ago; its jobs went elsewhere when their leases ended, and nothing is lost",
-            "factoryId": "old-3", "since": "2026-11-28T09:00:00Z"},
+        {"code": "budget_near", "severity": "info", "title": "Budget nearly exhausted",
+            "message": "demo has used 84% of its day", "productId": "demo", "since": "2026-12-01T08:30:00Z"},
     ])
 }
 

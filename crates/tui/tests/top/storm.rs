@@ -2,6 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use giga_api::wire::{FleetMetrics, JobPage};
+use giga_domain::Usd;
 use giga_tui::model::{Column, Group};
 use giga_tui::msg::{Action, Answer, Failure, Fetch, Got, Msg};
 use giga_tui::update;
@@ -78,10 +79,10 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Answer::Alerts(read(alerts()))),
         Just(Answer::Alerts(Vec::new())),
         Just(Answer::Budgets(read(budgets()))),
-        (any::<f64>(), any::<f64>()).prop_map(|(spent, ceiling)| {
+        (any::<i64>(), any::<i64>()).prop_map(|(spent, ceiling)| {
             let mut odd: Vec<giga_api::wire::Budget> = read(budgets());
-            odd[0].periods[0].spent_usd = spent;
-            odd[0].periods[0].ceiling_usd = Some(ceiling);
+            odd[0].periods[0].spent_usd = Usd::from_micros(spent);
+            odd[0].periods[0].ceiling_usd = Some(Usd::from_micros(ceiling));
             Answer::Budgets(odd)
         }),
         Just(Answer::Topics(read(topics()))),

@@ -1,4 +1,4 @@
-//! Stopping: nothing is started any more, what runs may finish, what does not is given back, and all of it is reported.
+//! Stopping: nothing is started any more, what runs may finish, what does not is released, and all of it is reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use giga_proto::v1::job_result::Outcome;
 use giga_worker::{Task, Worker};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::stub::{ReportCall, Running, Stub, hear, jobs};
+use crate::stub::{ReportCall, Running, Stub, jobs, next_event};
 
 fn with_gate(worker: Worker, gate: &Arc<Semaphore>) -> (Worker, mpsc::UnboundedReceiver<String>) {
-    let (tell, told) = mpsc::unbounded_channel();
+    let (event_sender, events) = mpsc::unbounded_channel();
     let gate = gate.clone();
     let worker = worker.handle("mail", move |task: Task| {
-        let (gate, tell) = (gate.clone(), tell.clone());
+        let (gate, event_sender) = (gate.clone(), event_sender.clone());
         async move {
-            tell.send(task.job_id).unwrap();
+            event_sender.send(task.job_id).unwrap();
             gate.acquire().await.unwrap().forget();
             Ok(())
         }
     });
-    (worker, told)
+    (worker, events)
 }
 
 /// Records reports until so many results have come: those released, and those that succeeded.
@@ -46,12 +46,12 @@ async fn outcomes(stub: &mut Stub, results: usize) -> (Vec<String>, Vec<String>)
 async fn running_work_finishes_and_the_rest_is_given_back() {
     let mut stub = Stub::start();
     let gate = Arc::new(Semaphore::new(0));
-    let (worker, mut told) = with_gate(stub.worker().await, &gate);
+    let (worker, mut events) = with_gate(stub.worker().await, &gate);
     let running = Running::start(worker.concurrency(2).max_in_flight(10));
     let stream = stub.streams.next().await.open();
     stream.send(jobs(0..5));
-    hear(&mut told).await;
-    hear(&mut told).await;
+    next_event(&mut events).await;
+    next_event(&mut events).await;
     running.tell_to_stop();
     stream.left().await;
     let (released, done) = outcomes(&mut stub, 3).await;
@@ -61,24 +61,24 @@ async fn running_work_finishes_and_the_rest_is_given_back() {
     assert_eq!((released.len(), done.as_slice()), (0, ["0", "1"].map(String::from).as_slice()));
     let summary = running.end().await.unwrap();
     assert_eq!((summary.succeeded, summary.released, summary.lost), (2, 3, 0));
-    assert!(told.try_recv().is_err(), "a handler was started after the stop");
+    assert!(events.try_recv().is_err(), "a handler was started after the stop");
 }
 
 #[tokio::test]
 async fn jobs_that_are_on_their_way_when_it_stops_are_given_back() {
     let mut stub = Stub::start();
     let gate = Arc::new(Semaphore::new(0));
-    let (worker, mut told) = with_gate(stub.worker().await, &gate);
+    let (worker, mut events) = with_gate(stub.worker().await, &gate);
     let running = Running::start(worker.concurrency(2).max_in_flight(10));
     let stream = stub.streams.next().await.open();
     stream.send(jobs(0..1));
-    hear(&mut told).await;
+    next_event(&mut events).await;
     running.tell_to_stop();
     stream.send(jobs(1..3));
     stream.send(jobs(3..4));
     gate.add_permits(4);
     let (released, done) = outcomes(&mut stub, 4).await;
-    assert!(released.contains(&"3".to_owned()), "{released:?} given back, {done:?} done");
+    assert!(released.contains(&"3".to_owned()), "{released:?} released, {done:?} done");
     assert_eq!(running.end().await.unwrap().lost, 0);
 }
 
@@ -86,11 +86,11 @@ async fn jobs_that_are_on_their_way_when_it_stops_are_given_back() {
 async fn handlers_that_do_not_end_in_time_are_ended_and_their_jobs_given_back() {
     let mut stub = Stub::start();
     let gate = Arc::new(Semaphore::new(0));
-    let (worker, mut told) = with_gate(stub.worker().await, &gate);
+    let (worker, mut events) = with_gate(stub.worker().await, &gate);
     let running = Running::start(worker.concurrency(2).drain_timeout(Duration::from_millis(50)));
     stub.streams.next().await.open().send(jobs(0..2));
-    hear(&mut told).await;
-    hear(&mut told).await;
+    next_event(&mut events).await;
+    next_event(&mut events).await;
     running.tell_to_stop();
     let (released, _) = outcomes(&mut stub, 2).await;
     assert_eq!(released, ["0", "1"]);
@@ -115,14 +115,14 @@ async fn an_idle_worker_and_one_without_a_coordinator_stop_at_once() {
 async fn a_worker_that_is_dropped_leaves_nothing_running() {
     let mut stub = Stub::start();
     let gate = Arc::new(Semaphore::new(0));
-    let (worker, mut told) = with_gate(stub.worker().await, &gate);
+    let (worker, mut events) = with_gate(stub.worker().await, &gate);
     let run = tokio::spawn(worker.run(std::future::pending::<()>()));
     let stream = stub.streams.next().await.open();
     stream.send(jobs(0..1));
-    hear(&mut told).await;
+    next_event(&mut events).await;
     run.abort();
     stream.left().await;
     // The handler's end of the channel goes with the handler.
-    let ended = tokio::time::timeout(crate::stub::DEADLINE, told.recv()).await;
+    let ended = tokio::time::timeout(crate::stub::DEADLINE, events.recv()).await;
     assert_eq!(ended.unwrap(), None);
 }

@@ -9,7 +9,7 @@ use giga_worker::{JobError, Task};
 use tokio::sync::{Semaphore, mpsc};
 use tonic::Status;
 
-use crate::stub::{Running, Stub, hear, job};
+use crate::stub::{Running, Stub, job, next_event};
 
 /// Short enough to wait for, long enough for a busy machine.
 const LEASE_MS: u32 = 1_500;
@@ -31,33 +31,33 @@ fn ids(request: &v1::HeartbeatRequest) -> Vec<(String, u64)> {
 /// A worker whose handlers say that they started, then wait to be let go or for their job to be lost.
 async fn waiting(stub: &Stub) -> (Running, Arc<Semaphore>, mpsc::UnboundedReceiver<String>) {
     let gate = Arc::new(Semaphore::new(0));
-    let (tell, told) = mpsc::unbounded_channel();
+    let (event_sender, events) = mpsc::unbounded_channel();
     let held = gate.clone();
     let handler = move |task: Task| {
-        let (gate, tell) = (held.clone(), tell.clone());
+        let (gate, event_sender) = (held.clone(), event_sender.clone());
         async move {
             let name = format!("{}/{}", task.job_id, task.epoch);
-            tell.send(format!("{name} started")).unwrap();
+            event_sender.send(format!("{name} started")).unwrap();
             tokio::select! {
                 permit = gate.acquire() => permit.unwrap().forget(),
                 () = task.lost().cancelled() => {
-                    tell.send(format!("{name} lost")).unwrap();
+                    event_sender.send(format!("{name} lost")).unwrap();
                     return Err(JobError::new("stopped in the middle"));
                 }
             }
             Ok(())
         }
     };
-    (Running::start(stub.worker().await.handle("mail", handler)), gate, told)
+    (Running::start(stub.worker().await.handle("mail", handler)), gate, events)
 }
 
 #[tokio::test]
 async fn long_work_is_renewed_in_one_call_for_all() {
     let mut stub = Stub::start();
-    let (running, gate, mut told) = waiting(&stub).await;
+    let (running, gate, mut events) = waiting(&stub).await;
     stub.streams.next().await.open().send([short("a", 3), short("b", 5)]);
-    hear(&mut told).await;
-    hear(&mut told).await;
+    next_event(&mut events).await;
+    next_event(&mut events).await;
     // Past the end of the first lease, and through a heartbeat that fails.
     for beat in 0..4 {
         let call = stub.heartbeats.next().await;
@@ -81,12 +81,12 @@ async fn long_work_is_renewed_in_one_call_for_all() {
 #[tokio::test]
 async fn a_lost_lease_cancels_its_handler_and_drops_the_result() {
     let mut stub = Stub::start();
-    let (running, gate, mut told) = waiting(&stub).await;
+    let (running, gate, mut events) = waiting(&stub).await;
     stub.streams.next().await.open().send([short("mine", 1), short("gone", 1)]);
-    hear(&mut told).await;
-    hear(&mut told).await;
+    next_event(&mut events).await;
+    next_event(&mut events).await;
     stub.heartbeats.next().await.answer(kept(&["gone"]));
-    assert_eq!(hear(&mut told).await, "gone/1 lost");
+    assert_eq!(next_event(&mut events).await, "gone/1 lost");
     let call = stub.heartbeats.next().await;
     assert_eq!(ids(&call.request), [("mine".to_owned(), 1)]);
     call.answer(kept(&[]));
@@ -100,12 +100,12 @@ async fn a_lost_lease_cancels_its_handler_and_drops_the_result() {
 #[tokio::test]
 async fn a_lease_that_nobody_renews_is_lost_when_it_ends() {
     let mut stub = Stub::start();
-    let (running, _gate, mut told) = waiting(&stub).await;
+    let (running, _gate, mut events) = waiting(&stub).await;
     let started = tokio::time::Instant::now();
     stub.streams.next().await.open().send([short("j1", 1)]);
-    assert_eq!(hear(&mut told).await, "j1/1 started");
+    assert_eq!(next_event(&mut events).await, "j1/1 started");
     // No heartbeat is answered.
-    assert_eq!(hear(&mut told).await, "j1/1 lost");
+    assert_eq!(next_event(&mut events).await, "j1/1 lost");
     assert!(started.elapsed().as_millis() >= u128::from(LEASE_MS), "not before its time");
     assert_eq!(running.stop().await.lost, 1);
     assert!(!stub.heartbeats.none_came());
@@ -115,18 +115,18 @@ async fn a_lease_that_nobody_renews_is_lost_when_it_ends() {
 #[tokio::test]
 async fn a_job_that_comes_back_under_a_new_epoch_replaces_the_old_one() {
     let mut stub = Stub::start();
-    let (running, gate, mut told) = waiting(&stub).await;
+    let (running, gate, mut events) = waiting(&stub).await;
     let stream = stub.streams.next().await.open();
     stream.send([job("j1")]);
-    assert_eq!(hear(&mut told).await, "j1/7 started");
+    assert_eq!(next_event(&mut events).await, "j1/7 started");
     // The same once more: already in hand, not started again.
     stream.send([job("j1")]);
     stream.send([v1::Assignment { epoch: 9, ..job("j1") }]);
-    let mut heard = [hear(&mut told).await, hear(&mut told).await];
-    heard.sort();
-    assert_eq!(heard, ["j1/7 lost", "j1/9 started"]);
+    let mut seen = [next_event(&mut events).await, next_event(&mut events).await];
+    seen.sort();
+    assert_eq!(seen, ["j1/7 lost", "j1/9 started"]);
     gate.add_permits(1);
-    // What the old holder said is not taken for the word of the new one.
+    // A report of the old holder does not count as one of the new holder.
     let report = stub.reports.next().await;
     let success = Some(Outcome::Success(v1::Success {}));
     assert_eq!(
@@ -141,16 +141,16 @@ async fn a_job_that_comes_back_under_a_new_epoch_replaces_the_old_one() {
 #[tokio::test]
 async fn a_late_word_about_an_old_epoch_does_not_touch_the_new_one() {
     let mut stub = Stub::start();
-    let (running, gate, mut told) = waiting(&stub).await;
+    let (running, gate, mut events) = waiting(&stub).await;
     let stream = stub.streams.next().await.open();
     stream.send([short("j1", 1)]);
-    assert_eq!(hear(&mut told).await, "j1/1 started");
+    assert_eq!(next_event(&mut events).await, "j1/1 started");
     let beat = stub.heartbeats.next().await;
     assert_eq!(ids(&beat.request), [("j1".to_owned(), 1)]);
     stream.send([short("j1", 2)]);
-    let mut heard = [hear(&mut told).await, hear(&mut told).await];
-    heard.sort();
-    assert_eq!(heard, ["j1/1 lost", "j1/2 started"]);
+    let mut seen = [next_event(&mut events).await, next_event(&mut events).await];
+    seen.sort();
+    assert_eq!(seen, ["j1/1 lost", "j1/2 started"]);
     beat.answer(kept(&["j1"]));
     let next = stub.heartbeats.next().await;
     assert_eq!(ids(&next.request), [("j1".to_owned(), 2)]);
@@ -162,23 +162,23 @@ async fn a_late_word_about_an_old_epoch_does_not_touch_the_new_one() {
     assert_eq!(running.stop().await.succeeded, 1);
 }
 
-/// What was lost is no longer in hand: a worker whose hands were full has room for another stream.
+/// A lost job is no longer in flight: a worker that was full has room for another stream.
 #[tokio::test]
 async fn a_worker_that_lost_everything_asks_for_jobs_again() {
     for answered in [true, false] {
         let mut stub = Stub::start();
-        let (told, mut heard) = mpsc::unbounded_channel();
+        let (event_sender, mut events) = mpsc::unbounded_channel();
         let worker = stub.worker().await.concurrency(2).max_in_flight(2).drain_timeout(Duration::ZERO);
         let worker = worker.handle("mail", move |task: Task| {
-            told.send(task.job_id).unwrap();
-            // It does not listen, so it puts no result onto the desk either.
+            event_sender.send(task.job_id).unwrap();
+            // It never returns, so it has no result either.
             std::future::pending()
         });
         let running = Running::start(worker);
         let stream = stub.streams.next().await.open();
         stream.send([short("a", 1), short("b", 1)]);
-        hear(&mut heard).await;
-        hear(&mut heard).await;
+        next_event(&mut events).await;
+        next_event(&mut events).await;
         stream.fail(Status::unavailable("away"));
         if answered {
             stub.heartbeats.next().await.answer(kept(&["a", "b"]));

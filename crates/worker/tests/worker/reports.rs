@@ -1,4 +1,4 @@
-//! Reports: what is said about each outcome, grouped, repeated until answered.
+//! Reports: one per outcome, batched, retried until answered.
 
 use giga_proto::v1;
 use giga_proto::v1::job_result::Outcome;
@@ -6,7 +6,7 @@ use giga_worker::{Error, JobError, Permanent, Task};
 use tokio::sync::mpsc;
 use tonic::{Code, Status};
 
-use crate::stub::{Running, Stub, hear, job, jobs};
+use crate::stub::{Running, Stub, job, jobs, next_event};
 
 #[tokio::test]
 async fn each_way_out_of_a_handler_has_its_outcome() {
@@ -46,9 +46,9 @@ async fn each_way_out_of_a_handler_has_its_outcome() {
 #[tokio::test]
 async fn what_finishes_while_reports_are_under_way_goes_with_the_next() {
     let mut stub = Stub::start();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (event_sender, mut events) = mpsc::unbounded_channel();
     let worker = stub.worker().await.handle("mail", move |_| {
-        tell.send(()).unwrap();
+        event_sender.send(()).unwrap();
         async { Ok(()) }
     });
     let running = Running::start(worker.concurrency(1).max_in_flight(2_000));
@@ -58,9 +58,9 @@ async fn what_finishes_while_reports_are_under_way_goes_with_the_next() {
     stream.send([job("second")]);
     let second = stub.reports.next().await;
     stream.send(jobs(0..1_200));
-    // The only lane has put down a result before it starts on the next job.
+    // The only handler loop has stored a result before it takes the next job.
     for _ in 0..1_202 {
-        hear(&mut told).await;
+        next_event(&mut events).await;
     }
     assert!(stub.reports.none_came(), "a third report was started");
     first.record();
@@ -98,11 +98,11 @@ async fn a_report_is_repeated_as_it_was_until_it_is_answered() {
     let running = Running::start(stub.worker().await.handle("mail", |_| async { Ok(()) }));
     stub.streams.next().await.open().send([job("j1")]);
     let first = stub.reports.next().await;
-    let said = first.request.clone();
+    let sent = first.request.clone();
     first.fail(Status::unavailable("the store is away"));
     for status in [Status::internal("oops"), Status::deadline_exceeded("slow"), Status::unknown("cut")] {
         let again = stub.reports.next().await;
-        assert_eq!(again.request, said);
+        assert_eq!(again.request, sent);
         again.fail(status);
     }
     assert_eq!(stub.reports.next().await.record(), ["j1"]);

@@ -9,7 +9,7 @@ use giga_worker::{Client, Config, Error, Priority, Task, Worker};
 use tokio::sync::{Semaphore, mpsc};
 use tonic::{Code, Status};
 
-use crate::stub::{Running, Stub, TOKEN, hear, job, jobs};
+use crate::stub::{Running, Stub, TOKEN, job, jobs, next_event};
 
 #[tokio::test]
 async fn the_stream_says_who_asks_for_what() {
@@ -36,9 +36,9 @@ async fn the_stream_says_who_asks_for_what() {
 #[tokio::test]
 async fn a_handler_sees_the_whole_assignment() {
     let mut stub = Stub::start();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (event_sender, mut events) = mpsc::unbounded_channel();
     let worker = stub.worker().await.handle("mail", move |task: Task| {
-        tell.send(task).unwrap();
+        event_sender.send(task).unwrap();
         async { Ok(()) }
     });
     let running = Running::start(worker);
@@ -50,7 +50,7 @@ async fn a_handler_sees_the_whole_assignment() {
         created_at: Some(created.into()),
         ..job("j1")
     }]);
-    let task = hear(&mut told).await;
+    let task = next_event(&mut events).await;
     assert_eq!((task.job_id.as_str(), task.topic.as_str(), task.attempt, task.epoch), ("j1", "mail", 3, 7));
     assert_eq!((task.payload.as_slice(), task.priority), (b"hello".as_slice(), Priority::High));
     assert_eq!(task.created_at, Some(created));
@@ -63,15 +63,16 @@ async fn a_handler_sees_the_whole_assignment() {
 async fn no_more_handlers_run_at_once_than_allowed() {
     let mut stub = Stub::start();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (event_sender, mut events) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
     let handler = {
         let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
         move |_: Task| {
-            let (now, most, gate, tell) = (now.clone(), most.clone(), gate.clone(), tell.clone());
+            let (now, most, gate, event_sender) =
+                (now.clone(), most.clone(), gate.clone(), event_sender.clone());
             async move {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                tell.send(()).unwrap();
+                event_sender.send(()).unwrap();
                 gate.acquire().await.unwrap().forget();
                 now.fetch_sub(1, Ordering::SeqCst);
                 Ok(())
@@ -82,12 +83,12 @@ async fn no_more_handlers_run_at_once_than_allowed() {
     let stream = stub.streams.next().await.open();
     stream.send(jobs(0..6));
     for _ in 0..3 {
-        hear(&mut told).await;
+        next_event(&mut events).await;
     }
     // A handler that returns makes room for one more, also while its result is not answered yet.
     for _ in 0..3 {
         gate.add_permits(1);
-        hear(&mut told).await;
+        next_event(&mut events).await;
     }
     gate.add_permits(3);
     let mut reported = 0;
@@ -131,20 +132,20 @@ async fn a_coordinator_that_dies_and_comes_back_is_found_again() {
     let mut stub = Stub::start();
     let gate = Arc::new(Semaphore::new(0));
     let held = gate.clone();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (event_sender, mut events) = mpsc::unbounded_channel();
     let worker = stub.worker().await.handle("mail", move |task: Task| {
-        let (gate, tell) = (held.clone(), tell.clone());
+        let (gate, event_sender) = (held.clone(), event_sender.clone());
         async move {
-            tell.send(task.job_id).unwrap();
+            event_sender.send(task.job_id).unwrap();
             gate.acquire().await.unwrap().forget();
             Ok(())
         }
     });
     let running = Running::start(worker);
     stub.streams.next().await.open().send([job("survivor")]);
-    assert_eq!(hear(&mut told).await, "survivor");
+    assert_eq!(next_event(&mut events).await, "survivor");
     let address = stub.kill().await;
-    // The handler returns while nobody is there to be told.
+    // The handler returns while nobody is there to be events.
     gate.add_permits(1);
     let mut stub = Stub::start_at(address);
     let report = stub.reports.next().await;
@@ -159,11 +160,11 @@ async fn full_hands_are_emptied_before_a_new_stream_brings_more() {
     let mut stub = Stub::start();
     let gate = Arc::new(Semaphore::new(0));
     let held = gate.clone();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (event_sender, mut events) = mpsc::unbounded_channel();
     let worker = stub.worker().await.handle("mail", move |_: Task| {
-        let (gate, tell) = (held.clone(), tell.clone());
+        let (gate, event_sender) = (held.clone(), event_sender.clone());
         async move {
-            tell.send(()).unwrap();
+            event_sender.send(()).unwrap();
             gate.acquire().await.unwrap().forget();
             Ok(())
         }
@@ -171,8 +172,8 @@ async fn full_hands_are_emptied_before_a_new_stream_brings_more() {
     let running = Running::start(worker.concurrency(2).max_in_flight(2));
     let stream = stub.streams.next().await.open();
     stream.send(jobs(0..2));
-    hear(&mut told).await;
-    hear(&mut told).await;
+    next_event(&mut events).await;
+    next_event(&mut events).await;
     stream.fail(Status::unavailable("gone"));
     // Many times the first wait.
     let early = tokio::time::timeout(Duration::from_millis(500), stub.streams.next()).await;
@@ -205,22 +206,22 @@ async fn a_refusal_ends_the_worker_and_never_shows_the_token() {
 #[tokio::test]
 async fn a_refusal_in_the_middle_tells_handlers_that_their_jobs_are_lost() {
     let mut stub = Stub::start();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (event_sender, mut events) = mpsc::unbounded_channel();
     let worker = stub.worker().await.handle("mail", move |task: Task| {
-        let tell = tell.clone();
+        let event_sender = event_sender.clone();
         async move {
-            tell.send("started").unwrap();
+            event_sender.send("started").unwrap();
             task.lost().cancelled().await;
-            tell.send("stopped").unwrap();
+            event_sender.send("stopped").unwrap();
             Ok(())
         }
     });
     let running = Running::start(worker);
     let stream = stub.streams.next().await.open();
     stream.send([job("j1")]);
-    assert_eq!(hear(&mut told).await, "started");
+    assert_eq!(next_event(&mut events).await, "started");
     stream.fail(Status::unauthenticated("the token was revoked"));
-    assert_eq!(hear(&mut told).await, "stopped");
+    assert_eq!(next_event(&mut events).await, "stopped");
     assert!(matches!(running.end().await, Err(Error::Refused { code: Code::Unauthenticated, .. })));
 }
 

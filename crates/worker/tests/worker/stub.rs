@@ -84,7 +84,7 @@ impl StreamCall {
     }
 }
 
-struct Desk {
+struct Service {
     streams: mpsc::UnboundedSender<StreamCall>,
     reports: mpsc::UnboundedSender<ReportCall>,
     heartbeats: mpsc::UnboundedSender<HeartbeatCall>,
@@ -103,7 +103,7 @@ async fn ask<Q, A>(calls: &mpsc::UnboundedSender<Call<Q, A>>, request: Request<Q
 }
 
 #[tonic::async_trait]
-impl Dispatch for Desk {
+impl Dispatch for Service {
     type StreamJobsStream = Pin<Box<dyn futures::Stream<Item = Sent> + Send>>;
 
     async fn stream_jobs(
@@ -173,10 +173,10 @@ impl Stub {
         let (reports, report_calls) = mpsc::unbounded_channel();
         let (heartbeats, heartbeat_calls) = mpsc::unbounded_channel();
         let (enqueues, enqueue_calls) = mpsc::unbounded_channel();
-        let desk = DispatchServer::new(Desk { streams, reports, heartbeats, enqueues });
+        let service = DispatchServer::new(Service { streams, reports, heartbeats, enqueues });
         runtime.spawn(async move {
             let incoming = TcpIncoming::from(tokio::net::TcpListener::from_std(listener).unwrap());
-            Server::builder().add_service(desk).serve_with_incoming(incoming).await.unwrap();
+            Server::builder().add_service(service).serve_with_incoming(incoming).await.unwrap();
         });
         Self {
             runtime: Some(runtime),
@@ -233,7 +233,7 @@ impl Running {
         self.stop.cancel();
     }
 
-    /// How it ended, by itself or because it was told to.
+    /// How it ended, by itself or because it was asked to.
     pub(crate) async fn end(self) -> Result<Summary, Error> {
         tokio::time::timeout(DEADLINE, self.ended).await.expect("the worker ends").unwrap()
     }
@@ -260,6 +260,6 @@ pub(crate) fn jobs(ids: std::ops::Range<usize>) -> Vec<v1::Assignment> {
 }
 
 /// Waits for the next word of a handler.
-pub(crate) async fn hear<T>(channel: &mut mpsc::UnboundedReceiver<T>) -> T {
+pub(crate) async fn next_event<T>(channel: &mut mpsc::UnboundedReceiver<T>) -> T {
     tokio::time::timeout(DEADLINE, channel.recv()).await.expect("a handler speaks").unwrap()
 }

@@ -4,18 +4,17 @@ import { Link, useParams } from '@tanstack/react-router';
 import { budgetQuery } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { useTitle } from '../../app/title';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, shellWord, usd } from '../../ui/format';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
-import { Ticks } from '../../ui/Ticks';
-import classes from './BudgetPage.module.css';
+import classes from './Budgets.module.css';
 import { BurndownPanel } from './BurndownPanel';
 import { CeilingForm } from './CeilingForm';
 import { CorrectForm } from './CorrectForm';
-import { KillSwitch } from './KillSwitch';
+import { KillSwitch, PauseNote } from './KillSwitch';
 import { Meter } from './Meter';
-import { PauseNote } from './PauseNote';
 import { ProductFacts } from './ProductFacts';
 import { utc } from './spending';
 
@@ -46,7 +45,7 @@ export function BudgetPage() {
             <PauseNote budget={data} />
             {data.warnings?.map((warning) => (
               <Text key={warning} size="sm" c="var(--giga-warn)">
-                <Ticks text={warning} />
+                <CodeText text={warning} />
               </Text>
             ))}
             <Periods budget={data} />

@@ -4,19 +4,17 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { budgetsQuery, metricsQuery, productsQuery } from '../../api/queries';
 import type { Budget } from '../../api/types';
+import { useRowKeys } from '../../app/keys';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
 import { holdsWords, urgentFirst } from '../../ui/filter';
 import { plural, usd } from '../../ui/format';
-import { PageHead } from '../../ui/PageHead';
-import { Panel } from '../../ui/Panel';
+import { PageHead, Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
-import { Ticks } from '../../ui/Ticks';
-import { useRowKeys } from '../../ui/useRowKeys';
-import classes from './BudgetsPage.module.css';
-import { KillSwitch } from './KillSwitch';
+import classes from './Budgets.module.css';
+import { KillSwitch, PauseNote } from './KillSwitch';
 import { Meter } from './Meter';
-import { PauseNote } from './PauseNote';
 import { isUrgent, PERIODS, periodOf, withoutBudget } from './spending';
 
 export function BudgetsPage() {
@@ -113,7 +111,7 @@ function BudgetRow({ budget }: { budget: Budget }) {
           <PauseNote budget={budget} />
           {budget.warnings?.map((warning) => (
             <p key={warning} className={classes.warning}>
-              <Ticks text={warning} />
+              <CodeText text={warning} />
             </p>
           ))}
         </div>

@@ -1,21 +1,26 @@
 import { Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
+import { lazy, Suspense, useMemo, useState } from 'react';
 import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Budget, Burndown } from '../../api/types';
-import { Chart } from '../../ui/Chart';
+import { withRetry } from '../../app/loadChunk';
+import { SPANS, type Span } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, shellWord, usd } from '../../ui/format';
-import { Panel } from '../../ui/Panel';
+import { Panel, ScrollBox } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
-import classes from './BurndownPanel.module.css';
+import classes from './Budgets.module.css';
 import { BUCKETS, bottom, commandOf, type Lines, lines, top } from './burndown';
-import { SPANS, type Span } from './search';
 import { periodOf, utc } from './spending';
 
 const HEIGHT = 260;
+
+// Loaded when a chart is shown: the library is not part of the first screen.
+const ChartCanvas = lazy(
+  withRetry(() => import('../../ui/ChartCanvas').then((module) => ({ default: module.ChartCanvas }))),
+);
 
 const burndownQuery = (product: string, span: Span, from: string | undefined) =>
   queryOptions({
@@ -79,18 +84,18 @@ function Drawing({ burndown, budget, span }: { burndown: Burndown; budget: Budge
       {chart}
       <figcaption className={classes.legend}>
         <span>
-          <i className={classes.key} data-kind="spent" aria-hidden /> spent {usd(drawn.spent.at(-1))}
+          <i className={classes.curveKey} data-kind="spent" aria-hidden /> spent {usd(drawn.spent.at(-1))}
         </span>
         <span>
-          <i className={classes.key} data-kind="reserved" aria-hidden /> set aside {usd(drawn.reserved)}
+          <i className={classes.curveKey} data-kind="reserved" aria-hidden /> set aside {usd(drawn.reserved)}
         </span>
         {drawn.ceiling !== undefined ? (
           <>
             <span>
-              <i className={classes.key} data-kind="ceiling" aria-hidden /> ceiling {usd(drawn.ceiling)}
+              <i className={classes.curveKey} data-kind="ceiling" aria-hidden /> ceiling {usd(drawn.ceiling)}
             </span>
             <span>
-              <i className={classes.key} data-kind="even" aria-hidden /> spent evenly
+              <i className={classes.curveKey} data-kind="even" aria-hidden /> spent evenly
             </span>
           </>
         ) : (
@@ -113,34 +118,43 @@ function Curve({ lines: drawn, span }: { lines: Lines; span: Span }) {
   const x = ends ? [...drawn.x, to] : drawn.x;
   const evenly = (at: number) => ((ceiling ?? 0) * (at - from)) / Math.max(1, to - from);
   return (
-    <Chart
-      label={`This ${span}: ${usd(spent)} spent, ${usd(reserved)} set aside, ${ceiling === undefined ? 'no ceiling' : `ceiling ${usd(ceiling)}`}`}
-      height={HEIGHT}
-      x={x}
-      range={{ from, to, bottom: bottom(drawn), top: top(drawn) }}
-      mark={ends ? now : undefined}
-      band={
-        reserved > 0
-          ? {
-              from: now,
-              to: ends ? to : now + (now - from) * 0.03,
-              bottom: spent,
-              top: spent + reserved,
+    <div style={{ height: HEIGHT }}>
+      <Suspense>
+        <ChartCanvas
+          label={`This ${span}: ${usd(spent)} spent, ${usd(reserved)} set aside, ${ceiling === undefined ? 'no ceiling' : `ceiling ${usd(ceiling)}`}`}
+          height={HEIGHT}
+          x={x}
+          range={{ from, to, bottom: bottom(drawn), top: top(drawn) }}
+          mark={ends ? now : undefined}
+          band={
+            reserved > 0
+              ? {
+                  from: now,
+                  to: ends ? to : now + (now - from) * 0.03,
+                  bottom: spent,
+                  top: spent + reserved,
+                  color: 'busy',
+                }
+              : undefined
+          }
+          value={usd}
+          lines={[
+            {
+              name: 'spent',
               color: 'busy',
-            }
-          : undefined
-      }
-      value={usd}
-      lines={[
-        { name: 'spent', color: 'busy', values: ends ? [...drawn.spent, null] : drawn.spent, filled: true },
-        ...(ceiling === undefined
-          ? []
-          : [
-              { name: 'ceiling', color: 'bad' as const, values: x.map(() => ceiling), dashed: true },
-              { name: 'even', color: 'quiet' as const, values: x.map(evenly), dashed: true },
-            ]),
-      ]}
-    />
+              values: ends ? [...drawn.spent, null] : drawn.spent,
+              filled: true,
+            },
+            ...(ceiling === undefined
+              ? []
+              : [
+                  { name: 'ceiling', color: 'bad' as const, values: x.map(() => ceiling), dashed: true },
+                  { name: 'even', color: 'quiet' as const, values: x.map(evenly), dashed: true },
+                ]),
+          ]}
+        />
+      </Suspense>
+    </div>
   );
 }
 
@@ -155,9 +169,8 @@ function Ledger({ burndown }: { burndown: Burndown }) {
     );
   }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
-    <section className={classes.scroll} tabIndex={0} aria-label="What was spent, stretch by stretch">
-      <Table className={classes.table}>
+    <ScrollBox className={classes.scroll} label="What was spent, stretch by stretch">
+      <Table className={classes.ledger}>
         <Table.Thead>
           <Table.Tr>
             <Table.Th scope="col">from</Table.Th>
@@ -179,6 +192,6 @@ function Ledger({ burndown }: { burndown: Burndown }) {
           ))}
         </Table.Tbody>
       </Table>
-    </section>
+    </ScrollBox>
   );
 }

@@ -1,8 +1,7 @@
 import { Button, Stack, Text, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { answer, api } from '../../api/client';
-import { newKey } from '../../api/newKey';
+import { answer, api, newKey } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { keys } from '../../api/queries';
 import { useMay } from '../../session/useSession';

@@ -8,10 +8,12 @@ import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { useMay } from '../../session/useSession';
+import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
 import { ActionButton, tellDone, tellProblem } from '../../ui/Confirm';
 import { plural, shellWord } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
+import classes from './Budgets.module.css';
 import { pauseWords } from './spending';
 
 type Switched = Pick<Budget, 'productId' | 'paused' | 'periods'>;
@@ -128,5 +130,19 @@ function PauseButton({ product }: { product: string }) {
         </Stack>
       </Modal>
     </>
+  );
+}
+
+/// That nothing of the product is started, why, since when and until when.
+export function PauseNote({ budget }: { budget: Budget }) {
+  const words = pauseWords(budget);
+  if (!words || !budget.paused) return null;
+  return (
+    <p className={classes.pauseNote}>
+      <Icon name="pause" size={14} />
+      <span>
+        <b>{words.why}</b>, <Ago at={budget.paused.at} />. Nothing is started {words.until}.
+      </span>
+    </p>
   );
 }

@@ -1,8 +1,8 @@
 // The ledger as lines of a chart. Times are seconds, as the chart wants them.
 
 import type { Budget, Burndown } from '../../api/types';
+import type { Span } from '../../app/search';
 import { millis } from '../../ui/format';
-import type { Span } from './search';
 import { periodOf } from './spending';
 
 /// Fine enough for a line, coarse enough for the coordinator's limit of 1000 stretches.

@@ -2,8 +2,8 @@ import { Button, Group, NativeSelect, Switch, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Flag } from '../../api/types';
 import { useMay } from '../../session/useSession';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
-import { Ticks } from '../../ui/Ticks';
 import classes from './Flags.module.css';
 import {
   fieldText,
@@ -44,7 +44,7 @@ export function FlagRow({ flag }: { flag: Flag }) {
       <div>
         <div className={classes.name}>{flag.name}</div>
         <div className={classes.about}>
-          <Ticks text={flag.about} />
+          <CodeText text={flag.about} />
         </div>
       </div>
       <form className={classes.form} onSubmit={(event) => void save(event)} noValidate>

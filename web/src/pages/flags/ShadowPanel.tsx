@@ -5,7 +5,7 @@ import type { Divergence, Shadow } from '../../api/types';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, duration, percent } from '../../ui/format';
-import { Panel } from '../../ui/Panel';
+import { Panel, ScrollBox } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import classes from './Flags.module.css';
 import { divergenceRate } from './takes';
@@ -76,8 +76,7 @@ function None({ compared, inShadow }: { compared: number; inShadow: number }) {
 
 function Recent({ divergences }: { divergences: Divergence[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
-    <section className={classes.box} tabIndex={0} aria-label="The last divergences, newest first">
+    <ScrollBox className={classes.box} label="The last divergences, newest first">
       <table className={classes.table}>
         <thead>
           <tr>
@@ -107,6 +106,6 @@ function Recent({ divergences }: { divergences: Divergence[] }) {
           ))}
         </tbody>
       </table>
-    </section>
+    </ScrollBox>
   );
 }

@@ -5,12 +5,12 @@ import { Fragment, useState } from 'react';
 import { alertsQuery } from '../../api/queries';
 import type { Alert } from '../../api/types';
 import { Ago } from '../../ui/Ago';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
-import { Ticks } from '../../ui/Ticks';
 import { visible } from '../../ui/visible';
 import classes from './Alerts.module.css';
 import { type AlertGroup, advice, grouped, message, severity, title, withName } from './advice';
@@ -94,7 +94,7 @@ function AlertItem({ group, names }: { group: AlertGroup; names: Map<string, str
         )}
       </div>
       <p className={classes.message}>
-        <Ticks text={visible(withName(message(group), first.jobId, name))} />
+        <CodeText text={visible(withName(message(group), first.jobId, name))} />
       </p>
       <p className={classes.advice}>
         {text}{' '}

@@ -5,7 +5,7 @@ import type { FleetMetrics, Stage } from '../../api/types';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { AnchorLink } from '../../ui/links';
-import { Panel } from '../../ui/Panel';
+import { Panel, ScrollBox } from '../../ui/Panel';
 import { stageTone, stageWord } from '../../ui/StageBadge';
 import { Empty, Loaded } from '../../ui/States';
 import classes from './Board.module.css';
@@ -48,8 +48,7 @@ export function Board() {
 function Table({ products }: { products: FleetMetrics['products'] }) {
   const sorted = [...products].sort((a, b) => (a.productId < b.productId ? -1 : 1));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
-    <section className={classes.box} tabIndex={0} aria-label="Jobs by product and stage">
+    <ScrollBox className={classes.box} label="Jobs by product and stage">
       <table className={classes.table}>
         <thead>
           <tr>
@@ -96,6 +95,6 @@ function Table({ products }: { products: FleetMetrics['products'] }) {
           ))}
         </tbody>
       </table>
-    </section>
+    </ScrollBox>
   );
 }

@@ -1,26 +1,36 @@
 // All factories, in an order that does not change. Few are tiles, many are squares that open their tile.
 
-import { Button, Group, Modal, NativeSelect, SegmentedControl } from '@mantine/core';
+import { Button, Group, Modal, NativeSelect, SegmentedControl, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useLocation, useNavigate } from '@tanstack/react-router';
-import { useDeferredValue, useEffect, useMemo, useState } from 'react';
+import { memo, useDeferredValue, useEffect, useMemo, useState } from 'react';
 import { factoriesQuery } from '../../api/queries';
 import type { Factory, Job } from '../../api/types';
+import { useRowKeys } from '../../app/keys';
 import { useFeedEvents } from '../../live/LiveProvider';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
 import { plural } from '../../ui/format';
 import { Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
-import { useRowKeys } from '../../ui/useRowKeys';
 import classes from './FactoryMap.module.css';
-import { FactorySquare } from './FactorySquare';
-import { FactoryTile } from './FactoryTile';
-import { afterEvent, type Offers, offeredTo, offersOf } from './offers';
+import { FactoryTile, StandingMark } from './FactoryTile';
 import { PruneButton } from './PruneButton';
 import { queuedQuery, runningQuery } from './queries';
-import { byHolder, inOrder, matches, STANDING_WORDS, standing, type TileFilter } from './standing';
-import { startCommand } from './start';
+import {
+  afterEvent,
+  byHolder,
+  inOrder,
+  matches,
+  type Offers,
+  offeredTo,
+  offersOf,
+  STANDING_WORDS,
+  seats,
+  standing,
+  startCommand,
+  type TileFilter,
+} from './standing';
 
 /// Above this, tiles are too many to look at.
 const TILES = 40;
@@ -195,3 +205,36 @@ function useScrollTo(): (id: string) => void {
   });
   return setGoal;
 }
+
+/// A factory among hundreds: how it stands and how full it is. A click tells the rest.
+export const FactorySquare = memo(function FactorySquare({
+  factory,
+  offered,
+  onOpen,
+}: {
+  factory: Factory;
+  offered: number;
+  onOpen: (id: string) => void;
+}) {
+  const stands = standing(factory);
+  const { used, reserved, over } = seats(factory.seatLimit, factory.seatsUsed, offered);
+  const share = factory.seatLimit > 0 ? Math.min(1, (used + reserved + over) / factory.seatLimit) : 0;
+  const seatWords = `${factory.seatsUsed}/${factory.seatLimit}`;
+  return (
+    <UnstyledButton
+      className={classes.square}
+      data-row
+      data-standing={stands}
+      onClick={() => onOpen(factory.id)}
+      title={`${factory.id}: ${STANDING_WORDS[stands]}, ${seatWords} seats`}
+      aria-label={`${factory.id}, ${STANDING_WORDS[stands]}, ${seatWords} seats used`}
+    >
+      <span className={classes.name}>{factory.id}</span>
+      <span className={classes.line}>
+        <StandingMark standing={stands} />
+        <span>{seatWords}</span>
+      </span>
+      <span className={classes.fill} style={{ width: `${share * 100}%` }} aria-hidden />
+    </UnstyledButton>
+  );
+});

@@ -9,10 +9,15 @@ import { useNow } from '../../ui/useNow';
 import { visible } from '../../ui/visible';
 import { FactoryMenu } from './FactoryMenu';
 import classes from './FactoryTile.module.css';
-import { SeatCells } from './SeatCells';
-import { StandingMark } from './StandingMark';
-import { capabilitiesInOrder, STANDING_ABOUT, STANDING_WORDS, standing } from './standing';
-import { startCommand } from './start';
+import {
+  capabilitiesInOrder,
+  STANDING_ABOUT,
+  STANDING_WORDS,
+  type Standing,
+  seats,
+  standing,
+  startCommand,
+} from './standing';
 
 /// Rows that are kept free for jobs, so that tiles do not grow and shrink with every claim.
 const ROWS = 4;
@@ -168,5 +173,76 @@ function Facts({ factory }: { factory: Factory }) {
       </span>
       {factory.products.length > 0 && <span>only {factory.products.join(', ')}</span>}
     </p>
+  );
+}
+
+/// More cells than this cannot be told apart.
+const CELLS = 32;
+
+/// Seats as cells: filled ones are used, hatched ones offered, empty ones free.
+export function SeatCells({ limit, used, offered }: { limit: number; used: number; offered: number }) {
+  const taken = seats(limit, used, offered);
+  const words = [
+    `${used} of ${plural(limit, 'seat')} used`,
+    taken.reserved > 0 && `${taken.reserved} offered`,
+    taken.over > 0 && `${taken.over} too many`,
+  ].filter(Boolean);
+  // Larger factories are drawn in proportion.
+  const scale = limit > CELLS ? CELLS / limit : 1;
+  const cells = (n: number, least = 0) => Math.max(least, Math.round(n * scale));
+  const usedCells = Math.min(CELLS, cells(taken.used, taken.used > 0 ? 1 : 0));
+  const reservedCells = Math.min(CELLS - usedCells, cells(taken.reserved, taken.reserved > 0 ? 1 : 0));
+  const freeCells = Math.max(0, cells(limit) - usedCells - reservedCells);
+  const drawn = [
+    ...Array<string>(usedCells).fill('used'),
+    ...Array<string>(reservedCells).fill('reserved'),
+    ...Array<string>(freeCells).fill('free'),
+  ];
+  return (
+    <div className={classes.seats}>
+      <span className={classes.cells} aria-hidden>
+        {drawn.map((kind, place) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its place
+          <span key={place} className={classes.cell} data-kind={kind} />
+        ))}
+      </span>
+      <span className={classes.words}>{words.join(', ')}</span>
+    </div>
+  );
+}
+
+/// A shape for each state, so that colour is not all that tells them apart.
+const SHAPES: Record<Standing, string> = {
+  live: 'M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1z',
+  degraded: 'M6 1l5.500 10h-11z',
+  draining: 'M6 1.500a4.500 4.500 0 0 0 0 9z',
+  down: 'M1 1h10v10H1z',
+  stale: 'M2 2l8 8M10 2l-8 8',
+  new: 'M6 1.500a4.500 4.500 0 1 0 0 9 4.500 4.500 0 0 0 0-9z',
+};
+const HOLLOW: Standing[] = ['stale', 'new'];
+
+export function StandingMark({ standing }: { standing: Standing }) {
+  const hollow = HOLLOW.includes(standing);
+  return (
+    <svg
+      className={classes.mark}
+      data-standing={standing}
+      width="10"
+      height="10"
+      viewBox="0 0 12 12"
+      aria-hidden="true"
+      focusable="false"
+    >
+      {standing === 'draining' && (
+        <circle cx="6" cy="6" r="4.500" fill="none" stroke="currentColor" strokeWidth="1.500" />
+      )}
+      <path
+        d={SHAPES[standing]}
+        fill={hollow ? 'none' : 'currentColor'}
+        stroke={hollow ? 'currentColor' : 'none'}
+        strokeWidth="2"
+      />
+    </svg>
   );
 }

@@ -1,7 +1,7 @@
 // The page for the second screen: how the fleet does, what needs somebody, and what every factory is at.
 
 import { Stack } from '@mantine/core';
-import { PageHead } from '../../ui/PageHead';
+import { PageHead } from '../../ui/Panel';
 import { Alerts } from './Alerts';
 import { Board } from './Board';
 import { FactoryMap } from './FactoryMap';

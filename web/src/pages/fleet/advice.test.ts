@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Alert } from '../../api/types';
 import { advice, grouped, message, severity, title, withName, worstFirst } from './advice';
-import { startCommand } from './start';
+import { startCommand } from './standing';
 
 const alert = (code: string, part: Partial<Alert> = {}): Alert => ({ code, message: code, ...part });
 

@@ -2,7 +2,7 @@
 
 import type { Alert } from '../../api/types';
 import { count, shellWord } from '../../ui/format';
-import { startCommand } from './start';
+import { startCommand } from './standing';
 
 export type Severity = 'bad' | 'warn' | 'note';
 

@@ -1,8 +1,9 @@
 // How a factory stands, how its seats are taken, and in which order factories are shown. No markup, so that it can be
 // tested.
 
-import type { Factory, Job } from '../../api/types';
+import type { Factory, FeedEvent, Job } from '../../api/types';
 import { holdsWords } from '../../ui/filter';
+import { shellWord } from '../../ui/format';
 
 export type Standing = 'live' | 'degraded' | 'draining' | 'down' | 'stale' | 'new';
 
@@ -103,4 +104,42 @@ export function byHolder(jobs: readonly Job[]): Map<string, Job[]> {
     );
   }
   return held;
+}
+
+/// The factory by the job.
+export type Offers = ReadonlyMap<string, string>;
+
+export function offersOf(queued: readonly Job[]): Offers {
+  const offers = new Map<string, string>();
+  for (const job of queued) {
+    if (job.stage === 'queued' && job.targetFactoryId) offers.set(job.id, job.targetFactoryId);
+  }
+  return offers;
+}
+
+export function afterEvent(offers: Offers, event: FeedEvent): Offers {
+  const { jobId, type } = event;
+  if (!jobId || !type.startsWith('job.')) return offers;
+  const factory = type === 'job.targeted' ? factoryOf(event) : undefined;
+  if (factory === offers.get(jobId)) return offers;
+  const next = new Map(offers);
+  if (factory) next.set(jobId, factory);
+  else next.delete(jobId);
+  return next;
+}
+
+function factoryOf(event: FeedEvent): string | undefined {
+  const id = (event.data as Record<string, unknown>).factoryId;
+  return typeof id === 'string' && id !== '' ? id : undefined;
+}
+
+export function offeredTo(offers: Offers): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const factory of offers.values()) counts.set(factory, (counts.get(factory) ?? 0) + 1);
+  return counts;
+}
+
+/// How a factory that was enrolled is started on its own machine. That one knows neither where we are nor its token.
+export function startCommand(id: string, origin = window.location.origin): string {
+  return `giga factory run --id ${shellWord(id)} --url ${shellWord(origin)} --token-file ${shellWord(`${id}.token`)}`;
 }

@@ -1,15 +1,14 @@
 // Each factory and what was said of it. A fleet may have thousands: those that fit are rendered only while in sight, those
 // that do not are counted by reason.
 
-import { Text, UnstyledButton } from '@mantine/core';
+import { Text, Tooltip, UnstyledButton } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef, useState } from 'react';
 import type { FactoryVerdict } from '../../api/types';
+import { CodeText } from '../../ui/CodeText';
 import { plural } from '../../ui/format';
-import { filterWord, lead, type Refusal, widest } from './ExplainGroups';
+import { filterWord, lead, type Refusal, type Term, terms, widest } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
-import { figure, ScoreTerms } from './ExplainScore';
-import { Words } from './ExplainWords';
 
 /// Up to here the list is simply there; longer ones scroll in a box of their own.
 const SHORT = 12;
@@ -157,7 +156,7 @@ function RefusedGroup({ group }: { group: Refusal }) {
         <b>{plural(group.factories.length, 'factory', 'factories')}</b>
       )}
       {': '}
-      <Words text={group.detail} />
+      <CodeText text={group.detail} />
     </>
   );
   if (group.factories.length === 1) return <div className={classes.refused}>{said}</div>;
@@ -170,5 +169,38 @@ function RefusedGroup({ group }: { group: Refusal }) {
         {more > 0 && ` and ${plural(more, 'other')}`}
       </div>
     </details>
+  );
+}
+
+export function figure(value: number): string {
+  const shown = Math.abs(value) < 0.0005 ? 0 : value;
+  return `${shown < 0 ? '−' : ''}${Math.abs(shown).toFixed(3)}`;
+}
+
+export function ScoreTerms({ verdict, scale }: { verdict: FactoryVerdict; scale: number }) {
+  return (
+    <dl className={classes.terms}>
+      {terms(verdict).map((term) => (
+        <ScoreTerm key={term.name} term={term} scale={scale} />
+      ))}
+    </dl>
+  );
+}
+
+function ScoreTerm({ term, scale }: { term: Term; scale: number }) {
+  const share = Math.min(1, Math.abs(term.value) / scale) * 50;
+  const style = term.value < 0 ? { right: '50%', width: `${share}%` } : { left: '50%', width: `${share}%` };
+  return (
+    <div className={classes.term}>
+      <Tooltip label={term.about} multiline maw={320}>
+        <dt>{term.label}</dt>
+      </Tooltip>
+      <dd>
+        <span className={classes.track} aria-hidden="true">
+          <span className={classes.bar} data-negative={term.value < 0 || undefined} style={style} />
+        </span>
+        <span className={classes.figure}>{figure(term.value)}</span>
+      </dd>
+    </div>
   );
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { FactoryVerdict, Remedy } from '../../api/types';
-import { lead, pieces, refusals, terms, widest } from './ExplainGroups';
-import { figure } from './ExplainScore';
-import { callOf } from './remedies';
+import { figure } from './ExplainFactories';
+import { lead, refusals, terms, widest } from './ExplainGroups';
+import { callOf } from './ExplainRemedies';
 
 const no = (factoryId: string, filter: string, detail: string): FactoryVerdict => ({
   factoryId,
@@ -65,18 +65,6 @@ describe('terms', () => {
 
   it('are figures, and never minus nothing', () => {
     expect([figure(-0.00001), figure(-1.5), figure(0.1334)]).toEqual(['0.000', '−1.500', '0.133']);
-  });
-});
-
-describe('sentences', () => {
-  it('fall into words and names', () => {
-    expect(pieces('lacks `xcode` and `gpu`').map(({ text, code }) => (code ? `[${text}]` : text))).toEqual([
-      'lacks ',
-      '[xcode]',
-      ' and ',
-      '[gpu]',
-    ]);
-    expect(pieces('one ` alone')).toEqual([{ text: 'one ` alone', code: false, at: 0 }]);
   });
 });
 

@@ -130,18 +130,3 @@ export function filterWord(code: string): string {
 export function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
-
-/// `lacks \`xcode\`` in pieces: what stands between backticks is a name.
-export function pieces(text: string): { text: string; code: boolean; at: number }[] {
-  const parts = text.split('`');
-  // Without its partner a backtick is only a character.
-  if (parts.length % 2 === 0) return [{ text, code: false, at: 0 }];
-  let at = 0;
-  return parts
-    .map((part, index) => {
-      const piece = { text: part, code: index % 2 === 1, at };
-      at += part.length + 1;
-      return piece;
-    })
-    .filter((piece) => piece.text !== '');
-}

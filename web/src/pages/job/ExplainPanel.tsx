@@ -1,12 +1,12 @@
 import { Stack, Text, Title } from '@mantine/core';
 import { memo, useMemo } from 'react';
 import type { Explanation } from '../../api/types';
+import { CodeText } from '../../ui/CodeText';
 import { plural } from '../../ui/format';
 import { Feasible, Refused } from './ExplainFactories';
 import { filterWord, refusals, sentence } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
 import { Remedies } from './ExplainRemedies';
-import { Words } from './ExplainWords';
 
 /// Why a job waits, or where it would go: in one sentence, then what is in the way, what would help, and every factory.
 /// Drawn again only for another answer, however often one types beside it.
@@ -17,7 +17,7 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
   return (
     <Stack gap="md">
       <Text fw={600} className={classes.summary}>
-        <Words text={sentence(explanation.summary)} />
+        <CodeText text={sentence(explanation.summary)} />
       </Text>
       {explanation.blockers.length > 0 && (
         <section>
@@ -28,7 +28,7 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
             {explanation.blockers.map((blocker) => (
               <li key={`${blocker.code} ${blocker.message}`}>
                 <span className={classes.filter}>{filterWord(blocker.code)}</span>{' '}
-                <Words text={blocker.message} />
+                <CodeText text={blocker.message} />
               </li>
             ))}
           </ul>

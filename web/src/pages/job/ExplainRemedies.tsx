@@ -3,16 +3,15 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { answer, api } from '../../api/client';
 import { jobQuery, whoamiQuery } from '../../api/queries';
-import type { Remedy } from '../../api/types';
+import { type Remedy, ROLES, type Role } from '../../api/types';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { ActionButton } from '../../ui/Confirm';
 import { AnchorLink } from '../../ui/links';
 import { visible } from '../../ui/visible';
-import { ACTIONS, act, isLegal, type JobActionName } from '../jobs/actions';
+import { ACTIONS, act, isLegal, JOB_ACTIONS, type JobActionName } from '../jobs/actions';
 import { sentence } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
-import { Words } from './ExplainWords';
-import { actionOf, callOf, jobOf, type RemedyCall } from './remedies';
 
 // Which call it is the coordinator says, so it has no type here; everything else is as for any other call.
 type AnyCall = (
@@ -43,7 +42,7 @@ export function OneRemedy({ remedy }: { remedy: Remedy }) {
   return (
     <div className={classes.remedy}>
       <Text size="sm" component="span">
-        <Words text={sentence(remedy.message)} />
+        <CodeText text={sentence(remedy.message)} />
       </Text>
       <Where remedy={remedy} />
       {action ? (
@@ -123,4 +122,33 @@ function DoCall({ call, remedy }: { call: RemedyCall; remedy: Remedy }) {
 function useReadAgain(): () => Promise<void> {
   const client = useQueryClient();
   return () => client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'markdown' });
+}
+
+type Told = NonNullable<Remedy['call']>;
+export interface RemedyCall extends Pick<Told, 'method' | 'path' | 'body' | 'everyProduct'> {
+  role: Role;
+}
+
+const ID = '[0-9A-HJKMNP-TV-Z]{26}';
+const ACTION = new RegExp(`^/api/fleet/jobs/(${ID})/actions/([a-z]+)$`);
+const COMMAND = new RegExp(`^giga (?:review|job [a-z]+) (${ID})(?: |$)`);
+
+export function callOf({ call }: Remedy): RemedyCall | undefined {
+  if (!call || !/^(POST|PUT|PATCH|DELETE)$/i.test(call.method)) return undefined;
+  if (!/^\/api\/fleet\/[^?#\\]*$/.test(call.path) || call.path.split('/').includes('..')) return undefined;
+  const role = ROLES.find((known) => known === call.role) ?? 'admin';
+  return { ...call, method: call.method.toLowerCase(), role };
+}
+
+/// An action that the page knows by itself, with its words, its dangers and its care for a job that has changed.
+export function actionOf(call: RemedyCall): { id: string; name: JobActionName } | undefined {
+  const [, id, word] = ACTION.exec(call.path) ?? [];
+  const name = JOB_ACTIONS.find((known) => known === word);
+  return call.method === 'post' && id && name ? { id, name } : undefined;
+}
+
+/// The job that the command is about, and whether it asks for a look at its result.
+export function jobOf({ command }: Remedy): { id: string; review: boolean } | undefined {
+  const id = COMMAND.exec(command ?? '')?.[1];
+  return id ? { id, review: command?.startsWith('giga review ') ?? false } : undefined;
 }

@@ -5,7 +5,7 @@ import { answer, api } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { dagQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
-import { patiently } from '../../app/patience';
+import { withRetry } from '../../app/loadChunk';
 import { CommandLine } from '../../ui/CommandLine';
 import { AnchorLink } from '../../ui/links';
 import { Panel } from '../../ui/Panel';
@@ -13,7 +13,7 @@ import { Loaded, Loading } from '../../ui/States';
 import { visible } from '../../ui/visible';
 
 const JobGraph = lazy(
-  patiently(() => import('../../ui/Graph').then((module) => ({ default: module.JobGraph }))),
+  withRetry(() => import('../../ui/Graph').then((module) => ({ default: module.JobGraph }))),
 );
 
 /// Nobody nests deeper; a wrong answer must not make it look for ever.

@@ -1,18 +1,18 @@
 import { ActionIcon, Code, CopyButton, Text, Title, Tooltip } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { jobQuery, keys } from '../../api/queries';
+import { explainNowQuery, jobQuery, keys } from '../../api/queries';
 import type { FeedEvent, Job, Run } from '../../api/types';
 import { useMay } from '../../session/useSession';
+import { CodeText } from '../../ui/CodeText';
 import { ActionButton } from '../../ui/Confirm';
 import { Icon } from '../../ui/Icon';
 import { AnchorLink, ButtonLink } from '../../ui/links';
+import { Fact } from '../../ui/Panel';
 import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
 import { visible } from '../../ui/visible';
 import { act, actionCommand, type JobAction, jobActions } from '../jobs/actions';
-import { Words } from './ExplainWords';
 import classes from './JobView.module.css';
-import { explainNowQuery } from './now/explainNow';
 import { isOver, tellNow } from './now/now';
 
 interface JobHeaderProps {
@@ -79,15 +79,6 @@ export function JobHeader({ job, runs, events, brief }: JobHeaderProps) {
   );
 }
 
-function Fact({ name, children }: { name: string; children: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
 function Parent({ id }: { id: string }) {
   const { data } = useQuery(jobQuery(id));
   return (
@@ -133,7 +124,7 @@ function Brief({ job, runs, events }: Omit<JobHeaderProps, 'brief'>) {
   const { data: explanation } = useQuery({ ...explainNowQuery(job), enabled: waits });
   return (
     <Text className={classes.brief} lineClamp={1}>
-      <Words text={visible(tellNow({ job, runs, events, explanation, now }).title)} />
+      <CodeText text={visible(tellNow({ job, runs, events, explanation, now }).title)} />
     </Text>
   );
 }

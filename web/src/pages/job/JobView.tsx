@@ -1,11 +1,13 @@
-import { Tabs } from '@mantine/core';
+import { NativeSelect, Stack, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
+import { type RefObject, useEffect, useRef } from 'react';
 import { explainQuery, runsQuery } from '../../api/queries';
 import type { Job, Run } from '../../api/types';
+import { JOB_TABS, type JobTab } from '../../app/search';
+import { CommandLine } from '../../ui/CommandLine';
 import { Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
-import { chosenRun } from './chosenRun';
 import { DiffPanel } from './diff/DiffPanel';
 import { ExplainPanel } from './ExplainPanel';
 import { FilesPanel } from './files/FilesPanel';
@@ -13,12 +15,15 @@ import { GraphTab } from './GraphTab';
 import { JobHeader } from './JobHeader';
 import classes from './JobView.module.css';
 import { LogView } from './log/LogView';
-import { Overview } from './overview/Overview';
-import { RunPicker } from './runs/RunPicker';
+import { NowCard } from './now/NowCard';
+import { ManifestPanel } from './overview/ManifestPanel';
+import { TaskPanel } from './overview/TaskPanel';
+import { EarlierReviews } from './review/EarlierReviews';
+import { ReviewPanel } from './review/ReviewPanel';
 import { RunsPanel } from './runs/RunsPanel';
-import { JOB_TABS, type JobTab } from './search';
-import { useHistory } from './timeline/useHistory';
-import { useTabStrip } from './useTabStrip';
+import { chosenRun } from './runs/runFacts';
+import { Timeline } from './timeline/Timeline';
+import { type Told, useHistory } from './timeline/useHistory';
 
 const LABELS: Record<JobTab, string> = {
   overview: 'Overview',
@@ -132,4 +137,96 @@ function ExplainTab({ job }: { job: Job }) {
       </Loaded>
     </Panel>
   );
+}
+
+interface RunPickerProps {
+  runs: readonly Run[];
+  run: Run;
+  choose: (epoch: number | undefined) => void;
+  command: string;
+}
+
+/// Which attempt is shown.
+export function RunPicker({ runs, run, choose, command }: RunPickerProps) {
+  return (
+    <div className={classes.picker}>
+      <NativeSelect
+        size="xs"
+        aria-label="Run"
+        value={String(run.leaseEpoch)}
+        onChange={(event) => {
+          const epoch = Number(event.currentTarget.value);
+          choose(epoch === runs[0]?.leaseEpoch ? undefined : epoch);
+        }}
+        data={runs.map((one) => ({
+          value: String(one.leaseEpoch),
+          label: `Run ${one.leaseEpoch}: ${one.outcome} on ${one.factoryId}`,
+        }))}
+      />
+      <CommandLine command={command} />
+    </div>
+  );
+}
+
+interface OverviewProps {
+  job: Job;
+  /// The newest first.
+  runs: readonly Run[];
+  told: Told;
+}
+
+export function Overview({ job, runs, told }: OverviewProps) {
+  return (
+    <Stack gap="md">
+      <NowCard job={job} runs={runs} events={told.history.events} />
+      {job.stage === 'review' && <ReviewPanel job={job} />}
+      <div className={classes.columns}>
+        <Stack gap="md" miw={0}>
+          <TaskPanel job={job} />
+          {job.stage !== 'review' && <EarlierReviews job={job} />}
+          <ManifestPanel job={job} />
+        </Stack>
+        <Panel title="Timeline">
+          <Timeline told={told} />
+          <CommandLine command={`giga job events ${job.id} -f`} />
+        </Panel>
+      </div>
+    </Stack>
+  );
+}
+
+/// As wide as the fade of the strip: what is brought into sight is not under it.
+const FADE = 32;
+
+/// Keeps the chosen tab of a strip that scrolls in sight, and marks the sides on which there are more. Only the strip is
+/// scrolled, never the page.
+export function useTabStrip(chosen: string): RefObject<HTMLDivElement | null> {
+  const strip = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const list = strip.current;
+    if (!list) return;
+    const mark = () => {
+      list.toggleAttribute('data-more-before', list.scrollLeft > 1);
+      list.toggleAttribute('data-more-after', list.scrollLeft + list.clientWidth < list.scrollWidth - 1);
+    };
+    mark();
+    list.addEventListener('scroll', mark, { passive: true });
+    const resized = new ResizeObserver(mark);
+    resized.observe(list);
+    return () => {
+      list.removeEventListener('scroll', mark);
+      resized.disconnect();
+    };
+  }, []);
+  useEffect(() => {
+    const list = strip.current;
+    const tab = list?.querySelector<HTMLElement>(`[role='tab'][data-tab='${CSS.escape(chosen)}']`);
+    if (!list || !tab) return;
+    const [around, own] = [list.getBoundingClientRect(), tab.getBoundingClientRect()];
+    const before = around.left + FADE - own.left;
+    const after = own.right - (around.right - FADE);
+    if (before > 0) list.scrollLeft -= before;
+    else if (after > 0) list.scrollLeft += after;
+  }, [chosen]);
+  return strip;
 }

@@ -1,12 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Job, Run } from '../../api/types';
 import { visible } from '../../ui/visible';
-import { chosenRun } from './chosenRun';
-import { hasPreview } from './files/preview';
-import { manifestRows } from './overview/manifestRows';
-import { keepDraft, NO_DRAFT, readDraft } from './review/draft';
-import { reviewCommand } from './review/ReviewForm';
-import { webLink } from './runs/runFacts';
+import { hasPreview } from './files/FilesPanel';
+import { manifestRows } from './overview/ManifestPanel';
+import { keepDraft, NO_DRAFT, readDraft, reviewCommand } from './review/ReviewForm';
+import { chosenRun, webLink } from './runs/runFacts';
 
 describe('a link that a factory told', () => {
   it.each([

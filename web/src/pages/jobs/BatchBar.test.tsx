@@ -7,8 +7,7 @@ import { afterEach, beforeEach, expect, type MockInstance, test, vi } from 'vite
 import { whoamiQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { ConfirmProvider } from '../../ui/Confirm';
-import { BatchBar } from './BatchBar';
-import type { Report } from './BatchReport';
+import { BatchBar, type Report } from './BatchBar';
 import { job } from './testJobs';
 
 let refuse: () => void;

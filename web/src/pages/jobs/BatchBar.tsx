@@ -1,14 +1,14 @@
-import { Button, Group, Paper, Text, Tooltip } from '@mantine/core';
+import { Alert, Button, Group, List, Paper, Text, Tooltip } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import type { Job } from '../../api/types';
 import { useMay } from '../../session/useSession';
 import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
 import { count, plural } from '../../ui/format';
+import { AnchorLink } from '../../ui/links';
 import { visible } from '../../ui/visible';
 import { ACTIONS, actionCommand, isLegal, JOB_ACTIONS, type JobActionName } from './actions';
-import classes from './BatchBar.module.css';
-import type { Report } from './BatchReport';
-import { runBatch, undone } from './batch';
+import { type Outcome, runBatch, undone } from './batch';
+import classes from './JobsPage.module.css';
 
 interface BatchBarProps {
   chosen: readonly Job[];
@@ -131,7 +131,7 @@ function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]
   const others = chosen - jobs.length;
   return (
     <>
-      <p className={classes.about}>{about}</p>
+      <p className={classes.question}>{about}</p>
       <ul className={classes.names}>
         {jobs.slice(0, READ).map((job) => (
           <li key={job.id}>{visible(job.name)}</li>
@@ -139,11 +139,45 @@ function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]
         {jobs.length > READ && <li>and {count(jobs.length - READ)} more</li>}
       </ul>
       {others > 0 && (
-        <p className={classes.about}>
+        <p className={classes.question}>
           {plural(others, 'other selected job')} {others === 1 ? 'is' : 'are'} left alone: it does not fit
           where {others === 1 ? 'it is' : 'they are'} now.
         </p>
       )}
     </>
+  );
+}
+
+export interface Report {
+  action: JobActionName;
+  outcome: Outcome;
+}
+
+/// What a batch could not do, job by job. What it did the rows show.
+export function BatchReport({ report, close }: { report: Report; close(): void }) {
+  const { done, failed, left } = report.outcome;
+  const all = done.length + failed.length + left.length;
+  return (
+    <Alert
+      color="red"
+      mb="sm"
+      role="alert"
+      withCloseButton
+      onClose={close}
+      closeButtonLabel="Close this report"
+      title={`${ACTIONS[report.action].label}: ${done.length} of ${plural(all, 'job')} done`}
+    >
+      <List size="sm">
+        {failed.map(({ job, why }) => (
+          <List.Item key={job.id}>
+            <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }}>
+              {visible(job.name)}
+            </AnchorLink>
+            : {why}
+          </List.Item>
+        ))}
+        {left.length > 0 && <List.Item>{plural(left.length, 'job')} not tried: it was stopped</List.Item>}
+      </List>
+    </Alert>
   );
 }

@@ -1,15 +1,15 @@
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
 import { factoriesQuery, metricsQuery } from '../../api/queries';
 import { type Job, PRIORITIES, STAGES } from '../../api/types';
+import type { JobsSearch } from '../../app/search';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { stageWord } from '../../ui/StageBadge';
 import classes from './Filters.module.css';
 import { byStage, chips, toggled, words } from './filter';
-import type { JobsSearch } from './search';
-import { useTyped } from './useTyped';
 
 interface FiltersProps {
   search: JobsSearch;
@@ -140,4 +140,32 @@ function Choice({ label, any, value, from, choose }: ChoiceProps) {
       data={[{ value: '', label: any }, ...known.map((name) => ({ value: name, label: name }))]}
     />
   );
+}
+
+/// How long to wait for the next letter.
+const PAUSE = 250;
+
+/// A text that is typed here and kept elsewhere: told when the typing pauses, followed when it changes there.
+export function useTyped(value: string, tell: (value: string) => void): [string, (value: string) => void] {
+  const [typed, setTyped] = useState(value);
+  const told = useRef(value);
+  const newest = useRef(tell);
+  useEffect(() => {
+    newest.current = tell;
+  });
+  useEffect(() => {
+    // What comes back from a letter ago must not undo the letters since.
+    if (value === told.current) return;
+    told.current = value;
+    setTyped(value);
+  }, [value]);
+  useEffect(() => {
+    if (typed === told.current) return;
+    const timer = setTimeout(() => {
+      told.current = typed;
+      newest.current(typed);
+    }, PAUSE);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return [typed, setTyped];
 }

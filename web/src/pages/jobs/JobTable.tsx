@@ -4,15 +4,13 @@ import { useRouter } from '@tanstack/react-router';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { Problem } from '../../api/problem';
-import { count } from '../../ui/format';
-import { JobRow } from './JobRow';
+import { count, plural } from '../../ui/format';
+import { COLUMNS } from './columns';
+import { JobHeaderCells, JobRow } from './JobRow';
 import classes from './JobTable.module.css';
-import { NewPill } from './NewPill';
-import { isAny, type useJobList } from './useJobList';
-import { useNextPage } from './useNextPage';
+import { isAny, type useJobList, useNextPage, useTidying, type Waiting } from './useJobList';
 import { useRowKeys } from './useRowKeys';
 import type { useSelection } from './useSelection';
-import { useTidying } from './useTidying';
 
 /// Fixed, so that nothing has to be measured and nothing moves: a line of the table, or a card on a narrow screen.
 const LINE = 36;
@@ -122,14 +120,7 @@ export function JobTable({ list, selection }: JobTableProps) {
                 </span>
               </label>
             </th>
-            <th className={classes.stage}>Stage</th>
-            <th className={classes.priority}>Priority</th>
-            <th className={classes.name}>Name</th>
-            <th className={classes.product}>Product</th>
-            <th className={classes.repo}>Repository</th>
-            <th className={classes.where}>Where</th>
-            <th className={classes.since}>In stage</th>
-            <th className={classes.attempts}>Attempts</th>
+            <JobHeaderCells />
           </tr>
         </thead>
         <tbody ref={body}>
@@ -158,12 +149,15 @@ export function JobTable({ list, selection }: JobTableProps) {
   );
 }
 
-/// Stands for the rows that are out of sight. It spans the columns that are always there: more would make more.
+/// The columns that every screen has, and the checkbox: a gap that spans more would make more columns.
+const SPAN = 1 + COLUMNS.filter((column) => !column.wideOnly).length;
+
+/// Stands for the rows that are out of sight.
 function Gap({ height }: { height: number }) {
   if (height <= 0) return null;
   return (
     <tr className={classes.gap} aria-hidden>
-      <td colSpan={7} style={{ height }} />
+      <td colSpan={SPAN} style={{ height }} />
     </tr>
   );
 }
@@ -186,4 +180,19 @@ function Foot({ list: { query, waiting }, next }: FootProps) {
   }
   const end = waiting.many || waiting.older ? 'There may be more, reload to see' : 'These are all';
   return <p className={classes.foot}>{query.hasNextPage ? 'Reading more' : end}</p>;
+}
+
+/// That there are new jobs, which push nothing around until somebody asks for them.
+export function NewPill({ waiting, show }: { waiting: Waiting; show(): void }) {
+  if (!isAny(waiting)) return null;
+  return (
+    <Button size="xs" radius="xl" onClick={show}>
+      {said(waiting)}
+    </Button>
+  );
+}
+
+function said({ jobs, many }: Waiting): string {
+  if (many) return 'Many new jobs, show';
+  return jobs.length > 0 ? `${plural(jobs.length, 'new job')}, show` : 'There may be more jobs, reload';
 }

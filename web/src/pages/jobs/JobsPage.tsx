@@ -1,22 +1,20 @@
-import { Alert, Group, Title } from '@mantine/core';
+import { Alert, Button, Group, Stack, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { metricsQuery } from '../../api/queries';
+import type { JobsSearch } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { ButtonLink } from '../../ui/links';
-import { Loading, ProblemAlert } from '../../ui/States';
-import { BatchBar } from './BatchBar';
-import { BatchReport, type Report } from './BatchReport';
-import { FilterChips } from './FilterChips';
+import { stageWord } from '../../ui/StageBadge';
+import { Empty, Loading, ProblemAlert } from '../../ui/States';
+import { BatchBar, BatchReport, type Report } from './BatchBar';
 import { Filters } from './Filters';
-import { listCommand, total } from './filter';
+import { chips, FILTERS, isFiltered, listCommand, total, withoutChip } from './filter';
 import classes from './JobsPage.module.css';
 import { JobTable } from './JobTable';
-import { NoJobs } from './NoJobs';
-import type { JobsSearch } from './search';
 import { isAny, useJobList } from './useJobList';
 import { useSelection } from './useSelection';
 
@@ -109,4 +107,68 @@ function said(loaded: number, more: boolean, all: number | undefined): string {
   return all !== undefined && all > loaded
     ? `The newest ${count(loaded)} of ${count(all)} jobs`
     : `The newest ${count(loaded)} ${jobs}, more below`;
+}
+
+/// What the list is narrowed to, each to be taken away with one click.
+export function FilterChips({ search, change }: { search: JobsSearch; change(next: JobsSearch): void }) {
+  const shown = chips(search);
+  if (shown.length === 0) return null;
+  return (
+    <Group gap={6} mb="xs" role="group" aria-label="Filters in use">
+      {shown.map((chip) => {
+        const text = `${FILTERS[chip.filter].label} ${chip.filter === 'stage' ? stageWord(chip.word) : chip.word}`;
+        return (
+          <Button
+            key={`${chip.filter}-${chip.word}`}
+            size="compact-xs"
+            radius="xl"
+            variant="default"
+            maw="100%"
+            rightSection={<Icon name="cross" size={10} />}
+            onClick={() => change(withoutChip(search, chip))}
+            aria-label={`Remove the filter ${text}`}
+          >
+            {text}
+          </Button>
+        );
+      })}
+      <Button size="compact-xs" variant="subtle" onClick={() => change({})}>
+        Clear all
+      </Button>
+    </Group>
+  );
+}
+
+interface NoJobsProps {
+  search: JobsSearch;
+  clear(): void;
+}
+
+/// Nothing to show, and what to do about it.
+export function NoJobs({ search, clear }: NoJobsProps) {
+  if (isFiltered(search)) {
+    return (
+      <Empty title="No job matches these filters">
+        <Stack align="center">
+          <span>One that does shows up here by itself.</span>
+          <Button size="xs" variant="default" onClick={clear}>
+            Clear all filters
+          </Button>
+        </Stack>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="There are no jobs yet">
+      <Stack align="center">
+        <span>Describe what is to be done, and a factory that can do it takes it.</span>
+        <Button component={Link} to="/new" size="xs">
+          Make the first job
+        </Button>
+        <span>Or from a terminal, starting from a manifest that explains itself:</span>
+        <CommandLine command="giga job init" />
+        <CommandLine command="giga job submit job.md" />
+      </Stack>
+    </Empty>
+  );
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { FleetMetrics } from '../../api/types';
+import { type JobsSearch, jobsSearch } from '../../app/search';
 import {
   byStage,
   chips,
@@ -11,7 +12,6 @@ import {
   total,
   withoutChip,
 } from './filter';
-import { type JobsSearch, jobsSearch } from './search';
 import { job } from './testJobs';
 
 describe('the address', () => {

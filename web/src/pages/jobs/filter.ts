@@ -3,8 +3,8 @@
 
 import { inProduct } from '../../api/client';
 import type { FleetMetrics, Job } from '../../api/types';
+import { JOB_FILTERS, type JobFilter, type JobsSearch } from '../../app/search';
 import { shellWord } from '../../ui/format';
-import { FILTERS, type FilterName, type JobsSearch } from './search';
 
 export function words(list: string | undefined): string[] {
   return (list ?? '')
@@ -20,8 +20,36 @@ export function toggled(list: string | undefined, word: string): string | undefi
   return next.length > 0 ? next.join(',') : undefined;
 }
 
+interface FilterMeaning {
+  /// What its chip says before the value.
+  label: string;
+  /// Several words, separated by commas.
+  several?: boolean;
+  /// Whether the job is one of those that the value asks for.
+  matches(job: Job, value: string): boolean;
+}
+
+export const FILTERS: Record<JobFilter, FilterMeaning> = {
+  stage: { label: 'stage', several: true, matches: (job, value) => words(value).includes(job.stage) },
+  priority: {
+    label: 'priority',
+    several: true,
+    matches: (job, value) => words(value).includes(job.priority),
+  },
+  product: { label: 'product', matches: (job, value) => job.productId === value },
+  repo: { label: 'repository', matches: (job, value) => job.repo === value },
+  factory: { label: 'running on', matches: (job, value) => job.lease?.factoryId === value },
+  parent: { label: 'child of', matches: (job, value) => job.parentId === value },
+  name: { label: 'name contains', matches: (job, value) => asciiLower(job.name).includes(asciiLower(value)) },
+};
+
+/// As SQL compares names: only the letters A to Z have a lower case.
+function asciiLower(text: string): string {
+  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+}
+
 export function isFiltered(search: JobsSearch): boolean {
-  return FILTERS.some((name) => search[name] !== undefined);
+  return JOB_FILTERS.some((name) => search[name] !== undefined);
 }
 
 export function toParams(search: JobsSearch) {
@@ -29,57 +57,39 @@ export function toParams(search: JobsSearch) {
   return { header: inProduct(product), query };
 }
 
-/// As SQL compares names: only the letters A to Z have a lower case.
-function asciiLower(text: string): string {
-  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-}
-
 export function matches(job: Job, search: JobsSearch): boolean {
-  const oneOf = (list: string | undefined, value: string) =>
-    list === undefined || words(list).includes(value);
-  const same = (wanted: string | undefined, value: string | null | undefined) =>
-    wanted === undefined || wanted === value;
-  return (
-    oneOf(search.stage, job.stage) &&
-    oneOf(search.priority, job.priority) &&
-    same(search.product, job.productId) &&
-    same(search.repo, job.repo) &&
-    same(search.factory, job.lease?.factoryId) &&
-    same(search.parent, job.parentId) &&
-    (search.name === undefined || asciiLower(job.name).includes(asciiLower(search.name)))
-  );
+  return JOB_FILTERS.every((name) => {
+    const value = search[name];
+    return value === undefined || FILTERS[name].matches(job, value);
+  });
 }
 
 /// The same as a command.
 export function listCommand(search: JobsSearch): string {
-  const flags = (['product', 'stage', 'priority', 'repo', 'factory', 'parent', 'name'] as const).flatMap(
-    (name) => {
-      const value = search[name];
-      // What begins with a dash would be taken for another flag.
-      return value === undefined ? [] : [`--${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`];
-    },
-  );
+  const flags = [...new Set<JobFilter>(['product', ...JOB_FILTERS])].flatMap((name) => {
+    const value = search[name];
+    // What begins with a dash would be taken for another flag.
+    return value === undefined ? [] : [`--${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`];
+  });
   return ['giga job list', ...flags].join(' ');
 }
 
 export interface Chip {
-  filter: FilterName;
+  filter: JobFilter;
   /// The one word of several that it stands for.
   word: string;
 }
 
 export function chips(search: JobsSearch): Chip[] {
-  return FILTERS.flatMap((filter) => {
+  return JOB_FILTERS.flatMap((filter) => {
     const value = search[filter];
     if (value === undefined) return [];
-    const several = filter === 'stage' || filter === 'priority';
-    return (several ? words(value) : [value]).map((word) => ({ filter, word }));
+    return (FILTERS[filter].several ? words(value) : [value]).map((word) => ({ filter, word }));
   });
 }
 
 export function withoutChip(search: JobsSearch, { filter, word }: Chip): JobsSearch {
-  const several = filter === 'stage' || filter === 'priority';
-  return { ...search, [filter]: several ? toggled(search[filter], word) : undefined };
+  return { ...search, [filter]: FILTERS[filter].several ? toggled(search[filter], word) : undefined };
 }
 
 /// How many jobs are in each stage, of one product or of all that the token may see.

@@ -4,10 +4,10 @@ import { infiniteQueryOptions, type QueryKey, queryOptions } from '@tanstack/rea
 import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Job } from '../../api/types';
+import type { JobsSearch } from '../../app/search';
 import { toParams } from './filter';
 import type { Reads } from './follow';
 import { type Pages, withPage } from './rows';
-import type { JobsSearch } from './search';
 
 const PAGE = 100;
 

@@ -3,13 +3,11 @@ import { act, renderHook } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { FeedEvent, Job } from '../../api/types';
+import type { JobsSearch } from '../../app/search';
 import { LiveProvider } from '../../live/LiveProvider';
 import { LOOK_FOR_NEW, READ_AGAIN } from './follow';
-import type { JobsSearch } from './search';
 import { event, idOf, job } from './testJobs';
-import { useJobList } from './useJobList';
-import { useNextPage } from './useNextPage';
-import { TIDY_AFTER, useTidying } from './useTidying';
+import { TIDY_AFTER, useJobList, useNextPage, useTidying } from './useJobList';
 
 /// The jobs as the coordinator has them, and how long it takes to answer for a page below the first.
 let jobs: Map<string, Job>;

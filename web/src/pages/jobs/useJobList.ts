@@ -1,14 +1,20 @@
 // The list, alive: its rows, what is new and waits to be shown, and which rows no longer belong.
 
-import { keepPreviousData, useInfiniteQuery, useIsFetching, useQueryClient } from '@tanstack/react-query';
+import {
+  keepPreviousData,
+  useInfiniteQuery,
+  useIsFetching,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { Job } from '../../api/types';
-import { useFeed, useFeedEvents } from '../../live/LiveProvider';
+import type { JobsSearch } from '../../app/search';
+import { useFeed, useFeedEvents, useFeedState } from '../../live/LiveProvider';
 import { matches } from './filter';
 import { Follower, MOST_NEW, type Table } from './follow';
-import { jobListQuery, nextPageKey, readsOf } from './jobsQuery';
+import { jobListQuery, nextPageKey, nextPageQuery, readsOf } from './jobsQuery';
 import { afterEvent, changed, firstPage, newer, type Pages, rowsOf, withArrivals } from './rows';
-import type { JobsSearch } from './search';
 
 /// New jobs that are not in the list yet; `many` where they were not even looked at, `older` where some may be missing
 /// further down.
@@ -157,4 +163,31 @@ function without(before: Waiting, ids: ReadonlySet<string>): Waiting {
 function notListed(waiting: Waiting, rows: readonly Job[]): Waiting {
   if (waiting.jobs.length === 0) return waiting;
   return without(waiting, new Set(rows.map((job) => job.id)));
+}
+
+/// The next page is fetched when so few rows are left below.
+const NEAR_THE_END = 40;
+
+export function useNextPage({ search, query }: ReturnType<typeof useJobList>, below: number) {
+  const cursor = query.data?.pages.at(-1)?.nextCursor ?? undefined;
+  const isWanted = below < NEAR_THE_END && !query.isFetching && !query.isPlaceholderData;
+  return useQuery({ ...nextPageQuery(search, cursor ?? ''), enabled: cursor !== undefined && isWanted });
+}
+
+/// Rows that no longer match stay for so long, so that one sees what became of them. Then, and where the first page has
+/// grown beyond so many rows, the list is read anew, if nobody is busy with it.
+export const TIDY_AFTER = 10_000;
+const MOST_ON_FIRST = 300;
+
+/// On a screen that nobody touches the list would only ever grow.
+export function useTidying({ strays, query, reload }: ReturnType<typeof useJobList>, isCalm: boolean): void {
+  const isLive = useFeedState().kind === 'live';
+  const isUntidy = strays > 0 || (query.data?.pages[0]?.jobs.length ?? 0) > MOST_ON_FIRST;
+  const failedAt = query.errorUpdatedAt;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where it failed it is tried again
+  useEffect(() => {
+    if (!isCalm || !isLive || !isUntidy) return;
+    const timer = setTimeout(() => void reload(), TIDY_AFTER);
+    return () => clearTimeout(timer);
+  }, [isCalm, isLive, isUntidy, reload, failedAt]);
 }

@@ -1,10 +1,10 @@
 import { Group, Stack, Text } from '@mantine/core';
+import { CodeText } from '../../ui/CodeText';
 import { usd } from '../../ui/format';
 import { Note } from '../../ui/Note';
 import { Panel } from '../../ui/Panel';
 import { Loading } from '../../ui/States';
 import { ExplainPanel } from '../job/ExplainPanel';
-import { Words } from '../job/ExplainWords';
 import type { JobForm } from './form';
 import classes from './NewJob.module.css';
 import { SubmitBar } from './SubmitBar';
@@ -49,16 +49,18 @@ function Verdict({ plan, byHand, runs }: { plan: Plan; byHand: boolean; runs: bo
     <Stack gap="xs">
       {!answer.routable && (
         <Note tone="bad" title="No factory of today's fleet can ever run it" urgent>
-          <Words text={answer.warnings.join('; ') || answer.explanation.summary} />
+          <CodeText text={answer.warnings.join('; ') || answer.explanation.summary} />
           {answer.refused && (
             <Text size="sm" mt={4}>
-              <Words text="The flag `strict` is set: such jobs are refused." />
+              <CodeText text="The flag `strict` is set: such jobs are refused." />
             </Text>
           )}
         </Note>
       )}
       {answer.routable &&
-        answer.warnings.map((warning) => <Note key={warning} tone="warn" title={<Words text={warning} />} />)}
+        answer.warnings.map((warning) => (
+          <Note key={warning} tone="warn" title={<CodeText text={warning} />} />
+        ))}
       {runs && <Cost worst={answer.worstCaseUsd} />}
     </Stack>
   );
@@ -85,12 +87,12 @@ function Refused({ plan, byHand }: { plan: Plan; byHand: boolean }) {
   const elsewhere = problem.errors.length > listed.length;
   return (
     <Note tone="bad" title="Not right yet">
-      {problem.errors.length === 0 ? <Words text={problem.message} /> : elsewhere && where}
+      {problem.errors.length === 0 ? <CodeText text={problem.message} /> : elsewhere && where}
       {listed.length > 0 && (
         <ul>
           {listed.map((error) => (
             <li key={`${error.field} ${error.message}`}>
-              <Words text={error.message} />
+              <CodeText text={error.message} />
             </li>
           ))}
         </ul>

@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
+import { CodeText } from '../../ui/CodeText';
 import { Note } from '../../ui/Note';
-import { Words } from '../job/ExplainWords';
 import type { Draft } from './draft';
 import classes from './NewJob.module.css';
 import { manifestText } from './send';
@@ -38,7 +38,7 @@ export function ManifestEditor({
             {plan.others.map((error) => (
               <li key={`${error.line ?? ''} ${error.field} ${error.message}`}>
                 {error.line ? <b>Line {error.line}: </b> : null}
-                <Words text={error.message} />
+                <CodeText text={error.message} />
               </li>
             ))}
           </ul>

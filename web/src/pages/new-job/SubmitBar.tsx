@@ -4,6 +4,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { Problem } from '../../api/problem';
 import { useMay } from '../../session/useSession';
+import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { tellDone, useConfirm } from '../../ui/Confirm';
 import { shellWord } from '../../ui/format';
@@ -12,11 +13,9 @@ import { Note } from '../../ui/Note';
 import { saveBlob } from '../../ui/saveBlob';
 import { visible } from '../../ui/visible';
 import { sentence } from '../job/ExplainGroups';
-import { Words } from '../job/ExplainWords';
 import { manifestText, submit } from './send';
 import type { Drafting } from './useDraft';
-import type { Plan } from './usePlan';
-import { type Outcome, verdictOf } from './verdict';
+import { type Outcome, type Plan, verdictOf } from './usePlan';
 
 const JOB_ID = /\b[0-9A-HJKMNP-TV-Z]{26}\b/;
 
@@ -72,7 +71,7 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
     <Stack gap="xs">
       {problem && <SubmitProblem problem={problem} renew={renew} />}
       <Group gap="xs">
-        <Tooltip label={why && <Words text={why} />} disabled={!blocked}>
+        <Tooltip label={why && <CodeText text={why} />} disabled={!blocked}>
           <Button
             color={never && !blocked ? 'red' : undefined}
             disabled={blocked}
@@ -89,7 +88,7 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
         <Download draft={draft} />
         {blocked && (
           <Text size="sm" c="dimmed">
-            <Words text={`${sentence(why)}.`} />
+            <CodeText text={`${sentence(why)}.`} />
           </Text>
         )}
       </Group>
@@ -122,8 +121,8 @@ function neverQuestion({ answer }: Outcome) {
     title: 'Submit it although no factory can run it?',
     text: (
       <>
-        <Words text={sentence(answer?.warnings.join('; ') || answer?.explanation.summary || '')} />. It would
-        wait until the fleet changes.
+        <CodeText text={sentence(answer?.warnings.join('; ') || answer?.explanation.summary || '')} />. It
+        would wait until the fleet changes.
       </>
     ),
     yes: 'Submit anyway: no factory can run it',
@@ -184,12 +183,12 @@ function SubmitProblem({ problem, renew }: { problem: Problem; renew: () => void
   }
   return (
     <Note tone="bad" title="It was not submitted" urgent>
-      <Words text={problem.message} />
+      <CodeText text={problem.message} />
       {problem.errors.length > 0 && (
         <ul>
           {problem.errors.map((error) => (
             <li key={`${error.field} ${error.message}`}>
-              <Words text={error.message} />
+              <CodeText text={error.message} />
             </li>
           ))}
         </ul>

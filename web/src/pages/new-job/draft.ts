@@ -1,6 +1,6 @@
 // What is being typed, kept for this tab: a reload in the middle loses nothing.
 
-import { newKey } from '../../api/newKey';
+import { newKey } from '../../api/client';
 import { EMPTY_FORM, type JobForm } from './form';
 import { formOfText } from './read';
 

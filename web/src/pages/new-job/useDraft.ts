@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'react';
-import { newKey } from '../../api/newKey';
+import { newKey } from '../../api/client';
 import { type Draft, type DraftPlace, dropDraft, loadDraft, newDraft, saveDraft } from './draft';
 import type { JobForm } from './form';
 

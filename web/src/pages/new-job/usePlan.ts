@@ -1,13 +1,12 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import type { Problem } from '../../api/problem';
+import { Problem } from '../../api/problem';
 import type { PlanAnswer } from '../../api/types';
 import { useFeedEvents } from '../../live/LiveProvider';
 import type { Draft } from './draft';
 import { type FieldErrors, sortErrors } from './errors';
 import { dryRun } from './send';
-import { type Outcome, outcomeOf } from './verdict';
 
 const PAUSE = 300;
 /// The fleet changes too: the answer is asked for again after so long, and sooner when something happened.
@@ -86,4 +85,28 @@ function useFreshPlan(): void {
       void client.invalidateQueries({ queryKey: ['plan'] });
     }, SOON);
   });
+}
+
+/// Refusals are answers too: they stay in sight while the next one is on its way.
+export interface Outcome {
+  answer?: PlanAnswer;
+  problem?: Problem;
+}
+
+export async function outcomeOf(asked: Promise<PlanAnswer>): Promise<Outcome> {
+  try {
+    return { answer: await asked };
+  } catch (error) {
+    return { problem: Problem.from(error) };
+  }
+}
+
+/// `never`: no factory could run it, and it would wait. `strict`: nor would it be taken. `unknown`: nobody answers.
+export type Verdict = 'good' | 'wrong' | 'never' | 'strict' | 'unknown';
+
+export function verdictOf({ answer, problem }: Outcome): Verdict {
+  if (problem) return problem.code === 'unreachable' ? 'unknown' : 'wrong';
+  if (!answer) return 'unknown';
+  if (answer.routable) return 'good';
+  return answer.refused ? 'strict' : 'never';
 }

@@ -1,8 +1,7 @@
 import { Button, Group, NativeSelect, Stack, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { answer, api, inProduct } from '../../api/client';
-import { newKey } from '../../api/newKey';
+import { answer, api, inProduct, newKey } from '../../api/client';
 import { keys } from '../../api/queries';
 import { PRIORITIES } from '../../api/types';
 import { useMay } from '../../session/useSession';

@@ -1,8 +1,8 @@
 import { Checkbox, UnstyledButton } from '@mantine/core';
-import type { ReactNode } from 'react';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
 import { duration } from '../../ui/format';
+import { Fact, ScrollBox } from '../../ui/Panel';
 import { isMadeUp, type ListedJob } from './payload';
 import { topicCommand } from './TopicGate';
 import classes from './TopicJobs.module.css';
@@ -108,18 +108,8 @@ function Details({ job }: { job: ListedJob }) {
 
 function Block({ label, children }: { label: string; children: string }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
-    <section className={classes.block} tabIndex={0} aria-label={label}>
+    <ScrollBox className={classes.block} label={label}>
       {children}
-    </section>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
+    </ScrollBox>
   );
 }

@@ -1,18 +1,18 @@
 import { Button, Checkbox, Group } from '@mantine/core';
-import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
+import { infiniteQueryOptions, useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api, inProduct } from '../../api/client';
 import { keys } from '../../api/queries';
+import type { components } from '../../api/schema';
 import type { Topic } from '../../api/types';
-import { useKeys } from '../../app/keys';
+import { useKeys, useRowKeys } from '../../app/keys';
+import type { TopicState } from '../../app/search';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
 import { ActionButton } from '../../ui/Confirm';
 import { count, plural, shellWord } from '../../ui/format';
 import { Empty, Loading, ProblemAlert } from '../../ui/States';
-import { useRowKeys } from '../../ui/useRowKeys';
-import { topicJobsQuery } from './queries';
-import type { TopicState } from './search';
+import { listed, parseExact } from './payload';
 import { topicCommand } from './TopicGate';
 import { TopicJobRow } from './TopicJobRow';
 import classes from './TopicJobs.module.css';
@@ -145,3 +145,32 @@ function toggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
   if (!next.delete(id)) next.add(id);
   return next;
 }
+
+type TopicJobPage = components['schemas']['TopicJobPage'];
+
+const PAGE = '50';
+
+/// Jobs of a topic in one state, newest first. Topic jobs have no events, so the first pages are looked at often; of a
+/// long list that somebody reads, only when they ask.
+export const topicJobsQuery = (product: string, name: string, state: TopicState) =>
+  infiniteQueryOptions({
+    queryKey: [...keys.topics, product, name, state],
+    queryFn: async ({ signal, pageParam }) => {
+      const text = await answer(
+        api.GET('/api/fleet/topics/{name}/jobs', {
+          params: {
+            path: { name },
+            query: { state, limit: PAGE, ...(pageParam ? { cursor: pageParam } : {}) },
+            header: inProduct(product),
+          },
+          parseAs: 'text',
+          signal,
+        }),
+      );
+      const page = parseExact(text) as TopicJobPage;
+      return { jobs: page.jobs.map(listed), nextCursor: page.nextCursor };
+    },
+    initialPageParam: '',
+    getNextPageParam: (last) => last.nextCursor ?? undefined,
+    refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) <= 2 ? 3_000 : false),
+  });

@@ -3,6 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { topicsQuery } from '../../api/queries';
 import type { Topic } from '../../api/types';
+import { TOPIC_STATES } from '../../app/search';
 import { useTitle } from '../../app/title';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, plural } from '../../ui/format';
@@ -10,12 +11,9 @@ import { AnchorLink } from '../../ui/links';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import { EnqueueForm } from './EnqueueForm';
-import { topicJobsQuery } from './queries';
-import { TOPIC_STATES } from './search';
-import { TopicSwitch, topicCommand } from './TopicGate';
-import { TopicJobs } from './TopicJobs';
-import classes from './TopicPage.module.css';
-import { TopicState } from './TopicState';
+import { TopicState, TopicSwitch, topicCommand } from './TopicGate';
+import { TopicJobs, topicJobsQuery } from './TopicJobs';
+import classes from './Topics.module.css';
 
 export function TopicPage() {
   const { product, name } = useParams({ from: '/topics/$product/$name' });
@@ -72,7 +70,7 @@ export function TopicPage() {
                       params={{ product, name }}
                       search={{ state: each }}
                       replace
-                      className={classes.state}
+                      className={classes.stateLink}
                       aria-current={each === state ? 'page' : undefined}
                       data-tone={each === 'dead' && (topic.byState.dead ?? 0) > 0 ? 'bad' : undefined}
                     >

@@ -4,17 +4,15 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { topicsQuery } from '../../api/queries';
 import type { Topic, TopicList } from '../../api/types';
+import { useRowKeys } from '../../app/keys';
+import { TOPIC_STATES } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
 import { holdsWords, urgentFirst } from '../../ui/filter';
 import { count, plural } from '../../ui/format';
-import { PageHead } from '../../ui/PageHead';
-import { Panel } from '../../ui/Panel';
+import { PageHead, Panel, ScrollBox } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
-import { useRowKeys } from '../../ui/useRowKeys';
-import { TOPIC_STATES } from './search';
-import { GateOfAll, TopicSwitch } from './TopicGate';
-import { TopicState } from './TopicState';
+import { GateOfAll, TopicState, TopicSwitch } from './TopicGate';
 import classes from './Topics.module.css';
 
 export function TopicsPage() {
@@ -75,8 +73,7 @@ function Table({ list }: { list: TopicList }) {
 
 function Rows({ topics, gateClosed }: { topics: Topic[]; gateClosed: boolean }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keys
-    <section className={classes.box} tabIndex={0} aria-label="Topics and how many jobs they have">
+    <ScrollBox className={classes.box} label="Topics and how many jobs they have">
       <table className={classes.table}>
         <thead>
           <tr>
@@ -104,7 +101,7 @@ function Rows({ topics, gateClosed }: { topics: Topic[]; gateClosed: boolean }) 
           ))}
         </tbody>
       </table>
-    </section>
+    </ScrollBox>
   );
 }
 

@@ -18,8 +18,8 @@ use giga_domain::Delivery;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::pause::Pauses;
 use super::{claim, poll};
+use crate::agent::backoff::Backoff;
 use crate::agent::{AgentError, Shared, heartbeat};
 
 /// One that held for so long was no mishap: the next try comes soon again.
@@ -49,7 +49,7 @@ pub(super) async fn keep(
     door: &dyn Door,
     end: &CancellationToken,
 ) -> Result<(), AgentError> {
-    let mut pauses = Pauses::default();
+    let mut backoff = Backoff::new();
     let mut opened = tokio::select! {
         () = end.cancelled() => return Ok(()),
         opened = door.open(shared) => opened,
@@ -67,7 +67,7 @@ pub(super) async fn keep(
                     return Ok(());
                 };
                 if since.elapsed() >= STEADY {
-                    pauses.start_over();
+                    backoff.reset();
                 }
                 broken
             }
@@ -75,7 +75,7 @@ pub(super) async fn keep(
         };
         tracing::warn!(reason, "no jobs by {mode}: polling until it works");
         shared.ways.arrive_by(Delivery::Poll);
-        match poll_until_open(shared, door, &mut pauses, end).await? {
+        match poll_until_open(shared, door, &mut backoff, end).await? {
             Some(channel) => opened = Ok(channel),
             None => return Ok(()),
         }
@@ -86,7 +86,7 @@ pub(super) async fn keep(
 async fn poll_until_open(
     shared: &Arc<Shared>,
     door: &dyn Door,
-    pauses: &mut Pauses,
+    backoff: &mut Backoff,
     end: &CancellationToken,
 ) -> Result<Option<Box<dyn Channel>>, AgentError> {
     let enough = end.child_token();
@@ -98,7 +98,7 @@ async fn poll_until_open(
     let opening = async {
         let channel = tokio::select! {
             () = enough.cancelled() => None,
-            channel = open_at_last(shared, door, pauses) => Some(channel),
+            channel = open_at_last(shared, door, backoff) => Some(channel),
         };
         // A claim under way is waited for: its answer may be a job.
         enough.cancel();
@@ -116,9 +116,9 @@ async fn poll_until_open(
     Ok(channel)
 }
 
-async fn open_at_last(shared: &Shared, door: &dyn Door, pauses: &mut Pauses) -> Box<dyn Channel> {
+async fn open_at_last(shared: &Shared, door: &dyn Door, backoff: &mut Backoff) -> Box<dyn Channel> {
     loop {
-        tokio::time::sleep(pauses.next()).await;
+        backoff.wait().await;
         match door.open(shared).await {
             Ok(channel) => return channel,
             // Said once, when it broke.

@@ -3,10 +3,11 @@
 //! What such a claim was granted is held by this factory, and by nobody in it, until it is sent again exactly as it was.
 //! Nothing else may be claimed before that.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use giga_api::client::ClientError;
 use giga_api::wire::ClaimRequest;
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::start;
@@ -17,11 +18,7 @@ pub(crate) struct Unanswered(Mutex<Option<ClaimRequest>>);
 
 impl Unanswered {
     pub(super) fn get(&self) -> Option<ClaimRequest> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<ClaimRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clone()
     }
 }
 
@@ -31,14 +28,14 @@ pub(super) async fn send(
     request: ClaimRequest,
     mut seats: Vec<OwnedSemaphorePermit>,
 ) -> Result<bool, ClientError> {
-    *shared.unanswered.lock() = Some(request.clone());
+    *shared.unanswered.0.lock() = Some(request.clone());
     let answer = if request.max.is_some() {
         shared.client.claim_many(&request).await
     } else {
         shared.client.claim(&request).await.map(|grant| grant.into_iter().collect())
     };
     if answer.as_ref().err().is_none_or(is_malformed) {
-        shared.unanswered.lock().take();
+        shared.unanswered.0.lock().take();
     }
     let grants = answer?;
     let something = !grants.is_empty();

@@ -10,23 +10,22 @@
 mod broker;
 mod channel;
 mod claim;
-mod pause;
 mod poll;
 mod self_select;
 mod stream;
 
 pub use broker::BrokerDoor;
 pub(super) use claim::Unanswered;
-pub(super) use pause::jittered;
 pub(super) use poll::{AFTER_A_FAILURE, gate, once};
 pub(super) use stream::Streams;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use giga_api::wire::ClaimAnswer;
 use giga_domain::Delivery;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -115,7 +114,7 @@ pub(super) struct Running(Mutex<HashMap<(String, u64), Arc<Notify>>>);
 
 impl Running {
     fn enter(&self, held: &Held) -> bool {
-        match self.lock().entry((held.job.clone(), held.epoch)) {
+        match self.0.lock().entry((held.job.clone(), held.epoch)) {
             Entry::Occupied(_) => false,
             Entry::Vacant(place) => {
                 place.insert(held.look.clone());
@@ -125,16 +124,12 @@ impl Running {
     }
 
     fn leave(&self, held: &Held) {
-        self.lock().remove(&(held.job.clone(), held.epoch));
+        self.0.lock().remove(&(held.job.clone(), held.epoch));
     }
 
     /// There may be a word about any of them: each renews its lease at once.
     fn look(&self) {
-        self.lock().values().for_each(|held| held.notify_one());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, u64), Arc<Notify>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().values().for_each(|held| held.notify_one());
     }
 }
 

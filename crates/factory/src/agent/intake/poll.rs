@@ -11,7 +11,8 @@ use giga_api::wire::ClaimRequest;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use super::{claim, jittered};
+use super::claim;
+use crate::agent::backoff::jittered;
 use crate::agent::lease::is_final;
 use crate::agent::{AgentError, Shared, merges};
 
@@ -47,7 +48,7 @@ pub(super) async fn refused_or_later(error: ClientError, end: &CancellationToken
     tracing::warn!(%error, "the coordinator could not be asked for work");
     tokio::select! {
         () = end.cancelled() => {}
-        () = tokio::time::sleep(jittered(AFTER_A_FAILURE)) => {}
+        () = jittered(AFTER_A_FAILURE) => {}
     }
     Ok(())
 }

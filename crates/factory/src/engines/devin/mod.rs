@@ -9,7 +9,7 @@ mod client;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use giga_domain::FailReason;
+use giga_domain::{FailReason, Usd};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -74,8 +74,10 @@ impl Devin {
             client.message(id, &request.whole_prompt()).await?;
             return Ok((id.to_owned(), None));
         }
-        let most_acus = match (request.budget.usd_micros, self.config.usd_micros_per_acu) {
-            (Some(cap), Some(price)) if price > 0 => Some((cap / price).max(1)),
+        let most_acus = match (request.budget.usd, self.config.usd_per_acu) {
+            (Some(cap), Some(price)) if !price.is_zero() => {
+                Some((cap.micros() / price.micros()).max(1).unsigned_abs())
+            }
             _ => None,
         };
         let prompt = request.whole_prompt();
@@ -221,8 +223,8 @@ impl Watch<'_> {
         };
         let summary = self.summary.as_deref().map(|words| self.outlet.redact(words));
         // The service counts behind the work: a session that is at work and costs nothing is not counted yet.
-        let metered = match self.usage.cost_usd_micros {
-            Some(0) => outcome == EngineOutcome::Succeeded,
+        let metered = match self.usage.cost {
+            Some(Usd::ZERO) => outcome == EngineOutcome::Succeeded,
             figure => figure.is_some(),
         };
         EngineReport { outcome, session_id: Some(self.session_id), usage: self.usage, metered, summary }
@@ -328,11 +330,12 @@ impl Watch<'_> {
 
     async fn count(&mut self, acus: Option<f64>) {
         let acus = acus.filter(|acus| acus.is_finite() && *acus >= 0.0);
-        let (Some(acus), Some(price)) = (acus, self.config.usd_micros_per_acu) else { return };
-        let total = (acus * price as f64).round() as u64;
+        let (Some(acus), Some(price)) = (acus, self.config.usd_per_acu) else { return };
+        let total = Usd::from_f64(acus * price.as_f64()).unwrap_or(Usd::MAX);
         // A session counts from its beginning.
-        let cost = total.checked_sub(self.before.cost_usd_micros.unwrap_or(0)).unwrap_or(total);
-        let usage = Usage { tokens: 0, cost_usd_micros: Some(cost) };
+        let before = self.before.cost.filter(|before| *before <= total).unwrap_or_default();
+        let cost = total - before;
+        let usage = Usage { tokens: 0, cost: Some(cost) };
         if usage != self.usage {
             self.usage = usage;
             self.outlet.event(EngineEvent::Usage(usage)).await;

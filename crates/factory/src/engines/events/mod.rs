@@ -1,15 +1,12 @@
-//! Reading what engines print: one pure function per dialect, from a line to [`Sign`]s.
+//! Reading what engines print: a pure function per program, from a line to [`Sign`]s.
 //!
 //! A parser never fails and never remembers: a line that is no JSON, an unknown type or a missing field means
 //! nothing, because engines add events with every release. What the signs add up to is [`Tally`]'s business.
 
-pub(super) mod claude;
-pub(super) mod codex;
-pub(super) mod gemini;
-pub(super) mod opencode;
 mod tally;
 mod trouble;
 
+use giga_domain::Usd;
 use serde_json::Value;
 
 use super::config::EventFormat;
@@ -36,12 +33,12 @@ pub(super) enum Sign {
     /// One step more.
     Step {
         tokens: Tokens,
-        usd_micros: Option<u64>,
+        usd: Option<Usd>,
     },
     /// Everything since the session began, earlier runs included.
     SessionTotal {
         tokens: Tokens,
-        usd_micros: Option<u64>,
+        usd: Option<Usd>,
     },
     /// Everything of this run, by model.
     RunTotal(Vec<(String, Tokens)>),
@@ -62,18 +59,17 @@ impl EventFormat {
         match self {
             Self::Text if line.trim().is_empty() => Vec::new(),
             Self::Text => vec![Sign::Said(line.trim().to_owned())],
-            Self::Claude => object(line).map(|event| claude::read(&event)).unwrap_or_default(),
-            Self::Codex => object(line).map(|event| codex::read(&event)).unwrap_or_default(),
-            Self::Opencode => object(line).map(|event| opencode::read(&event)).unwrap_or_default(),
-            Self::Gemini => object(line).map(|event| gemini::read(&event)).unwrap_or_default(),
+            Self::Program(program) => {
+                object(line).map(|event| program.cli().read(&event)).unwrap_or_default()
+            }
         }
     }
 
     /// What an exit status means, for engines that give it a meaning of its own.
     pub(super) fn exit_failure(self, code: i32) -> Option<EngineFailure> {
         match self {
-            Self::Gemini => gemini::exit_failure(code),
-            _ => None,
+            Self::Text => None,
+            Self::Program(program) => program.cli().exit_failure(code),
         }
     }
 
@@ -91,11 +87,11 @@ fn object(line: &str) -> Option<Value> {
     serde_json::from_str(line).ok()
 }
 
-fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-fn count(value: &Value, pointer: &str) -> u64 {
+pub(super) fn count(value: &Value, pointer: &str) -> u64 {
     // Some engines write counts as floats.
     match value.pointer(pointer) {
         Some(number) => number.as_u64().or_else(|| number.as_f64().map(|n| n as u64)).unwrap_or(0),
@@ -103,7 +99,6 @@ fn count(value: &Value, pointer: &str) -> u64 {
     }
 }
 
-fn dollars(value: &Value, pointer: &str) -> Option<u64> {
-    let dollars = value.pointer(pointer)?.as_f64()?;
-    (dollars.is_finite() && dollars >= 0.0).then(|| (dollars * 1e6).round() as u64)
+pub(super) fn dollars(value: &Value, pointer: &str) -> Option<Usd> {
+    Usd::from_f64(value.pointer(pointer)?.as_f64()?).filter(|usd| !usd.is_negative())
 }

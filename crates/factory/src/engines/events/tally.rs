@@ -4,8 +4,9 @@
 //! that says nothing has not succeeded.
 
 use std::collections::HashMap;
+use std::ops::Sub;
 
-use giga_domain::FailReason;
+use giga_domain::{FailReason, Usd};
 
 use super::super::config::EventFormat;
 use super::super::engine::{EngineEvent, EngineFailure, Usage};
@@ -98,29 +99,29 @@ impl Tally {
                     *known = tokens;
                 }
             }
-            Sign::Step { tokens, usd_micros } => {
+            Sign::Step { tokens, usd } => {
                 let steps = self.steps.get_or_insert_default();
                 steps.tokens = steps.tokens.saturating_add(tokens.sum());
-                if let Some(more) = usd_micros {
-                    steps.cost_usd_micros = Some(steps.cost_usd_micros.unwrap_or(0).saturating_add(more));
+                if let Some(more) = usd {
+                    steps.cost = Some(steps.cost.unwrap_or_default() + more);
                 }
             }
-            Sign::SessionTotal { tokens, usd_micros } => {
+            Sign::SessionTotal { tokens, usd } => {
                 let model = self.model.clone();
-                let cost = usd_micros.unwrap_or_else(|| self.priced(model.as_deref(), tokens, news));
+                let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, news));
                 let before = self.contained_in(tokens);
                 self.open = false;
                 self.total = Some(Usage {
                     tokens: without(tokens.sum(), before.tokens),
-                    cost_usd_micros: Some(without(cost, before.cost_usd_micros.unwrap_or(0))),
+                    cost: Some(without(cost, before.cost.unwrap_or_default())),
                 });
             }
             Sign::RunTotal(models) => {
-                let mut total = Usage { tokens: 0, cost_usd_micros: Some(0) };
+                let mut total = Usage { tokens: 0, cost: Some(Usd::ZERO) };
                 for (model, tokens) in models {
                     let cost = self.priced(Some(&model), tokens, news);
                     total.tokens = total.tokens.saturating_add(tokens.sum());
-                    total.cost_usd_micros = total.cost_usd_micros.map(|sum| sum.saturating_add(cost));
+                    total.cost = total.cost.map(|sum| sum + cost);
                 }
                 self.open = false;
                 self.total = Some(total);
@@ -149,9 +150,9 @@ impl Tally {
         if sum.sum() >= self.before.tokens.saturating_add(seen) { self.before } else { Usage::default() }
     }
 
-    fn priced(&mut self, model: Option<&str>, tokens: Tokens, news: &mut Vec<EngineEvent>) -> u64 {
+    fn priced(&mut self, model: Option<&str>, tokens: Tokens, news: &mut Vec<EngineEvent>) -> Usd {
         if let Some(price) = model.and_then(|model| self.prices.known(model)) {
-            return price.usd_micros(tokens);
+            return price.cost(tokens);
         }
         if tokens.sum() > 0 && !self.priced_by_guess {
             self.priced_by_guess = true;
@@ -162,7 +163,7 @@ impl Tally {
                 "{model}: its tokens are counted at the default price; set `prices` to correct that"
             )));
         }
-        self.prices.fallback().usd_micros(tokens)
+        self.prices.fallback().cost(tokens)
     }
 
     /// An estimate while the engine runs, for engines that name the sum only at the end.
@@ -173,7 +174,7 @@ impl Tally {
         let tokens = self.messages.values().fold(Tokens::default(), |sum, tokens| sum.plus(*tokens));
         let price = self.model.as_deref().and_then(|model| self.prices.known(model));
         let price = price.unwrap_or_else(|| self.prices.fallback());
-        Usage { tokens: tokens.sum(), cost_usd_micros: Some(price.usd_micros(tokens)) }
+        Usage { tokens: tokens.sum(), cost: Some(price.cost(tokens)) }
     }
 
     pub(in super::super) const fn usage(&self) -> Usage {
@@ -250,6 +251,6 @@ fn with(what: &str, complaints: &str) -> String {
 }
 
 /// Takes `before` off a sum, unless the sum cannot contain it: then the engine has begun to count anew.
-const fn without(sum: u64, before: u64) -> u64 {
+fn without<T: PartialOrd + Sub<Output = T>>(sum: T, before: T) -> T {
     if sum >= before { sum - before } else { sum }
 }

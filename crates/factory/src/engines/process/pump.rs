@@ -115,14 +115,11 @@ impl Pump {
 
 /// In words, what was used up.
 pub(in crate::engines) fn overrun(usage: Usage, budget: &BudgetCaps) -> Option<String> {
-    let dollars = |micros: u64| format!("${:.2}", micros as f64 / 1e6);
-    match (budget.tokens, budget.usd_micros, usage.cost_usd_micros) {
+    match (budget.tokens, budget.usd, usage.cost) {
         (Some(cap), _, _) if usage.tokens > cap => {
             Some(format!("{} tokens are used, the job's cap is {cap}", usage.tokens))
         }
-        (_, Some(cap), Some(cost)) if cost > cap => {
-            Some(format!("{} are spent, the job's cap is {}", dollars(cost), dollars(cap)))
-        }
+        (_, Some(cap), Some(cost)) if cost > cap => Some(format!("{cost} are spent, the job's cap is {cap}")),
         _ => None,
     }
 }

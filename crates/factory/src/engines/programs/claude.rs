@@ -3,52 +3,37 @@
 //! Edits are allowed by default and commands are not: whoever wants more adds `--permission-mode` or
 //! `--allowedTools` to `extra-args`.
 
+mod events;
+
 use std::ffi::OsString;
-use std::path::Path;
 
 use giga_domain::FailReason;
+use serde_json::Value;
 
-use super::{Call, Reads, Recipe, SignIn, arguments, configured, program, variables};
-use crate::engines::config::{EventFormat, ProgramConfig};
+use super::{Call, Cli, Reads, SignIn, arguments};
+use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
+use crate::engines::events::Sign;
 use crate::engines::process::Probe;
 
-#[derive(Debug)]
-pub(in crate::engines) struct Claude(pub(in crate::engines) ProgramConfig);
+pub(super) struct Claude;
 
-impl Recipe for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
-    }
-
-    fn program(&self) -> &Path {
-        program("claude", &self.0)
-    }
-
-    fn format(&self) -> EventFormat {
-        EventFormat::Claude
-    }
-
-    fn model(&self) -> Option<&str> {
-        self.0.model.as_deref()
-    }
-
-    fn variables(&self) -> Vec<&str> {
-        let usual = [
+impl Cli for Claude {
+    fn variables(&self) -> &[&'static str] {
+        &[
             "ANTHROPIC_API_KEY",
             "ANTHROPIC_AUTH_TOKEN",
             "ANTHROPIC_BASE_URL",
             "CLAUDE_CODE_OAUTH_TOKEN",
             "CLAUDE_CONFIG_DIR",
-        ];
-        variables(&usual, &self.0)
+        ]
     }
 
     fn reads(&self) -> Reads {
         Reads::PersonaApart
     }
 
-    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
+    fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-p", "--output-format", "stream-json", "--verbose"]);
         args.extend(arguments(["--permission-mode", "acceptEdits"]));
         if let Some(id) = call.session {
@@ -56,15 +41,14 @@ impl Recipe for Claude {
         } else {
             args.extend(arguments(["--session-id", &new_session_id()?]));
         }
-        if let Some(cap) = call.request.budget.usd_micros {
+        if let Some(cap) = call.request.budget.usd {
             // It counts what the resumed session cost before.
-            let before = call.session.and(call.request.usage_before.cost_usd_micros).unwrap_or(0);
-            let dollars = cap.saturating_add(before) as f64 / 1e6;
-            args.extend(arguments(["--max-budget-usd", &dollars.to_string()]));
+            let before = call.session.and(call.request.usage_before.cost).unwrap_or_default();
+            args.extend(arguments(["--max-budget-usd", &format!("{:#}", cap + before)]));
         }
         // Written with `=`, so that nothing in the value can be taken for an option.
         args.extend(call.persona.map(|persona| OsString::from(format!("--append-system-prompt={persona}"))));
-        args.extend(configured(&self.0, "--model"));
+        args.extend(config.options("--model"));
         args.extend(call.prompt.into_iter().flat_map(|prompt| arguments(["--", prompt])));
         Ok(args)
     }
@@ -77,8 +61,12 @@ impl Recipe for Claude {
         }
     }
 
-    fn how_to_install(&self) -> String {
-        "install Claude Code: npm install -g @anthropic-ai/claude-code".to_owned()
+    fn how_to_install(&self) -> &'static str {
+        "install Claude Code: npm install -g @anthropic-ai/claude-code"
+    }
+
+    fn read(&self, event: &Value) -> Vec<Sign> {
+        events::read(event)
     }
 }
 

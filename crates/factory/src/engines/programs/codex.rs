@@ -2,43 +2,29 @@
 //!
 //! The sandbox and the folder are options of `exec` and must stand before `resume`, which does not take them.
 
-use std::ffi::OsString;
-use std::path::Path;
+mod events;
 
-use super::{Call, Recipe, SignIn, arguments, configured, program, variables};
-use crate::engines::config::{EventFormat, ProgramConfig};
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+use super::{Call, Cli, SignIn, arguments};
+use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
+use crate::engines::events::Sign;
 use crate::engines::process::Probe;
 
-#[derive(Debug)]
-pub(in crate::engines) struct Codex(pub(in crate::engines) ProgramConfig);
+pub(super) struct Codex;
 
-impl Recipe for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
+impl Cli for Codex {
+    fn variables(&self) -> &[&'static str] {
+        &["OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"]
     }
 
-    fn program(&self) -> &Path {
-        program("codex", &self.0)
-    }
-
-    fn format(&self) -> EventFormat {
-        EventFormat::Codex
-    }
-
-    /// Its events do not name it.
-    fn model(&self) -> Option<&str> {
-        self.0.model.as_deref()
-    }
-
-    fn variables(&self) -> Vec<&str> {
-        variables(&["OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"], &self.0)
-    }
-
-    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
+    fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C"]);
         args.push(call.request.dir.clone().into());
-        args.extend(configured(&self.0, "-m"));
+        args.extend(config.options("-m"));
         if call.session.is_some() {
             args.push("resume".into());
         }
@@ -57,7 +43,11 @@ impl Recipe for Codex {
         }
     }
 
-    fn how_to_install(&self) -> String {
-        "install Codex: npm install -g @openai/codex".to_owned()
+    fn how_to_install(&self) -> &'static str {
+        "install Codex: npm install -g @openai/codex"
+    }
+
+    fn read(&self, event: &Value) -> Vec<Sign> {
+        events::read(event)
     }
 }

@@ -3,54 +3,40 @@
 //! Like Claude Code it may edit by default and not run commands. The work tree is the factory's own, which is why its
 //! question whether to trust the folder is skipped.
 
+mod events;
+
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{Call, Recipe, SignIn, arguments, configured, program, variables};
-use crate::engines::config::{EventFormat, ProgramConfig};
+use serde_json::Value;
+
+use super::{Call, Cli, SignIn, arguments};
+use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
+use crate::engines::events::Sign;
 use crate::engines::process::HostEnvironment;
 
 const KEYS: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
 
-#[derive(Debug)]
-pub(in crate::engines) struct Gemini(pub(in crate::engines) ProgramConfig);
+pub(super) struct Gemini;
 
-impl Recipe for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn program(&self) -> &Path {
-        program("gemini", &self.0)
-    }
-
-    fn format(&self) -> EventFormat {
-        EventFormat::Gemini
-    }
-
-    fn model(&self) -> Option<&str> {
-        self.0.model.as_deref()
-    }
-
-    fn variables(&self) -> Vec<&str> {
-        let [gemini, google, credentials] = KEYS;
-        let usual = [
-            gemini,
-            google,
-            credentials,
+impl Cli for Gemini {
+    fn variables(&self) -> &[&'static str] {
+        &[
+            KEYS[0],
+            KEYS[1],
+            KEYS[2],
             "GOOGLE_CLOUD_PROJECT",
             "GOOGLE_CLOUD_LOCATION",
             "GOOGLE_GENAI_USE_VERTEXAI",
-        ];
-        variables(&usual, &self.0)
+        ]
     }
 
-    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
+    fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-o", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"]);
         // Written with `=`, so that nothing in the value can be taken for an option.
         args.extend(call.session.map(|id| OsString::from(format!("--resume={id}"))));
-        args.extend(configured(&self.0, "-m"));
+        args.extend(config.options("-m"));
         args.extend(call.prompt.map(|prompt| OsString::from(format!("--prompt={prompt}"))));
         Ok(args)
     }
@@ -62,8 +48,16 @@ impl Recipe for Gemini {
         }
     }
 
-    fn how_to_install(&self) -> String {
-        "install Gemini CLI: npm install -g @google/gemini-cli".to_owned()
+    fn how_to_install(&self) -> &'static str {
+        "install Gemini CLI: npm install -g @google/gemini-cli"
+    }
+
+    fn read(&self, event: &Value) -> Vec<Sign> {
+        events::read(event)
+    }
+
+    fn exit_failure(&self, code: i32) -> Option<EngineFailure> {
+        events::exit_failure(code)
     }
 }
 

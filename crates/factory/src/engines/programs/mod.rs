@@ -2,6 +2,9 @@
 //!
 //! A recipe says how one program is called and recognised; it never starts anything itself, and what comes from a job
 //! reaches a program as one whole argument or as a file, never as part of a command line that someone splits.
+//!
+//! [`Program`] is the list of those with an account of their own. One more is a variant of it and a module that
+//! implements [`Cli`]: settings, detection, event formats and tests go by the list.
 
 mod claude;
 mod codex;
@@ -22,6 +25,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_domain::FailReason;
+use serde_json::Value;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -30,16 +35,12 @@ use super::config::{EventFormat, ProgramConfig};
 use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret, Usage,
 };
-use super::events::Tally;
+use super::events::{Sign, Tally};
 use super::outlet::Outlet;
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
 
-pub(super) use claude::Claude;
-pub(super) use codex::Codex;
 pub(super) use command::Template;
-pub(super) use gemini::Gemini;
-pub(super) use opencode::Opencode;
 use preflight::SignIn;
 pub(super) use shell::Shell;
 
@@ -49,6 +50,109 @@ const LONGEST_ARGUMENT: usize = 96 * 1024;
 /// How engines with an account reach it from behind a proxy.
 const NETWORK_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
+
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum Program {
+    Claude,
+    Codex,
+    Opencode,
+    Gemini,
+}
+
+impl Program {
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// As in `engine:<name>`, and in the settings.
+    pub const fn as_str(self) -> &'static str {
+        self.into_str()
+    }
+
+    pub(super) fn words() -> String {
+        Self::ALL.iter().map(|program| program.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn cli(self) -> &'static dyn Cli {
+        match self {
+            Self::Claude => &claude::Claude,
+            Self::Codex => &codex::Codex,
+            Self::Opencode => &opencode::Opencode,
+            Self::Gemini => &gemini::Gemini,
+        }
+    }
+}
+
+/// What is particular to a program with an account: how it is called, how one signs in, what it prints.
+pub(super) trait Cli: Sync {
+    /// Variables of the factory that it may see besides the base and those that the settings name.
+    fn variables(&self) -> &[&'static str];
+
+    fn reads(&self) -> Reads {
+        Reads::OneText
+    }
+
+    fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure>;
+
+    fn sign_in(&self) -> SignIn;
+
+    fn how_to_install(&self) -> &'static str;
+
+    /// What an event of its output says.
+    fn read(&self, event: &Value) -> Vec<Sign>;
+
+    /// What an exit status means, where the program gives it a meaning of its own.
+    fn exit_failure(&self, _code: i32) -> Option<EngineFailure> {
+        None
+    }
+}
+
+/// A program as the settings want it.
+#[derive(Debug)]
+pub(super) struct Configured {
+    pub(super) program: Program,
+    pub(super) config: ProgramConfig,
+}
+
+impl Recipe for Configured {
+    fn name(&self) -> &str {
+        self.program.as_str()
+    }
+
+    fn program(&self) -> &Path {
+        self.config.program.as_deref().unwrap_or(Path::new(self.program.as_str()))
+    }
+
+    fn format(&self) -> EventFormat {
+        EventFormat::Program(self.program)
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.config.model.as_deref()
+    }
+
+    fn variables(&self) -> Vec<&str> {
+        let named = self.config.pass_env.iter().map(String::as_str);
+        self.program.cli().variables().iter().copied().chain(NETWORK_VARIABLES).chain(named).collect()
+    }
+
+    fn reads(&self) -> Reads {
+        self.program.cli().reads()
+    }
+
+    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
+        self.program.cli().args(call, &self.config)
+    }
+
+    fn sign_in(&self) -> SignIn {
+        self.program.cli().sign_in()
+    }
+
+    fn how_to_install(&self) -> String {
+        self.program.cli().how_to_install().to_owned()
+    }
+}
 
 /// How one program is used.
 pub(super) trait Recipe: fmt::Debug + Send + Sync {
@@ -114,21 +218,21 @@ pub(super) struct Call<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct ProgramEngine<R> {
-    pub(super) recipe: R,
+pub(super) struct ProgramEngine {
+    pub(super) recipe: Box<dyn Recipe>,
     pub(super) host: Arc<HostEnvironment>,
     pub(super) prices: PriceTable,
     pub(super) scratch: Option<PathBuf>,
 }
 
 #[async_trait]
-impl<R: Recipe> Engine for ProgramEngine<R> {
+impl Engine for ProgramEngine {
     fn name(&self) -> &str {
         self.recipe.name()
     }
 
     async fn preflight(&self) -> Preflight {
-        preflight::preflight(&self.recipe, &self.host).await
+        preflight::preflight(self.recipe.as_ref(), &self.host).await
     }
 
     async fn run(
@@ -158,7 +262,7 @@ impl<R: Recipe> Engine for ProgramEngine<R> {
     }
 }
 
-impl<R: Recipe> ProgramEngine<R> {
+impl ProgramEngine {
     async fn attempt(
         &self,
         request: &EngineRequest,
@@ -284,21 +388,6 @@ fn is_session_id(id: &str) -> bool {
 /// Built up from text and paths alike.
 fn arguments<const N: usize>(fixed: [&str; N]) -> Vec<OsString> {
     fixed.into_iter().map(OsString::from).collect()
-}
-
-/// Options that the operator's configuration adds for any program.
-fn configured(config: &ProgramConfig, model_option: &str) -> Vec<OsString> {
-    let model = config.model.iter().flat_map(|model| [OsString::from(model_option), OsString::from(model)]);
-    model.chain(config.extra_args.iter().map(OsString::from)).collect()
-}
-
-fn variables<'a>(usual: &[&'static str], config: &'a ProgramConfig) -> Vec<&'a str> {
-    let named = config.pass_env.iter().map(String::as_str);
-    usual.iter().copied().chain(NETWORK_VARIABLES).chain(named).collect()
-}
-
-fn program<'a>(usual: &'static str, config: &'a ProgramConfig) -> &'a Path {
-    config.program.as_deref().unwrap_or(Path::new(usual))
 }
 
 #[cfg(test)]

@@ -2,36 +2,23 @@
 //!
 //! Never told to approve everything by itself: what its own settings leave to a person is refused, and the log says so.
 
-use std::ffi::OsString;
-use std::path::Path;
+mod events;
 
-use super::{Call, Recipe, SignIn, arguments, configured, program, variables};
-use crate::engines::config::{EventFormat, ProgramConfig};
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+use super::{Call, Cli, SignIn, arguments};
+use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
+use crate::engines::events::Sign;
 use crate::engines::process::Probe;
 
-#[derive(Debug)]
-pub(in crate::engines) struct Opencode(pub(in crate::engines) ProgramConfig);
+pub(super) struct Opencode;
 
-impl Recipe for Opencode {
-    fn name(&self) -> &'static str {
-        "opencode"
-    }
-
-    fn program(&self) -> &Path {
-        program("opencode", &self.0)
-    }
-
-    fn format(&self) -> EventFormat {
-        EventFormat::Opencode
-    }
-
-    fn model(&self) -> Option<&str> {
-        self.0.model.as_deref()
-    }
-
-    fn variables(&self) -> Vec<&str> {
-        let usual = [
+impl Cli for Opencode {
+    fn variables(&self) -> &[&'static str] {
+        &[
             "OPENCODE_CONFIG",
             "OPENCODE_CONFIG_DIR",
             "OPENCODE_API_KEY",
@@ -39,14 +26,13 @@ impl Recipe for Opencode {
             "OPENAI_API_KEY",
             "OPENROUTER_API_KEY",
             "GEMINI_API_KEY",
-        ];
-        variables(&usual, &self.0)
+        ]
     }
 
-    fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {
+    fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["run", "--format", "json"]);
         args.extend(call.session.into_iter().flat_map(|id| arguments(["-s", id])));
-        args.extend(configured(&self.0, "-m"));
+        args.extend(config.options("-m"));
         args.extend(call.prompt.into_iter().flat_map(|prompt| arguments(["--", prompt])));
         Ok(args)
     }
@@ -59,7 +45,11 @@ impl Recipe for Opencode {
         }
     }
 
-    fn how_to_install(&self) -> String {
-        "install opencode: npm install -g opencode-ai".to_owned()
+    fn how_to_install(&self) -> &'static str {
+        "install opencode: npm install -g opencode-ai"
+    }
+
+    fn read(&self, event: &Value) -> Vec<Sign> {
+        events::read(event)
     }
 }

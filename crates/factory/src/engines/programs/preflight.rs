@@ -21,7 +21,7 @@ pub(in crate::engines) enum SignIn {
     Look { is_signed_in: fn(&HostEnvironment) -> bool, remedy: String },
 }
 
-pub(super) async fn preflight(recipe: &impl Recipe, host: &HostEnvironment) -> Preflight {
+pub(super) async fn preflight(recipe: &dyn Recipe, host: &HostEnvironment) -> Preflight {
     let Some(program) = host.find_program(recipe.program()) else {
         return Preflight::NotInstalled { remedy: recipe.how_to_install() };
     };
@@ -75,7 +75,7 @@ async fn ask(
     }
 }
 
-fn broken(recipe: &impl Recipe, detail: &str) -> Preflight {
+fn broken(recipe: &dyn Recipe, detail: &str) -> Preflight {
     let program = recipe.program().display();
     Preflight::Broken {
         detail: detail.to_owned(),

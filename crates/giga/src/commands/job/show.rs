@@ -7,7 +7,7 @@ use giga_api::wire::{Job, Lease, Run};
 use super::manifest_file::is_made_up;
 use crate::commands::Done;
 use crate::commands::context::Context;
-use crate::output::{Columns, Output, ago, dash, joined, printable, usd};
+use crate::output::{Columns, Output, ago, dash, joined, or_dash, printable};
 
 pub(super) async fn show(meant: &str, context: &Context) -> Done {
     let client = context.client()?;
@@ -52,7 +52,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
             "held by",
             lease.map(|l| format!("{} (lease ends {})", l.factory_id, ago(&l.expires_at, output.now))),
         ),
-        ("spent", lease.filter(|l| l.spent_usd > 0.0 || l.spent_tokens > 0).map(spent_so_far)),
+        ("spent", lease.filter(|l| !l.spent_usd.is_zero() || l.spent_tokens > 0).map(spent_so_far)),
         ("not before", waits_until.map(|at| when(at))),
         ("approved by", (!job.approvals.is_empty()).then(|| joined(&job.approvals))),
         ("product", Some(job.product_id.clone())),
@@ -89,10 +89,11 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
 
 /// What the holder told of its run, and what may still come.
 fn spent_so_far(lease: &Lease) -> String {
-    let (spent, tokens) = (usd(lease.spent_usd), lease.spent_tokens);
-    match lease.reserved_usd {
-        reserved if reserved > 0.0 => format!("{spent} of {} set aside, {tokens} tokens", usd(reserved)),
-        _ => format!("{spent}, {tokens} tokens"),
+    let Lease { spent_usd: spent, spent_tokens: tokens, reserved_usd: reserved, .. } = lease;
+    if reserved.is_zero() {
+        format!("{spent}, {tokens} tokens")
+    } else {
+        format!("{spent} of {reserved} reserved, {tokens} tokens")
     }
 }
 
@@ -108,7 +109,7 @@ fn runs_table(runs: &[Run], output: &Output) -> String {
             printable(&run.outcome),
             time(&run.started_at),
             time(&run.ended_at),
-            run.report.cost_usd.map_or("-".to_owned(), usd),
+            or_dash(run.report.cost_usd),
             printable(dash(result.as_deref())),
         ]);
     }

@@ -57,7 +57,7 @@ pub(super) async fn plan(file: &str, context: &Context) -> Done {
 fn plan_text(plan: &PlanAnswer) -> String {
     let mut text = explanation_text("Nothing was submitted; this is what would happen:", &plan.explanation);
     if let Some(usd) = plan.worst_case_usd {
-        let _ = writeln!(text, "\nAt worst it costs ${usd:.2}, all retries included.");
+        let _ = writeln!(text, "\nAt worst it costs {usd}, all retries included.");
     }
     text
 }

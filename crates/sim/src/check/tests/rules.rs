@@ -3,7 +3,7 @@
 use giga_domain::budget::PerPeriod;
 use giga_domain::{
     Budget, BudgetSettings, Charge, ChargeHow, Effect, EffectState, EffectTarget, JobKind, NewEffect,
-    Priority, Webhook, WebhookId, WebhookSecret,
+    Priority, Usd, Webhook, WebhookId, WebhookSecret,
 };
 use serde_json::json;
 
@@ -14,28 +14,39 @@ fn demo() -> ProductId {
     "demo".parse().unwrap()
 }
 
-fn charge(epoch: u64, usd_micros: i64) -> Charge {
+fn charge(epoch: u64, micros: i64) -> Charge {
     let run = Some((JobId::MIN, Epoch(epoch)));
-    Charge { product: demo(), run, at: at(9_020), usd_micros, tokens: 0, how: ChargeHow::Measured }
+    Charge {
+        product: demo(),
+        run,
+        at: at(9_020),
+        usd: Usd::from_micros(micros),
+        tokens: 0,
+        how: ChargeHow::Measured,
+    }
 }
 
 /// The second run told that it cost seven, and was charged for it.
 fn charged(evidence: &mut Evidence) {
     let Record::Granted { factory, job, .. } = evidence.records[1].clone() else { return };
-    evidence.records.push(Record::Reporting { job: JobId::MIN, epoch: Epoch(4), reported: 7 });
+    evidence.records.push(Record::Reporting {
+        job: JobId::MIN,
+        epoch: Epoch(4),
+        reported: Usd::from_micros(7),
+    });
     let (epoch, word, after) = (Epoch(4), Word::Report, Seen { seq: EventSeq(6), holder: None, ..job });
-    evidence.records.push(Record::Held { factory, epoch, word, reported: 7, after });
+    evidence.records.push(Record::Held { factory, epoch, word, reported: Usd::from_micros(7), after });
     evidence.charges = vec![charge(4, 7)];
     let mut budget = Budget::new(demo());
-    budget.spent.total.usd_micros = 7;
+    budget.spent.total.usd = Usd::from_micros(7);
     evidence.budgets = vec![budget];
 }
 
-fn with_ceiling(evidence: &mut Evidence, total: u64, cap: u64) {
-    let ceilings = PerPeriod { total: Some(total), ..PerPeriod::default() };
-    let settings = BudgetSettings { ceilings, job_usd_micros: None };
+fn with_ceiling(evidence: &mut Evidence, total: i64, cap: i64) {
+    let ceilings = PerPeriod { total: Some(Usd::from_micros(total)), ..PerPeriod::default() };
+    let settings = BudgetSettings { ceilings, job_cap: None };
     evidence.records.push(Record::BudgetSet { at: at(-1), product: demo(), settings });
-    evidence.records.push(Record::Asked { job: JobId::MIN, cap: Some(cap) });
+    evidence.records.push(Record::Asked { job: JobId::MIN, cap: Some(Usd::from_micros(cap)) });
 }
 
 /// Puts an event before the one at `place`; those after it are numbered anew.
@@ -86,13 +97,13 @@ fn a_run_that_is_charged_twice_or_too_much() {
     let twice = broken(|evidence| {
         charged(evidence);
         evidence.charges.push(charge(4, 7));
-        evidence.budgets[0].spent.total.usd_micros = 14;
+        evidence.budgets[0].spent.total.usd = Usd::from_micros(14);
     });
     assert_eq!(twice, [Promise::ChargedOnce]);
     let too_much = broken(|evidence| {
         charged(evidence);
-        evidence.charges[0].usd_micros = 8;
-        evidence.budgets[0].spent.total.usd_micros = 8;
+        evidence.charges[0].usd = Usd::from_micros(8);
+        evidence.budgets[0].spent.total.usd = Usd::from_micros(8);
     });
     assert_eq!(too_much, [Promise::ChargedOnce]);
 }
@@ -108,7 +119,12 @@ fn a_silent_run_that_is_charged_nothing() {
 
 #[test]
 fn books_that_do_not_agree_with_the_leases() {
-    let off = Record::BudgetOff { at: at(0), product: demo(), reserved: 1, leases: 2 };
+    let off = Record::BudgetOff {
+        at: at(0),
+        product: demo(),
+        reserved: Usd::from_micros(1),
+        leases: Usd::from_micros(2),
+    };
     assert_eq!(broken(|evidence| evidence.records.push(off)), [Promise::ChargedOnce]);
 }
 

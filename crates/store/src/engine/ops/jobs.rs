@@ -1,7 +1,9 @@
 //! Taking and changing jobs, and what the reconcilers do with them: those find their own work, so they can run at any
 //! time and any number of times.
 
-use giga_domain::{Actor, Command, FactoryState, HolderAction, Job, JobId, OperatorAction, Refusal, Stage};
+use giga_domain::{
+    Actor, Command, FactoryState, HolderAction, Job, JobId, OperatorAction, Refusal, Stage, Usd,
+};
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, ExpireLeases, Hold, Lost, Reaped, Retire, Steer};
 
@@ -24,7 +26,7 @@ impl Op for Claim {
         if let Err(lost) = allowed(self, working) {
             return Ok(Claimed::Lost(lost));
         }
-        let reserve_usd_micros = match share(self, working)? {
+        let reserve = match share(self, working)? {
             Ok(share) => share,
             Err(lost) => return Ok(Claimed::Lost(lost)),
         };
@@ -34,7 +36,7 @@ impl Op for Claim {
             rev: self.rev,
             dispatch_seq: self.dispatch_seq,
             lease: self.lease,
-            reserve_usd_micros,
+            reserve,
         };
         match working.apply(self.job, &command, &Actor::Factory(self.factory.clone())) {
             Ok(job) => Ok(Claimed::Granted(job.clone())),
@@ -71,13 +73,13 @@ fn allowed(claim: &Claim, working: &Working) -> Result<(), Lost> {
 }
 
 /// What the product's budget reserves for the job.
-fn share(claim: &Claim, working: &mut Working) -> Result<Result<u64, Lost>, StoreError> {
+fn share(claim: &Claim, working: &mut Working) -> Result<Result<Usd, Lost>, StoreError> {
     let job = working.job(claim.job)?;
     if job.stage() != Stage::Queued {
         // Whoever is too late need not know how the product stands; the transition says what is to be said.
-        return Ok(Ok(0));
+        return Ok(Ok(Usd::ZERO));
     }
-    let (product, cap) = (job.product.clone(), job.spec.budget.usd_micros);
+    let (product, cap) = (job.product.clone(), job.spec.budget.usd);
     Ok(working.admit(&product, cap)?.map_err(Lost::Budget))
 }
 

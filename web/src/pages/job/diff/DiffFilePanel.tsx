@@ -1,9 +1,8 @@
 import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
 import { count } from '../../../ui/format';
+import { ScrollBox } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
-import { Scrolls } from '../Scrolls';
-import { Counts } from './Counts';
 import { SideRows, UnifiedRows } from './DiffRows';
 import classes from './DiffView.module.css';
 import type { DiffFile, Hunk } from './parseDiff';
@@ -56,7 +55,7 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
         </button>
       </h3>
       {open && (
-        <Scrolls className={classes.body} wrap={wrap} label={`Changes of ${title}`}>
+        <ScrollBox className={classes.body} wrap={wrap} label={`Changes of ${title}`}>
           {hunks.length === 0 ? (
             <Text size="sm" c="dimmed" p="xs">
               {without(file)}
@@ -93,7 +92,7 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
               Show {count(Math.min(STEP, left))} more of {count(left)} lines
             </Button>
           )}
-        </Scrolls>
+        </ScrollBox>
       )}
     </section>
   );
@@ -120,4 +119,13 @@ function firstLines(hunks: readonly Hunk[], limit: number): { hunks: Hunk[]; lef
     left += hunk.lines.length - lines.length;
   }
   return { hunks: shown, left };
+}
+
+export function Counts({ added, removed }: { added: number; removed: number }) {
+  return (
+    <span className={classes.counts}>
+      <span className={classes.plus}>+{count(added)}</span>{' '}
+      <span className={classes.minus}>−{count(removed)}</span>
+    </span>
+  );
 }

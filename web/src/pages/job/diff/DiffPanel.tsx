@@ -1,12 +1,11 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { artifactsQuery } from '../../../api/queries';
+import { artifactsQuery, artifactTextQuery } from '../../../api/queries';
 import type { Job, Run } from '../../../api/types';
 import { plural } from '../../../ui/format';
 import { Empty, Loaded } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { artifactTextQuery } from '../files/artifactText';
 import { DiffView } from './DiffView';
 import { parseDiff } from './parseDiff';
 

@@ -4,8 +4,7 @@ import { useId, useState } from 'react';
 import { plural } from '../../../ui/format';
 import { Empty } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { Counts } from './Counts';
-import { DiffFilePanel, fileTitle } from './DiffFilePanel';
+import { Counts, DiffFilePanel, fileTitle } from './DiffFilePanel';
 import classes from './DiffView.module.css';
 import type { Diff, DiffFile } from './parseDiff';
 

@@ -2,7 +2,7 @@ import { Button, Group, Modal, Table, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api } from '../../../api/client';
-import { artifactsQuery, keys } from '../../../api/queries';
+import { artifactsQuery, artifactTextQuery, keys } from '../../../api/queries';
 import type { Artifact, Job } from '../../../api/types';
 import { Ago } from '../../../ui/Ago';
 import { CommandLine } from '../../../ui/CommandLine';
@@ -12,9 +12,7 @@ import { Icon } from '../../../ui/Icon';
 import { AnchorLink } from '../../../ui/links';
 import { Empty, Loaded } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { artifactTextQuery } from './artifactText';
-import classes from './Files.module.css';
-import { hasPreview } from './preview';
+import classes from '../JobView.module.css';
 
 /// What the runs of a job left behind.
 export function FilesPanel({ job }: { job: Job }) {
@@ -69,7 +67,7 @@ function FileTable({ job, files, look }: { job: Job; files: Artifact[]; look: (f
           <Table.Tbody>
             {newestFirst.map((file) => (
               <Table.Tr key={file.id}>
-                <Table.Td className={classes.name}>{visible(file.name)}</Table.Td>
+                <Table.Td className={classes.fileName}>{visible(file.name)}</Table.Td>
                 <Table.Td>{bytes(file.size)}</Table.Td>
                 <Table.Td>{visible(file.mediaType)}</Table.Td>
                 <Table.Td>
@@ -177,4 +175,21 @@ function Preview({ file }: { file: Artifact }) {
       </Text>
     </>
   );
+}
+
+/// Larger files are downloaded.
+const SMALL = 256 * 1024;
+
+const TEXTS = [
+  'application/json',
+  'application/x-ndjson',
+  'application/xml',
+  'application/yaml',
+  'application/toml',
+];
+
+/// Only text, and only as text: what a job left is never rendered, whatever it says it is.
+export function hasPreview(file: Pick<Artifact, 'mediaType' | 'size'>): boolean {
+  const type = file.mediaType.split(';')[0]?.trim().toLowerCase() ?? '';
+  return file.size <= SMALL && (type.startsWith('text/') || TEXTS.includes(type) || type.endsWith('+json'));
 }

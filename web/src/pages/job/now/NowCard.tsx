@@ -1,19 +1,20 @@
 import { Paper, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type ReactNode, useId } from 'react';
+import { useId } from 'react';
+import { explainNowQuery } from '../../../api/queries';
 import type { FeedEvent, Job, Run } from '../../../api/types';
 import { Ago } from '../../../ui/Ago';
+import { CodeText } from '../../../ui/CodeText';
 import { duration, millis } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
+import { Fact } from '../../../ui/Panel';
 import { useNow } from '../../../ui/useNow';
 import { visible } from '../../../ui/visible';
 import { OneRemedy } from '../ExplainRemedies';
-import { Words } from '../ExplainWords';
 import { plainText } from '../log/ansi';
 import { useLog } from '../log/useLog';
 import { Checks } from '../runs/Checks';
-import { explainNowQuery } from './explainNow';
 import classes from './NowCard.module.css';
 import { isHeld, isOver, leaseLeft, spending, tellNow } from './now';
 
@@ -41,11 +42,11 @@ export function NowCard({ job, runs, events }: NowCardProps) {
       aria-labelledby={title}
     >
       <h2 id={title} className={classes.title} style={{ margin: 0 }}>
-        <Words text={visible(told.title)} />
+        <CodeText text={visible(told.title)} />
       </h2>
       {told.detail && !told.title.includes(told.detail) && (
         <Text size="sm" className={classes.detail} mt={4}>
-          <Words text={visible(told.detail)} />
+          <CodeText text={visible(told.detail)} />
         </Text>
       )}
       {told.since && (
@@ -137,15 +138,6 @@ function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number 
       </dl>
       <LastLine jobId={job.id} epoch={job.leaseEpoch} />
     </>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

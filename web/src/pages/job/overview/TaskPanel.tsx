@@ -4,7 +4,7 @@ import type { Job } from '../../../api/types';
 import { Markdown } from '../../../ui/Markdown';
 import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
-import classes from './Overview.module.css';
+import classes from '../JobView.module.css';
 
 /// What the job was asked to do, in the words of whoever wrote it.
 export function TaskPanel({ job }: { job: Job }) {

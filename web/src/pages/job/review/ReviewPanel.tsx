@@ -9,9 +9,8 @@ import { visible } from '../../../ui/visible';
 import { DiffPanel } from '../diff/DiffPanel';
 import { quorumOf } from '../now/now';
 import { Checks } from '../runs/Checks';
-import { totals } from '../runs/runFacts';
+import { judgedEpoch, totals } from '../runs/runFacts';
 import { EarlierReviews } from './EarlierReviews';
-import { judgedEpoch } from './judged';
 import classes from './Review.module.css';
 import { ReviewForm } from './ReviewForm';
 

@@ -5,9 +5,9 @@ import { Ago } from '../../../ui/Ago';
 import { CommandLine } from '../../../ui/CommandLine';
 import { count, duration, millis, plural, usd } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
+import { ScrollBox } from '../../../ui/Panel';
 import { useNow } from '../../../ui/useNow';
 import { visible } from '../../../ui/visible';
-import { Scrolls } from '../Scrolls';
 import { Checks } from './Checks';
 import classes from './Runs.module.css';
 import { outcomeTone, totals, webLink } from './runFacts';
@@ -54,7 +54,7 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
         </Text>
         <CommandLine command={`giga job show ${job.id}`} />
       </div>
-      <Scrolls className={classes.scroll} label="Runs side by side">
+      <ScrollBox className={classes.scroll} label="Runs side by side">
         <table className={classes.runs}>
           <thead>
             <tr>
@@ -77,7 +77,7 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
             ))}
           </tbody>
         </table>
-      </Scrolls>
+      </ScrollBox>
       {runs.length > shown.length && (
         <Button size="xs" variant="default" mt="xs" onClick={() => setAll(true)}>
           Show all {runs.length} runs

@@ -1,4 +1,4 @@
-import type { Run } from '../../../api/types';
+import type { Job, Run } from '../../../api/types';
 
 export function totals(runs: readonly Run[]): { usd: number; tokens: number } {
   return {
@@ -21,4 +21,16 @@ export function webLink(url: string): string | undefined {
   return parsed.protocol === 'https:' && parsed.username === '' && parsed.password === ''
     ? parsed.href
     : undefined;
+}
+
+/// The run that the address names; else the one whose result is up for review; else the newest.
+export function chosenRun(job: Job, newestFirst: readonly Run[], epoch: number | undefined): Run | undefined {
+  const wanted = epoch ?? (job.stage === 'review' ? job.result?.leaseEpoch : undefined);
+  return newestFirst.find((run) => run.leaseEpoch === wanted) ?? newestFirst[0];
+}
+
+/// The run whose work is up for review: what it handed over, or where it hands nothing over, the last one. A composite
+/// has none of its own: that is 0.
+export function judgedEpoch(job: Pick<Job, 'leaseEpoch' | 'result'>): number {
+  return job.result?.leaseEpoch ?? job.leaseEpoch;
 }

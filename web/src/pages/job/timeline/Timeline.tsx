@@ -2,11 +2,11 @@ import { Button, Group, Switch, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { FeedEvent } from '../../../api/types';
 import { Ago } from '../../../ui/Ago';
+import { CodeText } from '../../../ui/CodeText';
 import { count, plural } from '../../../ui/format';
 import { stageWord } from '../../../ui/StageBadge';
 import { Empty, Loading, ProblemAlert } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { Words } from '../ExplainWords';
 import { sentence, tone } from './sentences';
 import classes from './Timeline.module.css';
 import type { Told } from './useHistory';
@@ -57,7 +57,7 @@ function OneEvent({ event }: { event: FeedEvent }) {
   return (
     <li className={classes.event} data-tone={tone(event)}>
       <div>
-        <Words text={visible(sentence(event))} />
+        <CodeText text={visible(sentence(event))} />
       </div>
       <div className={classes.meta}>
         <Ago at={event.at} />

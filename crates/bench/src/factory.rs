@@ -1,0 +1,119 @@
+//! A factory that is a stream and heartbeats and nothing more: no git, no engine. What it is given it starts and reports.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use giga_api::client::{Client, ClientOptions};
+use giga_api::wire::{ClaimAnswer, HeartbeatRequest, PatchRequest, ReportRequest};
+use giga_proto::v1::fleet_client::FleetClient;
+use giga_proto::v1::{StreamGrantsRequest, StreamGrantsResponse, stream_grants_response::Event};
+use tokio::time::Interval;
+use tonic::transport::Endpoint;
+
+use crate::FactoryArgs;
+
+/// Between heartbeats; the default interval is ten seconds and three missed ones make a factory stale.
+const BEAT: Duration = Duration::from_secs(5);
+const AFTER_A_FAILURE: Duration = Duration::from_millis(200);
+
+pub(crate) struct Stub {
+    pub(crate) client: Client,
+    heartbeat: HeartbeatRequest,
+    beats: Interval,
+    stream: tonic::Streaming<StreamGrantsResponse>,
+}
+
+impl Stub {
+    /// Streaming and known to the coordinator.
+    pub(crate) async fn connect(url: &str, token: &str, id: &str, seats: u32) -> Result<Self> {
+        let client = Client::new(ClientOptions {
+            url: url.to_owned(),
+            token: Some(token.to_owned()),
+            product: None,
+            agent: "giga-bench".to_owned(),
+        })?;
+        let mut heartbeat = HeartbeatRequest {
+            factory_id: id.to_owned(),
+            capabilities: vec!["os:linux".to_owned(), "engine:shell".to_owned()],
+            repos: Vec::new(),
+            seat_limit: seats,
+            load: 0.0,
+            health: "ok".to_owned(),
+            can_clone: true,
+            cost_usd_per_hour: None,
+            delivery: None,
+        };
+        // Known first, then reached by its stream.
+        client.heartbeat(&heartbeat).await?;
+        let channel = Endpoint::from_shared(url.to_owned())?.connect().await?;
+        let mut request = tonic::Request::new(StreamGrantsRequest { factory_id: id.to_owned() });
+        let bearer = format!("Bearer {token}").parse()?;
+        request.metadata_mut().insert("authorization", bearer);
+        let stream = FleetClient::new(channel).stream_grants(request).await?.into_inner();
+        heartbeat.delivery = Some("stream".to_owned());
+        client.heartbeat(&heartbeat).await?;
+        let mut beats = tokio::time::interval(BEAT);
+        beats.reset();
+        Ok(Self { client, heartbeat, beats, stream })
+    }
+
+    /// The next job that is already its own.
+    pub(crate) async fn next(&mut self) -> Result<ClaimAnswer> {
+        loop {
+            tokio::select! {
+                _ = self.beats.tick() => {
+                    let _ = self.client.heartbeat(&self.heartbeat).await;
+                }
+                message = self.stream.message() => {
+                    let message = message?.context("the stream of a factory ended")?;
+                    if let Some(Event::Grant(grant)) = message.event {
+                        return Ok(serde_json::from_slice(&grant.claim)?);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `giga-bench factory`: until it is killed, or nobody reads what it prints.
+pub(crate) async fn run(args: FactoryArgs) -> Result<()> {
+    loop {
+        if let Err(error) = serve(&args).await
+            && error.is::<std::io::Error>()
+        {
+            return Err(error);
+        }
+        // Its coordinator may be away for a moment.
+        tokio::time::sleep(AFTER_A_FAILURE).await;
+    }
+}
+
+async fn serve(args: &FactoryArgs) -> Result<()> {
+    let mut stub = Stub::connect(&args.caller.url, &args.caller.token, &args.id, args.seats).await?;
+    loop {
+        let grant = stub.next().await?;
+        print(&grant)?;
+        let client = stub.client.clone();
+        // Each on its own: a call that has to be repeated holds up nobody else.
+        tokio::spawn(async move {
+            let (job, epoch) = (&grant.job.id, grant.lease_epoch);
+            let start =
+                PatchRequest { lease_epoch: epoch, stage: Some("building".to_owned()), checkpoint: None };
+            let report = ReportRequest { lease_epoch: epoch, ..ReportRequest::default() };
+            for _ in 0..20 {
+                let started = client.patch_job(job, &start).await;
+                if started.is_ok() && client.report(job, &report).await.is_ok() {
+                    return;
+                }
+                tokio::time::sleep(AFTER_A_FAILURE).await;
+            }
+        });
+    }
+}
+
+fn print(grant: &ClaimAnswer) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "job {} {}", grant.job.id, grant.lease_epoch)?;
+    stdout.flush()
+}

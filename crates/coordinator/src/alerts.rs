@@ -1,0 +1,291 @@
+//! Alerts: what somebody should look at, how bad it is, what it is called and what to do about it.
+//!
+//! The table ([`rule`] and [`Alert::remedy`]) is the only one: control planes show what they are given. A new kind is a
+//! variant of [`AlertKind`], which the compiler asks for here, and the place that raises it.
+
+use std::time::Duration;
+
+use giga_domain::budget::{NEAR_PERCENT, PauseCause};
+use giga_domain::{AlertKind, Budget, FactoryId, Health, JobId, Period, ProductId, Severity, Timestamp};
+use giga_ports::store::EffectCounts;
+use giga_scheduler::{Fix, Remedy, Snapshot, routable};
+
+use crate::view::{ViewState, Whom};
+use crate::{Coordinator, Error};
+
+/// A message to a webhook or tracker that has waited for so long is worth a look, retries or not.
+const EFFECTS_WAIT_LONG: Duration = Duration::from_mins(15);
+
+#[derive(Debug, Clone)]
+pub struct Alert {
+    pub kind: AlertKind,
+    pub message: String,
+    pub product: Option<ProductId>,
+    pub job: Option<JobId>,
+    pub factory: Option<FactoryId>,
+    pub since: Option<Timestamp>,
+}
+
+/// Kinds are ordered worst first, so severities only ever get better from one kind to the next.
+const fn rule(kind: AlertKind) -> (Severity, &'static str) {
+    use Severity::{Critical, Info, Warning};
+    match kind {
+        AlertKind::DeadLetters => (Critical, "Dead letters"),
+        AlertKind::BudgetExhausted => (Critical, "Budget exhausted"),
+        AlertKind::FactoryDown => (Critical, "Factory down"),
+        AlertKind::MergeConflict => (Critical, "Merge conflict"),
+        AlertKind::EffectsGivenUp => (Critical, "Deliveries failed"),
+        AlertKind::NoEligibleFactory => (Warning, "No eligible factory"),
+        AlertKind::Starvation => (Warning, "Waiting too long"),
+        AlertKind::StaleFactory => (Warning, "Factory offline"),
+        AlertKind::BudgetNear => (Info, "Budget nearly exhausted"),
+        AlertKind::BudgetPaused => (Info, "Budget paused"),
+        AlertKind::EffectsWaiting => (Info, "Deliveries delayed"),
+    }
+}
+
+impl Alert {
+    fn new(kind: AlertKind, message: String) -> Self {
+        Self { kind, message, product: None, job: None, factory: None, since: None }
+    }
+
+    pub fn severity(&self) -> Severity {
+        rule(self.kind).0
+    }
+
+    pub fn title(&self) -> &'static str {
+        rule(self.kind).1
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
+        let (job, product, factory) = (self.job, self.product.as_ref(), self.factory.as_ref());
+        Some(match self.kind {
+            AlertKind::DeadLetters => Remedy::command(
+                "find out what they have in common before you submit them again",
+                "giga job list --stage dead_letter",
+            ),
+            AlertKind::BudgetExhausted | AlertKind::BudgetNear => Remedy::command(
+                "raise the limit, or wait for the next period",
+                format!("giga budget show {}", product?),
+            ),
+            AlertKind::BudgetPaused => {
+                Remedy::fix("resume it when the reason is gone", Fix::ResumeBudget(product?.clone()))
+            }
+            AlertKind::FactoryDown => Remedy::command(
+                "look at its log; it takes jobs again once it is healthy",
+                format!("giga factory show {}", factory?),
+            ),
+            AlertKind::StaleFactory if self.since.is_none() => Remedy::command(
+                "start it on its machine with the token that it was enrolled with",
+                format!("giga factory run --id {}", factory?),
+            ),
+            AlertKind::StaleFactory => Remedy::command(
+                "check its machine; remove it if it will not come back",
+                format!("giga factory show {}", factory?),
+            ),
+            AlertKind::MergeConflict => Remedy::command(
+                "merge its branch by hand, or submit the job again",
+                format!("giga job show {}", job?),
+            ),
+            AlertKind::NoEligibleFactory => Remedy::command(
+                "start a factory that has what it needs, or submit it without",
+                format!("giga job explain {}", job?),
+            ),
+            AlertKind::Starvation => Remedy::command(
+                "see what holds it up; more seats or a higher share help",
+                format!("giga job explain {}", job?),
+            ),
+            AlertKind::EffectsGivenUp => {
+                Remedy::command("repair the receiver, then send them again", "giga effects list --state dead")
+            }
+            AlertKind::EffectsWaiting => Remedy::command(
+                "the receiver does not answer; deliveries are retried automatically",
+                "giga effects list --state pending",
+            ),
+        })
+    }
+}
+
+impl Coordinator {
+    /// What somebody should look at, worst first.
+    pub async fn alerts(&self) -> Result<Vec<Alert>, Error> {
+        self.refresh().await?;
+        self.ask_after_the_silent().await?;
+        let effects = self.store.read().effect_counts().await?;
+        let now = self.store_now();
+        let mut state = self.view.lock();
+        let snapshot = self.snapshot(&state, now, Whom::Everyone);
+        let mut alerts = of_effects(&effects, now);
+        alerts.extend(state.tenants.budgets().filter_map(|budget| of_budget(budget, now)));
+        alerts.extend(of_queue(&mut state, &snapshot, now));
+        alerts.extend(self.of_factories(&state, &snapshot));
+        alerts.extend(of_merges(&mut state, now));
+        alerts.extend(of_dead_letters(&mut state, now));
+        alerts
+            .sort_by(|a, b| (a.kind, a.since, &a.factory, a.job).cmp(&(b.kind, b.since, &b.factory, b.job)));
+        Ok(alerts)
+    }
+
+    fn of_factories(&self, state: &ViewState, snapshot: &Snapshot) -> Vec<Alert> {
+        let alert = |factory: &giga_scheduler::FactoryView| {
+            let id = &factory.id;
+            let about = |kind, message| Alert { factory: Some(id.clone()), ..Alert::new(kind, message) };
+            if factory.live {
+                return (factory.health == Health::Down)
+                    .then(|| about(AlertKind::FactoryDown, format!("factory {id} reports that it is down")));
+            }
+            let since = state.factories.get(id).and_then(|f| self.last_seen(f));
+            let message = match since {
+                Some(_) => format!("factory {id} is offline"),
+                None => format!("factory {id} is enrolled but has never connected"),
+            };
+            Some(Alert { since, ..about(AlertKind::StaleFactory, message) })
+        };
+        snapshot.factories.iter().filter_map(alert).collect()
+    }
+}
+
+fn of_queue(state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<Alert> {
+    let policy = state.policy(now, Whom::Everyone);
+    let alert = |shape: giga_scheduler::summary::ShapeSummary<'_>| {
+        let job = shape.representative;
+        let about = |kind, message| Alert {
+            product: Some(job.product.clone()),
+            job: Some(job.id),
+            since: Some(shape.oldest_enqueued_at),
+            ..Alert::new(kind, message)
+        };
+        let waited = now.since(shape.oldest_enqueued_at);
+        if let Err(unroutable) = routable(job, snapshot) {
+            let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
+            return Some(about(AlertKind::NoEligibleFactory, message));
+        }
+        // One that waits for money is told by its budget.
+        let starves = waited >= policy.starvation_after && ViewState::is_affordable(&policy, job);
+        starves.then(|| {
+            let minutes = waited.as_secs() / 60;
+            about(AlertKind::Starvation, format!("job {} has been waiting for {minutes} minutes", job.id))
+        })
+    };
+    state.queue.summaries().filter_map(alert).collect()
+}
+
+/// Of the last day.
+fn of_merges(state: &mut ViewState, now: Timestamp) -> Vec<Alert> {
+    let day_ago = now.minus(Duration::from_hours(24));
+    state.merge_conflicts.retain(|(at, ..)| *at >= day_ago);
+    let alert = |(at, id, product): &(Timestamp, JobId, Option<ProductId>)| {
+        let message = format!("the result of job {id} could not be merged automatically");
+        Alert {
+            product: product.clone(),
+            job: Some(*id),
+            since: Some(*at),
+            ..Alert::new(AlertKind::MergeConflict, message)
+        }
+    };
+    state.merge_conflicts.iter().map(alert).collect()
+}
+
+/// Of the last hour.
+fn of_dead_letters(state: &mut ViewState, now: Timestamp) -> Option<Alert> {
+    let hour_ago = now.minus(Duration::from_hours(1));
+    state.dead_letters.retain(|at| *at >= hour_ago);
+    let since = state.dead_letters.front().copied()?;
+    let message = format!("{} went to dead letters in the last hour", jobs(state.dead_letters.len()));
+    Some(Alert { since: Some(since), ..Alert::new(AlertKind::DeadLetters, message) })
+}
+
+/// A limit that is reached or near, or a product that somebody paused.
+fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
+    let product = &budget.product;
+    let alert = |kind, message, since| Alert {
+        product: Some(product.clone()),
+        since: Some(since),
+        ..Alert::new(kind, message)
+    };
+    if let Some(pause) = budget.pause_now(now) {
+        return Some(match &pause.cause {
+            PauseCause::Ceiling { period } => {
+                let until = period.end(now).map(|end| format!("; it reopens at {end}")).unwrap_or_default();
+                let message = format!(
+                    "the budget of {product} is exhausted: {} of {} {}{until}",
+                    budget.spent_in(*period, now).usd,
+                    budget.settings.ceilings.of(*period).unwrap_or_default(),
+                    of_the(*period),
+                );
+                alert(AlertKind::BudgetExhausted, message, pause.at)
+            }
+            PauseCause::Operator { by, reason } => {
+                let why = reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                alert(AlertKind::BudgetPaused, format!("{product} was paused by {by}{why}"), pause.at)
+            }
+        });
+    }
+    let used = |period: Period| {
+        let ceiling = (*budget.settings.ceilings.of(period))?;
+        let used = budget.spent_in(period, now).usd + budget.reserved;
+        let is_near = 100 * used >= NEAR_PERCENT * ceiling;
+        is_near.then_some((ceiling.less(used), period, used, ceiling))
+    };
+    let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
+    let message = format!(
+        "the budget of {product} is nearly exhausted: {used} of {ceiling} {} spent or reserved",
+        of_the(period)
+    );
+    Some(alert(AlertKind::BudgetNear, message, period.start(now)))
+}
+
+fn of_the(period: Period) -> String {
+    match period {
+        Period::Total => "in total".to_owned(),
+        period => format!("of the {}", period.as_str()),
+    }
+}
+
+/// Webhooks and trackers that did not get their messages, or not yet.
+fn of_effects(effects: &EffectCounts, now: Timestamp) -> Vec<Alert> {
+    let messages = |count| match count {
+        1 => "1 message to a webhook or tracker".to_owned(),
+        count => format!("{count} messages to webhooks and trackers"),
+    };
+    let mut alerts = Vec::new();
+    if effects.dead > 0 {
+        let message = format!("{} could not be delivered", messages(effects.dead));
+        alerts.push(Alert::new(AlertKind::EffectsGivenUp, message));
+    }
+    if let Some(oldest) = effects.oldest_pending.filter(|at| now.since(*at) >= EFFECTS_WAIT_LONG) {
+        let minutes = now.since(oldest).as_secs() / 60;
+        let message = format!("{} waiting, the oldest for {minutes} minutes", messages(effects.pending));
+        alerts.push(Alert { since: Some(oldest), ..Alert::new(AlertKind::EffectsWaiting, message) });
+    }
+    alerts
+}
+
+pub(crate) fn jobs(count: usize) -> String {
+    if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_declared_worst_first() {
+        assert!(AlertKind::ALL.is_sorted_by_key(|kind| rule(*kind).0));
+        assert_eq!(rule(AlertKind::ALL[0]), (Severity::Critical, "Dead letters"));
+    }
+
+    #[test]
+    fn every_kind_says_what_to_do() {
+        for kind in AlertKind::ALL {
+            let alert = Alert {
+                product: "demo".parse().ok(),
+                job: Some(JobId::from_u128(1)),
+                factory: "mac-1".parse().ok(),
+                ..Alert::new(kind, String::new())
+            };
+            assert!(alert.remedy().is_some_and(|remedy| remedy.command.is_some()), "{kind}");
+        }
+    }
+}

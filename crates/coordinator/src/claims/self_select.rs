@@ -1,0 +1,121 @@
+//! Claims of factories that choose for themselves: the queue as it stands, and a claim of the first that can be had.
+//!
+//! Nothing is scored here and nobody is preferred. Whether the factory may hold a job at all is judged by the store, as
+//! it is for every claim.
+
+use std::collections::VecDeque;
+
+use giga_domain::{
+    CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp,
+};
+use giga_ports::StoreError;
+use giga_ports::store::Lost;
+
+use super::Basis;
+use crate::view::{ViewState, Whom};
+use crate::{Coordinator, Error};
+
+/// A job that waits, as a factory sees it that chooses for itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub job: JobId,
+    pub product: ProductId,
+    pub priority: Priority,
+    pub capabilities: CapabilitySet,
+    pub repo: Option<String>,
+    pub enqueued_at: Timestamp,
+}
+
+impl Coordinator {
+    /// Ready jobs of the factory's products that ask for nothing that it lacks, by priority and age.
+    pub async fn candidates(&self, factory: &FactoryId, limit: usize) -> Result<Vec<Candidate>, Error> {
+        self.refresh().await?;
+        let now = self.store_now();
+        self.presence.touch(factory, now);
+        let mut state = self.view.lock();
+        state.queue.settle(now);
+        let Some(known) = state.factories.get(factory) else {
+            return Err(StoreError::NoSuchFactory(factory.clone()).into());
+        };
+        if known.advertised.seat_limit == 0 {
+            return Err(Error::NoHeartbeat(factory.clone()));
+        }
+        if known.state == FactoryState::Draining {
+            return Ok(Vec::new());
+        }
+        let (has, scope) = (known.usable_capabilities(), known.scope.clone());
+        let policy = state.policy(now, Whom::Everyone);
+        let suited = state.queue.ready_in_order(|job| {
+            scope.allows_product(&job.product)
+                && job.capabilities.is_subset(&has)
+                && ViewState::is_affordable(&policy, job)
+        });
+        let candidate = |job: &giga_scheduler::JobView| Candidate {
+            job: job.id,
+            product: job.product.clone(),
+            priority: job.priority,
+            capabilities: job.capabilities.clone(),
+            repo: job.repo.clone(),
+            enqueued_at: job.enqueued_at,
+        };
+        Ok(suited.take(limit).map(candidate).collect())
+    }
+
+    /// Claims the first `max` of these jobs that can be had, in their order. Repeating a request returns what it was
+    /// granted, and no more.
+    pub async fn claim_from(
+        &self,
+        factory: FactoryId,
+        request: &RequestId,
+        jobs: &[JobId],
+        max: usize,
+    ) -> Result<Vec<Job>, Error> {
+        self.refresh().await?;
+        self.may_claim(&factory)?;
+        let named: Vec<(JobId, RequestId)> =
+            jobs.iter().map(|job| Ok((*job, part_of(request, *job)?))).collect::<Result<_, StoreError>>()?;
+        let mut granted = self.granted_before(&factory, &named).await?;
+        if !granted.is_empty() {
+            return Ok(granted);
+        }
+        let mut left: VecDeque<(JobId, RequestId)> = named.into();
+        while granted.len() < max && !left.is_empty() {
+            let next = left.drain(..left.len().min(max - granted.len()));
+            let claims =
+                next.map(|(job, request)| self.take_job(job, Basis::Chosen, factory.clone(), request));
+            for taken in futures::future::join_all(claims).await {
+                match taken {
+                    Ok(Ok(job)) => granted.push(job),
+                    Ok(Err(Lost::NoSeat)) => left.clear(),
+                    // One that is gone is as good as taken. Of what was won so far nothing may be lost: an error
+                    // would have the caller ask again, and the repetition finds it.
+                    Ok(Err(_)) | Err(StoreError::NoSuchJob(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(granted)
+    }
+
+    async fn granted_before(
+        &self,
+        factory: &FactoryId,
+        named: &[(JobId, RequestId)],
+    ) -> Result<Vec<Job>, StoreError> {
+        let known: Vec<&RequestId> = {
+            let state = self.view.lock();
+            let won = named.iter().filter(|(_, request)| state.granted(factory, request).is_some());
+            won.map(|(_, request)| request).collect()
+        };
+        let mut granted = Vec::new();
+        for request in known {
+            granted.extend(self.store.read().grant(factory, request).await?);
+        }
+        Ok(granted)
+    }
+}
+
+/// One claim of many has a name of its own, made from the whole's and the job's.
+fn part_of(request: &RequestId, job: JobId) -> Result<RequestId, StoreError> {
+    format!("{request}:{job}").parse().map_err(StoreError::broken)
+}

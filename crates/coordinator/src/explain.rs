@@ -1,0 +1,306 @@
+//! Why a job is where it is, and what would move it.
+//!
+//! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that what is said
+//! and what is planned never differ. All other stages are explained here. Nothing is decided or written.
+
+use giga_domain::job::DepsMode;
+use giga_domain::manifest::Manifest;
+use giga_domain::transition::Tally;
+use giga_domain::{FailReason, Job, JobId, JobKind, Priority, ProductId, Stage, Timestamp, Usd, limits};
+use giga_ports::StoreError;
+use giga_ports::store::JobFilter;
+use giga_scheduler::{
+    Blocker, Explanation, Fix, JobView, Policy, Remedy, Snapshot, Unroutable, explain, preemption_victim,
+    routable,
+};
+
+use crate::alerts::jobs;
+use crate::view::{Running, ViewState, Whom, job_view, parents_of};
+use crate::{Coordinator, Error};
+
+/// Of many children, so many are named.
+const MOST_NAMED: usize = 20;
+
+/// What a submit would do, without doing it.
+#[derive(Debug)]
+pub struct DryRun {
+    pub explanation: Explanation,
+    pub routable: Result<(), Unroutable>,
+    /// Nobody could run it, and `strict` takes no such jobs.
+    pub refused: bool,
+    /// It is for a repository that another product owns, and would go there all the same.
+    pub foreign_repo: Option<String>,
+    /// The job's own cap, for each attempt that its retry policy allows.
+    pub worst_case: Option<Usd>,
+}
+
+/// An explanation without factories, which only queued jobs have.
+fn standing(summary: impl Into<String>, blockers: Vec<Blocker>, remedies: Vec<Remedy>) -> Explanation {
+    Explanation { summary: summary.into(), blockers, remedies, factories: Vec::new() }
+}
+
+impl Coordinator {
+    /// Where the job would run and why, or why it would wait.
+    pub async fn dry_run(&self, product: ProductId, manifest: &Manifest) -> Result<DryRun, Error> {
+        let foreign_repo = self.foreign_repo(&product, manifest.repo.as_deref())?;
+        let new = self.new_job(product, manifest, String::new()).await?;
+        self.refresh().await?;
+        let now = self.store_now();
+        if new.spec.kind == JobKind::Composite {
+            return Ok(DryRun {
+                routable: Ok(()),
+                refused: false,
+                explanation: composite_plan(),
+                foreign_repo,
+                worst_case: None,
+            });
+        }
+        let view = crate::jobs::preview(&new, now);
+        let routable = {
+            let state = self.view.lock();
+            routable(&view, &self.snapshot(&state, now, Whom::Everyone))
+        };
+        let attempts = i64::from(new.spec.retry.max) + 1;
+        Ok(DryRun {
+            refused: routable.is_err() && self.flag("strict") == true,
+            routable,
+            explanation: self.explain_queued(&view, now),
+            foreign_repo,
+            worst_case: new.spec.budget.usd.map(|cap| attempts * cap),
+        })
+    }
+
+    /// Why the job is where it is, and what would move it.
+    pub async fn explain(&self, id: JobId) -> Result<(Job, Explanation), Error> {
+        self.refresh().await?;
+        self.ask_after_the_silent().await?;
+        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        let explanation = match (job.stage(), job.spec.kind) {
+            (Stage::Queued, _) => self.explain_queued(&self.planned_view(&job).await?, self.store_now()),
+            (Stage::Blocked | Stage::Failed, JobKind::Composite) => self.explain_composite(&job).await?,
+            (Stage::Blocked, JobKind::Agent) => self.explain_blocked(&job).await?,
+            _ => explain_settled(&job),
+        };
+        Ok((job, explanation))
+    }
+
+    /// The queued job as plans see it, where the view is as new as the job.
+    async fn planned_view(&self, job: &Job) -> Result<JobView, Error> {
+        let known = self.view.lock().queue.get(job.id).filter(|view| view.rev == job.rev).cloned();
+        if let Some(view) = known {
+            return Ok(view);
+        }
+        let parents = parents_of(self.store.read(), std::slice::from_ref(job)).await?;
+        let view = job_view(job, &parents, self.flag_millis("pickup_ms"));
+        view.ok_or_else(|| StoreError::broken_because("a queued job has no place in the queue").into())
+    }
+
+    fn explain_queued(&self, view: &JobView, now: Timestamp) -> Explanation {
+        let mut state = self.view.lock();
+        let policy = state.policy(now, Whom::Everyone);
+        let snapshot = self.snapshot(&state, now, Whom::Everyone);
+        let explanation = explain(view, &state.queue, &snapshot, now, &policy);
+        with_preemption(explanation, &state, view, &snapshot, now, &policy)
+    }
+
+    async fn explain_blocked(&self, job: &Job) -> Result<Explanation, Error> {
+        let deps = self.store.read().jobs_by_id(&job.spec.deps).await?;
+        let mut open: Vec<&Job> = deps.iter().filter(|dep| dep.stage() != Stage::Shipped).collect();
+        open.sort_by_key(|dep| dep.id);
+        let mode = match job.spec.deps_mode {
+            DepsMode::All => "all",
+            DepsMode::Any => "one",
+        };
+        let summary = format!(
+            "waits for {mode} of {} to ship: {} not shipped yet",
+            jobs(job.spec.deps.len()),
+            open.len()
+        );
+        let blockers = open.iter().map(|dep| named("dependency", dep)).collect();
+        let remedies = open.iter().filter_map(|dep| remedy_for_dep(dep)).collect();
+        Ok(standing(summary, blockers, remedies))
+    }
+
+    /// Why a composite that waits, or that failed, is where it is.
+    async fn explain_composite(&self, job: &Job) -> Result<Explanation, Error> {
+        let filter = JobFilter { parent: Some(job.id), ..JobFilter::default() };
+        let mut children = self.store.read().list_jobs(&filter, None, limits::DAG_JOBS).await?;
+        children.sort_by_key(|child| child.id);
+        let mut tally = Tally::default();
+        for child in &children {
+            tally.add(child.stage(), 1);
+        }
+        let summary = match job.failure() {
+            Some(failure) => {
+                format!("failed: {}", failure.detail.as_deref().unwrap_or(failure.reason.as_str()))
+            }
+            None if children.is_empty() => "waits for its children, and has none yet".to_owned(),
+            None => format!(
+                "waits for its children: {} of {} shipped, {} failed, {} to go",
+                tally.shipped,
+                children.len(),
+                tally.failed,
+                tally.open
+            ),
+        };
+        // Once there are children, its deps are theirs.
+        let mut why = match children.is_empty() {
+            true => Explanation { summary, ..self.explain_blocked(job).await? },
+            false => standing(summary, Vec::new(), Vec::new()),
+        };
+        if children.is_empty() && job.stage() == Stage::Blocked {
+            let command = format!("giga job submit FILE... --parent {}", job.id);
+            why.remedies.push(Remedy::command("give it children", command));
+        }
+        let open = children.iter().filter(|child| child.stage() != Stage::Shipped);
+        why.blockers.extend(open.take(MOST_NAMED).map(|child| named("child", child)));
+        why.remedies.extend(retries(job, &children));
+        Ok(why)
+    }
+}
+
+/// What preemption does for the job, or would do.
+fn with_preemption(
+    mut explanation: Explanation,
+    state: &ViewState,
+    job: &JobView,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    policy: &Policy,
+) -> Explanation {
+    let for_it = |running: &Running| running.evict.filter(|evict| evict.for_job == Some(job.id));
+    let asked = state.running.iter().find_map(|(id, running)| Some((id, running, for_it(running)?)));
+    if let Some((victim, running, evict)) = asked {
+        let message = format!(
+            "job {victim} was asked to give up its seat on {} for it, by {} at the latest",
+            running.factory, evict.deadline
+        );
+        explanation.summary = format!("waits for a seat: {message}");
+        explanation.blockers.insert(0, Blocker { code: "preemption", message });
+        return explanation;
+    }
+    if job.priority != Priority::Critical || state.flag("preemption") == true {
+        return explanation;
+    }
+    if let Some(victim) = preemption_victim(job, &state.running_jobs(), snapshot, now, policy) {
+        let message = format!(
+            "let critical jobs take the seats of less urgent ones: job {victim} would be asked to let go"
+        );
+        explanation.remedies.insert(0, Remedy::fix(message, Fix::SwitchOn("preemption")));
+    }
+    explanation
+}
+
+/// What a submit of a composite would do.
+fn composite_plan() -> Explanation {
+    let children = "giga job submit FILE... --parent JOB";
+    standing(
+        "would wait for its children; it runs nowhere itself",
+        Vec::new(),
+        vec![Remedy::command("give it children after it is submitted", children)],
+    )
+}
+
+fn named(code: &'static str, job: &Job) -> Blocker {
+    let stands = match job.stage() {
+        Stage::Assigned => "starting",
+        Stage::Building => "running",
+        Stage::Testing => "ready to ship",
+        Stage::Review => "in review",
+        Stage::DeadLetter => "a dead letter",
+        stage => stage.as_str(),
+    };
+    Blocker { code, message: format!("{} ({}) is {stands}", job.id, job.spec.name) }
+}
+
+fn remedy_for_dep(dep: &Job) -> Option<Remedy> {
+    match dep.stage() {
+        Stage::Failed => Some(Remedy::fix("requeue the failed dependency", Fix::Requeue(dep.id))),
+        Stage::Testing => Some(Remedy::fix("ship the dependency", Fix::Ship(dep.id))),
+        Stage::Review => Some(look("review the dependency", dep.id)),
+        Stage::DeadLetter | Stage::Cancelled => {
+            let again = "the dependency will never ship; submit it again and then this job, without it";
+            Some(Remedy::advice(again))
+        }
+        _ => None,
+    }
+}
+
+/// No step that can be taken at once: whoever approves has looked at the result first, and this shows it.
+fn look(message: &str, job: JobId) -> Remedy {
+    Remedy::command(message, format!("giga review {job}"))
+}
+
+/// What brings a composite on whose children failed. Never what would only make it fail once more.
+fn retries(job: &Job, children: &[Job]) -> Vec<Remedy> {
+    let for_its_deps = job.failure().is_some_and(|why| why.reason == FailReason::DependencyFailed);
+    if children.is_empty() && for_its_deps {
+        return vec![Remedy::advice("some of its deps will never ship; submit it again without them")];
+    }
+    if children.iter().any(|child| matches!(child.stage(), Stage::Cancelled | Stage::DeadLetter)) {
+        return vec![Remedy::advice("some of its children will not be retried; submit it again")];
+    }
+    let failed = children.iter().filter(|child| child.stage() == Stage::Failed).take(MOST_NAMED);
+    let mut remedies: Vec<Remedy> = failed
+        .map(|child| {
+            let message = format!("see why {} failed, and retry it", child.spec.name);
+            Remedy::fix(message, Fix::Requeue(child.id))
+        })
+        .collect();
+    if job.stage() == Stage::Failed {
+        remedies.push(Remedy::fix("then let it look at its children again", Fix::Requeue(job.id)));
+    }
+    remedies
+}
+
+/// Why a job that waits for no factory and for no other job is where it is.
+fn explain_settled(job: &Job) -> Explanation {
+    let id = job.id;
+    match job.stage() {
+        stage @ (Stage::Assigned | Stage::Building) => {
+            let verb = if stage == Stage::Assigned { "starting" } else { "running" };
+            let on = job.lease().map(|lease| {
+                format!(" on {}; its lease ends at {} unless renewed", lease.factory, lease.expires_at)
+            });
+            let asked = job.lease().and_then(|lease| lease.evict).map(|evict| {
+                let why = match evict.for_job {
+                    Some(job) => format!("job {job} needs the seat"),
+                    None => "its product's budget is paused".to_owned(),
+                };
+                format!(", and it was asked to stop by {}: {why}", evict.deadline)
+            });
+            let summary = format!("{verb}{}{}", on.unwrap_or_default(), asked.unwrap_or_default());
+            standing(summary, Vec::new(), Vec::new())
+        }
+        Stage::Review => {
+            let gate = job.gate();
+            let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
+            let blocker =
+                Blocker { code: "review", message: format!("needs {} approval(s) from {who}", gate.quorum) };
+            standing("waits for review", vec![blocker], vec![look("review it", id)])
+        }
+        Stage::Testing => {
+            let blocker = Blocker { code: "ship", message: "the manifest says `ship: manual`".to_owned() };
+            standing("ready to ship", vec![blocker], vec![Remedy::fix("ship it", Fix::Ship(id))])
+        }
+        Stage::Failed => {
+            let failure = job.failure();
+            let reason = failure.map_or("unknown", |f| f.reason.as_str());
+            let detail =
+                failure.and_then(|f| f.detail.as_deref()).map(|d| format!(": {d}")).unwrap_or_default();
+            let blocker = Blocker { code: "failed", message: format!("{reason}{detail}") };
+            let remedies =
+                vec![Remedy::fix("retry it", Fix::Requeue(id)), Remedy::fix("give it up", Fix::Cancel(id))];
+            standing(format!("failed ({reason}) and waits for an operator"), vec![blocker], remedies)
+        }
+        Stage::DeadLetter => {
+            let reason = job.failure().map_or("unknown", |f| f.reason.as_str());
+            let remedy = Remedy::advice("final: submit it again once the cause is fixed");
+            let summary = format!("dead letter: failed for good after {} attempts ({reason})", job.attempts);
+            standing(summary, Vec::new(), vec![remedy])
+        }
+        stage @ (Stage::Shipped | Stage::Cancelled | Stage::Queued | Stage::Blocked) => {
+            standing(stage.as_str(), Vec::new(), Vec::new())
+        }
+    }
+}
