@@ -12,7 +12,7 @@ use std::sync::Arc;
 use giga_blobs::Places;
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
-use giga_ports::store::{RegistryStore as _, ShareSecret};
+use giga_ports::store::ShareSecret;
 use giga_ports::{Randomness as _, StoreError};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
