@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::{
-    Actor, Budget, BudgetChange, Charge, Effect, EffectId, EffectOutcome, EffectReceiver, EffectTarget,
-    FeedPos, JobId, NewEffect, Product, ProductId, ProductSettings, Profile, ProfileContent, RequestId, Rev,
-    Term, Timestamp, Usd, Webhook, WebhookId,
+    Actor, Budget, BudgetChange, Charge, Effect, EffectId, EffectOutcome, EffectReceiver, EffectStateName,
+    EffectTarget, FeedPos, JobId, NewEffect, Product, ProductId, ProductSettings, Profile, ProfileContent,
+    RequestId, Rev, Term, Timestamp, Usd, Webhook, WebhookId,
 };
 
 use super::StoreError;
@@ -198,37 +198,9 @@ pub struct SpendBucket {
 pub struct EffectFilter {
     /// Empty: all, those of the fleet included.
     pub products: Vec<ProductId>,
-    /// `pending`, `delivered`, `dead`; `None` for all.
     pub state: Option<EffectStateName>,
     pub target: Option<EffectTarget>,
     pub job: Option<JobId>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EffectStateName {
-    Pending,
-    Delivered,
-    Dead,
-}
-
-impl EffectStateName {
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Dead];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Dead => "dead",
-        }
-    }
-
-    pub const fn of(effect: &Effect) -> Self {
-        match effect.state {
-            giga_domain::EffectState::Pending { .. } => Self::Pending,
-            giga_domain::EffectState::Delivered => Self::Delivered,
-            giga_domain::EffectState::Dead => Self::Dead,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
