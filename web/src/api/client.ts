@@ -12,19 +12,19 @@ const bearer: Middleware = {
     return request;
   },
   onResponse({ request, response }) {
-    // Only the token that was sent can have ended; a login that is tried tells its own story.
+    // Only the token that was sent can have been revoked; a login attempt handles its own failure.
     const sent = request.headers.get('Authorization')?.replace(/^Bearer /, '');
     if (response.status === 401 && sent) session.end('ended', sent);
     return response;
   },
   onError({ request, error }) {
-    return Problem.unreachable(error, isRead(request) ? undefined : NOBODY_KNOWS);
+    return Problem.unreachable(error, isRead(request) ? undefined : OUTCOME_UNKNOWN);
   },
 };
 
-const NOBODY_KNOWS = 'it is not known whether it was done; look before you try again';
+const OUTCOME_UNKNOWN = 'the outcome is unknown; check before you try again';
 
-/// Changes nothing, so that nothing can have been done.
+/// Changes nothing, so there is no outcome to be unsure about.
 function isRead({ method, url }: Request): boolean {
   return method === 'GET' || /\/api\/fleet\/(plan|markdown)$/.test(new URL(url, location.href).pathname);
 }

@@ -1,5 +1,5 @@
-// What the page reads, each under one key. The live feed makes keys stale (live/freshen.ts); nothing here polls faster
-// than its floor, which is there for what has no events of its own.
+// What the page reads, each under one key. The live feed makes keys stale (live/freshen.ts); the intervals are for what
+// changes without an event.
 
 import { queryOptions } from '@tanstack/react-query';
 import { answer, api, inProduct } from './client';
@@ -23,12 +23,21 @@ export const keys = {
   shadow: ['shadow'] as const,
   products: ['products'] as const,
   profiles: ['profiles'] as const,
+  tokens: ['tokens'] as const,
 };
 
 export const whoamiQuery = () =>
   queryOptions({
     queryKey: keys.whoami,
     queryFn: ({ signal }) => answer(api.GET('/api/fleet/whoami', { signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/// For the labels of tokens; only admins may list them.
+export const tokensQuery = () =>
+  queryOptions({
+    queryKey: keys.tokens,
+    queryFn: ({ signal }) => answer(api.GET('/api/fleet/tokens', { signal })),
     staleTime: Number.POSITIVE_INFINITY,
   });
 

@@ -3,7 +3,7 @@
 
 import { useEffect, useRef } from 'react';
 
-/// How long `g` is remembered.
+/// How long after `g` the second key may come.
 export const SEQUENCE_TIMEOUT = 1_500;
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
@@ -22,15 +22,15 @@ function isFree(event: KeyboardEvent): boolean {
   return document.querySelector('[role="dialog"][aria-modal="true"], [role="alertdialog"]') === null;
 }
 
-let judged: { event: KeyboardEvent; isAfterG: boolean } | undefined;
+let last: { event: KeyboardEvent; isAfterG: boolean } | undefined;
 
-/// Every listener asks about every event, in any order; what the first was told holds for all.
+/// Every listener asks about every event, in any order; the first answer holds for all.
 function isAfterG(event: KeyboardEvent): boolean {
-  if (judged?.event !== event) {
-    judged = { event, isAfterG: event.timeStamp - pressedG <= SEQUENCE_TIMEOUT };
-    pressedG = event.key === 'g' && !judged.isAfterG ? event.timeStamp : Number.NEGATIVE_INFINITY;
+  if (last?.event !== event) {
+    last = { event, isAfterG: event.timeStamp - pressedG <= SEQUENCE_TIMEOUT };
+    pressedG = event.key === 'g' && !last.isAfterG ? event.timeStamp : Number.NEGATIVE_INFINITY;
   }
-  return judged.isAfterG;
+  return last.isAfterG;
 }
 
 /// `jumps` are the letters after `g`; without them a letter after `g` is left to whoever has them.

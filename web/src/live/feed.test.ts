@@ -152,14 +152,14 @@ describe('a connection', () => {
     await later(SILENCE - 1);
     expect(feed.state().kind).toBe('live');
     await later(1);
-    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'silent for 12 s' });
+    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'no data for 12 s' });
     expect(newest().signal.aborted).toBe(true);
   });
 
   test('that is never answered is given up in the same time', async () => {
     feed.start();
     await later(SILENCE);
-    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'silent for 12 s' });
+    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'no data for 12 s' });
   });
 
   test('that cannot be had is tried less and less often, and remembers since when', async () => {
@@ -174,7 +174,7 @@ describe('a connection', () => {
       waits.push(Date.now() - from);
     }
     expect(waits).toEqual([500, 1_000, 2_000, 4_000, LONGEST_WAIT, LONGEST_WAIT]);
-    expect(feed.state()).toEqual({ kind: 'lost', since, why: 'it answered with status 503' });
+    expect(feed.state()).toEqual({ kind: 'lost', since, why: 'the coordinator returned status 503' });
   });
 
   test('that answers and hangs up without a word does not shorten the wait', async () => {
@@ -219,12 +219,12 @@ describe('a connection', () => {
   test('is tried at once when somebody asks for it', async () => {
     feed.start();
     await newest().breakOff('refused');
-    feed.hurry();
+    feed.reconnect();
     expect(connections).toHaveLength(2);
     await newest().answer();
     expect(feed.state().kind).toBe('live');
     // The attempt that was due is off, and a live connection is left alone.
-    feed.hurry();
+    feed.reconnect();
     await later(LONGEST_WAIT);
     expect(connections).toHaveLength(2);
   });

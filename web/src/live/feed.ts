@@ -1,7 +1,7 @@
 // The one connection of this tab: the fleet-wide feed, by fetch, because EventSource cannot send a token in a header.
 //
-// After a loss it goes on from the last event it saw. Whoever listens is told of every loss at once, and of every
-// connection, also the first: between the first look at the data and the connection something may have happened.
+// After a loss it resumes from the last event it saw. Listeners are notified of every loss at once, and of every
+// connection, also the first: between the first fetch and the connection something may have happened.
 
 import type { FeedEvent } from '../api/types';
 import { SseParser } from './sse';
@@ -49,7 +49,7 @@ export class Feed {
 
   start(): void {
     document.addEventListener('visibilitychange', this.seen);
-    window.addEventListener('online', this.hurry);
+    window.addEventListener('online', this.reconnect);
     // A tab may be opened in the background.
     this.seen();
     void this.connect();
@@ -57,20 +57,20 @@ export class Feed {
 
   stop(): void {
     document.removeEventListener('visibilitychange', this.seen);
-    window.removeEventListener('online', this.hurry);
+    window.removeEventListener('online', this.reconnect);
     clearTimeout(this.hiddenTimer);
     this.letGo();
   }
 
   state = (): FeedState => this.current;
 
-  onState = (listener: () => void): (() => void) => keep(this.states, listener);
-  onEvent = (listener: (event: FeedEvent) => void): (() => void) => keep(this.events, listener);
+  onState = (listener: () => void): (() => void) => subscribe(this.states, listener);
+  onEvent = (listener: (event: FeedEvent) => void): (() => void) => subscribe(this.events, listener);
   /// `resumed`: what happened since the loss is told again, event by event.
-  onConnect = (listener: (resumed: boolean) => void): (() => void) => keep(this.connections, listener);
+  onConnect = (listener: (resumed: boolean) => void): (() => void) => subscribe(this.connections, listener);
 
   /// Tries at once instead of when its turn comes.
-  hurry = (): void => {
+  reconnect = (): void => {
     if (this.current.kind === 'lost') void this.connect();
   };
 
@@ -88,7 +88,7 @@ export class Feed {
       this.set({ kind: 'connecting' });
       void this.connect();
     } else {
-      this.hurry();
+      this.reconnect();
     }
   };
 
@@ -123,7 +123,7 @@ export class Feed {
   }
 
   private async read(abort: AbortController): Promise<'ended' | 'forbidden' | undefined> {
-    const watchdog = new Watchdog(() => abort.abort(new Error(`silent for ${SILENCE / 1000} s`)));
+    const watchdog = new Watchdog(() => abort.abort(new Error(`no data for ${SILENCE / 1000} s`)));
     try {
       const headers = this.headers();
       const response = await fetch('/api/fleet/events/stream', {
@@ -133,12 +133,13 @@ export class Feed {
       });
       if (response.status === 401) return 'ended';
       if (response.status === 403) return 'forbidden';
-      if (!response.ok || !response.body) throw new Error(`it answered with status ${response.status}`);
+      if (!response.ok || !response.body)
+        throw new Error(`the coordinator returned status ${response.status}`);
       if (this.abort !== abort) return undefined;
       this.lastHeard = Date.now();
       this.connectedAt = this.lastHeard;
       this.set({ kind: 'live' });
-      tellAll(this.connections, 'Last-Event-ID' in headers);
+      notify(this.connections, 'Last-Event-ID' in headers);
       await this.follow(response.body, abort, watchdog);
       return undefined;
     } finally {
@@ -170,7 +171,7 @@ export class Feed {
       for (const { id, data } of parser.feed(decoder.decode(value, { stream: true }))) {
         this.lastId = id ?? this.lastId;
         const event = readEvent(data);
-        if (event) tellAll(this.events, event);
+        if (event) notify(this.events, event);
       }
     }
   }
@@ -185,7 +186,7 @@ export class Feed {
 
   private set(state: FeedState): void {
     this.current = state;
-    tellAll(this.states, undefined);
+    notify(this.states, undefined);
   }
 }
 
@@ -215,16 +216,16 @@ class Watchdog {
   }
 }
 
-function keep<T>(set: Set<T>, listener: T): () => void {
+function subscribe<T>(set: Set<T>, listener: T): () => void {
   set.add(listener);
   return () => set.delete(listener);
 }
 
 /// One listener's bug is reported and costs neither the connection nor the other listeners anything.
-function tellAll<T>(listeners: Set<(told: T) => void>, told: T): void {
+function notify<T>(listeners: Set<(value: T) => void>, value: T): void {
   for (const listener of listeners) {
     try {
-      listener(told);
+      listener(value);
     } catch (error) {
       reportError(error);
     }

@@ -4,6 +4,7 @@
 import { hashKey, type Query, type QueryClient, type QueryKey } from '@tanstack/react-query';
 import { keys } from '../api/queries';
 import type { Dag, FeedEvent } from '../api/types';
+import type { EventType } from '../api/vocabulary';
 
 /// Of one job, which few look at: soon. Of the whole fleet, which every event touches: less often.
 export const SOON = 250;
@@ -14,8 +15,7 @@ export const RARELY = 10_000;
 export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[] {
   const seldom = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SELDOM }));
   const soon = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SOON }));
-  const [subject] = event.type.split('.');
-  switch (subject) {
+  switch (subjectOf(event.type)) {
     case 'job': {
       const fleet = seldom(keys.metrics, keys.alerts, keys.factories, keys.budgets);
       const shadow = event.type === 'job.diverged' ? soon(keys.shadow) : [];
@@ -35,9 +35,17 @@ export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[]
       return [...soon(keys.flags), ...seldom(keys.factories)];
     case 'effect':
       return seldom(keys.alerts);
+    case 'token':
+      return seldom(keys.tokens);
     default:
       return [];
   }
+}
+
+type Subject = EventType extends `${infer S}.${string}` ? S : never;
+
+function subjectOf(type: EventType): Subject {
+  return type.split('.')[0] as Subject;
 }
 
 /// A query whose page follows the feed by itself says so: `meta: { followsFeed: true }`.

@@ -1,3 +1,4 @@
+import { STAGE, toneOf } from '../api/vocabulary';
 import '@xyflow/react/dist/base.css';
 import { Button, Group } from '@mantine/core';
 import {
@@ -18,7 +19,6 @@ import classes from './Graph.module.css';
 import { layOut, NODE_HEIGHT, NODE_WIDTH, type Positions, place } from './GraphLayout';
 import { type GraphLine, type GraphNode, type JobFacts, NodeKeeper } from './GraphModel';
 import { FrameNode, JobNode } from './GraphNodes';
-import { stageTone } from './StageBadge';
 
 const NODE_TYPES = { job: JobNode, frame: FrameNode };
 /// From here on one loses one's way without a map.
@@ -67,8 +67,8 @@ function edgeOf({ id, source, target, kind, done }: GraphLine): Edge {
 
 export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) {
   const [keeper] = useState(() => new NodeKeeper());
-  const [anew, setAnew] = useState(0);
-  const positions = usePositions(dag, anew);
+  const [resets, setResets] = useState(0);
+  const positions = usePositions(dag, resets);
   const box = useRef<HTMLElement>(null);
   // As high as the graph needs; what comes later does not move the page.
   const [height] = useState(() => boundsOf(positions).height * READABLE + 2 * MARGIN);
@@ -108,7 +108,7 @@ export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) 
             nodeColor={miniColour}
             maskColor="color-mix(in srgb, var(--giga-sunken) 70%, transparent)"
             bgColor="var(--giga-surface)"
-            aria-label="Map of the whole graph"
+            aria-label="Overview of the graph"
           />
         )}
       </ReactFlow>
@@ -117,11 +117,11 @@ export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) 
           size="compact-xs"
           variant="default"
           onClick={() => {
-            setAnew((n) => n + 1);
+            setResets((n) => n + 1);
             requestAnimationFrame(() => void flow.current?.fitView(FIT));
           }}
         >
-          Lay out anew
+          Reset layout
         </Button>
       </Group>
     </section>
@@ -130,7 +130,7 @@ export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) 
 
 function miniColour(node: Node): string {
   if (node.type === 'frame') return 'transparent';
-  return `var(--giga-${stageTone((node.data as JobFacts).stage)})`;
+  return `var(--giga-${toneOf(STAGE, (node.data as JobFacts).stage)})`;
 }
 
 /// The middle of all, and how far it reaches.
@@ -172,13 +172,13 @@ async function look(
 }
 
 /// Where everything stood last time decides where it stands now.
-function usePositions(dag: Dag, anew: number): Positions {
-  const before = useRef<{ root: string; anew: number; places: Positions }>(null);
+function usePositions(dag: Dag, resets: number): Positions {
+  const before = useRef<{ root: string; resets: number; places: Positions }>(null);
   return useMemo(() => {
     const last = before.current;
-    const same = last !== null && last.root === dag.rootId && last.anew === anew;
+    const same = last !== null && last.root === dag.rootId && last.resets === resets;
     const places = same ? place(dag, last.places) : layOut(dag);
-    before.current = { root: dag.rootId, anew, places };
+    before.current = { root: dag.rootId, resets, places };
     return places;
-  }, [dag, anew]);
+  }, [dag, resets]);
 }

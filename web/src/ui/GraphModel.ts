@@ -2,6 +2,8 @@
 // changes, so that a refresh draws only what is new.
 
 import type { Dag, DagJob } from '../api/types';
+import type { Stage } from '../api/vocabulary';
+import { failureTitle } from './events';
 import { NODE_HEIGHT, NODE_WIDTH, type Positions, type Shape, shapeOf } from './GraphLayout';
 import { visible } from './visible';
 
@@ -13,7 +15,7 @@ export interface JobFacts {
   [key: string]: unknown;
   id: string;
   name: string;
-  stage: string;
+  stage: Stage;
   kind: 'job' | 'composite' | 'outside';
   factory?: string;
   attempts: number;
@@ -73,7 +75,11 @@ function jobFacts(job: DagJob, selected: boolean): JobFacts {
     factory: job.factoryId ?? undefined,
     attempts: job.attempts,
     failure: job.failure
-      ? visible([job.failure.reason, job.failure.detail].filter(Boolean).join(': '))
+      ? visible(
+          [failureTitle(job.failure.reason, job.failure.detail), job.failure.detail]
+            .filter(Boolean)
+            .join(': '),
+        )
       : undefined,
     progress: job.progress
       ? { percent: job.progress.percent, shipped: job.progress.shipped, total: job.progress.total }
@@ -140,16 +146,16 @@ export function frameOf(parent: string, { children }: Shape, positions: Position
 }
 
 export class NodeKeeper {
-  private kept = new Map<string, { told: string; node: GraphNode }>();
+  private kept = new Map<string, { json: string; node: GraphNode }>();
 
   model(dag: Dag, positions: Positions, selected: string | undefined): GraphModel {
     const shape = shapeOf(dag);
     const { lines, framed } = linesOf(dag, shape);
-    const next = new Map<string, { told: string; node: GraphNode }>();
+    const next = new Map<string, { json: string; node: GraphNode }>();
     const keep = (node: GraphNode): GraphNode => {
-      const told = JSON.stringify(node);
+      const json = JSON.stringify(node);
       const before = this.kept.get(node.id);
-      const entry = before?.told === told ? before : { told, node };
+      const entry = before?.json === json ? before : { json, node };
       next.set(node.id, entry);
       return entry.node;
     };

@@ -2,7 +2,7 @@ import { TextInput } from '@mantine/core';
 import { type ReactNode, type SyntheticEvent, useEffect, useRef } from 'react';
 
 /// What a form says that may not go off like this.
-export const HALF_TYPED = 'Not a whole day and time yet: finish it, or clear it';
+export const HALF_TYPED = 'Incomplete: enter a date and a time, or clear it';
 
 interface LocalTimeProps {
   label: string;

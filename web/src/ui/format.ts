@@ -83,3 +83,8 @@ export function bytes(size: number | null | undefined): string {
 export function shellWord(text: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
+
+/// The coordinator's sentences begin in lower case; on the page they stand alone.
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -9,8 +9,8 @@ import { COLUMNS } from './columns';
 import { JobHeaderCells, JobRow } from './JobRow';
 import classes from './JobTable.module.css';
 import { isAny, type useJobList, useNextPage, useTidying, type Waiting } from './useJobList';
-import { useRowKeys } from './useRowKeys';
 import type { useSelection } from './useSelection';
+import { useTableKeys } from './useTableKeys';
 
 /// Fixed, so that nothing has to be measured and nothing moves: a line of the table, or a card on a narrow screen.
 const LINE = 36;
@@ -54,7 +54,7 @@ export function JobTable({ list, selection }: JobTableProps) {
   }, [look, rows, first?.index, last?.index, first, last]);
   const next = useNextPage(list, rows.length - 1 - (last?.index ?? 0));
 
-  const { keyed, setActive, active } = useRowKeys(rows, virtual, selection);
+  const { keyed, setActive, active } = useTableKeys(rows, virtual, selection);
   const [pointed, setPointed] = useState(false);
   const isAtTop = (virtual.scrollOffset ?? 0) <= top;
   const isCalm = isAtTop && !pointed && active === undefined && selection.ids.size === 0;
@@ -69,7 +69,7 @@ export function JobTable({ list, selection }: JobTableProps) {
   const all = selection.chosen.length === rows.length;
   return (
     <section
-      aria-label="The list of jobs"
+      aria-label="Job list"
       ref={keyed}
       onPointerEnter={(event) => {
         setPointed(event.pointerType === 'mouse');
@@ -92,7 +92,7 @@ export function JobTable({ list, selection }: JobTableProps) {
         />
         {strays > 0 && (
           <Button size="xs" radius="xl" variant="default" onClick={() => void list.reload()}>
-            {strays === 1 ? '1 row no longer matches' : `${count(strays)} rows no longer match`}, reload
+            {strays === 1 ? '1 job no longer matches' : `${count(strays)} jobs no longer match`}, reload
           </Button>
         )}
       </div>
@@ -170,7 +170,7 @@ interface FootProps {
 function Foot({ list: { query, waiting }, next }: FootProps) {
   if (next.isError) {
     return (
-      <Alert color="red" mt="sm" role="alert" title="The next jobs could not be read">
+      <Alert color="red" mt="sm" role="alert" title="Could not load more jobs">
         {Problem.from(next.error).message}{' '}
         <Button size="compact-xs" variant="default" onClick={() => void next.refetch()}>
           Try again
@@ -178,21 +178,22 @@ function Foot({ list: { query, waiting }, next }: FootProps) {
       </Alert>
     );
   }
-  const end = waiting.many || waiting.older ? 'There may be more, reload to see' : 'These are all';
-  return <p className={classes.foot}>{query.hasNextPage ? 'Reading more' : end}</p>;
+  const end =
+    waiting.many || waiting.older ? 'There may be more jobs, reload to see them' : 'End of the list';
+  return <p className={classes.foot}>{query.hasNextPage ? 'Loading more' : end}</p>;
 }
 
-/// That there are new jobs, which push nothing around until somebody asks for them.
+/// Announces new jobs, which move nothing until somebody asks for them.
 export function NewPill({ waiting, show }: { waiting: Waiting; show(): void }) {
   if (!isAny(waiting)) return null;
   return (
     <Button size="xs" radius="xl" onClick={show}>
-      {said(waiting)}
+      {announcement(waiting)}
     </Button>
   );
 }
 
-function said({ jobs, many }: Waiting): string {
+function announcement({ jobs, many }: Waiting): string {
   if (many) return 'Many new jobs, show';
   return jobs.length > 0 ? `${plural(jobs.length, 'new job')}, show` : 'There may be more jobs, reload';
 }

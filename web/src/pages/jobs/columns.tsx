@@ -4,6 +4,7 @@
 import { useRouter } from '@tanstack/react-router';
 import type { MouseEvent, ReactNode } from 'react';
 import type { Job } from '../../api/types';
+import { labelOf, PRIORITY } from '../../api/vocabulary';
 import { duration, millis } from '../../ui/format';
 import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
@@ -40,8 +41,8 @@ export const COLUMNS: readonly Column[] = [
     header: 'Priority',
     width: 76,
     cell: ({ job }) => (
-      <span className={classes.priority} data-priority={job.priority}>
-        {job.priority}
+      <span className={classes.priority} data-tone={PRIORITY[job.priority]?.tone}>
+        {labelOf(PRIORITY, job.priority)}
       </span>
     ),
   },

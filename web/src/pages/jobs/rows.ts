@@ -3,6 +3,7 @@
 
 import type { InfiniteData } from '@tanstack/react-query';
 import type { FeedEvent, Job, JobPage } from '../../api/types';
+import { isHeld } from '../../api/vocabulary';
 import { millis } from '../../ui/format';
 
 export type Pages = InfiniteData<JobPage>;
@@ -64,23 +65,20 @@ export function firstPage(pages: Pages | undefined): Pages | undefined {
   return pages && { pages: pages.pages.slice(0, 1), pageParams: pages.pageParams.slice(0, 1) };
 }
 
-const HELD = ['assigned', 'building'];
-
-/// What an event says about a row, at once; the whole job is read again a moment later.
+/// What an event says about a row, at once; the whole job is fetched a moment later.
 export function afterEvent(event: FeedEvent): (job: Job) => Job {
   return (job) => {
     const data: Record<string, unknown> = event.data;
     const factoryId = typeof data.factoryId === 'string' ? data.factoryId : undefined;
     if (event.type === 'job.targeted') return { ...job, targetFactoryId: factoryId ?? job.targetFactoryId };
     if (!event.to || event.to === job.stage) return job;
-    const held = HELD.includes(event.to);
     return {
       ...job,
       stage: event.to,
       updatedAt: event.at,
       enqueuedAt: event.to === 'queued' ? event.at : job.enqueuedAt,
       targetFactoryId: event.to === 'queued' ? job.targetFactoryId : null,
-      lease: held ? (job.lease ?? leaseOf(factoryId, event.at)) : null,
+      lease: isHeld(event.to) ? (job.lease ?? leaseOf(factoryId, event.at)) : null,
     };
   };
 }
@@ -89,7 +87,7 @@ function leaseOf(factoryId: string | undefined, at: string): Job['lease'] {
   return factoryId === undefined ? null : { factoryId, grantedAt: at, expiresAt: at };
 }
 
-/// Since when it is in its stage, as closely as a job tells.
+/// Since when it is in its stage, as closely as a job says.
 export function since(job: Job): string {
   if (job.lease) return job.lease.grantedAt;
   return job.stage === 'queued' ? job.enqueuedAt : job.updatedAt;

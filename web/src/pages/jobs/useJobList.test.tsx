@@ -3,6 +3,7 @@ import { act, renderHook } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { FeedEvent, Job } from '../../api/types';
+import type { EventType, Stage } from '../../api/vocabulary';
 import type { JobsSearch } from '../../app/search';
 import { LiveProvider } from '../../live/LiveProvider';
 import { LOOK_FOR_NEW, READ_AGAIN } from './follow';
@@ -68,7 +69,7 @@ function shown(search: JobsSearch, first: { below: number; isCalm: boolean }) {
   );
 }
 
-async function happens(n: number, type: string, stage: string): Promise<void> {
+async function happens(n: number, type: EventType, stage: Stage): Promise<void> {
   const before = jobs.get(idOf(n)) ?? job(n, { rev: 0 });
   const at = '2026-01-01T00:01:00Z';
   jobs.set(before.id, { ...before, stage, rev: before.rev + 1, updatedAt: at });

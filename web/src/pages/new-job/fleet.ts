@@ -1,4 +1,4 @@
-// What today's fleet can do, as choices for the form.
+// What the fleet can do, as choices for the form.
 
 import type { Factory } from '../../api/types';
 
@@ -54,7 +54,7 @@ function choices(factories: Factory[], of: (factory: Factory) => string[]): Choi
   return [...found.values()].sort((a, b) => b.live - a.live || a.value.localeCompare(b.value));
 }
 
-/// Every product that anything here speaks of and the token covers.
+/// Every known product that the token covers.
 export function productChoices(
   mine: { everyProduct: boolean; products: string[] } | undefined,
   known: string[],
@@ -76,5 +76,5 @@ export function whereIs(choice: Choice | undefined): string {
   if (!choice) return '';
   const shown = choice.factories.slice(0, NAMED).join(', ');
   const more = choice.factories.length - NAMED;
-  return `on ${shown}${more > 0 ? ` and ${more} more` : ''}${choice.live === 0 ? ', not heard from' : ''}`;
+  return `on ${shown}${more > 0 ? ` and ${more} more` : ''}${choice.live === 0 ? ', offline' : ''}`;
 }

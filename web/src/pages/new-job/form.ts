@@ -1,6 +1,8 @@
 // What the form holds, and the manifest that it stands for. Text stays text until the end: what is half typed is kept,
 // and what is no number is sent as it is, for the coordinator to refuse in its own words.
 
+import type { JobKind } from '../../api/vocabulary';
+
 export interface PickedJob {
   id: string;
   name: string;
@@ -9,7 +11,7 @@ export interface PickedJob {
 export interface JobForm {
   name: string;
   product: string;
-  kind: 'agent' | 'composite';
+  kind: JobKind;
   repo: string;
   engine: string;
   script: string;

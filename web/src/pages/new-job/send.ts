@@ -50,7 +50,7 @@ export async function submit({ form, text, key }: Draft): Promise<Job> {
       }),
     );
     const [first] = made.jobs;
-    if (!first) throw new Error('the coordinator said that it made the job, but not which');
+    if (!first) throw new Error('the coordinator created the job but did not return it');
     return first.job;
   }
   const params = { header: { 'idempotency-key': key } };

@@ -1,6 +1,6 @@
 import { Button, Text } from '@mantine/core';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { bytes, count } from '../../../ui/format';
+import { bytes, plural } from '../../../ui/format';
 import { Empty, Loading, ProblemAlert } from '../../../ui/States';
 import { LogRow } from './LogRow';
 import { LogTools } from './LogTools';
@@ -146,7 +146,7 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
           aria-label={`Lines of run ${epoch}`}
         >
           {buffer.length === 0 ? (
-            <Empty title={running ? 'Nothing written yet' : 'This run wrote nothing'} />
+            <Empty title={running ? 'No output yet' : 'This run wrote nothing'} />
           ) : (
             <div className={classes.all} data-wrap={wrap || undefined} style={{ height: rows.height }}>
               {rows.items.map((item) => {
@@ -181,15 +181,13 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
       <div className={classes.foot}>
         <Text size="xs" c="dimmed">
           {buffer.start > 0
-            ? `The last ${bytes(buffer.end - buffer.start)} of ${bytes(buffer.total)}. `
-            : `${count(buffer.length)} rows, ${bytes(buffer.total)}. `}
-          {running && !buffer.complete
-            ? 'The run goes on; new lines appear by themselves.'
-            : 'The run is over.'}
+            ? `Last ${bytes(buffer.end - buffer.start)} of ${bytes(buffer.total)}. `
+            : `${plural(buffer.length, 'row')}, ${bytes(buffer.total)}. `}
+          {running && !buffer.complete ? 'Still running; new lines appear automatically.' : 'Finished.'}
         </Text>
         {buffer.start > 0 && !buffer.cut && (
           <Button size="compact-xs" variant="default" loading={busy} onClick={() => void loadOlder(true)}>
-            Load it from the start
+            Load from the start
           </Button>
         )}
       </div>

@@ -92,7 +92,7 @@ interface Listener {
   failed: (error: unknown) => void;
 }
 
-async function follow(id: string, epoch: number, buffer: LogBuffer, signal: AbortSignal, told: Listener) {
+async function follow(id: string, epoch: number, buffer: LogBuffer, signal: AbortSignal, listener: Listener) {
   let first = true;
   while (!signal.aborted && !buffer.complete) {
     let pause = EVERY;
@@ -108,13 +108,13 @@ async function follow(id: string, epoch: number, buffer: LogBuffer, signal: Abor
       const news = first || piece.text !== '' || piece.complete;
       buffer.append(piece);
       first = false;
-      told.read();
-      if (news) told.changed();
+      listener.read();
+      if (news) listener.changed();
       // More is there already.
       if (piece.nextOffset < piece.total && piece.text !== '') pause = 0;
     } catch (error) {
       if (signal.aborted) return;
-      told.failed(error);
+      listener.failed(error);
       pause = AFTER_A_PROBLEM;
     }
     if (pause > 0) await rest(pause, signal);

@@ -13,7 +13,7 @@ function eventsAfter(id: string, after: number, signal: AbortSignal): Promise<Ev
   return answer(api.GET('/api/fleet/jobs/{id}/events', { params: { path: { id }, query }, signal }));
 }
 
-export interface Told {
+export interface JobHistory {
   history: History;
   /// The first look is over.
   loaded: boolean;
@@ -22,7 +22,7 @@ export interface Told {
 }
 
 /// Everything that happened to a job: what there is, page by page, and then what the feed brings.
-export function useHistory(id: string): Told {
+export function useHistory(id: string): JobHistory {
   const feed = useFeed();
   const [history, setHistory] = useState<History>(NO_HISTORY);
   const [loaded, setLoaded] = useState(false);

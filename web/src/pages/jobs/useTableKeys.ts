@@ -8,7 +8,7 @@ import type { useSelection } from './useSelection';
 
 const SHIFT_X = 'X';
 
-export function useRowKeys(
+export function useTableKeys(
   rows: readonly Job[],
   virtual: Virtualizer<Window, Element>,
   selection: ReturnType<typeof useSelection>,
