@@ -6,7 +6,6 @@ type Schemas = components['schemas'];
 
 export type Alert = Schemas['Alert'];
 export type Artifact = Schemas['Artifact'];
-export type Blocker = Schemas['Blocker'];
 export type Budget = Schemas['Budget'];
 export type BudgetPeriod = Schemas['BudgetPeriod'];
 export type Burndown = Schemas['Burndown'];

@@ -6,9 +6,9 @@ import type { components } from './schema';
 
 type Schemas = components['schemas'];
 
-export type AlertCode = Schemas['AlertCode'];
 export type BlockerCode = Schemas['BlockerCode'];
 export type Delivery = Schemas['Delivery'];
+export type DepsMode = Schemas['DepsMode'];
 export type EventType = Schemas['EventType'];
 export type FailReason = Schemas['FailReason'];
 export type JobKind = Schemas['JobKind'];
@@ -54,7 +54,7 @@ export function toneOf<W extends string>(table: Record<W, { tone: Tone }>, word:
 
 interface StageFacts extends Labeled {
   tone: Tone;
-  /// What the job is doing, for figures and for whoever only cares about that.
+  /// What the job is doing, in fewer words than there are stages.
   phase: 'queued' | 'blocked' | 'running' | 'decision' | 'failed' | 'dead' | 'done';
   /// What an operator can do then. The coordinator refuses what does not fit; this only hides what would be refused.
   actions: readonly OperatorAction[];
@@ -99,6 +99,11 @@ export const PRIORITY: Record<Priority, Labeled & { tone?: Tone }> = {
 export const JOB_KIND: Record<JobKind, Labeled> = {
   agent: { label: 'Task' },
   composite: { label: 'Group' },
+};
+
+export const DEPS_MODE: Record<DepsMode, Labeled> = {
+  all: { label: 'all' },
+  any: { label: 'any' },
 };
 
 export const RUN_OUTCOME: Record<RunOutcome, Labeled & { tone: Tone }> = {
@@ -149,7 +154,7 @@ export const REVIEW_VERDICT: Record<ReviewVerdict, VerdictFacts> = {
   },
   reject: {
     label: 'Reject',
-    about: 'The job fails with the reason "rejected".',
+    about: 'Reject the change: the job fails with the reason "rejected".',
     done: 'rejected',
     did: 'rejected it',
   },

@@ -71,7 +71,7 @@ function SignedIn({ token }: { token: string }) {
   );
 }
 
-export const theme = createTheme({
+const theme = createTheme({
   primaryColor: 'blue',
   primaryShade: { light: 8, dark: 8 },
   autoContrast: true,
@@ -88,7 +88,7 @@ export const theme = createTheme({
   },
 });
 
-export const cssVariables: CSSVariablesResolver = () => ({
+const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
     '--mantine-color-dimmed': '#495057',

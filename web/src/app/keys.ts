@@ -4,7 +4,7 @@
 import { useEffect, useRef } from 'react';
 
 /// How long after `g` the second key may come.
-export const SEQUENCE_TIMEOUT = 1_500;
+const SEQUENCE_TIMEOUT = 1_500;
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
 
@@ -33,7 +33,7 @@ function isAfterG(event: KeyboardEvent): boolean {
   return last.isAfterG;
 }
 
-/// `jumps` are the letters after `g`; without them a letter after `g` is left to whoever has them.
+/// `jumps` are the letters after `g`; without them a letter after `g` is ignored here.
 function pressed(event: KeyboardEvent, keys: Keys, jumps: Keys | undefined): void {
   if (!isFree(event)) return;
   (isAfterG(event) ? jumps : keys)?.[event.key]?.(event);
@@ -57,7 +57,7 @@ export function useRowKeys(): void {
   useKeys({ j: () => moveFocus(1), k: () => moveFocus(-1) });
 }
 
-export function moveFocus(by: 1 | -1): void {
+function moveFocus(by: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;

@@ -2,16 +2,16 @@
 
 import { type Period, TOPIC_JOB_STATE, type TopicJobState, wordIn } from '../api/vocabulary';
 
-export function text(value: unknown): string | undefined {
+function text(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return typeof value === 'string' && value !== '' ? value.slice(0, 500) : undefined;
 }
 
-export function oneOf<T extends string>(value: unknown, known: readonly T[]): T | undefined {
+function oneOf<T extends string>(value: unknown, known: readonly T[]): T | undefined {
   return known.find((word) => word === value);
 }
 
-export function wholeNumber(value: unknown): number | undefined {
+function wholeNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' ? Number(value) : value;
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }

@@ -6,14 +6,14 @@
 import type { FeedEvent } from '../api/types';
 import { SseParser } from './sse';
 
-/// The coordinator says something every 5 s; silence for so long is a dead connection.
+/// The coordinator sends something every 5 s; a connection without data for this long is dead.
 export const SILENCE = 12_000;
 export const FIRST_WAIT = 500;
 export const LONGEST_WAIT = 5_000;
-/// A tab that nobody looks at gives its connection back: browsers allow six to one host, over all tabs.
+/// A hidden tab closes its connection: browsers allow six to one host, over all tabs.
 export const HIDDEN = 60_000;
-/// After a longer gap the events in between are not asked for: everything is read anew at a connection anyway, and a
-/// night of a busy fleet is more than a page should go through.
+/// After a longer gap the events in between are not fetched: everything is refreshed on a connection anyway, and a night of
+/// a busy fleet is more than a page should go through.
 export const WORTH_RESUMING = 10 * 60_000;
 
 /// A connection is not doubted so soon after it was made: a call that always fails must not make a loop of it.
@@ -27,7 +27,7 @@ export type FeedState =
 
 export interface FeedOptions {
   token: string;
-  /// The token is no longer good, or it never was good enough for this.
+  /// The token was revoked, or it never had the permission.
   refused(why: 'ended' | 'forbidden'): void;
 }
 
@@ -36,7 +36,7 @@ export class Feed {
   private lastId: string | undefined;
   private lastHeard = 0;
   private connectedAt = 0;
-  /// The connection, or the attempt at one, that counts. What an earlier one still says is not listened to.
+  /// The current connection, or the attempt at one. Anything from an earlier one is ignored.
   private abort: AbortController | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private hiddenTimer: ReturnType<typeof setTimeout> | undefined;
@@ -66,16 +66,16 @@ export class Feed {
 
   onState = (listener: () => void): (() => void) => subscribe(this.states, listener);
   onEvent = (listener: (event: FeedEvent) => void): (() => void) => subscribe(this.events, listener);
-  /// `resumed`: what happened since the loss is told again, event by event.
+  /// `resumed`: the events since the loss are sent again.
   onConnect = (listener: (resumed: boolean) => void): (() => void) => subscribe(this.connections, listener);
 
-  /// Tries at once instead of when its turn comes.
+  /// Tries at once instead of waiting for the next attempt.
   reconnect = (): void => {
     if (this.current.kind === 'lost') void this.connect();
   };
 
-  /// Another call found nobody there. The stream may not have noticed yet, so it is opened anew: either it goes on from
-  /// where it was, or everybody knows now.
+  /// Another call got no answer. The stream may not have noticed yet, so it is opened again: either it resumes, or the
+  /// loss is known.
   doubt = (): void => {
     if (this.current.kind === 'live' && Date.now() - this.connectedAt > DOUBT_AGAIN) void this.connect();
   };
@@ -165,7 +165,7 @@ export class Feed {
       watchdog.pat();
       const { done, value } = await reader.read();
       if (done || this.abort !== abort) return;
-      // Only one that speaks is well again: one that hangs up at once is not asked twice a second.
+      // Only a connection with data resets the backoff: one that is closed at once is not retried twice a second.
       this.wait = FIRST_WAIT;
       this.lastHeard = Date.now();
       for (const { id, data } of parser.feed(decoder.decode(value, { stream: true }))) {
@@ -190,7 +190,7 @@ export class Feed {
   }
 }
 
-/// What is not understood is passed over: asking for it again would not make it better.
+/// What cannot be parsed is skipped: fetching it again would not help.
 function readEvent(data: string): FeedEvent | undefined {
   try {
     const read: unknown = JSON.parse(data);

@@ -48,12 +48,12 @@ function subjectOf(type: EventType): Subject {
   return type.split('.')[0] as Subject;
 }
 
-/// A query whose page follows the feed by itself says so: `meta: { followsFeed: true }`.
+/// A query whose page follows the feed on its own says so: `meta: { followsFeed: true }`.
 function isLeftAlone(query: Query): boolean {
   return query.meta?.followsFeed === true;
 }
 
-/// Which jobs a graph shows. Asked for every event, so it is not made anew each time.
+/// Which jobs a graph shows. Needed for every event, so it is kept.
 const shownBy = new WeakMap<Dag, ReadonlySet<string>>();
 
 function shows(dag: Dag, id: string): boolean {
@@ -67,7 +67,7 @@ function shows(dag: Dag, id: string): boolean {
 
 /// How soon the event of a job makes a graph old, if it does. An event does not say whose child its job is: a new job may
 /// belong to any graph, one that is not shown to one that is cut short, and any to what is just being read.
-export function graphDue(event: FeedEvent, graph: Query['state'], now: number): number | undefined {
+function graphDue(event: FeedEvent, graph: Query['state'], now: number): number | undefined {
   if (!event.jobId || !event.type.startsWith('job.')) return undefined;
   const dag = graph.data as Dag | undefined;
   if (!dag || shows(dag, event.jobId)) return SELDOM;

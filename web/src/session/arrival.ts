@@ -3,5 +3,5 @@
 import { takeTokenFromAddress } from './session';
 
 takeTokenFromAddress();
-// A link that is pasted into a tab that shows the page already does not load it anew.
+// A link that is pasted into a tab that shows the page already does not reload it.
 window.addEventListener('hashchange', takeTokenFromAddress);

@@ -14,7 +14,7 @@ export function useMay(least: Role): boolean {
   return ROLE[data?.role ?? 'worker'].rank >= ROLE[least].rank;
 }
 
-/// Names whoever did something, as events and pauses do: a token by its label, where this token may know it.
+/// Names the actor of an event or a pause: a token by its label, where this token may know it.
 export function useActorName(): (actor: string) => string {
   const me = useQuery(whoamiQuery()).data;
   const tokens = useQuery({ ...tokensQuery(), enabled: useMay('admin') }).data?.tokens;

@@ -1,6 +1,6 @@
 import classes from './shared.module.css';
 
-/// A sentence of the coordinator: what stands between backticks is shown as code. Text nodes only, whoever wrote it.
+/// A sentence of the coordinator: text between backticks is shown as code. Text nodes only, since anybody may have written it.
 export function CodeText({ text }: { text: string }) {
   return codeParts(text).map((part) =>
     part.code ? (

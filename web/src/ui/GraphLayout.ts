@@ -1,7 +1,7 @@
-// Where each job of a graph stands. A parent stands left of its children, whoever waits stands right of what it waits for.
+// The position of each job in a graph. A parent is left of its children, a job is right of its dependencies.
 //
-// What is on the screen never moves by itself: jobs that come later are put into free places, and only when asked, or when
-// most of them are new, everything is laid out anew. The root stands at 0, 0 in every layout.
+// What is on the screen does not move: later jobs are put into free places, and everything is laid out again only on request
+// or when most jobs are new. The root is at 0, 0 in every layout.
 
 import { layout as dagre, Graph } from '@dagrejs/dagre';
 import type { Dag } from '../api/types';
@@ -71,7 +71,7 @@ export function shapeOf(dag: Dag): Shape {
   return { root: dag.rootId, children, parent, deps, before };
 }
 
-/// Everything anew.
+/// Lays out everything.
 export function layOut(dag: Dag): Positions {
   const shape = shapeOf(dag);
   const lifted = liftedDeps(shape);

@@ -122,7 +122,7 @@ export function linesOf(dag: Dag, shape: Shape): { lines: GraphLine[]; framed: s
 }
 
 /// Around all that is below a job.
-export function frameOf(parent: string, { children }: Shape, positions: Positions): GraphNode | undefined {
+function frameOf(parent: string, { children }: Shape, positions: Positions): GraphNode | undefined {
   const open = [...(children.get(parent) ?? [])];
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {

@@ -65,7 +65,7 @@ interface LoadedProps<T> {
 }
 
 /// A line above data that could not be refreshed. When the whole connection is lost, the banner says so for all.
-export function Stale({ query }: { query: UseQueryResult<unknown> }) {
+function Stale({ query }: { query: UseQueryResult<unknown> }) {
   const { kind } = useFeedState();
   if (!query.isError || query.data === undefined || kind === 'lost') return null;
   const since = new Date(query.dataUpdatedAt).toLocaleTimeString();

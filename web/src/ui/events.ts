@@ -204,7 +204,8 @@ export function eventSubject({ data, productId }: FeedEvent): string | undefined
 
 /// Why a run failed, in a few words: "Verification failed", "Exited with code 3".
 export function failureTitle(reason: string, detail?: string | null): string {
-  if (reason === 'crash') {
+  const known = wordIn(FAIL_REASON, reason);
+  if (known === 'crash') {
     const [, kind, number] = /^(?:[^\n]*\b)?(exit status|exit code|signal):? (\d+)/.exec(detail ?? '') ?? [];
     if (number) return kind === 'signal' ? `Killed by signal ${number}` : `Exited with code ${number}`;
   }

@@ -16,7 +16,7 @@ function subscribe(listener: () => void): () => void {
     now = wholeSecond();
     timer = setInterval(() => {
       now = wholeSecond();
-      for (const told of listeners) told();
+      for (const listener of listeners) listener();
     }, 1_000);
   }
   return () => {

@@ -4,7 +4,7 @@ import type { Budget, BudgetPeriod } from '../../api/types';
 import { labelOf, PERIOD, type Period } from '../../api/vocabulary';
 import { usd } from '../../ui/format';
 
-export interface MeterShares {
+interface MeterShares {
   /// Parts of the bar, 0 to 1; together never more than 1.
   spent: number;
   reserved: number;

@@ -72,7 +72,7 @@ export function loss(
   if (name === 'retention_hours' && after < before) {
     return {
       title: `Keep finished jobs for ${time} only?`,
-      text: `Jobs that were shipped, cancelled or dead-lettered before that are deleted with their history, logs and files. So are topic jobs that are done or dead, and messages that were delivered or given up. ${end}`,
+      text: `Jobs that were shipped, cancelled or dead-lettered before that are deleted with their history, logs and files. So are topic jobs that are done or dead, and messages that were delivered or failed for good. ${end}`,
     };
   }
   if (name === 'artifact_retention_hours' && after > 0 && (before === 0 || after < before)) {

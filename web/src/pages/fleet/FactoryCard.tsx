@@ -177,11 +177,11 @@ function Facts({ factory }: { factory: Factory }) {
   );
 }
 
-/// More cells than this cannot be told apart.
+/// More cells than this are too small to see.
 const CELLS = 32;
 
 /// Seats as cells: filled is used, hatched is offered, empty is free.
-export function SeatCells({ limit, used, offered }: { limit: number; used: number; offered: number }) {
+function SeatCells({ limit, used, offered }: { limit: number; used: number; offered: number }) {
   const taken = seats(limit, used, offered);
   const words = [
     `${used} of ${plural(limit, 'seat')} used`,

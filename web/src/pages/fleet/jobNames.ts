@@ -38,7 +38,7 @@ export class JobNames {
     return this.#known.get(id);
   }
 
-  /// What somebody else said. Kept, since the job may leave the list that it was in.
+  /// Names from elsewhere on the page. Kept, since the job may leave the list that it was in.
   learn(names: Iterable<Named>): void {
     for (const [id, name] of names) this.#known.set(id, name);
   }

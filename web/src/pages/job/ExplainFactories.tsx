@@ -178,7 +178,7 @@ export function figure(value: number): string {
   return `${shown < 0 ? '−' : ''}${Math.abs(shown).toFixed(3)}`;
 }
 
-export function ScoreTerms({ verdict, scale }: { verdict: FactoryVerdict; scale: number }) {
+function ScoreTerms({ verdict, scale }: { verdict: FactoryVerdict; scale: number }) {
   return (
     <dl className={classes.terms}>
       {terms(verdict).map((term) => (

@@ -108,7 +108,7 @@ function CallFix({ call, remedy }: { call: RemedyCall; remedy: Remedy }) {
       command={remedy.command ?? undefined}
       confirm={{
         title: `${what}?`,
-        text: 'This takes effect at once, for every job that it affects.',
+        text: 'This takes effect at once, and not for this job alone.',
         yes: label,
       }}
       done={`Done: ${what}`}

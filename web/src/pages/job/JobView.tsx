@@ -148,7 +148,7 @@ interface RunPickerProps {
 }
 
 /// Which run is shown.
-export function RunPicker({ runs, run, choose, command }: RunPickerProps) {
+function RunPicker({ runs, run, choose, command }: RunPickerProps) {
   return (
     <div className={classes.picker}>
       <NativeSelect
@@ -201,7 +201,7 @@ const FADE = 32;
 
 /// Keeps the chosen tab of a strip that scrolls in sight, and marks the sides on which there are more. Only the strip is
 /// scrolled, never the page.
-export function useTabStrip(chosen: string): RefObject<HTMLDivElement | null> {
+function useTabStrip(chosen: string): RefObject<HTMLDivElement | null> {
   const strip = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const list = strip.current;

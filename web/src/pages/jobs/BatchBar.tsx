@@ -97,7 +97,7 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
               const about = !mayAct
                 ? 'requires the operator role'
                 : legal === 0
-                  ? `only for jobs that are ${STAGES.filter((stage) => isLegal(name, stage))
+                  ? `only in stage ${STAGES.filter((stage) => isLegal(name, stage))
                       .map((stage) => STAGE[stage].label)
                       .join(', ')}`
                   : undefined;

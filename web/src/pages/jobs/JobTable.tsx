@@ -184,7 +184,7 @@ function Foot({ list: { query, waiting }, next }: FootProps) {
 }
 
 /// Announces new jobs, which move nothing until somebody asks for them.
-export function NewPill({ waiting, show }: { waiting: Waiting; show(): void }) {
+function NewPill({ waiting, show }: { waiting: Waiting; show(): void }) {
   if (!isAny(waiting)) return null;
   return (
     <Button size="xs" radius="xl" onClick={show}>

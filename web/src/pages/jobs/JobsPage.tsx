@@ -110,7 +110,7 @@ function listed(loaded: number, more: boolean, all: number | undefined): string 
 }
 
 /// The active filters, each removed with one click.
-export function FilterChips({ search, change }: { search: JobsSearch; change(next: JobsSearch): void }) {
+function FilterChips({ search, change }: { search: JobsSearch; change(next: JobsSearch): void }) {
   const shown = chips(search);
   if (shown.length === 0) return null;
   return (
@@ -145,7 +145,7 @@ interface NoJobsProps {
 }
 
 /// Nothing to show, and what to do about it.
-export function NoJobs({ search, clear }: NoJobsProps) {
+function NoJobs({ search, clear }: NoJobsProps) {
   if (isFiltered(search)) {
     return (
       <Empty title="No jobs match these filters">

@@ -83,8 +83,8 @@ export const COLUMNS: readonly Column[] = [
   { id: 'since', header: 'In stage', width: 104, card: { area: '1 / 5' }, cell: InStage },
   {
     id: 'attempts',
-    header: 'Attempts',
-    width: 84,
+    header: 'Failed attempts',
+    width: 120,
     align: 'right',
     wideOnly: true,
     cell: ({ job }) => job.attempts,

@@ -11,7 +11,7 @@ export const READ_AGAIN = 400;
 export const LOOK_FOR_NEW = 1_000;
 /// As many ids as the API takes at a time.
 export const IDS = 100;
-/// A flood of new jobs is not followed one by one: the list is read anew when somebody asks for it.
+/// A flood of new jobs is not followed one by one: the list is reloaded on request.
 export const MOST_NEW = 300;
 /// So many pages are compared with the list after a loss. For what is below them it may be that something is missing.
 export const PAGES_BACK = 3;
@@ -21,7 +21,7 @@ export interface Table {
   /// The last row, where more can be loaded below it.
   lastBeforeMore(): string | undefined;
   inSight(): readonly string[];
-  /// Whether the list, or more of it, is being read: the answer may be older than what is heard until it is there.
+  /// Whether the list, or more of it, is being read: the answer may be older than the events until then.
   isReading(): boolean;
   change(events: readonly FeedEvent[]): void;
   /// `asked` that were not found are gone.
@@ -97,8 +97,8 @@ export class Follower {
     this.doubt(ids);
   }
 
-  /// Nobody listened for a while: every row may be old, and there may be new ones. `resumed`: what was missed is still
-  /// told, event by event.
+  /// Nobody listened for a while: every row may be old, and there may be new ones. `resumed`: the missed events
+  /// still come.
   async catchUp(ids: Iterable<string>, resumed: boolean): Promise<void> {
     this.doubt(ids);
     await this.reading(async (signal) => {

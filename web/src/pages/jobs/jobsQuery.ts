@@ -49,7 +49,7 @@ export const nextPageQuery = (search: JobsSearch, cursor: string) => {
   });
 };
 
-/// Below the key of the list: whoever asks whether the list is being read is told of this, too.
+/// Below the key of the list, so that it counts when somebody asks whether the list is being fetched.
 export const nextPageKey = (list: QueryKey, ...cursor: string[]): QueryKey => [...list, 'next', ...cursor];
 
 async function byId(ids: readonly string[], search: JobsSearch, signal: AbortSignal): Promise<Job[]> {

@@ -175,7 +175,7 @@ export function useNextPage({ search, query }: ReturnType<typeof useJobList>, be
 }
 
 /// Rows that no longer match stay for so long, so that one sees what became of them. Then, and where the first page has
-/// grown beyond so many rows, the list is read anew, if nobody is busy with it.
+/// grown beyond so many rows, the list is reloaded, if nobody is using it.
 export const TIDY_AFTER = 10_000;
 const MOST_ON_FIRST = 300;
 

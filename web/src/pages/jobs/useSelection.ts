@@ -2,7 +2,7 @@ import { useCallback, useMemo, useState } from 'react';
 import type { Job } from '../../api/types';
 import type { JobsSearch } from '../../app/search';
 
-/// The selection of one view: with another filter it begins anew, so that nothing is chosen that is out of sight.
+/// The selection of one view: another filter clears it, so that nothing is selected that is out of sight.
 export function useSelection(search: JobsSearch, rows: readonly Job[]) {
   const [kept, keep] = useState({ of: search, selection: NOTHING });
   const selection = kept.of === search ? kept.selection : NOTHING;

@@ -31,7 +31,7 @@ function useJobSearch(text: string, product: string) {
 }
 
 /// Names may repeat; the end of the id tells them apart.
-export function jobLabel(job: { id: string; name: string; stage?: string }): string {
+function jobLabel(job: { id: string; name: string; stage?: string }): string {
   if (job.name === job.id) return job.id;
   const tail = job.id.slice(-6);
   return job.stage

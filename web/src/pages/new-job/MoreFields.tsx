@@ -1,6 +1,7 @@
 import { Autocomplete, Select, SimpleGrid, TagsInput, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { profilesQuery } from '../../api/queries';
+import { DEPS_MODE, wordIn, wordsOf } from '../../api/vocabulary';
 import { LocalTime } from '../../ui/LocalTime';
 import type { Field } from './errors';
 import type { JobForm } from './form';
@@ -57,8 +58,8 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
           clearButtonProps={{ 'aria-label': 'Clear dependency mode' }}
           value={form.depsMode || null}
           error={errors.depsMode}
-          onChange={(mode) => set('depsMode', mode ?? '')}
-          data={['all', 'any']}
+          onChange={(mode) => set('depsMode', wordIn(DEPS_MODE, mode) ?? '')}
+          data={wordsOf(DEPS_MODE)}
         />
       )}
       <JobPicker

@@ -40,7 +40,7 @@ export function loadDraft(place: DraftPlace): Draft | undefined {
   }
 }
 
-/// The product that it names; none where it leaves that to the coordinator, or it cannot be told.
+/// The product it names; none if that is left to the coordinator, or unknown.
 export function productOf({ form, text }: Draft): string | undefined {
   const read = text === null ? form : formOfText(text, form);
   return read?.product.trim() || undefined;

@@ -43,7 +43,7 @@ export function scalar(value: Scalar): string {
 function quoted(text: string): string {
   return JSON.stringify(text).replace(new RegExp(UNSEEN, 'gu'), (found) => {
     const code = found.charCodeAt(0);
-    // Half of a character stands for nothing that could be sent.
+    // Half of a character cannot be sent.
     return code >= 0xd800 && code <= 0xdfff ? '\ufffd' : `\\u${code.toString(16).padStart(4, '0')}`;
   });
 }

@@ -1,7 +1,7 @@
-// What the form holds, and the manifest that it stands for. Text stays text until the end: what is half typed is kept,
+// What the form holds, and the manifest it makes. Text stays text until the end: what is half typed is kept,
 // and what is no number is sent as it is, for the coordinator to refuse in its own words.
 
-import type { JobKind } from '../../api/vocabulary';
+import type { DepsMode, JobKind } from '../../api/vocabulary';
 
 export interface PickedJob {
   id: string;
@@ -19,7 +19,7 @@ export interface JobForm {
   capabilities: string[];
   priority: string;
   deps: PickedJob[];
-  depsMode: string;
+  depsMode: DepsMode | '';
   onFailure: string;
   budgetUsd: string;
   budgetTokens: string;
@@ -134,10 +134,10 @@ function list(items: string[]): string[] | undefined {
 function parts(
   values: Record<string, Scalar | Scalar[] | undefined>,
 ): Record<string, Scalar | Scalar[]> | undefined {
-  const said = Object.entries(values).filter(
+  const given = Object.entries(values).filter(
     (entry): entry is [string, Scalar | Scalar[]] => entry[1] !== undefined,
   );
-  return said.length > 0 ? Object.fromEntries(said) : undefined;
+  return given.length > 0 ? Object.fromEntries(given) : undefined;
 }
 
 function instant(local: string): string | undefined {

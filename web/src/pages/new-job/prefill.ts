@@ -1,9 +1,10 @@
 // The form as it would have been filled in for a job that exists.
 
 import type { Job } from '../../api/types';
+import { DEPS_MODE, JOB_KIND, wordIn } from '../../api/vocabulary';
 import { EMPTY_FORM, type JobForm, type PickedJob } from './form';
 
-/// What a job's manifest says where nothing was said.
+/// What a job's manifest has for fields that were left out.
 const DEFAULTS = {
   engine: 'any',
   priority: 'normal',
@@ -30,20 +31,21 @@ export function formOf(job: Job, now: number): JobForm {
 /// What a manifest says, in the words of the form; jobs that it waits for have names that it does not say.
 export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'parent' | 'body'> {
   const manifest = record(given);
-  const composite = text(manifest.kind) === 'composite';
+  const kind = wordIn(JOB_KIND, manifest.kind) ?? 'agent';
+  const composite = kind === 'composite';
   const [budget, retry] = [record(manifest.budget), record(manifest.retry)];
   const [review, concurrency] = [record(manifest.review), record(manifest.concurrency)];
   return {
     name: text(manifest.name),
     product: text(manifest.product),
-    kind: composite ? 'composite' : 'agent',
+    kind,
     repo: text(manifest.repo),
     engine: text(manifest.engine),
     script: text(manifest.script),
     persona: text(manifest.persona),
     capabilities: texts(manifest.capabilities),
     priority: text(manifest.priority),
-    depsMode: text(manifest.depsMode),
+    depsMode: wordIn(DEPS_MODE, manifest.depsMode) ?? '',
     onFailure: composite ? text(manifest.onFailure) : '',
     budgetUsd: text(budget.usd),
     budgetTokens: text(budget.tokens),

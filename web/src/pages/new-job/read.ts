@@ -42,7 +42,7 @@ function same(a: Manifest, b: Manifest): boolean {
   return sorted(a) === sorted(b);
 }
 
-export function frontMatter(text: string): Manifest | undefined {
+function frontMatter(text: string): Manifest | undefined {
   const lines = text.split('\n').slice(0, -1);
   const manifest: Manifest = {};
   while (lines.length > 0) {

@@ -23,7 +23,7 @@ export interface Plan {
   fields: FieldErrors;
   /// What belongs to no input.
   others: { field: string; line?: number | null; message: string }[];
-  /// The coordinator said it about exactly what is typed now.
+  /// The answer is about exactly what is typed now.
   current: boolean;
   /// What it says of what is typed now, asked for if it is not known yet.
   ask(): Promise<Outcome>;
@@ -41,7 +41,7 @@ export function usePlan(draft: Draft): Plan {
       const outcome = await outcomeOf(dryRun(settled.draft, signal));
       if (outcome.answer) lastGood.current = { of: settled.now, answer: outcome.answer };
       const isLost = outcome.problem?.code === 'unreachable';
-      // What was said of the same draft before the connection was lost is better than nothing; of another it is wrong.
+      // The last answer for the same draft is better than nothing; for another draft it would be wrong.
       return isLost && lastGood.current?.of === settled.now
         ? { ...outcome, answer: lastGood.current.answer }
         : outcome;

@@ -10,7 +10,7 @@ import type { Diff, DiffFile } from './parseDiff';
 
 /// Two columns of code need this much room.
 const WIDE = 900;
-/// Files open by themselves until so many lines are shown; a large one stays folded in any case.
+/// Files are expanded until this many lines are shown; a large one stays collapsed in any case.
 const OPEN_LINES = 1_500;
 const LARGE_FILE = 600;
 

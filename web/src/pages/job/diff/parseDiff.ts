@@ -1,5 +1,5 @@
 // A unified diff as git writes it, taken apart. Names and lines are anyone's text. Never throws: what it does not
-// understand it keeps as a note, so that nothing of a change is hidden from whoever reviews it.
+// understand it keeps as a note, so that nothing is hidden from a reviewer.
 
 export interface DiffLine {
   kind: 'same' | 'added' | 'removed';

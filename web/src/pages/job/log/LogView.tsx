@@ -100,7 +100,7 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
     const box = scroll.current;
     if (!box) return;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
-    // Only whoever goes up wants to stay there; rows that come in below are no such wish.
+    // Only scrolling up stops following; new rows below do not.
     if (!atEnd && follow && box.scrollTop < lastTop.current - 2) setFollow(false);
     lastTop.current = box.scrollTop;
     if (box.scrollTop < NEAR && buffer.start > 0 && !busy && !follow && problem === undefined)

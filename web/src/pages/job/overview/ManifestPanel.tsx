@@ -63,7 +63,7 @@ export function ManifestPanel({ job }: { job: Job }) {
 
 // The manifest as a person reads it: what was asked for, without what is empty.
 
-export interface ManifestRow {
+interface ManifestRow {
   key: string;
   value: string;
 }

@@ -20,7 +20,7 @@ export interface Known {
   /// The newest first.
   runs?: readonly Run[];
   events?: readonly FeedEvent[];
-  /// Names whoever did something.
+  /// Names the actor of an event.
   actorName?: (actor: string) => string;
 }
 

@@ -89,7 +89,7 @@ export function useHistory(id: string): JobHistory {
   return { history, loaded, error, retry: () => void fill() };
 }
 
-export interface History {
+interface History {
   /// By `seq`, from 1 up.
   readonly events: readonly FeedEvent[];
   /// Something after this `seq` has to be fetched.
