@@ -29,7 +29,7 @@ function isRead({ method, url }: Request): boolean {
   return method === 'GET' || /\/api\/fleet\/(plan|markdown)$/.test(new URL(url, location.href).pathname);
 }
 
-// `fetch` is looked up at each call, so that tests can stand in for it.
+// `fetch` is looked up at each call, so that tests can replace it.
 export const api = createClient<paths>({ baseUrl: '/', fetch: (request) => globalThis.fetch(request) });
 api.use(bearer);
 
@@ -56,8 +56,8 @@ export function inProduct(product: string | undefined): { 'x-product-id'?: strin
   return product ? { 'x-product-id': product } : {};
 }
 
-/// An idempotency key: a call whose answer was lost can be repeated with it, and is done once. Not `randomUUID`: browsers
-/// have that on safe origins only.
+/// An idempotency key: a call whose answer was lost can be repeated and takes effect once. Not `randomUUID`: browsers offer
+/// that on secure origins only.
 export function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;

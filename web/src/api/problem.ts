@@ -4,7 +4,7 @@ import type { components } from './schema';
 import type { ProblemCode } from './vocabulary';
 
 type ProblemBody = components['schemas']['Problem'];
-/// The coordinator's own, and those of the page: nobody answered, the answer made no sense, or the page itself failed.
+/// The coordinator's own, and those of the page: no answer, an answer that is not a problem, or an error in the page itself.
 type Code = ProblemCode | 'unreachable' | 'unknown' | 'page';
 export type FieldError = components['schemas']['FieldError'];
 

@@ -5,7 +5,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { answer, api, inProduct } from './client';
 import type { Job } from './types';
 
-/// Figures that change without an event (ages, heartbeats) are looked at again after this long.
+/// Figures that change without an event (ages, heartbeats) are fetched this often.
 const FLOOR = 15_000;
 
 export const keys = {
@@ -156,7 +156,7 @@ export const markdownQuery = (text: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/// The bytes of a file as text. What stands under an id never changes, so it is fetched once.
+/// A file as text. Its content never changes, so it is fetched once.
 export const artifactTextQuery = (id: string) =>
   queryOptions({
     queryKey: ['artifact', id],
@@ -171,7 +171,7 @@ export const artifactTextQuery = (id: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/// The explanation of the job as it is shown. One of an earlier stage would tell what is no longer so.
+/// The explanation of the job in its current stage. One of an earlier stage would be wrong.
 export const explainNowQuery = (job: Pick<Job, 'id' | 'stage' | 'rev'>) =>
   queryOptions({
     queryKey: [...keys.job(job.id), 'explain', job.stage, job.rev],

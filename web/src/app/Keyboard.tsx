@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { type Keys, useKeys } from './keys';
 import { PLACES } from './places';
 
-/// The keys that work everywhere, and the list of all keys.
+/// The shortcuts that work everywhere, and the list of all of them.
 export function KeyboardHelp() {
   const [opened, { open, close }] = useDisclosure();
   const navigate = useNavigate();
@@ -63,7 +63,7 @@ function Key({ does, children }: { does: string; children: ReactNode }) {
 function focusFilter(event: KeyboardEvent): void {
   const filter = document.querySelector<HTMLElement>('[data-filter]');
   if (!filter) return;
-  // Else the slash would be typed into it.
+  // Otherwise the slash would be typed into it.
   event.preventDefault();
   filter.focus();
 }

@@ -1,5 +1,5 @@
-// Keys without modifiers, for the whole page. They are left alone where somebody types, in menus and behind dialogs.
-// `g` and then a letter goes somewhere; the letter after a `g` is nobody else's.
+// Shortcuts without modifiers, for the whole page. They are off while somebody types, in menus and behind dialogs. `g` and
+// then a letter goes to a page; the letter after a `g` has no other meaning.
 
 import { useEffect, useRef } from 'react';
 
@@ -52,7 +52,7 @@ export function useKeys(keys: Keys, jumps?: Keys): void {
   }, []);
 }
 
-/// `j` and `k` go from one `[data-row]` to the next; Enter then does what it does on any button or link.
+/// `j` and `k` move between `[data-row]` elements; Enter then works as on any button or link.
 export function useRowKeys(): void {
   useKeys({ j: () => moveFocus(1), k: () => moveFocus(-1) });
 }

@@ -16,7 +16,7 @@ export const HIDDEN = 60_000;
 /// a busy fleet is more than a page should go through.
 export const WORTH_RESUMING = 10 * 60_000;
 
-/// A connection is not doubted so soon after it was made: a call that always fails must not make a loop of it.
+/// A connection is not checked again so soon after it was made: a call that always fails must not cause a loop.
 export const DOUBT_AGAIN = 10_000;
 
 export type FeedState =

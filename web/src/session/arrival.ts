@@ -1,4 +1,4 @@
-// Imported before anything else: the address is clean before the router, or anything else, looks at it.
+// Imported before anything else, so that the token is gone from the address before the router reads it.
 
 import { takeTokenFromAddress } from './session';
 

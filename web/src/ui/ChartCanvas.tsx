@@ -35,7 +35,7 @@ interface ChartProps {
 
 const BOX = { width: '100%', minWidth: 0, overflow: 'hidden', color: 'var(--giga-quiet)' };
 
-/// Canvas knows no variables: the colours are asked of an element that wears them.
+/// A canvas cannot use CSS variables, so the colours are read from an element.
 function colorsOf(host: HTMLElement): (color: ChartColor | 'border' | 'text') => string {
   const probe = document.createElement('span');
   host.append(probe);

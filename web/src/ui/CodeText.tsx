@@ -13,10 +13,10 @@ export function CodeText({ text }: { text: string }) {
   );
 }
 
-/// Takes `lacks \`xcode\`` apart.
+/// Splits `lacks \`xcode\``.
 export function codeParts(text: string): { text: string; code: boolean; at: number }[] {
   const parts = text.split('`');
-  // Without its partner a backtick is only a character.
+  // An unmatched backtick is only a character.
   if (parts.length % 2 === 0) return [{ text, code: false, at: 0 }];
   let at = 0;
   return parts

@@ -11,7 +11,7 @@ import { GraphList } from './GraphList';
 import { Note } from './Note';
 import { Loading } from './States';
 
-// Drawing is heavy and few pages draw.
+// Drawing is heavy, so it is loaded on demand.
 const GraphCanvas = lazy(
   withRetry(() => import('./GraphCanvas').then((module) => ({ default: module.GraphCanvas }))),
 );

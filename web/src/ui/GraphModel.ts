@@ -1,5 +1,5 @@
-// A graph of jobs as what is drawn: nodes and lines. Each node's object stays the same as long as nothing about its job
-// changes, so that a refresh draws only what is new.
+// A graph of jobs as nodes and lines. A node stays the same object until its job changes, so that a refresh renders only
+// what is new.
 
 import type { Dag, DagJob } from '../api/types';
 import type { Stage } from '../api/vocabulary';
@@ -7,7 +7,7 @@ import { failureTitle } from './events';
 import { NODE_HEIGHT, NODE_WIDTH, type Positions, type Shape, shapeOf } from './GraphLayout';
 import { visible } from './visible';
 
-/// More children than this are held together by a frame; so many lines would hide everything.
+/// More children than this get a frame instead of lines, which would hide everything.
 const MOST_LINES = 24;
 const FRAME = 14;
 
@@ -60,7 +60,7 @@ export function factsOf(dag: Dag, selected: string | undefined): JobFacts[] {
   const parents = new Set(dag.jobs.map((job) => job.parentId));
   const jobs = dag.jobs.map((job) => {
     const facts = jobFacts(job, job.id === selected);
-    // How far a job without children is its stage says.
+    // Without children the stage says it all.
     return parents.has(job.id) ? facts : { ...facts, progress: undefined };
   });
   return [...jobs, ...outside];
@@ -92,7 +92,7 @@ export function linesOf(dag: Dag, shape: Shape): { lines: GraphLine[]; framed: s
   const jobs = new Map(dag.jobs.map((job) => [job.id, job]));
   const stages = new Map([...dag.jobs, ...dag.outside].map((job) => [job.id, job.stage]));
   const awaited = new Map(dag.jobs.map((job) => [job.id, new Set(job.deps)]));
-  // Children inherit what their composite waits for; one line to the composite says it for all.
+  // Children inherit the dependencies of their group; one line to the group stands for all.
   const inherited = (source: string, target: string) =>
     awaited.get(shape.parent.get(target) ?? '')?.has(source) ?? false;
   const own = shape.deps.filter(([source, target]) => !inherited(source, target));
@@ -110,7 +110,7 @@ export function linesOf(dag: Dag, shape: Shape): { lines: GraphLine[]; framed: s
   );
   const framed: string[] = [];
   for (const [parent, children] of shape.children) {
-    // Who waits for a sibling is reached through it.
+    // A job that depends on a sibling is reached through it.
     const first = children.filter((child) => jobs.has(child) && !waiting.has(child));
     if (first.length > MOST_LINES) framed.push(parent);
     else
@@ -121,7 +121,7 @@ export function linesOf(dag: Dag, shape: Shape): { lines: GraphLine[]; framed: s
   return { lines, framed };
 }
 
-/// Around all that is below a job.
+/// A frame around everything below a job.
 function frameOf(parent: string, { children }: Shape, positions: Positions): GraphNode | undefined {
   const open = [...(children.get(parent) ?? [])];
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];

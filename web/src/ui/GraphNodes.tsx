@@ -8,7 +8,7 @@ import { NODE_HEIGHT, NODE_WIDTH } from './GraphLayout';
 import type { JobFacts } from './GraphModel';
 import { StageBadge } from './StageBadge';
 
-/// From so far away nothing can be read: only where it stands and how it is.
+/// Below this zoom text is unreadable: only position and colour are shown.
 const FAR = 0.3;
 const isFar = (state: ReactFlowState) => state.transform[2] < FAR;
 
@@ -17,13 +17,13 @@ export const JobNode = memo(function JobNode({ data, positionAbsoluteX, position
   const far = useStore(isFar);
   const flow = useReactFlow();
   const router = useRouter();
-  // Whoever walks by keyboard is taken along.
+  // Keyboard focus moves the view.
   const follow = (event: FocusEvent<HTMLElement>) => {
     if (!event.currentTarget.matches(':focus-visible')) return;
     const middle = { x: positionAbsoluteX + NODE_WIDTH / 2, y: positionAbsoluteY + NODE_HEIGHT / 2 };
     void flow.setCenter(middle.x, middle.y, { zoom: Math.max(flow.getZoom(), 2 * FAR) });
   };
-  // A link by hand: a thousand of the router's would each listen for hints to load their page early.
+  // A plain link: a thousand router links would each listen for preload hints.
   const open = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();

@@ -17,10 +17,10 @@ export interface ListRow {
   progress?: string;
 }
 
-/// So many are named; the others are counted.
+/// This many are named; the others are counted.
 const NAMED = 3;
 
-/// Each job under its parent, in the order in which they were made; what is outside comes last.
+/// Each job under its parent, in the order of creation; jobs outside the graph come last.
 export function listRows(dag: Dag): ListRow[] {
   const { children, root } = shapeOf(dag);
   const facts = new Map(factsOf(dag, undefined).map((fact) => [fact.id, fact]));

@@ -76,7 +76,7 @@ function Stale({ query }: { query: UseQueryResult<unknown> }) {
   );
 }
 
-/// The data, or what stands for it. Old data stays in sight when a refresh fails, and is marked as old.
+/// The data, or a placeholder. Old data stays in sight when a refresh fails, and is marked as old.
 export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
   if (query.data !== undefined) {
     return (

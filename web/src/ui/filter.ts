@@ -4,7 +4,7 @@ export function holdsWords(filter: string, texts: readonly string[]): boolean {
   return words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
 }
 
-/// Those that need somebody first, and otherwise in the order in which they came.
+/// Urgent ones first, otherwise in the given order.
 export function urgentFirst<T>(things: readonly T[], urgent: (thing: T) => boolean): T[] {
   return [...things.filter(urgent), ...things.filter((thing) => !urgent(thing))];
 }

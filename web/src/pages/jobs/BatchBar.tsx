@@ -127,7 +127,7 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
   );
 }
 
-/// So many names are listed.
+/// This many names are listed.
 const READ = 20;
 
 function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]; chosen: number }) {

@@ -14,7 +14,7 @@ import { byStage, chips, toggled, words } from './filter';
 interface FiltersProps {
   search: JobsSearch;
   change(next: JobsSearch, how?: 'typing'): void;
-  /// What is loaded: its repositories can be chosen too.
+  /// The loaded jobs: their repositories can be chosen too.
   rows: readonly Job[];
 }
 
@@ -154,7 +154,7 @@ export function useTyped(value: string, report: (value: string) => void): [strin
     newest.current = report;
   });
   useEffect(() => {
-    // What comes back from a letter ago must not undo the letters since.
+    // An older value that comes back must not undo the letters since.
     if (value === reported.current) return;
     reported.current = value;
     setTyped(value);

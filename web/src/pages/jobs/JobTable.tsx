@@ -15,7 +15,7 @@ import { useTableKeys } from './useTableKeys';
 /// Fixed, so that nothing has to be measured and nothing moves: a line of the table, or a card on a narrow screen.
 const LINE = 36;
 const CARD = 96;
-/// What hides the top of the window: the header of the page and that of the table.
+/// The height of the sticky headers of the page and the table.
 const HEADERS = 52 + 34;
 
 interface JobTableProps {
@@ -73,7 +73,7 @@ export function JobTable({ list, selection }: JobTableProps) {
       ref={keyed}
       onPointerEnter={(event) => {
         setPointed(event.pointerType === 'mouse');
-        // Whoever points at a row may open it.
+        // A row under the pointer may be opened next.
         void router.loadRouteChunk(router.routesByPath['/jobs/$id']);
       }}
       onPointerLeave={() => setPointed(false)}
@@ -149,7 +149,7 @@ export function JobTable({ list, selection }: JobTableProps) {
   );
 }
 
-/// The columns that every screen has, and the checkbox: a gap that spans more would make more columns.
+/// The columns of every screen, and the checkbox: a gap that spans more would add columns.
 const SPAN = 1 + COLUMNS.filter((column) => !column.wideOnly).length;
 
 /// Stands for the rows that are out of sight.

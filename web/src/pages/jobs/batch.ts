@@ -37,7 +37,7 @@ export async function runBatch(
         continue;
       }
       try {
-        // The rows may be a moment old. What counts is whether the stage allows it, and that is checked where it is done.
+        // The rows may be slightly out of date. The coordinator checks whether the stage allows it.
         outcome.done.push(await call(action, job, { onlyIfUnchanged: false }));
       } catch (error) {
         outcome.failed.push({ job, why: Problem.from(error).message });

@@ -28,7 +28,7 @@ interface Column {
   align?: 'right';
   /// Shown on wide screens only.
   wideOnly?: boolean;
-  /// Its place on a card; in the order of the list without one.
+  /// Its place on a card; otherwise in the order of the list.
   card?: { area: string; align?: 'right' };
   /// The whole text, where the cell may cut it short.
   title?(job: Job): string | undefined;
@@ -115,7 +115,7 @@ function InStage({ job }: CellProps) {
   );
 }
 
-/// Seconds only where they matter, and no shorter than one: a figure that races says nothing.
+/// Seconds only where they matter, and never fractions.
 function coarse(ms: number): string {
   const whole = Math.max(0, ms);
   return duration(whole < 3_600_000 ? whole - (whole % 1_000) : whole - (whole % 60_000));

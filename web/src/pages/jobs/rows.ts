@@ -23,7 +23,7 @@ export function changed(pages: Pages, change: ReadonlyMap<string, (job: Job) => 
   return any ? { ...pages, pages: next } : pages;
 }
 
-/// What was read of a job, unless the row is newer already, be it by an event that overtook the answer.
+/// The fetched job, unless the row is newer already, for example by an event that overtook the answer.
 export function newer(read: Job): (job: Job) => Job {
   const readAt = millis(read.updatedAt) ?? 0;
   return (job) => {
@@ -32,7 +32,7 @@ export function newer(read: Job): (job: Job) => Job {
   };
 }
 
-/// Jobs that were not in the list, each where it belongs. Those past the end of what is loaded come with their page.
+/// New jobs, each in its place. Those past the end of the loaded pages come with their page.
 export function withArrivals(pages: Pages, arrivals: readonly Job[]): Pages {
   const known = new Set(rowsOf(pages).map((job) => job.id));
   let rest = arrivals.filter((job) => !known.has(job.id)).sort(newestFirst);
@@ -48,7 +48,7 @@ export function withArrivals(pages: Pages, arrivals: readonly Job[]): Pages {
   return { ...pages, pages: next };
 }
 
-/// The next page, below the last one, if that is still the one that it was read for.
+/// Appends the next page, if the last one is still the one it was fetched for.
 export function withPage(pages: Pages, cursor: string, page: JobPage): Pages {
   if (pages.pages.at(-1)?.nextCursor !== cursor) return pages;
   const known = new Set(rowsOf(pages).map((job) => job.id));
@@ -60,7 +60,7 @@ function newestFirst(a: Job, b: Job): number {
   return a.id < b.id ? 1 : a.id > b.id ? -1 : 0;
 }
 
-/// Only the newest page, to be read again: a reload of all of them would be one request for each.
+/// Only the newest page, to be fetched again: reloading all would take a request for each.
 export function firstPage(pages: Pages | undefined): Pages | undefined {
   return pages && { pages: pages.pages.slice(0, 1), pageParams: pages.pageParams.slice(0, 1) };
 }
