@@ -28,7 +28,7 @@ function finite(value: number | undefined): number {
   return value !== undefined && Number.isFinite(value) ? value : 0;
 }
 
-/// The longest bar there is, which all bars are measured by. Never zero.
+/// The largest value, which scales all bars. Never zero.
 export function widest(verdicts: FactoryVerdict[]): number {
   let most = 0;
   for (const verdict of verdicts) {

@@ -196,11 +196,11 @@ function Overview({ job, runs, history }: OverviewProps) {
   );
 }
 
-/// As wide as the fade of the strip: what is brought into sight is not under it.
+/// The width of the fade of the strip: a tab must not be under it.
 const FADE = 32;
 
-/// Keeps the chosen tab of a strip that scrolls in sight, and marks the sides on which there are more. Only the strip is
-/// scrolled, never the page.
+/// Keeps the selected tab of a scrolling strip in sight, and marks the sides on which there are more. Scrolls only the strip,
+/// never the page.
 function useTabStrip(chosen: string): RefObject<HTMLDivElement | null> {
   const strip = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -60,7 +60,7 @@ export function ChoicesInput({
       data={choices.map((choice) => choice.value)}
       value={value}
       onChange={onChange}
-      // What was typed and not yet closed with Enter counts too.
+      // Text that was not confirmed with Enter counts too.
       acceptValueOnBlur
       splitChars={[',', ' ']}
       maxDropdownHeight={260}

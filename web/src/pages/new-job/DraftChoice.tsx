@@ -12,7 +12,7 @@ export function DraftChoice({
   children,
 }: {
   place: DraftPlace;
-  /// The one that the link named.
+  /// The product in the link.
   product?: string;
   children: ReactNode;
 }) {

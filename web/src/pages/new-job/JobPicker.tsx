@@ -30,7 +30,7 @@ function useJobSearch(text: string, product: string) {
   });
 }
 
-/// Names may repeat; the end of the id tells them apart.
+/// Names may repeat; the end of the id distinguishes them.
 function jobLabel(job: { id: string; name: string; stage?: string }): string {
   if (job.name === job.id) return job.id;
   const tail = job.id.slice(-6);
@@ -79,7 +79,7 @@ export function JobPicker({
   ...shown
 }: Shown & { value: PickedJob | null; onChange: (job: PickedJob | null) => void }) {
   const [search, setSearch] = useState('');
-  // With one chosen the input holds its label, which is no search.
+  // With a job chosen the input holds its label, which is not a search.
   const found = useJobSearch(value ? '' : search, product);
   const known = byId(value ? [value] : [], found.data);
   return (

@@ -24,7 +24,7 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
   const ask = useConfirm();
   const navigate = useNavigate();
   const [busy, setBusy] = useState(false);
-  // A second click may come before the first has drawn anything.
+  // A second click may come before the first has rendered anything.
   const sending = useRef(false);
   const [problem, setProblem] = useState<Problem>();
   const unnamed = draft.text === null && draft.form.name.trim() === '';
@@ -37,13 +37,13 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
     sending.current = true;
     setProblem(undefined);
     try {
-      // What is in sight may be about what stood there a moment ago.
+      // The dry run in sight may be of an older draft.
       setBusy(!plan.current);
       const outcome = await plan.ask();
       const verdict = verdictOf(outcome);
-      // Both are in sight by now, and why.
+      // The reason is shown by now.
       if (verdict === 'wrong' || verdict === 'strict') return;
-      // The focus goes back to the button after a question, which it could not if the button were busy.
+      // After the question the focus returns to the button, which must not be busy then.
       setBusy(verdict === 'good');
       if (verdict === 'never' && !(await ask(neverQuestion(outcome)))) return;
       if (verdict === 'unknown' && !(await ask(UNKNOWN_QUESTION))) return;

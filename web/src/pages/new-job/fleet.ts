@@ -4,7 +4,7 @@ import type { Factory } from '../../api/types';
 
 export interface Choice {
   value: string;
-  /// Which factories have it, live ones first.
+  /// Which factories have it, online ones first.
   factories: string[];
   live: number;
 }
@@ -13,7 +13,7 @@ export interface FleetChoices {
   engines: Choice[];
   capabilities: Choice[];
   repos: Choice[];
-  /// Live factories that take the product's jobs, and how many of them fetch what they lack.
+  /// Online factories that take the product's jobs, and how many of them can clone repositories.
   live: number;
   canClone: number;
 }
@@ -30,7 +30,7 @@ export function choicesFor(factories: Factory[], product: string): FleetChoices 
       .map((choice) => ({ ...choice, value: choice.value.slice(prefix.length) }));
   return {
     engines: named('engine:'),
-    // These two have fields of their own.
+    // Engines and repositories have their own fields.
     capabilities: capabilities.filter(
       ({ value }) => !value.startsWith('engine:') && !value.startsWith('repo:'),
     ),
@@ -40,7 +40,7 @@ export function choicesFor(factories: Factory[], product: string): FleetChoices 
   };
 }
 
-/// What most have comes first.
+/// The most common first.
 function choices(factories: Factory[], of: (factory: Factory) => string[]): Choice[] {
   const found = new Map<string, Choice>();
   for (const factory of [...factories].sort((a, b) => Number(b.live) - Number(a.live))) {

@@ -1,5 +1,5 @@
-// What the form holds, and the manifest it makes. Text stays text until the end: what is half typed is kept,
-// and what is no number is sent as it is, for the coordinator to refuse in its own words.
+// What the form holds, and the manifest it makes. Text stays text until the end: half-typed values are kept,
+// and a value that is not a number is sent as it is, for the coordinator to refuse.
 
 import type { DepsMode, JobKind } from '../../api/vocabulary';
 
@@ -71,8 +71,8 @@ export type Scalar = string | number | boolean;
 export type ManifestValue = Scalar | Scalar[] | Record<string, Scalar | Scalar[]>;
 export type Manifest = Record<string, ManifestValue>;
 
-/// Only what was filled in: the rest is left to the profile and to the coordinator's defaults. A composite runs nothing
-/// itself, so what the form still holds from before it became one is left out too.
+/// Only what was filled in: the rest is left to the profile and to the coordinator's defaults. A group runs nothing itself,
+/// so the fields of a task are left out.
 export function toManifest(form: JobForm): Manifest {
   const runs = form.kind !== 'composite';
   const manifest: Manifest = {};
@@ -115,7 +115,7 @@ function word(text: string): string | undefined {
   return text.trim() === '' ? undefined : text.trim();
 }
 
-/// Scripts keep their blanks and line ends.
+/// Scripts keep their whitespace.
 function block(text: string): string | undefined {
   return text.trim() === '' ? undefined : text;
 }

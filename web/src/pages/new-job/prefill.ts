@@ -1,4 +1,4 @@
-// The form as it would have been filled in for a job that exists.
+// The form, filled in from an existing job.
 
 import type { Job } from '../../api/types';
 import { DEPS_MODE, JOB_KIND, wordIn } from '../../api/vocabulary';
@@ -24,11 +24,11 @@ export function formOf(job: Job, now: number): JobForm {
     body: job.bodyMd ?? '',
   };
   form.name ||= job.name;
-  // With a profile every word counts: left out, the profile's would take its place.
+  // With a profile every field counts: an empty one would get the profile's value.
   return form.persona === '' ? withoutDefaults(form, form.kind === 'composite') : form;
 }
 
-/// What a manifest says, in the words of the form; jobs that it waits for have names that it does not say.
+/// A manifest as form fields. It has only the ids of its dependencies, not their names.
 export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'parent' | 'body'> {
   const manifest = record(given);
   const kind = wordIn(JOB_KIND, manifest.kind) ?? 'agent';
@@ -71,7 +71,7 @@ function withoutDefaults(form: JobForm, composite: boolean): JobForm {
   return kept;
 }
 
-/// A time that has passed means nothing to a new job.
+/// A time in the past means nothing to a new job.
 function future(rfc3339: string, now: number): string {
   const at = Date.parse(rfc3339);
   if (Number.isNaN(at) || at <= now) return '';

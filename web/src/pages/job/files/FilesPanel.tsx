@@ -168,7 +168,7 @@ async function download(file: Artifact): Promise<void> {
     if (target.protocol !== 'https:' && target.protocol !== 'http:')
       throw new Error(`not a link to a file: ${url}`);
     const link = document.createElement('a');
-    // A proxy in between may hide this page's address from the coordinator, so its own files are asked for right here.
+    // Behind a proxy the coordinator may not know its own address, so its files are fetched from this origin.
     const own = target.pathname === `/api/fleet/artifacts/${file.id}/content`;
     link.href = own ? target.pathname + target.search : target.href;
     link.target = '_blank';

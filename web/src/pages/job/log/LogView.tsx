@@ -9,30 +9,30 @@ import { findAll, type Match } from './logBuffer';
 import { type Log, useLog } from './useLog';
 import { ROW_HEIGHT, useRows } from './useRows';
 
-/// So near to an edge counts as being there.
+/// Closer to an edge than this counts as being there.
 const NEAR = 40;
 const NO_MATCHES: readonly Match[] = [];
 
 interface LogViewProps {
   jobId: string;
   epoch: number;
-  /// Something may still come.
+  /// More output may come.
   running: boolean;
 }
 
-/// The log of one run, from its end on.
+/// The log of one run, starting at its end.
 export function LogView(props: LogViewProps) {
   const log = useLog(props.jobId, props.epoch);
   if (log.loaded) return <LogLines {...props} log={log} />;
   return log.error === undefined ? <Loading what="log" /> : <ProblemAlert error={log.error} />;
 }
 
-/// Only the rows in sight are on the page, however many there are.
+/// Only the rows in sight are rendered, however many there are.
 function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
   const { buffer, version } = log;
   const scroll = useRef<HTMLDivElement>(null);
   const lastTop = useRef(0);
-  /// The row that stays in the middle when rows get other heights.
+  /// The row that stays in the middle when row heights change.
   const kept = useRef<number>(undefined);
   const [follow, setFollow] = useState(true);
   const [wrap, setWrap] = useState(false);
@@ -54,7 +54,7 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each change of the log once
   useLayoutEffect(() => {
-    // What one reads stays where it is when older rows come in above it.
+    // The visible rows stay in place when older rows are added above.
     if (scroll.current && log.moved > 0 && !follow) scroll.current.scrollTop += log.moved * ROW_HEIGHT;
   }, [version]);
 

@@ -61,7 +61,7 @@ export function ManifestPanel({ job }: { job: Job }) {
   );
 }
 
-// The manifest as a person reads it: what was asked for, without what is empty.
+// The manifest as people read it, without empty fields.
 
 interface ManifestRow {
   key: string;

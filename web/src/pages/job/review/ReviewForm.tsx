@@ -181,13 +181,13 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   );
 }
 
-// A review that is half written survives a reload: it is kept for this tab, by job, with the run that it is about. So
-// a result that comes in meanwhile is noticed also when the form was gone in between.
+// A draft of a review survives a reload: it is saved for this tab, by job, with the run that it is about. So a result that
+// comes in meanwhile is noticed even if the form was closed in between.
 
 export interface Draft {
   verdict: ReviewVerdict;
   comment: string;
-  /// The run whose result was looked at.
+  /// The run whose result was shown.
   epoch?: number;
 }
 
@@ -216,6 +216,6 @@ export function keepDraft(jobId: string, draft: Draft): void {
       sessionStorage.removeItem(key(jobId));
     else sessionStorage.setItem(key(jobId), JSON.stringify(draft));
   } catch {
-    // A browser that keeps nothing still lets one write.
+    // Without storage the form still works.
   }
 }

@@ -80,7 +80,7 @@ function Since({ at, over, now }: { at: string; over: boolean; now: number }) {
   const then = millis(at);
   if (over || then === undefined) return <Ago at={at} />;
   const past = Math.max(0, now - then);
-  // Nobody counts the seconds of an hour.
+  // Seconds do not matter after a minute.
   const coarse = past - (past % (past < 60_000 ? 1_000 : 60_000));
   return (
     <time dateTime={at} title={new Date(then).toLocaleString()}>
@@ -144,7 +144,7 @@ function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number 
   );
 }
 
-/// Enough to find a line that says something.
+/// Enough to find a line that is not blank.
 const LAST_ROWS = 200;
 
 function LastLine({ jobId, epoch }: { jobId: string; epoch: number }) {

@@ -211,7 +211,7 @@ function blockers(explanation: Explanation | undefined): string | undefined {
   return more > 0 ? `${shown.join('; ')}; and ${more} more` : shown.join('; ');
 }
 
-/// How far the lease has run down, 1 to 0, and what is left of it.
+/// The share of the lease that is left, 1 to 0, and in words.
 export function leaseLeft(job: Job, now: number): { share: number; text: string } | undefined {
   const [from, to] = [millis(job.lease?.grantedAt), millis(job.lease?.expiresAt)];
   if (from === undefined || to === undefined) return undefined;
