@@ -25,7 +25,7 @@ export function LiveProvider({ token, children }: { token: string; children: Rea
       feed.onEvent((event) => freshener.touch(event)),
       feed.onConnect(() => freshener.all()),
       client.getQueryCache().subscribe((happened) => {
-        if (happened.type === 'updated' && isAbsence(happened.action)) feed.doubt();
+        if (happened.type === 'updated' && isAbsence(happened.action)) feed.recheck();
       }),
     ];
     feed.start();

@@ -7,17 +7,17 @@ import type { FeedEvent } from '../api/types';
 import { SseParser } from './sse';
 
 /// The coordinator sends something every 5 s; a connection without data for this long is dead.
-export const SILENCE = 12_000;
-export const FIRST_WAIT = 500;
-export const LONGEST_WAIT = 5_000;
+export const DATA_TIMEOUT = 12_000;
+export const FIRST_BACKOFF = 500;
+export const LONGEST_BACKOFF = 5_000;
 /// A hidden tab closes its connection: browsers allow six to one host, over all tabs.
-export const HIDDEN = 60_000;
+export const HIDDEN_TIMEOUT = 60_000;
 /// After a longer gap the events in between are not fetched: everything is refreshed on a connection anyway, and a night of
 /// a busy fleet is more than a page should go through.
-export const WORTH_RESUMING = 10 * 60_000;
+export const RESUME_WINDOW = 10 * 60_000;
 
 /// A connection is not checked again so soon after it was made: a call that always fails must not cause a loop.
-export const DOUBT_AGAIN = 10_000;
+export const RECHECK_INTERVAL = 10_000;
 
 export type FeedState =
   | { kind: 'connecting' }
@@ -34,13 +34,13 @@ export interface FeedOptions {
 export class Feed {
   private current: FeedState = { kind: 'connecting' };
   private lastId: string | undefined;
-  private lastHeard = 0;
+  private lastDataAt = 0;
   private connectedAt = 0;
   /// The current connection, or the attempt at one. Anything from an earlier one is ignored.
   private abort: AbortController | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private hiddenTimer: ReturnType<typeof setTimeout> | undefined;
-  private wait = FIRST_WAIT;
+  private wait = FIRST_BACKOFF;
   private readonly states = new Set<() => void>();
   private readonly events = new Set<(event: FeedEvent) => void>();
   private readonly connections = new Set<(resumed: boolean) => void>();
@@ -59,7 +59,7 @@ export class Feed {
     document.removeEventListener('visibilitychange', this.seen);
     window.removeEventListener('online', this.reconnect);
     clearTimeout(this.hiddenTimer);
-    this.letGo();
+    this.close();
   }
 
   state = (): FeedState => this.current;
@@ -76,14 +76,14 @@ export class Feed {
 
   /// Another call got no answer. The stream may not have noticed yet, so it is opened again: either it resumes, or the
   /// loss is known.
-  doubt = (): void => {
-    if (this.current.kind === 'live' && Date.now() - this.connectedAt > DOUBT_AGAIN) void this.connect();
+  recheck = (): void => {
+    if (this.current.kind === 'live' && Date.now() - this.connectedAt > RECHECK_INTERVAL) void this.connect();
   };
 
   private readonly seen = (): void => {
     clearTimeout(this.hiddenTimer);
     if (document.visibilityState === 'hidden') {
-      this.hiddenTimer = setTimeout(() => this.sleep(), HIDDEN);
+      this.hiddenTimer = setTimeout(() => this.sleep(), HIDDEN_TIMEOUT);
     } else if (this.current.kind === 'asleep') {
       this.set({ kind: 'connecting' });
       void this.connect();
@@ -93,11 +93,11 @@ export class Feed {
   };
 
   private sleep(): void {
-    this.letGo();
+    this.close();
     this.set({ kind: 'asleep' });
   }
 
-  private letGo(): void {
+  private close(): void {
     clearTimeout(this.timer);
     const abort = this.abort;
     this.abort = undefined;
@@ -105,7 +105,7 @@ export class Feed {
   }
 
   private async connect(): Promise<void> {
-    this.letGo();
+    this.close();
     const abort = new AbortController();
     this.abort = abort;
     let why = 'the coordinator closed the connection';
@@ -123,7 +123,7 @@ export class Feed {
   }
 
   private async read(abort: AbortController): Promise<'ended' | 'forbidden' | undefined> {
-    const watchdog = new Watchdog(() => abort.abort(new Error(`no data for ${SILENCE / 1000} s`)));
+    const watchdog = new Watchdog(() => abort.abort(new Error(`no data for ${DATA_TIMEOUT / 1000} s`)));
     try {
       const headers = this.headers();
       const response = await fetch('/api/fleet/events/stream', {
@@ -136,14 +136,14 @@ export class Feed {
       if (!response.ok || !response.body)
         throw new Error(`the coordinator returned status ${response.status}`);
       if (this.abort !== abort) return undefined;
-      this.lastHeard = Date.now();
-      this.connectedAt = this.lastHeard;
+      this.lastDataAt = Date.now();
+      this.connectedAt = this.lastDataAt;
       this.set({ kind: 'live' });
       notify(this.connections, 'Last-Event-ID' in headers);
       await this.follow(response.body, abort, watchdog);
       return undefined;
     } finally {
-      watchdog.rest();
+      watchdog.stop();
     }
   }
 
@@ -152,7 +152,7 @@ export class Feed {
       Authorization: `Bearer ${this.options.token}`,
       Accept: 'text/event-stream',
     };
-    if (Date.now() - this.lastHeard > WORTH_RESUMING) this.lastId = undefined;
+    if (Date.now() - this.lastDataAt > RESUME_WINDOW) this.lastId = undefined;
     if (this.lastId !== undefined) headers['Last-Event-ID'] = this.lastId;
     return headers;
   }
@@ -162,12 +162,12 @@ export class Feed {
     const decoder = new TextDecoder();
     const parser = new SseParser();
     for (;;) {
-      watchdog.pat();
+      watchdog.reset();
       const { done, value } = await reader.read();
       if (done || this.abort !== abort) return;
       // Only a connection with data resets the backoff: one that is closed at once is not retried twice a second.
-      this.wait = FIRST_WAIT;
-      this.lastHeard = Date.now();
+      this.wait = FIRST_BACKOFF;
+      this.lastDataAt = Date.now();
       for (const { id, data } of parser.feed(decoder.decode(value, { stream: true }))) {
         this.lastId = id ?? this.lastId;
         const event = readEvent(data);
@@ -180,7 +180,7 @@ export class Feed {
     this.abort = undefined;
     const since = this.current.kind === 'lost' ? this.current.since : Date.now();
     this.timer = setTimeout(() => void this.connect(), this.wait);
-    this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
+    this.wait = Math.min(this.wait * 2, LONGEST_BACKOFF);
     this.set({ kind: 'lost', since, why });
   }
 
@@ -204,14 +204,14 @@ function readEvent(data: string): FeedEvent | undefined {
 
 class Watchdog {
   private timer: ReturnType<typeof setTimeout>;
-  constructor(private readonly bark: () => void) {
-    this.timer = setTimeout(bark, SILENCE);
+  constructor(private readonly expired: () => void) {
+    this.timer = setTimeout(expired, DATA_TIMEOUT);
   }
-  pat(): void {
+  reset(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(this.bark, SILENCE);
+    this.timer = setTimeout(this.expired, DATA_TIMEOUT);
   }
-  rest(): void {
+  stop(): void {
     clearTimeout(this.timer);
   }
 }

@@ -1,5 +1,5 @@
 /// Whether every word of a filter is found in one of the texts.
-export function holdsWords(filter: string, texts: readonly string[]): boolean {
+export function matchesWords(filter: string, texts: readonly string[]): boolean {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   return words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
 }

@@ -9,7 +9,7 @@ import { useRowKeys } from '../../app/keys';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
-import { holdsWords, urgentFirst } from '../../ui/filter';
+import { matchesWords, urgentFirst } from '../../ui/filter';
 import { plural, usd } from '../../ui/format';
 import { PageHead, Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
@@ -46,7 +46,7 @@ export function BudgetsPage() {
 /// Paused products, and those over a limit, first.
 function Products({ budgets }: { budgets: Budget[] }) {
   const [filter, setFilter] = useState('');
-  const shown = urgentFirst(budgets, isUrgent).filter(({ productId }) => holdsWords(filter, [productId]));
+  const shown = urgentFirst(budgets, isUrgent).filter(({ productId }) => matchesWords(filter, [productId]));
   return (
     <>
       <FilterInput

@@ -2,7 +2,7 @@
 
 import type { Factory, FeedEvent, Job } from '../../api/types';
 import type { Tone } from '../../api/vocabulary';
-import { holdsWords } from '../../ui/filter';
+import { matchesWords } from '../../ui/filter';
 import { shellWord } from '../../ui/format';
 
 /// What to call the state of a factory; the worst that holds.
@@ -71,7 +71,7 @@ export function matches(factory: Factory, filter: FactoryFilter, running: readon
   if (filter.status === 'free' && !(free > 0 && (status === 'online' || status === 'degraded'))) return false;
   if (!['any', 'busy', 'free', status].includes(filter.status)) return false;
   if (filter.text.trim() === '') return true;
-  return holdsWords(filter.text, [
+  return matchesWords(filter.text, [
     factory.id,
     ...factory.capabilities,
     ...factory.repos.map((repo) => repo.name),

@@ -6,9 +6,9 @@
 import type { FeedEvent, Job } from '../../api/types';
 
 /// Events that come together change the rows together.
-export const TOGETHER = 100;
-export const READ_AGAIN = 400;
-export const LOOK_FOR_NEW = 1_000;
+export const CHANGE_DELAY = 100;
+export const REFETCH_DELAY = 400;
+export const NEW_JOBS_DELAY = 1_000;
 /// As many ids as the API takes at a time.
 export const IDS = 100;
 /// A flood of new jobs is not followed one by one: the list is reloaded on request.
@@ -58,7 +58,7 @@ export class Follower {
     private readonly reads: Reads,
   ) {}
 
-  hear(event: FeedEvent): void {
+  onEvent(event: FeedEvent): void {
     const id = event.jobId;
     if (!id || !event.type.startsWith('job.')) return;
     if (this.table.isReading()) this.meanwhile.add(id);
@@ -79,7 +79,7 @@ export class Follower {
   }
 
   /// These jobs may be out of date, listed or not.
-  doubt(ids: Iterable<string>): void {
+  recheck(ids: Iterable<string>): void {
     const isReading = this.table.isReading();
     for (const id of ids) {
       if (isReading) this.meanwhile.add(id);
@@ -94,13 +94,13 @@ export class Follower {
   settled(): void {
     const ids = [...this.meanwhile];
     this.meanwhile.clear();
-    this.doubt(ids);
+    this.recheck(ids);
   }
 
   /// Events were missed: every row may be out of date, and there may be new ones. `resumed`: the missed events
   /// still come.
   async catchUp(ids: Iterable<string>, resumed: boolean): Promise<void> {
-    this.doubt(ids);
+    this.recheck(ids);
     await this.reading(async (signal) => {
       const news: Job[] = [];
       let from: string | undefined;
@@ -191,7 +191,7 @@ export class Follower {
     if (listed.length > 0) this.table.replace(listed, []);
     if (news.length > 0) this.table.announce(news);
     if (missing.length > 0) this.table.withdraw(missing);
-    this.doubt(missing.filter((id) => this.table.has(id)));
+    this.recheck(missing.filter((id) => this.table.has(id)));
   }
 
   /// Whether it worked. A failure is not shown here: the banner says that the connection is lost. The next event or
@@ -218,8 +218,8 @@ export class Follower {
   }
 
   private readonly tasks: Record<Task, [number, () => boolean | Promise<boolean>, () => boolean]> = {
-    change: [TOGETHER, () => this.change(), () => this.events.length > 0],
-    read: [READ_AGAIN, () => this.readAgain(), () => this.staleInSight().length > 0],
-    new: [LOOK_FOR_NEW, () => this.lookForNew(), () => this.unknown.size > 0],
+    change: [CHANGE_DELAY, () => this.change(), () => this.events.length > 0],
+    read: [REFETCH_DELAY, () => this.readAgain(), () => this.staleInSight().length > 0],
+    new: [NEW_JOBS_DELAY, () => this.lookForNew(), () => this.unknown.size > 0],
   };
 }

@@ -105,7 +105,7 @@ export function useJobList(search: JobsSearch) {
     if (reading === 0) follower.current?.settled();
   }, [reading]);
 
-  useFeedEvents((event) => follower.current?.hear(event));
+  useFeedEvents((event) => follower.current?.onEvent(event));
 
   const look = useCallback((ids: readonly string[]) => {
     inSight.current = ids;
@@ -125,7 +125,7 @@ export function useJobList(search: JobsSearch) {
     client.setQueryData<Pages>(options.queryKey, (pages) => pages && withArrivals(pages, waiting.jobs));
     setWaiting(NONE);
     // They were fetched when they were announced, and not followed since.
-    follower.current?.doubt(waiting.jobs.map((job) => job.id));
+    follower.current?.recheck(waiting.jobs.map((job) => job.id));
   }, [client, options, waiting, reload]);
 
   const replace = useCallback(

@@ -8,7 +8,7 @@ import { TOPIC_JOB_STATE, wordsOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
-import { holdsWords, urgentFirst } from '../../ui/filter';
+import { matchesWords, urgentFirst } from '../../ui/filter';
 import { count, plural } from '../../ui/format';
 import { PageHead, Panel, ScrollBox } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
@@ -47,7 +47,7 @@ function Table({ list }: { list: TopicList }) {
   const [filter, setFilter] = useState('');
   const sorted = [...list.topics].sort((a, b) => key(a).localeCompare(key(b)));
   const shown = urgentFirst(sorted, (topic) => Boolean(topic.paused)).filter((topic) =>
-    holdsWords(filter, [key(topic)]),
+    matchesWords(filter, [key(topic)]),
   );
   return (
     <>
