@@ -15,7 +15,7 @@ function streams(page: Page): (string | undefined)[] {
 }
 
 const banner = (page: Page) =>
-  page.getByRole('alert').filter({ hasText: 'connection to the coordinator is lost' });
+  page.getByRole('alert').filter({ hasText: 'Lost connection to the coordinator' });
 
 test('a coordinator that dies is missed at once; when it is back the page goes on where it was', async () => {
   const { world } = stage;

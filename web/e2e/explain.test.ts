@@ -13,14 +13,14 @@ test('a job that nobody can ever run is named as such before it is submitted, an
   await page.getByLabel('Script', { exact: true }).fill('xcodebuild');
   await page.getByRole('combobox', { name: 'Capabilities', exact: true }).fill('has:xcodebuild');
   await page.getByRole('combobox', { name: 'Capabilities', exact: true }).press('Enter');
-  await page.getByText("No factory of today's fleet can ever run it").waitFor();
+  await page.getByText('No factory in the fleet can run this job').waitFor();
   await page.getByRole('button', { name: 'Submit anyway…' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByRole('button', { name: 'Leave it as it is' }).click();
+  await dialog.getByRole('button', { name: 'Keep' }).click();
   const none = await good(world.api().GET('/api/fleet/jobs', {}));
   expect(none.jobs).toEqual([]);
   await page.getByRole('button', { name: 'Submit anyway…' }).click();
-  await dialog.getByRole('button', { name: 'Submit anyway: no factory can run it' }).click();
+  await dialog.getByRole('button', { name: 'Submit anyway' }).click();
   await page.getByRole('heading', { level: 1, name: 'build the app' }).waitFor();
   const id = new URL(page.url()).pathname.split('/').at(-1) ?? '';
 
@@ -30,7 +30,7 @@ test('a job that nobody can ever run is named as such before it is submitted, an
 
   // A machine that has it: a real one, which is found by looking.
   await world.factory('mac-1', { programs: { xcodebuild: '#!/bin/sh\necho "** BUILD SUCCEEDED **"\n' } });
-  await page.locator('main').getByText('testing', { exact: true }).first().waitFor();
+  await page.locator('main').getByText('ready to ship', { exact: true }).first().waitFor();
   await visit(page, `/jobs/${id}?tab=log`);
   await page.getByText('** BUILD SUCCEEDED **').waitFor();
   const runs = await good(world.api().GET('/api/fleet/jobs/{id}/runs', { params: { path: { id } } }));
@@ -48,11 +48,11 @@ test('a drain that keeps a job waiting is ended by the button beside it', async 
   await page.getByText('forge-1 and mac-1 could run it but are draining', { exact: true }).waitFor();
   expect((await world.job(job.id)).stage).toBe('queued');
   await page
-    .getByRole('button', { name: /^Do it: .*drain/i })
+    .getByRole('button', { name: /^Stop draining: / })
     .first()
     .click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Do it' }).click();
-  await page.locator('main').getByText('testing', { exact: true }).first().waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop draining' }).click();
+  await page.locator('main').getByText('ready to ship', { exact: true }).first().waitFor();
   expect((await world.job(job.id)).stage).toBe('testing');
 });
 

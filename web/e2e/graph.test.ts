@@ -26,7 +26,7 @@ test('a graph follows its jobs, also a child that appears while it runs', async 
   const { page } = await stage.open(`/jobs/${parent.id}?tab=graph`);
   const graph = page.getByRole('tabpanel', { name: 'Graph' }).or(page.locator('main'));
   const node = (name: string) => graph.locator('.react-flow__node', { hasText: name });
-  await node('build it').getByText('building').waitFor();
+  await node('build it').getByText('running').waitFor();
   await node('test it').getByText('blocked').waitFor();
   await page.locator('.react-flow__edge').first().waitFor({ state: 'attached' });
   expect(await page.locator('.react-flow__edge').count()).toBeGreaterThanOrEqual(1);

@@ -80,7 +80,7 @@ test('bodies, personas and review comments are Markdown, and stay harmless', asy
   await poke(page);
   expect(await page.locator('main img').count()).toBe(0);
   await visit(page, '/new');
-  await page.getByRole('textbox', { name: 'What is to be done' }).fill(everything);
+  await page.getByRole('textbox', { name: 'Prompt', exact: true }).fill(everything);
   await page.getByText('Preview', { exact: true }).click();
   await page.getByText('click').first().waitFor();
   await poke(page);

@@ -36,11 +36,11 @@ test('from the form to the merge, live, with a reload in the middle of every ste
   await choose(page, 'Repository', 'hello');
   await choose(page, 'Engine', 'shell');
   await page.getByLabel('Script', { exact: true }).fill(script);
-  await page.getByLabel('What is to be done').fill('The greeting has **one** l too few.');
+  await page.getByLabel('Prompt', { exact: true }).fill('The greeting has **one** l too few.');
   await page.getByRole('button', { name: 'Add a command' }).click();
   await page.getByLabel('Verify command 1', { exact: true }).fill('sh test.sh');
   await page.getByLabel('Approvals').fill('1');
-  await page.getByLabel('Cost cap').fill('0.5');
+  await page.getByLabel('Cost limit').fill('0.5');
   await page.getByText('Would be placed on forge-1 now').waitFor();
   await page.reload();
   expect(await page.getByLabel('Script', { exact: true }).inputValue()).toBe(script);
@@ -51,7 +51,7 @@ test('from the form to the merge, live, with a reload in the middle of every ste
   // It runs, and the page follows without being told to.
   await page.getByRole('heading', { level: 1, name: 'fix the greeting' }).waitFor();
   const id = new URL(page.url()).pathname.split('/').at(-1) ?? '';
-  await badge(page, 'building').waitFor();
+  await badge(page, 'running').waitFor();
   await page.getByRole('tab', { name: 'Log' }).click();
   await page.getByText('the work begins').waitFor();
   expect(await page.getByText('the work is done').count()).toBe(0);
@@ -76,19 +76,19 @@ test('from the form to the merge, live, with a reload in the middle of every ste
   const before = (await world.job(id)).leaseEpoch;
   await page.getByRole('button', { name: 'Request changes', exact: true }).click();
   await world.until(id, (job) => job.stage === 'building' && job.leaseEpoch > before, 'run again');
-  await badge(page, 'building').waitFor();
+  await badge(page, 'running').waitFor();
   await page.reload();
-  await badge(page, 'building').waitFor();
+  await badge(page, 'running').waitFor();
   await second.open();
 
   // The second result is approved and shipped, and the repository has it.
   await badge(page, 'review').waitFor();
   await page.getByText('Please greet the world.').waitFor();
   await page.getByRole('button', { name: 'Approve', exact: true }).click();
-  await badge(page, 'testing').waitFor();
+  await badge(page, 'ready to ship').waitFor();
   await page.reload();
   await page.getByRole('button', { name: 'Ship', exact: true }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Ship it' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Ship' }).click();
   await badge(page, 'shipped').waitFor();
   await world.until(id, (job) => job.merge?.state === 'merged', 'merged');
   await page
@@ -115,17 +115,17 @@ test('a job that fails says why, and is queued again from the page', async () =>
   const { page } = await stage.open(`/jobs/${job.id}`);
   await badge(page, 'failed').waitFor();
   await page
-    .getByText(/verify/i)
+    .getByText(/verification failed/i)
     .first()
     .waitFor();
   await gate.open();
   await page.getByRole('button', { name: 'Requeue', exact: true }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Queue it again' }).click();
-  await badge(page, 'testing').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Requeue' }).click();
+  await badge(page, 'ready to ship').waitFor();
   await page.getByRole('button', { name: 'Cancel', exact: true }).click();
   const dialog = page.getByRole('dialog');
   // Every action shows the same as a command, and asks first.
   await dialog.getByText(`giga job cancel ${job.id}`).waitFor();
-  await dialog.getByRole('button', { name: 'Leave it as it is' }).click();
+  await dialog.getByRole('button', { name: 'Keep' }).click();
   expect((await world.job(job.id)).stage).toBe('testing');
 });

@@ -97,10 +97,10 @@ test.each([
   const token = await make();
   const typed = await stage.open('/', { token: null });
   await signIn(typed.page, token);
-  await typed.page.getByText('Use one with the role viewer or higher').waitFor();
+  await typed.page.getByText('Use one with the viewer role or higher').waitFor();
   const linked = await stage.open('/', { token });
   linked.tolerate(NETWORK);
-  await linked.page.getByText('Use one with the role viewer or higher').waitFor();
+  await linked.page.getByText('Use one with the viewer role or higher').waitFor();
   expect((await kept(linked.page)).tab).not.toContain(token);
 });
 
@@ -117,7 +117,7 @@ test('a token that is revoked while the page is open leads to the login, which s
 
 test('signing out forgets the token and what was seen', async () => {
   const { page } = await stage.open('/jobs');
-  await page.getByRole('button', { name: 'Who you are' }).click();
+  await page.getByRole('button', { name: 'Your token' }).click();
   await page.getByRole('menuitem', { name: 'Sign out' }).click();
   await page.getByText('You are signed out').waitFor();
   expect((await kept(page)).tab).not.toContain(stage.world.token);

@@ -58,13 +58,13 @@ describe('a draft', () => {
     const { page, tolerate } = await opened();
     tolerate();
     await page.getByRole('textbox', { name: 'Name' }).fill('half typed');
-    await page.getByRole('textbox', { name: 'Cost cap' }).fill('lots');
+    await page.getByRole('textbox', { name: 'Cost limit' }).fill('lots');
     await page.getByText('budget.usd must be a number of dollars').waitFor();
     await page.reload();
     expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('half typed');
-    expect(await page.getByRole('textbox', { name: 'Cost cap' }).inputValue()).toBe('lots');
+    expect(await page.getByRole('textbox', { name: 'Cost limit' }).inputValue()).toBe('lots');
 
-    await page.getByRole('tab', { name: 'As manifest' }).click();
+    await page.getByRole('tab', { name: 'Manifest' }).click();
     const manifest = page.getByRole('textbox', { name: 'Manifest' });
     await manifest.fill('---\nname: by hand\nenigne: shell\n---\nDo it.\n');
     await page.getByText('Line 3:').waitFor();
@@ -95,7 +95,7 @@ describe('a draft', () => {
       return route.abort('connectionreset');
     });
     await page.getByRole('button', { name: 'Submit', exact: true }).click();
-    await page.getByText('No answer came').waitFor();
+    await page.getByText('No answer from the coordinator').waitFor();
     expect(await named('answer lost')).toBe(1);
     await page.getByRole('button', { name: 'Submit again' }).click();
     await page.waitForURL(/\/jobs\/[0-9A-Z]{26}/);
@@ -106,12 +106,12 @@ describe('a draft', () => {
     const { page } = await opened();
     await fill(page, 'never runs');
     await page.getByRole('combobox', { name: 'Engine' }).fill('nobody-has-it');
-    await page.getByText("No factory of today's fleet can ever run it").waitFor();
+    await page.getByText('No factory in the fleet can run this job').waitFor();
     await page.getByRole('button', { name: 'Submit anyway…' }).click();
-    await page.getByRole('button', { name: 'Leave it as it is' }).click();
+    await page.getByRole('button', { name: 'Keep' }).click();
     expect(await named('never runs')).toBe(0);
     await page.getByRole('button', { name: 'Submit anyway…' }).click();
-    await page.getByRole('button', { name: 'Submit anyway: no factory can run it' }).click();
+    await page.getByRole('button', { name: 'Submit anyway', exact: true }).click();
     await page.waitForURL(/\/jobs\/[0-9A-Z]{26}/);
     expect(await named('never runs')).toBe(1);
   });
@@ -119,8 +119,8 @@ describe('a draft', () => {
   it('is not sent before a dry run of what stands there now has judged it', async () => {
     const { page } = await opened();
     await fill(page, 'too fast');
-    const asked = page.getByRole('dialog', { name: 'Submit it although no factory can run it?' });
-    const leave = page.getByRole('button', { name: 'Leave it as it is' });
+    const asked = page.getByRole('dialog', { name: 'Submit although no factory can run it?' });
+    const leave = page.getByRole('button', { name: 'Keep' });
     const engine = page.getByRole('combobox', { name: 'Engine' });
     await engine.fill('nobody');
     await engine.press('Control+Enter');
@@ -131,7 +131,7 @@ describe('a draft', () => {
     await leave.click();
     await engine.fill('');
     await page.getByRole('button', { name: 'Submit', exact: true }).waitFor();
-    await page.getByText('Of what you see').waitFor();
+    await page.getByText('Up to date').waitFor();
     const capabilities = page.getByRole('combobox', { name: 'Capabilities' });
     await capabilities.fill('gpu:h100');
     // Not closed with Enter: leaving the input counts, and so does the hotkey.
@@ -158,12 +158,12 @@ describe('a draft', () => {
     await fill(page, 'nobody answers');
     await page.getByText('w1').first().waitFor();
     await page.route('**/api/fleet/plan', (route) => route.abort('connectionreset'));
-    await page.getByRole('textbox', { name: 'Cost cap' }).fill('1');
+    await page.getByRole('textbox', { name: 'Cost limit' }).fill('1');
     await page.getByText('No answer', { exact: true }).waitFor();
     expect(await page.getByText('w1').count()).toBe(0);
     await page.getByRole('button', { name: 'Submit', exact: true }).click();
-    const asked = page.getByRole('dialog', { name: 'Submit it without a dry run?' });
-    await asked.getByRole('button', { name: 'Leave it as it is' }).click();
+    const asked = page.getByRole('dialog', { name: 'Submit without a dry run?' });
+    await asked.getByRole('button', { name: 'Keep' }).click();
     expect(await named('nobody answers')).toBe(0);
     await page.getByRole('button', { name: 'Submit', exact: true }).click();
     await asked.getByRole('button', { name: 'Submit without a dry run' }).click();
@@ -178,7 +178,7 @@ describe('a draft', () => {
     await page.getByRole('button', { name: 'Submit anyway…' }).waitFor();
     await stage.world.flag('strict', true);
     try {
-      await page.getByText('The flag strict refuses what no factory can run.').waitFor();
+      await page.getByText('The flag strict refuses jobs that no factory can run.').waitFor();
       expect(await page.getByRole('button', { name: 'Submit', exact: true }).isDisabled()).toBe(true);
     } finally {
       await stage.world.flag('strict', false);
@@ -193,20 +193,20 @@ describe('a draft', () => {
     const submit = page.getByRole('button', { name: 'Submit', exact: true });
     await time.focus();
     await time.press('Delete');
-    await page.getByText('Not a whole day and time yet').waitFor();
+    await page.getByText('Incomplete: enter a date and a time').waitFor();
     expect(await submit.isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Start over' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Start over' }).click();
-    await page.getByText('Not a whole day and time yet').waitFor({ state: 'hidden' });
+    await page.getByText('Incomplete: enter a date and a time').waitFor({ state: 'hidden' });
 
     // From an empty one, too, of which the browser tells nothing.
     await page.getByRole('textbox', { name: 'Name' }).fill('half a time');
     await time.focus();
     await time.press('1');
-    await page.getByText('Not a whole day and time yet').waitFor();
+    await page.getByText('Incomplete: enter a date and a time').waitFor();
     expect(await submit.isDisabled()).toBe(true);
     await time.fill('2040-01-01T00:00');
-    await page.getByText('Not a whole day and time yet').waitFor({ state: 'hidden' });
+    await page.getByText('Incomplete: enter a date and a time').waitFor({ state: 'hidden' });
     expect(await submit.isEnabled()).toBe(true);
   });
 
@@ -218,10 +218,10 @@ describe('a draft', () => {
     const there = new URL('/new?product=atlas', page.url()).href;
     await page.goto(there);
     await page.getByText('“of demo” is for demo').waitFor();
-    await page.getByRole('button', { name: 'Go on with the draft' }).click();
+    await page.getByRole('button', { name: 'Continue the draft' }).click();
     await expect.poll(() => product.inputValue()).toBe('demo');
     await page.goto(there);
-    await page.getByRole('button', { name: 'Start for atlas' }).click();
+    await page.getByRole('button', { name: 'Start over for atlas' }).click();
     await expect.poll(() => product.inputValue()).toBe('atlas');
     expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('');
     await page.getByRole('textbox', { name: 'Name' }).fill('of atlas');
@@ -258,5 +258,5 @@ async function fill(page: Awaited<ReturnType<typeof opened>>['page'], name: stri
   await page.getByRole('combobox', { name: 'Product' }).fill('demo');
   await page.getByRole('button', { name: 'More fields' }).click();
   await page.getByLabel('Not before').fill('2040-01-01T00:00');
-  await page.getByText('Of what you see').waitFor();
+  await page.getByText('Up to date').waitFor();
 }

@@ -22,12 +22,12 @@ test('every page is two keys away, and has its name in the window’s title', as
     await page.waitForFunction((title) => document.title.startsWith(title), name);
   }
   await page.keyboard.press('?');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
   // What is open has the keyboard to itself.
   await page.keyboard.press('g');
   await page.keyboard.press('f');
   await page.keyboard.press('Escape');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'detached' });
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor({ state: 'detached' });
   expect(new URL(page.url()).pathname).toBe('/flags');
 });
 
@@ -52,7 +52,7 @@ test('on a phone the pages are behind a menu that closes when one is chosen', as
     return nav === undefined || nav.right <= 0 || nav.width === 0;
   });
   // Who, colours and connection are still within reach.
-  for (const name of ['Who you are', 'Menu']) {
+  for (const name of ['Your token', 'Menu']) {
     const box = await page.getByRole('button', { name }).boundingBox();
     expect(box && box.x >= 0 && box.x + box.width <= 375, name).toBe(true);
   }

@@ -22,7 +22,7 @@ test('a topic is fed, paused and resumed from the page', async () => {
     .click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('giga topic pause mail').waitFor();
-  await dialog.getByRole('button', { name: 'Pause it' }).click();
+  await dialog.getByRole('button', { name: 'Pause', exact: true }).click();
   await world.eventually('it is paused', async () => (await topic())?.paused != null);
 
   await visit(page, '/topics/demo/mail');
@@ -36,7 +36,7 @@ test('a topic is fed, paused and resumed from the page', async () => {
     .getByRole('button', { name: /^Resume/ })
     .first()
     .click();
-  await dialog.getByRole('button', { name: 'Resume it' }).click();
+  await dialog.getByRole('button', { name: 'Resume' }).click();
   await world.eventually('it is resumed', async () => (await topic())?.paused == null);
 });
 
@@ -52,7 +52,7 @@ test('dead jobs say what went wrong, and get another chance', async () => {
   broken = false;
   await page.getByRole('button', { name: 'Retry all dead…' }).click();
   await page.getByRole('dialog').getByText('giga topic retry mail').waitFor();
-  await page.getByRole('dialog').getByRole('button', { name: 'Retry them' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click();
   await world.eventually('both are done', async () => (await topic())?.byState.done === 2);
   worker.leave();
 });
@@ -75,12 +75,12 @@ test('a flag is set after a question, sticks, and is taken back', async () => {
   await field.waitFor();
   expect(await field.inputValue()).toBe('poll');
 
-  await page.getByRole('button', { name: 'Take delivery back to stream' }).click();
+  await page.getByRole('button', { name: 'Reset delivery to stream' }).click();
   await dialog.getByText('giga flags set delivery').waitFor();
   await dialog.getByRole('button', { name: 'Deliver by stream' }).click();
   await world.eventually('it is as by default', async () => (await flag('delivery'))?.isDefault === true);
   expect((await flag('delivery'))?.value).toBe('stream');
-  await page.getByRole('button', { name: 'Take delivery back to stream' }).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Reset delivery to stream' }).waitFor({ state: 'detached' });
   expect(await field.inputValue()).toBe('stream');
 });
 
@@ -88,7 +88,7 @@ test('a token for one product is told kindly that flags are for the whole fleet'
   const { token } = await stage.world.issueToken('operator', ['demo']);
   const tab = await stage.open('/flags', { token });
   tab.tolerate(NETWORK);
-  await tab.page.getByText('Flags are for the whole fleet').waitFor();
+  await tab.page.getByText('Flags apply to the whole fleet').waitFor();
 });
 
 test('the shadow page counts what the dispatcher would have done otherwise', async () => {
@@ -106,7 +106,8 @@ test('the shadow page counts what the dispatcher would have done otherwise', asy
   const figure = (name: string) =>
     panel.locator('dl > div').filter({ hasText: name }).locator('dd').textContent();
   const { agreements, divergences } = await good(world.api().GET('/api/fleet/shadow', {}));
-  const shown = () => Promise.all(['factories in shadow', 'as planned', 'otherwise', 'rate'].map(figure));
+  const shown = () =>
+    Promise.all(['factories in shadow mode', 'same choice', 'different choice', 'divergence'].map(figure));
   await panel.locator('dl').waitFor();
   const rate = percent(divergences / (agreements + divergences));
   await expect.poll(shown).toEqual(['1', String(agreements), String(divergences), rate]);

@@ -19,7 +19,7 @@ test('an action that nobody answered may have been done, and says so', async () 
   await expect(call).rejects.toMatchObject({
     code: 'unreachable',
     message:
-      'the coordinator cannot be reached (Failed to fetch); it is not known whether it was done; look before you try again',
+      'the coordinator cannot be reached (Failed to fetch); the outcome is unknown; check before you try again',
   });
 });
 

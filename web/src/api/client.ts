@@ -12,24 +12,24 @@ const bearer: Middleware = {
     return request;
   },
   onResponse({ request, response }) {
-    // Only the token that was sent can have ended; a login that is tried tells its own story.
+    // Only the token that was sent can have been revoked; a login attempt handles its own failure.
     const sent = request.headers.get('Authorization')?.replace(/^Bearer /, '');
     if (response.status === 401 && sent) session.end('ended', sent);
     return response;
   },
   onError({ request, error }) {
-    return Problem.unreachable(error, isRead(request) ? undefined : NOBODY_KNOWS);
+    return Problem.unreachable(error, isRead(request) ? undefined : OUTCOME_UNKNOWN);
   },
 };
 
-const NOBODY_KNOWS = 'it is not known whether it was done; look before you try again';
+const OUTCOME_UNKNOWN = 'the outcome is unknown; check before you try again';
 
-/// Changes nothing, so that nothing can have been done.
+/// Changes nothing, so there is no outcome to be unsure about.
 function isRead({ method, url }: Request): boolean {
   return method === 'GET' || /\/api\/fleet\/(plan|markdown)$/.test(new URL(url, location.href).pathname);
 }
 
-// `fetch` is looked up at each call, so that tests can stand in for it.
+// `fetch` is looked up at each call, so that tests can replace it.
 export const api = createClient<paths>({ baseUrl: '/', fetch: (request) => globalThis.fetch(request) });
 api.use(bearer);
 
@@ -56,8 +56,8 @@ export function inProduct(product: string | undefined): { 'x-product-id'?: strin
   return product ? { 'x-product-id': product } : {};
 }
 
-/// An idempotency key: a call whose answer was lost can be repeated with it, and is done once. Not `randomUUID`: browsers
-/// have that on safe origins only.
+/// An idempotency key: a call whose answer was lost can be repeated and takes effect once. Not `randomUUID`: browsers offer
+/// that on secure origins only.
 export function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;

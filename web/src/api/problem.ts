@@ -1,8 +1,11 @@
-// Errors as the coordinator tells them: problem+json with a stable code and a remedy in the text.
+// Errors as the coordinator reports them: problem+json with a stable code and a remedy in the text.
 
 import type { components } from './schema';
+import type { ProblemCode } from './vocabulary';
 
-type Told = components['schemas']['Problem'];
+type ProblemBody = components['schemas']['Problem'];
+/// The coordinator's own, and those of the page: no answer, an answer that is not a problem, or an error in the page itself.
+type Code = ProblemCode | 'unreachable' | 'unknown' | 'page';
 export type FieldError = components['schemas']['FieldError'];
 
 export class Problem extends Error {
@@ -10,7 +13,7 @@ export class Problem extends Error {
 
   private constructor(
     readonly status: number,
-    readonly code: string,
+    readonly code: Code,
     message: string,
     readonly errors: FieldError[] = [],
   ) {
@@ -18,11 +21,11 @@ export class Problem extends Error {
   }
 
   static of(status: number, body: unknown): Problem {
-    if (isTold(body)) return new Problem(status, body.code, body.detail, body.errors ?? []);
-    return new Problem(status, 'unknown', `the coordinator answered with status ${status}`);
+    if (isProblem(body)) return new Problem(status, body.code, body.detail, body.errors ?? []);
+    return new Problem(status, 'unknown', `the coordinator returned status ${status}`);
   }
 
-  /// `then` is what whoever asked can make of it: only they know whether something may have been done.
+  /// `then` says what the caller can do about it: only they know whether the call may have taken effect.
   static unreachable(cause: unknown, then?: string): Problem {
     const why = cause instanceof Error && cause.message ? ` (${cause.message})` : '';
     const text = `the coordinator cannot be reached${why}${then ? `; ${then}` : ''}`;
@@ -36,6 +39,6 @@ export class Problem extends Error {
   }
 }
 
-function isTold(body: unknown): body is Told {
+function isProblem(body: unknown): body is ProblemBody {
   return typeof body === 'object' && body !== null && 'code' in body && 'detail' in body;
 }

@@ -1,11 +1,11 @@
-// What the page reads, each under one key. The live feed makes keys stale (live/freshen.ts); nothing here polls faster
-// than its floor, which is there for what has no events of its own.
+// What the page reads, each under one key. The live feed makes keys stale (live/freshen.ts); the intervals are for what
+// changes without an event.
 
 import { queryOptions } from '@tanstack/react-query';
 import { answer, api, inProduct } from './client';
 import type { Job } from './types';
 
-/// Figures that change without an event (ages, heartbeats) are looked at again after this long.
+/// Figures that change without an event (ages, heartbeats) are fetched this often.
 const FLOOR = 15_000;
 
 export const keys = {
@@ -23,12 +23,21 @@ export const keys = {
   shadow: ['shadow'] as const,
   products: ['products'] as const,
   profiles: ['profiles'] as const,
+  tokens: ['tokens'] as const,
 };
 
 export const whoamiQuery = () =>
   queryOptions({
     queryKey: keys.whoami,
     queryFn: ({ signal }) => answer(api.GET('/api/fleet/whoami', { signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/// For the labels of tokens; only admins may list them.
+export const tokensQuery = () =>
+  queryOptions({
+    queryKey: keys.tokens,
+    queryFn: ({ signal }) => answer(api.GET('/api/fleet/tokens', { signal })),
     staleTime: Number.POSITIVE_INFINITY,
   });
 
@@ -147,7 +156,7 @@ export const markdownQuery = (text: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/// The bytes of a file as text. What stands under an id never changes, so it is fetched once.
+/// A file as text. Its content never changes, so it is fetched once.
 export const artifactTextQuery = (id: string) =>
   queryOptions({
     queryKey: ['artifact', id],
@@ -162,7 +171,7 @@ export const artifactTextQuery = (id: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/// The explanation of the job as it is shown. One of an earlier stage would tell what is no longer so.
+/// The explanation of the job in its current stage. One of an earlier stage would be wrong.
 export const explainNowQuery = (job: Pick<Job, 'id' | 'stage' | 'rev'>) =>
   queryOptions({
     queryKey: [...keys.job(job.id), 'explain', job.stage, job.rev],

@@ -1616,6 +1616,30 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Stage: "queued" | "blocked" | "assigned" | "building" | "review" | "testing" | "shipped" | "failed" | "dead_letter" | "cancelled";
+        Priority: "critical" | "high" | "normal" | "low";
+        JobKind: "agent" | "composite";
+        DepsMode: "all" | "any";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed";
+        RunOutcome: "running" | "succeeded" | "failed" | "expired" | "released" | "preempted" | "cancelled";
+        MergeState: "waiting" | "merging" | "merged" | "conflict" | "failed";
+        ReviewVerdict: "approve" | "request_changes" | "reject";
+        OperatorAction: "ship" | "requeue" | "reject" | "cancel";
+        Delivery: "poll" | "shadow" | "stream" | "broker" | "self_select";
+        Health: "ok" | "degraded" | "down";
+        FactoryState: "active" | "draining";
+        Role: "worker" | "viewer" | "submitter" | "operator" | "admin";
+        TokenKind: "user" | "factory";
+        Period: "day" | "week" | "month" | "total";
+        PauseCause: "operator" | "ceiling";
+        TopicJobState: "scheduled" | "ready" | "running" | "done" | "dead";
+        AlertCode: "no_eligible_factory" | "budget_exhausted" | "budget_paused" | "starvation" | "stale_factory" | "factory_down" | "effects_given_up" | "effects_waiting" | "budget_near" | "merge_conflict" | "dead_letters";
+        Severity: "critical" | "warning" | "info";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "failed";
+        ScoreTerm: "capabilityFit" | "affinity" | "load" | "costFit" | "health" | "starvation";
+        RemedyMethod: "POST" | "PUT";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.shipped" | "job.merge_started" | "job.merged" | "job.merge_conflict" | "job.merge_failed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed";
         AcceptRequest: {
             jobId: string;
             factoryId: string;
@@ -1648,11 +1672,14 @@ export interface components {
             types?: string[];
         };
         Alert: {
+            severity: components["schemas"]["Severity"];
+            title: string;
+            remedy?: null | components["schemas"]["Remedy"];
             /**
              * @description `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `merge_conflict`, `dead_letters`,
              *     `budget_exhausted`, `budget_paused`, `budget_near`, `effects_given_up`, `effects_waiting`.
              */
-            code: string;
+            code: components["schemas"]["AlertCode"];
             message: string;
             productId?: string | null;
             jobId?: string | null;
@@ -1723,7 +1750,7 @@ export interface components {
             warnings: string[];
         };
         Blocker: {
-            code: string;
+            code: components["schemas"]["BlockerCode"];
             message: string;
         };
         Budget: {
@@ -1748,7 +1775,7 @@ export interface components {
              */
             leftUsd?: number | null;
             /** @description Which ceiling that is: `day`, `week`, `month` or `total`. */
-            tightest?: string | null;
+            tightest?: null | components["schemas"]["Period"];
             /** @description Day, week, month and total, as of now. */
             periods: components["schemas"]["BudgetPeriod"][];
             /** @description What the settings leave open, with the remedy. */
@@ -1761,15 +1788,15 @@ export interface components {
         BudgetPause: {
             at: string;
             /** @description `operator`, until somebody resumes it, or `ceiling`, until its period is over or the ceiling is raised. */
-            cause: string;
+            cause: components["schemas"]["PauseCause"];
             by?: string | null;
             reason?: string | null;
             /** @description With `ceiling`: of those that are reached now, the one whose period ends last. */
-            period?: string | null;
+            period?: null | components["schemas"]["Period"];
         };
         BudgetPeriod: {
             /** @description `day`, `week` (from Monday), `month`, by UTC, or `total`. */
-            period: string;
+            period: components["schemas"]["Period"];
             since?: string | null;
             until?: string | null;
             /** Format: double */
@@ -1797,7 +1824,7 @@ export interface components {
              */
             ceilingUsd?: number | null;
             /** @description Which period that is: `day`, `week`, `month` or `total`. */
-            ceilingOf?: string | null;
+            ceilingOf?: null | components["schemas"]["Period"];
             /** Format: double */
             totalUsd: number;
             buckets: components["schemas"]["BurndownBucket"][];
@@ -1918,18 +1945,18 @@ export interface components {
         DagDep: {
             id: string;
             name: string;
-            stage: string;
+            stage: components["schemas"]["Stage"];
         };
         DagJob: {
             id: string;
             name: string;
-            kind: string;
-            stage: string;
+            kind: components["schemas"]["JobKind"];
+            stage: components["schemas"]["Stage"];
             parentId?: string | null;
             /** @description 0 for the job that was asked about. */
             depth: number;
             deps: string[];
-            depsMode: string;
+            depsMode: components["schemas"]["DepsMode"];
             /** @description Who holds it. */
             factoryId?: string | null;
             /** Format: int32 */
@@ -2053,9 +2080,9 @@ export interface components {
             seq?: number | null;
             at: string;
             /** @description Such as `job.assigned`; also the SSE event name. */
-            type: string;
-            from?: string | null;
-            to?: string | null;
+            type: components["schemas"]["EventType"];
+            from?: null | components["schemas"]["Stage"];
+            to?: null | components["schemas"]["Stage"];
             cause: string;
             /** @description Such as `factory mac-1`, `token tok-…` or `reaper`. */
             actor: string;
@@ -2079,10 +2106,10 @@ export interface components {
         Factory: {
             id: string;
             /** @description `active` or `draining`. */
-            state: string;
+            state: components["schemas"]["FactoryState"];
             /** @description Heard of within its heartbeat deadline. */
             live: boolean;
-            health: string;
+            health: components["schemas"]["Health"];
             /** @description What it may be given: advertised, cut to its token's scope. */
             capabilities: string[];
             /** @description What it said it has. */
@@ -2098,9 +2125,9 @@ export interface components {
             /** Format: double */
             load: number;
             /** @description How jobs should reach it: `poll`, `shadow`, `stream`, `broker` or `self_select`. */
-            delivery: string;
+            delivery: components["schemas"]["Delivery"];
             /** @description How they do, as it last said. */
-            actualDelivery: string;
+            actualDelivery: components["schemas"]["Delivery"];
             running: string[];
             enrolledAt: string;
             lastSeenAt?: string | null;
@@ -2152,7 +2179,7 @@ export interface components {
             spend?: components["schemas"]["Spend"] | null;
         };
         Failure: {
-            reason: string;
+            reason: components["schemas"]["FailReason"];
             detail?: string | null;
         };
         FieldError: {
@@ -2238,9 +2265,9 @@ export interface components {
             id: string;
             productId: string;
             name: string;
-            kind: string;
-            stage: string;
-            priority: string;
+            kind: components["schemas"]["JobKind"];
+            stage: components["schemas"]["Stage"];
+            priority: components["schemas"]["Priority"];
             /**
              * Format: int64
              * @description Raised by every change but a lease renewal; the ETag is made from it.
@@ -2255,7 +2282,7 @@ export interface components {
             engine?: string | null;
             capabilities: string[];
             deps: string[];
-            depsMode: string;
+            depsMode: components["schemas"]["DepsMode"];
             parentId?: string | null;
             topic?: string | null;
             /**
@@ -2360,7 +2387,7 @@ export interface components {
         };
         Merge: {
             /** @description `waiting`, `merging`, `merged`, `conflict` or `failed`. */
-            state: string;
+            state: components["schemas"]["MergeState"];
             /** @description The merge commit, once it is merged. */
             commit?: string | null;
             detail?: string | null;
@@ -2436,7 +2463,7 @@ export interface components {
             /** Format: int32 */
             status: number;
             /** @description Stable, snake_case: `fenced`, `illegal_transition`, `not_found`, … */
-            code: string;
+            code: components["schemas"]["ProblemCode"];
             /** @description What happened this time, and what would be right. */
             detail: string;
             /** @description The fields that were wrong, where the request was. */
@@ -2447,7 +2474,7 @@ export interface components {
              */
             leaseEpoch?: number | null;
             /** @description With `fenced` and `illegal_transition`: where the job stands. */
-            stage?: string | null;
+            stage?: null | components["schemas"]["Stage"];
             /** @description With `idempotency_conflict`: the job that the key made. */
             jobId?: string | null;
         };
@@ -2536,7 +2563,7 @@ export interface components {
             problem?: string | null;
         };
         Rejection: {
-            filter: string;
+            filter: components["schemas"]["BlockerCode"];
             detail: string;
         };
         ReleaseRequest: {
@@ -2554,12 +2581,12 @@ export interface components {
         /** @description A call of this API that anybody with the right may make as it is. */
         RemedyCall: {
             /** @description `POST` or `PUT`. */
-            method: string;
+            method: components["schemas"]["RemedyMethod"];
             path: string;
             /** @description JSON; without one the call has no body. */
             body?: unknown;
             /** @description The least role that may make it: `operator` or `admin`. */
-            role: string;
+            role: components["schemas"]["Role"];
             /** @description It changes something for everybody, so that only a token for every product will do. */
             everyProduct: boolean;
         };
@@ -2610,7 +2637,7 @@ export interface components {
         ReviewNote: {
             reviewer: string;
             /** @description `approve`, `request_changes`, `reject`. */
-            verdict: string;
+            verdict: components["schemas"]["ReviewVerdict"];
             comment?: string | null;
             at: string;
             /**
@@ -2621,7 +2648,7 @@ export interface components {
         };
         ReviewRequest: {
             /** @description `approve`, `request_changes`, `reject`. */
-            verdict: string;
+            verdict: components["schemas"]["ReviewVerdict"];
             /** @description Who says so; the token's label when left out. Only an admin speaks for somebody else. */
             reviewer?: string | null;
             comment?: string | null;
@@ -2648,7 +2675,7 @@ export interface components {
             startedAt?: string | null;
             endedAt?: string | null;
             /** @description `running`, `succeeded`, `failed`, `expired`, `released`, `preempted`, `cancelled`. */
-            outcome: string;
+            outcome: components["schemas"]["RunOutcome"];
             failure?: components["schemas"]["Failure"] | null;
             report: components["schemas"]["RunReport"];
         };
@@ -2797,8 +2824,8 @@ export interface components {
             productId: string;
             topic: string;
             /** @description `scheduled`, `ready`, `running`, `done` or `dead`. */
-            state: string;
-            priority: string;
+            state: components["schemas"]["TopicJobState"];
+            priority: components["schemas"]["Priority"];
             /**
              * Format: int32
              * @description Attempts that are used up.
@@ -2906,9 +2933,9 @@ export interface components {
             /** @description What the token was called when it was issued; may be empty. */
             label: string;
             /** @description `user` or `factory`. */
-            kind: string;
+            kind: components["schemas"]["TokenKind"];
             /** @description `admin`, `operator`, `submitter`, `viewer` or `worker`; a factory has none. */
-            role?: string | null;
+            role?: null | components["schemas"]["Role"];
             /** @description The products that the token is for. Empty: every product, and `everyProduct` says so too. */
             products: string[];
             everyProduct: boolean;

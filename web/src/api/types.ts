@@ -1,4 +1,4 @@
-// Short names for what the API speaks of.
+// Short names for the shapes of the API. Its words are in vocabulary.ts.
 
 import type { components } from './schema';
 
@@ -6,7 +6,6 @@ type Schemas = components['schemas'];
 
 export type Alert = Schemas['Alert'];
 export type Artifact = Schemas['Artifact'];
-export type Blocker = Schemas['Blocker'];
 export type Budget = Schemas['Budget'];
 export type BudgetPeriod = Schemas['BudgetPeriod'];
 export type Burndown = Schemas['Burndown'];
@@ -31,23 +30,3 @@ export type Topic = Schemas['Topic'];
 export type TopicJob = Schemas['TopicJob'];
 export type TopicList = Schemas['TopicList'];
 export type WhoAmI = Schemas['WhoAmI'];
-
-export const STAGES = [
-  'queued',
-  'blocked',
-  'assigned',
-  'building',
-  'review',
-  'testing',
-  'shipped',
-  'failed',
-  'dead_letter',
-  'cancelled',
-] as const;
-export type Stage = (typeof STAGES)[number];
-
-export const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const;
-
-/// From the least to the most that a token may do.
-export const ROLES = ['worker', 'viewer', 'submitter', 'operator', 'admin'] as const;
-export type Role = (typeof ROLES)[number];

@@ -18,17 +18,17 @@ import { ConfirmProvider } from '../ui/Confirm';
 import { router } from './router';
 
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? undefined;
-// What Mantine's dialogs stand on makes a style element of its own, and asks for the nonce here.
+// A library below Mantine's dialogs creates its own style element and looks for the nonce here.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 function newQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
       queries: {
-        // The feed says when something is old.
+        // The feed marks data as stale.
         staleTime: 10_000,
         refetchOnWindowFocus: false,
-        // What the coordinator refused it refuses again; only one that is away may come back.
+        // A refusal would be repeated; only an unreachable coordinator may come back.
         retry: (count, error) => Problem.from(error).code === 'unreachable' && count < 3,
         retryDelay: (attempt) => Math.min(500 * 2 ** attempt, 5_000),
         networkMode: 'always',
@@ -57,7 +57,7 @@ function SignedInOrNot() {
   return token ? <SignedIn key={token} token={token} /> : <LoginPage />;
 }
 
-/// Keyed by the token: what one person saw is gone when another signs in.
+/// Keyed by the token: nothing that one person saw is left when another signs in.
 function SignedIn({ token }: { token: string }) {
   const [client] = useState(newQueryClient);
   return (
@@ -71,7 +71,7 @@ function SignedIn({ token }: { token: string }) {
   );
 }
 
-export const theme = createTheme({
+const theme = createTheme({
   primaryColor: 'blue',
   primaryShade: { light: 8, dark: 8 },
   autoContrast: true,
@@ -88,7 +88,7 @@ export const theme = createTheme({
   },
 });
 
-export const cssVariables: CSSVariablesResolver = () => ({
+const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
     '--mantine-color-dimmed': '#495057',

@@ -1,31 +1,35 @@
 import { Alert, Button, Group, Text, Tooltip } from '@mantine/core';
+import type { FeedState } from '../live/feed';
 import { useFeed, useFeedState } from '../live/LiveProvider';
 import { duration } from '../ui/format';
 import { useNow } from '../ui/useNow';
 import classes from './Shell.module.css';
 
-const WORDS = { live: 'live', connecting: 'connecting', asleep: 'asleep', lost: 'connection lost' } as const;
+const STATE: Record<FeedState['kind'], { label: string; about: string }> = {
+  live: { label: 'live', about: 'Changes appear as they happen' },
+  connecting: { label: 'connecting', about: 'Connecting to the coordinator' },
+  asleep: {
+    label: 'asleep',
+    about: 'Disconnected while the tab is in the background; reconnects when you return',
+  },
+  lost: { label: 'connection lost', about: 'What you see may be out of date' },
+};
 
-/// Whether what is shown is fresh, always in sight.
+/// Whether the page is live, always in sight.
 export function Connection() {
-  const state = useFeedState();
-  const about = {
-    live: 'Every change is shown as it happens',
-    connecting: 'Waiting for the coordinator',
-    asleep: 'The page was out of sight; it goes on when it is looked at',
-    lost: 'What is shown may be old',
-  }[state.kind];
+  const { kind } = useFeedState();
+  const { label, about } = STATE[kind];
   return (
     <Tooltip label={about}>
       <Text
         size="xs"
         className={classes.state}
-        data-state={state.kind}
+        data-state={kind}
         role="status"
-        aria-label={`Connection: ${WORDS[state.kind]}`}
+        aria-label={`Connection: ${label}`}
       >
         <span className={classes.dot} aria-hidden />
-        {WORDS[state.kind]}
+        {label}
       </Text>
     </Tooltip>
   );
@@ -39,18 +43,17 @@ export function LostBanner() {
   return (
     <Alert
       color="red"
-      title="The connection to the coordinator is lost"
+      title="Lost connection to the coordinator"
       mb="md"
       role="alert"
       className={classes.banner}
     >
       <Group justify="space-between">
         <Text size="sm">
-          For {duration(now - state.since)} now, so what you see may be old. It is tried again by itself;
-          nothing that the coordinator acknowledged is lost. ({state.why})
+          {`Disconnected for ${duration(now - state.since)}, so what you see may be out of date. Reconnecting automatically; nothing that the coordinator acknowledged is lost. (${state.why})`}
         </Text>
-        <Button size="xs" variant="default" onClick={feed.hurry}>
-          Try now
+        <Button size="xs" variant="default" onClick={feed.reconnect}>
+          Reconnect now
         </Button>
       </Group>
     </Alert>

@@ -7,47 +7,45 @@ import { isMissingChunk } from './loadChunk';
 export function NotFound() {
   return (
     <Stack align="flex-start">
-      <Title order={1}>There is no such page</Title>
+      <Title order={1}>Page not found</Title>
       <Text>
-        Perhaps the link was cut off.{' '}
+        The link may be incomplete.{' '}
         <Anchor component={Link} to="/">
-          The fleet
-        </Anchor>{' '}
-        is a good place to start.
+          Go to the fleet
+        </Anchor>
       </Text>
     </Stack>
   );
 }
 
-/// Its script is still being fetched.
-export function PageOnItsWay() {
+/// Its script is still loading.
+export function PageLoading() {
   return <Loading what="the page" />;
 }
 
-/// A bug in a page costs that page only.
+/// A bug in one page costs that page only.
 export function PageCrashed({ error, reset }: ErrorComponentProps) {
   if (isMissingChunk(error)) return <PartMissing error={error} />;
   return (
     <Stack align="flex-start" role="alert">
-      <Title order={1}>This page broke</Title>
-      <Text>The coordinator is not affected. What went wrong:</Text>
+      <Title order={1}>This page crashed</Title>
+      <Text>The coordinator is not affected. The error was:</Text>
       <Code block>{Problem.from(error).message}</Code>
       <Button onClick={reset}>Try again</Button>
     </Stack>
   );
 }
 
-/// Trying again would find the same failure: it is kept until the page is loaded anew.
+/// Trying again would find the same failure: browsers keep it until the page is reloaded.
 function PartMissing({ error }: { error: Error }) {
   return (
     <Stack align="flex-start" role="alert">
-      <Title order={1}>A part of this page did not come</Title>
+      <Title order={1}>Part of this page could not be loaded</Title>
       <Text>
-        Perhaps the coordinator was upgraded while the page was open. Loading the page anew brings it; you
-        stay signed in.
+        The coordinator may have been upgraded while the page was open. Reload the page; you stay signed in.
       </Text>
       <Code block>{error.message}</Code>
-      <Button onClick={() => location.reload()}>Load the page anew</Button>
+      <Button onClick={() => location.reload()}>Reload the page</Button>
     </Stack>
   );
 }

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { type Keys, useKeys } from './keys';
 import { PLACES } from './places';
 
-/// The keys that work everywhere, and the list of all keys.
+/// The shortcuts that work everywhere, and the list of all of them.
 export function KeyboardHelp() {
   const [opened, { open, close }] = useDisclosure();
   const navigate = useNavigate();
@@ -16,9 +16,9 @@ export function KeyboardHelp() {
   return (
     <>
       <Button variant="subtle" color="gray" size="xs" mt="md" onClick={open} fullWidth visibleFrom="sm">
-        Keys&nbsp;<Kbd size="xs">?</Kbd>
+        Shortcuts&nbsp;<Kbd size="xs">?</Kbd>
       </Button>
-      <Modal opened={opened} onClose={close} title="Keys">
+      <Modal opened={opened} onClose={close} title="Keyboard shortcuts">
         <Table>
           <Table.Tbody>
             {PLACES.map(({ letter, label }) => (
@@ -26,10 +26,10 @@ export function KeyboardHelp() {
                 <Kbd>g</Kbd> <Kbd>{letter}</Kbd>
               </Key>
             ))}
-            <Key does="Filter or search on this page">
+            <Key does="Filter or search this page">
               <Kbd>/</Kbd>
             </Key>
-            <Key does="Down and up a list">
+            <Key does="Move down or up a list">
               <Kbd>j</Kbd> <Kbd>k</Kbd>
             </Key>
             <Key does="Select the job">
@@ -38,10 +38,10 @@ export function KeyboardHelp() {
             <Key does="Open">
               <Kbd>Enter</Kbd>
             </Key>
-            <Key does="Close, or leave a field">
+            <Key does="Close a dialog, leave a field">
               <Kbd>Esc</Kbd>
             </Key>
-            <Key does="This list">
+            <Key does="Show this list">
               <Kbd>?</Kbd>
             </Key>
           </Table.Tbody>
@@ -63,7 +63,7 @@ function Key({ does, children }: { does: string; children: ReactNode }) {
 function focusFilter(event: KeyboardEvent): void {
   const filter = document.querySelector<HTMLElement>('[data-filter]');
   if (!filter) return;
-  // Else the slash would be typed into it.
+  // Otherwise the slash would be typed into it.
   event.preventDefault();
   filter.focus();
 }

@@ -37,7 +37,7 @@ export function Shell() {
       padding="md"
     >
       <button type="button" className={classes.skip} onClick={() => main.current?.focus()}>
-        Skip to the page
+        Skip to content
       </button>
       <AppShell.Header px="md">
         <Group h="100%" justify="space-between" wrap="nowrap">
@@ -58,7 +58,7 @@ export function Shell() {
             <Summary />
             <Connection />
             <ColorScheme />
-            <Me />
+            <Account />
           </Group>
         </Group>
       </AppShell.Header>
@@ -87,7 +87,7 @@ export function Shell() {
   );
 }
 
-/// Another page: the menu of a narrow screen closes, and whoever goes by keys or by ear is at its beginning.
+/// On another page the menu of a narrow screen closes, and keyboards and screen readers start at the top.
 function useArrival(
   path: string | undefined,
   main: RefObject<HTMLElement | null>,
@@ -122,24 +122,24 @@ function ColorScheme() {
   );
 }
 
-/// Whose token this is and what it may do.
-export function Me() {
+/// The token in use and what it may do.
+function Account() {
   const { data: me } = useQuery(whoamiQuery());
   return (
     <Menu position="bottom-end" withArrow>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label="Who you are">
+        <ActionIcon variant="subtle" color="gray" aria-label="Your token">
           <Icon name="person" />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
           <Text size="sm" fw={600} c="var(--mantine-color-text)">
-            {me?.label || me?.tokenId || 'token'}
+            {me?.label || me?.tokenId || 'Token'}
           </Text>
           <Text size="xs">
             {me?.role ?? me?.kind ?? 'unknown'},{' '}
-            {me?.everyProduct ? 'every product' : (me?.products ?? []).join(', ')}
+            {me?.everyProduct ? 'all products' : (me?.products ?? []).join(', ')}
           </Text>
           {me && <Text size="xs">giga {me.version}</Text>}
         </Menu.Label>

@@ -6,7 +6,7 @@ import { alertsQuery, metricsQuery } from '../api/queries';
 import { useFeedState } from '../live/LiveProvider';
 import { percent, plural } from '../ui/format';
 
-/// The fleet in three figures, on every page.
+/// The fleet at a glance, on every page.
 export function Summary() {
   const metrics = useQuery(metricsQuery());
   const alerts = useQuery(alertsQuery());
@@ -25,13 +25,13 @@ export function Summary() {
           {plural(count, 'alert')}
         </Anchor>
       )}
-      <MayBeOld queries={[metrics, alerts]} />
+      <OutOfDate queries={[metrics, alerts]} />
     </Group>
   );
 }
 
-/// The feed may be live while these are refused. Of a lost connection its own words tell.
-function MayBeOld({ queries }: { queries: UseQueryResult<unknown>[] }) {
+/// The feed may be live while these fail. A lost connection has its own banner.
+function OutOfDate({ queries }: { queries: UseQueryResult<unknown>[] }) {
   const { kind } = useFeedState();
   const failed = queries.find((query) => query.isError);
   if (!failed || kind === 'lost') return null;
@@ -43,9 +43,9 @@ function MayBeOld({ queries }: { queries: UseQueryResult<unknown>[] }) {
       fw={600}
       c="var(--giga-warn)"
       role="status"
-      title={`Could not be read${had ? ' again' : ''}${since}: ${Problem.from(failed.error).message}`}
+      title={`Not updated${since}: ${Problem.from(failed.error).message}`}
     >
-      {had ? `old${since}` : 'no figures'}
+      {had ? `out of date${since}` : 'no data'}
     </Text>
   );
 }

@@ -1,10 +1,10 @@
-// Keys without modifiers, for the whole page. They are left alone where somebody types, in menus and behind dialogs.
-// `g` and then a letter goes somewhere; the letter after a `g` is nobody else's.
+// Shortcuts without modifiers, for the whole page. They are off while somebody types, in menus and behind dialogs. `g` and
+// then a letter goes to a page; the letter after a `g` has no other meaning.
 
 import { useEffect, useRef } from 'react';
 
-/// How long `g` is remembered.
-export const SEQUENCE_TIMEOUT = 1_500;
+/// How long after `g` the second key may come.
+const SEQUENCE_TIMEOUT = 1_500;
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
 
@@ -22,18 +22,18 @@ function isFree(event: KeyboardEvent): boolean {
   return document.querySelector('[role="dialog"][aria-modal="true"], [role="alertdialog"]') === null;
 }
 
-let judged: { event: KeyboardEvent; isAfterG: boolean } | undefined;
+let last: { event: KeyboardEvent; isAfterG: boolean } | undefined;
 
-/// Every listener asks about every event, in any order; what the first was told holds for all.
+/// Every listener asks about every event, in any order; the first answer holds for all.
 function isAfterG(event: KeyboardEvent): boolean {
-  if (judged?.event !== event) {
-    judged = { event, isAfterG: event.timeStamp - pressedG <= SEQUENCE_TIMEOUT };
-    pressedG = event.key === 'g' && !judged.isAfterG ? event.timeStamp : Number.NEGATIVE_INFINITY;
+  if (last?.event !== event) {
+    last = { event, isAfterG: event.timeStamp - pressedG <= SEQUENCE_TIMEOUT };
+    pressedG = event.key === 'g' && !last.isAfterG ? event.timeStamp : Number.NEGATIVE_INFINITY;
   }
-  return judged.isAfterG;
+  return last.isAfterG;
 }
 
-/// `jumps` are the letters after `g`; without them a letter after `g` is left to whoever has them.
+/// `jumps` are the letters after `g`; without them a letter after `g` is ignored here.
 function pressed(event: KeyboardEvent, keys: Keys, jumps: Keys | undefined): void {
   if (!isFree(event)) return;
   (isAfterG(event) ? jumps : keys)?.[event.key]?.(event);
@@ -52,12 +52,12 @@ export function useKeys(keys: Keys, jumps?: Keys): void {
   }, []);
 }
 
-/// `j` and `k` go from one `[data-row]` to the next; Enter then does what it does on any button or link.
+/// `j` and `k` move between `[data-row]` elements; Enter then works as on any button or link.
 export function useRowKeys(): void {
   useKeys({ j: () => moveFocus(1), k: () => moveFocus(-1) });
 }
 
-export function moveFocus(by: 1 | -1): void {
+function moveFocus(by: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;

@@ -1,11 +1,11 @@
-// Pages are fetched when they are opened, and the coordinator may be away just then. The router would load the whole page
-// anew at once, and what one sees then is the browser's own error instead of the banner: so the script is waited for.
+// Pages are loaded when they are opened, and the coordinator may be unreachable just then. The router would reload the whole
+// page at once, which shows the browser's own error instead of the banner: so we wait for the script.
 
-/// How often it is asked whether the coordinator is back.
+/// How often to check whether the coordinator is back.
 export const RETRY_INTERVAL = 1_000;
 
-/// Loads it; where that fails, once more as soon as the coordinator answers. What is then still missing is of another
-/// build: of a page the router loads everything anew, of a part of one [`isMissingChunk`] says so.
+/// Loads it, and if that fails once more as soon as the coordinator answers. A script that is still missing then belongs to
+/// another build: for a page the router reloads everything, for a part of one see [`isMissingChunk`].
 export function withRetry<T>(load: () => Promise<T>): () => Promise<T> {
   return async () => {
     try {
@@ -17,11 +17,11 @@ export function withRetry<T>(load: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/// Every browser has words of its own for a script that did not come, the last are those of Vite for a style.
+/// What browsers say about a script that could not be loaded, and Vite about a style.
 const MISSING =
   /dynamically imported module|Importing a module script failed|is not a valid JavaScript MIME|Unable to preload CSS/i;
 
-/// A script that was not to be had. The failure is kept for as long as the page is open: only loading it anew helps.
+/// A script that could not be loaded. Browsers remember the failure while the page is open: only a reload helps.
 export function isMissingChunk(error: unknown): error is Error {
   return error instanceof Error && MISSING.test(error.message);
 }

@@ -1,4 +1,4 @@
-// The pages that one can go to from anywhere, and the letter after `g` that goes there.
+// The pages in the navigation, and the letter after `g` that goes there.
 
 import type { IconName } from '../ui/Icon';
 
@@ -11,7 +11,7 @@ export const PLACES = [
   { to: '/flags', label: 'Flags', icon: 'flag', letter: 'l' },
 ] as const satisfies { to: string; label: string; icon: IconName; letter: string }[];
 
-/// The place that a path belongs to: `/jobs/01J…` is of Jobs.
+/// The page that a path belongs to: `/jobs/01J…` belongs to Jobs.
 export function placeOf(path: string): (typeof PLACES)[number] | undefined {
   return PLACES.find(({ to }) => path === to || (to !== '/' && path.startsWith(`${to}/`)));
 }

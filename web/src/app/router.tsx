@@ -1,8 +1,8 @@
-// Every page and what its address holds. Pages but the first are fetched when they are opened.
+// Every page and its search parameters. All but the first are loaded when they are opened.
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
 import { FleetPage } from '../pages/fleet/FleetPage';
-import { NotFound, PageCrashed, PageOnItsWay } from './Fallbacks';
+import { NotFound, PageCrashed, PageLoading } from './Fallbacks';
 import { withRetry } from './loadChunk';
 import { Shell } from './Shell';
 import { budgetSearch, jobSearch, jobsSearch, newJobSearch, topicSearch } from './search';
@@ -96,7 +96,7 @@ export const router = createRouter({
   routeTree: root.addChildren([fleet, jobs, newJob, job, budgets, budget, topics, topic, flags]),
   defaultPreload: 'intent',
   defaultErrorComponent: PageCrashed,
-  defaultPendingComponent: PageOnItsWay,
+  defaultPendingComponent: PageLoading,
   scrollRestoration: true,
 });
 

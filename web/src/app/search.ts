@@ -1,15 +1,17 @@
-// What stands in an address was typed by anyone: only what is expected is taken from it.
+// The search parameters of every page. Anyone may have typed an address: only what is expected is taken from it.
 
-export function text(value: unknown): string | undefined {
+import { type Period, TOPIC_JOB_STATE, type TopicJobState, wordIn } from '../api/vocabulary';
+
+function text(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return typeof value === 'string' && value !== '' ? value.slice(0, 500) : undefined;
 }
 
-export function oneOf<T extends string>(value: unknown, known: readonly T[]): T | undefined {
+function oneOf<T extends string>(value: unknown, known: readonly T[]): T | undefined {
   return known.find((word) => word === value);
 }
 
-export function wholeNumber(value: unknown): number | undefined {
+function wholeNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' ? Number(value) : value;
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
@@ -37,7 +39,8 @@ export function jobSearch(search: Record<string, unknown>): JobSearch {
   return { tab: oneOf(search.tab, JOB_TABS), epoch: wholeNumber(search.epoch) };
 }
 
-export const SPANS = ['day', 'week', 'month'] as const;
+/// The periods that a chart can show.
+export const SPANS = ['day', 'week', 'month'] as const satisfies readonly Period[];
 export type Span = (typeof SPANS)[number];
 
 export interface BudgetSearch {
@@ -49,15 +52,12 @@ export function budgetSearch(search: Record<string, unknown>): BudgetSearch {
   return { span: oneOf(search.span, SPANS) };
 }
 
-export const TOPIC_STATES = ['ready', 'scheduled', 'running', 'dead', 'done'] as const;
-export type TopicState = (typeof TOPIC_STATES)[number];
-
 export interface TopicSearch {
-  state?: TopicState;
+  state?: TopicJobState;
 }
 
 export function topicSearch(search: Record<string, unknown>): TopicSearch {
-  return { state: oneOf(search.state, TOPIC_STATES) };
+  return { state: wordIn(TOPIC_JOB_STATE, search.state) };
 }
 
 export interface NewJobSearch {

@@ -1,4 +1,4 @@
-// What the browser's tab says: the page's own words where it has some, else the name of its route.
+// The document title: the page's own, or the name of its route.
 
 import { useEffect, useSyncExternalStore } from 'react';
 

@@ -25,7 +25,7 @@ export function LiveProvider({ token, children }: { token: string; children: Rea
       feed.onEvent((event) => freshener.touch(event)),
       feed.onConnect(() => freshener.all()),
       client.getQueryCache().subscribe((happened) => {
-        if (happened.type === 'updated' && isAbsence(happened.action)) feed.doubt();
+        if (happened.type === 'updated' && isAbsence(happened.action)) feed.recheck();
       }),
     ];
     feed.start();
@@ -38,7 +38,7 @@ export function LiveProvider({ token, children }: { token: string; children: Rea
   return <FeedContext value={feed}>{children}</FeedContext>;
 }
 
-/// A call that nobody answered, or only a proxy.
+/// A call without an answer, or with one from a proxy only.
 function isAbsence(action: { type: string; error?: unknown }): boolean {
   if (action.type !== 'failed' && action.type !== 'error') return false;
   const { code, status } = Problem.from(action.error);

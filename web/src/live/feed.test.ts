@@ -1,6 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { FeedEvent } from '../api/types';
-import { DOUBT_AGAIN, Feed, FIRST_WAIT, HIDDEN, LONGEST_WAIT, SILENCE, WORTH_RESUMING } from './feed';
+import {
+  DATA_TIMEOUT,
+  Feed,
+  FIRST_BACKOFF,
+  HIDDEN_TIMEOUT,
+  LONGEST_BACKOFF,
+  RECHECK_INTERVAL,
+  RESUME_WINDOW,
+} from './feed';
 
 /// A connection as the coordinator sees it.
 class Connection {
@@ -127,7 +135,7 @@ describe('a connection', () => {
     await newest().breakOff('network error');
     expect(feed.state()).toEqual({ kind: 'lost', since: Date.now(), why: 'network error' });
     expect(connections).toHaveLength(1);
-    await later(FIRST_WAIT);
+    await later(FIRST_BACKOFF);
     expect(connections).toHaveLength(2);
     expect(newest().headers['Last-Event-ID']).toBe('41');
     expect(feed.state().kind).toBe('lost');
@@ -146,20 +154,20 @@ describe('a connection', () => {
   test('that is silent is dead within 12 s; a comment is a sign of life', async () => {
     feed.start();
     await newest().answer();
-    await later(SILENCE - 1);
+    await later(DATA_TIMEOUT - 1);
     expect(feed.state().kind).toBe('live');
     await newest().say(': still here\n\n');
-    await later(SILENCE - 1);
+    await later(DATA_TIMEOUT - 1);
     expect(feed.state().kind).toBe('live');
     await later(1);
-    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'silent for 12 s' });
+    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'no data for 12 s' });
     expect(newest().signal.aborted).toBe(true);
   });
 
   test('that is never answered is given up in the same time', async () => {
     feed.start();
-    await later(SILENCE);
-    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'silent for 12 s' });
+    await later(DATA_TIMEOUT);
+    expect(feed.state()).toMatchObject({ kind: 'lost', why: 'no data for 12 s' });
   });
 
   test('that cannot be had is tried less and less often, and remembers since when', async () => {
@@ -173,26 +181,26 @@ describe('a connection', () => {
       while (connections.length === before) await later(100);
       waits.push(Date.now() - from);
     }
-    expect(waits).toEqual([500, 1_000, 2_000, 4_000, LONGEST_WAIT, LONGEST_WAIT]);
-    expect(feed.state()).toEqual({ kind: 'lost', since, why: 'it answered with status 503' });
+    expect(waits).toEqual([500, 1_000, 2_000, 4_000, LONGEST_BACKOFF, LONGEST_BACKOFF]);
+    expect(feed.state()).toEqual({ kind: 'lost', since, why: 'the coordinator returned status 503' });
   });
 
   test('that answers and hangs up without a word does not shorten the wait', async () => {
     feed.start();
     await newest().answer();
     await newest().hangUp();
-    await later(FIRST_WAIT);
+    await later(FIRST_BACKOFF);
     await newest().answer();
     await newest().hangUp();
-    await later(FIRST_WAIT);
+    await later(FIRST_BACKOFF);
     expect(connections).toHaveLength(2);
-    await later(FIRST_WAIT);
+    await later(FIRST_BACKOFF);
     expect(connections).toHaveLength(3);
     // One that speaks does.
     await newest().answer();
     await newest().say(': still here\n\n');
     await newest().hangUp();
-    await later(FIRST_WAIT);
+    await later(FIRST_BACKOFF);
     expect(connections).toHaveLength(4);
   });
 
@@ -200,11 +208,11 @@ describe('a connection', () => {
     feed.start();
     await newest().answer();
     await newest().event(41);
-    await later(DOUBT_AGAIN);
-    feed.doubt();
+    await later(RECHECK_INTERVAL);
+    feed.recheck();
     expect(connections).toHaveLength(1);
     await later(1);
-    feed.doubt();
+    feed.recheck();
     expect(connections).toHaveLength(2);
     expect(connections[0]?.signal.aborted).toBe(true);
     expect(newest().headers['Last-Event-ID']).toBe('41');
@@ -212,20 +220,20 @@ describe('a connection', () => {
     await newest().breakOff('refused');
     expect(feed.state().kind).toBe('lost');
     // Now it waits for its turn like any other.
-    feed.doubt();
+    feed.recheck();
     expect(connections).toHaveLength(2);
   });
 
   test('is tried at once when somebody asks for it', async () => {
     feed.start();
     await newest().breakOff('refused');
-    feed.hurry();
+    feed.reconnect();
     expect(connections).toHaveLength(2);
     await newest().answer();
     expect(feed.state().kind).toBe('live');
     // The attempt that was due is off, and a live connection is left alone.
-    feed.hurry();
-    await later(LONGEST_WAIT);
+    feed.reconnect();
+    await later(LONGEST_BACKOFF);
     expect(connections).toHaveLength(2);
   });
 });
@@ -262,7 +270,7 @@ describe('an event', () => {
     expect(feed.state().kind).toBe('live');
     await newest().say('id: 44\ndata: {"half\n\n');
     await newest().hangUp();
-    await later(FIRST_WAIT);
+    await later(FIRST_BACKOFF);
     expect(newest().headers['Last-Event-ID']).toBe('44');
   });
 
@@ -302,7 +310,7 @@ describe('a tab that nobody looks at', () => {
     await newest().event(41);
     await show('hidden');
     // The coordinator goes on saying that it is there.
-    for (let past = 0; past < HIDDEN - 5_000; past += 5_000) {
+    for (let past = 0; past < HIDDEN_TIMEOUT - 5_000; past += 5_000) {
       await later(5_000);
       await newest().say(': still here\n\n');
     }
@@ -310,7 +318,7 @@ describe('a tab that nobody looks at', () => {
     await later(5_000);
     expect(feed.state().kind).toBe('asleep');
     expect(newest().signal.aborted).toBe(true);
-    await later(LONGEST_WAIT * 2);
+    await later(LONGEST_BACKOFF * 2);
     expect(connections).toHaveLength(1);
     await show('visible');
     expect(feed.state().kind).toBe('connecting');
@@ -336,7 +344,7 @@ describe('a tab that nobody looks at', () => {
     await newest().answer();
     await newest().event(41);
     await show('hidden');
-    await later(WORTH_RESUMING + HIDDEN);
+    await later(RESUME_WINDOW + HIDDEN_TIMEOUT);
     await show('visible');
     expect(newest().headers).not.toHaveProperty('Last-Event-ID');
   });
@@ -345,7 +353,7 @@ describe('a tab that nobody looks at', () => {
     visibility = 'hidden';
     feed.start();
     await newest().answer();
-    await later(HIDDEN);
+    await later(HIDDEN_TIMEOUT);
     expect(feed.state().kind).toBe('asleep');
   });
 

@@ -1,23 +1,23 @@
 // The one connection of this tab: the fleet-wide feed, by fetch, because EventSource cannot send a token in a header.
 //
-// After a loss it goes on from the last event it saw. Whoever listens is told of every loss at once, and of every
-// connection, also the first: between the first look at the data and the connection something may have happened.
+// After a loss it resumes from the last event it saw. Listeners are notified of every loss at once, and of every
+// connection, also the first: between the first fetch and the connection something may have happened.
 
 import type { FeedEvent } from '../api/types';
 import { SseParser } from './sse';
 
-/// The coordinator says something every 5 s; silence for so long is a dead connection.
-export const SILENCE = 12_000;
-export const FIRST_WAIT = 500;
-export const LONGEST_WAIT = 5_000;
-/// A tab that nobody looks at gives its connection back: browsers allow six to one host, over all tabs.
-export const HIDDEN = 60_000;
-/// After a longer gap the events in between are not asked for: everything is read anew at a connection anyway, and a
-/// night of a busy fleet is more than a page should go through.
-export const WORTH_RESUMING = 10 * 60_000;
+/// The coordinator sends something every 5 s; a connection without data for this long is dead.
+export const DATA_TIMEOUT = 12_000;
+export const FIRST_BACKOFF = 500;
+export const LONGEST_BACKOFF = 5_000;
+/// A hidden tab closes its connection: browsers allow six to one host, over all tabs.
+export const HIDDEN_TIMEOUT = 60_000;
+/// After a longer gap the events in between are not fetched: everything is refreshed on a connection anyway, and a night of
+/// a busy fleet is more than a page should go through.
+export const RESUME_WINDOW = 10 * 60_000;
 
-/// A connection is not doubted so soon after it was made: a call that always fails must not make a loop of it.
-export const DOUBT_AGAIN = 10_000;
+/// A connection is not checked again so soon after it was made: a call that always fails must not cause a loop.
+export const RECHECK_INTERVAL = 10_000;
 
 export type FeedState =
   | { kind: 'connecting' }
@@ -27,20 +27,20 @@ export type FeedState =
 
 export interface FeedOptions {
   token: string;
-  /// The token is no longer good, or it never was good enough for this.
+  /// The token was revoked, or it never had the permission.
   refused(why: 'ended' | 'forbidden'): void;
 }
 
 export class Feed {
   private current: FeedState = { kind: 'connecting' };
   private lastId: string | undefined;
-  private lastHeard = 0;
+  private lastDataAt = 0;
   private connectedAt = 0;
-  /// The connection, or the attempt at one, that counts. What an earlier one still says is not listened to.
+  /// The current connection, or the attempt at one. Anything from an earlier one is ignored.
   private abort: AbortController | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private hiddenTimer: ReturnType<typeof setTimeout> | undefined;
-  private wait = FIRST_WAIT;
+  private wait = FIRST_BACKOFF;
   private readonly states = new Set<() => void>();
   private readonly events = new Set<(event: FeedEvent) => void>();
   private readonly connections = new Set<(resumed: boolean) => void>();
@@ -49,7 +49,7 @@ export class Feed {
 
   start(): void {
     document.addEventListener('visibilitychange', this.seen);
-    window.addEventListener('online', this.hurry);
+    window.addEventListener('online', this.reconnect);
     // A tab may be opened in the background.
     this.seen();
     void this.connect();
@@ -57,47 +57,47 @@ export class Feed {
 
   stop(): void {
     document.removeEventListener('visibilitychange', this.seen);
-    window.removeEventListener('online', this.hurry);
+    window.removeEventListener('online', this.reconnect);
     clearTimeout(this.hiddenTimer);
-    this.letGo();
+    this.close();
   }
 
   state = (): FeedState => this.current;
 
-  onState = (listener: () => void): (() => void) => keep(this.states, listener);
-  onEvent = (listener: (event: FeedEvent) => void): (() => void) => keep(this.events, listener);
-  /// `resumed`: what happened since the loss is told again, event by event.
-  onConnect = (listener: (resumed: boolean) => void): (() => void) => keep(this.connections, listener);
+  onState = (listener: () => void): (() => void) => subscribe(this.states, listener);
+  onEvent = (listener: (event: FeedEvent) => void): (() => void) => subscribe(this.events, listener);
+  /// `resumed`: the events since the loss are sent again.
+  onConnect = (listener: (resumed: boolean) => void): (() => void) => subscribe(this.connections, listener);
 
-  /// Tries at once instead of when its turn comes.
-  hurry = (): void => {
+  /// Tries at once instead of waiting for the next attempt.
+  reconnect = (): void => {
     if (this.current.kind === 'lost') void this.connect();
   };
 
-  /// Another call found nobody there. The stream may not have noticed yet, so it is opened anew: either it goes on from
-  /// where it was, or everybody knows now.
-  doubt = (): void => {
-    if (this.current.kind === 'live' && Date.now() - this.connectedAt > DOUBT_AGAIN) void this.connect();
+  /// Another call got no answer. The stream may not have noticed yet, so it is opened again: either it resumes, or the
+  /// loss is known.
+  recheck = (): void => {
+    if (this.current.kind === 'live' && Date.now() - this.connectedAt > RECHECK_INTERVAL) void this.connect();
   };
 
   private readonly seen = (): void => {
     clearTimeout(this.hiddenTimer);
     if (document.visibilityState === 'hidden') {
-      this.hiddenTimer = setTimeout(() => this.sleep(), HIDDEN);
+      this.hiddenTimer = setTimeout(() => this.sleep(), HIDDEN_TIMEOUT);
     } else if (this.current.kind === 'asleep') {
       this.set({ kind: 'connecting' });
       void this.connect();
     } else {
-      this.hurry();
+      this.reconnect();
     }
   };
 
   private sleep(): void {
-    this.letGo();
+    this.close();
     this.set({ kind: 'asleep' });
   }
 
-  private letGo(): void {
+  private close(): void {
     clearTimeout(this.timer);
     const abort = this.abort;
     this.abort = undefined;
@@ -105,7 +105,7 @@ export class Feed {
   }
 
   private async connect(): Promise<void> {
-    this.letGo();
+    this.close();
     const abort = new AbortController();
     this.abort = abort;
     let why = 'the coordinator closed the connection';
@@ -123,7 +123,7 @@ export class Feed {
   }
 
   private async read(abort: AbortController): Promise<'ended' | 'forbidden' | undefined> {
-    const watchdog = new Watchdog(() => abort.abort(new Error(`silent for ${SILENCE / 1000} s`)));
+    const watchdog = new Watchdog(() => abort.abort(new Error(`no data for ${DATA_TIMEOUT / 1000} s`)));
     try {
       const headers = this.headers();
       const response = await fetch('/api/fleet/events/stream', {
@@ -133,16 +133,17 @@ export class Feed {
       });
       if (response.status === 401) return 'ended';
       if (response.status === 403) return 'forbidden';
-      if (!response.ok || !response.body) throw new Error(`it answered with status ${response.status}`);
+      if (!response.ok || !response.body)
+        throw new Error(`the coordinator returned status ${response.status}`);
       if (this.abort !== abort) return undefined;
-      this.lastHeard = Date.now();
-      this.connectedAt = this.lastHeard;
+      this.lastDataAt = Date.now();
+      this.connectedAt = this.lastDataAt;
       this.set({ kind: 'live' });
-      tellAll(this.connections, 'Last-Event-ID' in headers);
+      notify(this.connections, 'Last-Event-ID' in headers);
       await this.follow(response.body, abort, watchdog);
       return undefined;
     } finally {
-      watchdog.rest();
+      watchdog.stop();
     }
   }
 
@@ -151,7 +152,7 @@ export class Feed {
       Authorization: `Bearer ${this.options.token}`,
       Accept: 'text/event-stream',
     };
-    if (Date.now() - this.lastHeard > WORTH_RESUMING) this.lastId = undefined;
+    if (Date.now() - this.lastDataAt > RESUME_WINDOW) this.lastId = undefined;
     if (this.lastId !== undefined) headers['Last-Event-ID'] = this.lastId;
     return headers;
   }
@@ -161,16 +162,16 @@ export class Feed {
     const decoder = new TextDecoder();
     const parser = new SseParser();
     for (;;) {
-      watchdog.pat();
+      watchdog.reset();
       const { done, value } = await reader.read();
       if (done || this.abort !== abort) return;
-      // Only one that speaks is well again: one that hangs up at once is not asked twice a second.
-      this.wait = FIRST_WAIT;
-      this.lastHeard = Date.now();
+      // Only a connection with data resets the backoff: one that is closed at once is not retried twice a second.
+      this.wait = FIRST_BACKOFF;
+      this.lastDataAt = Date.now();
       for (const { id, data } of parser.feed(decoder.decode(value, { stream: true }))) {
         this.lastId = id ?? this.lastId;
         const event = readEvent(data);
-        if (event) tellAll(this.events, event);
+        if (event) notify(this.events, event);
       }
     }
   }
@@ -179,17 +180,17 @@ export class Feed {
     this.abort = undefined;
     const since = this.current.kind === 'lost' ? this.current.since : Date.now();
     this.timer = setTimeout(() => void this.connect(), this.wait);
-    this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
+    this.wait = Math.min(this.wait * 2, LONGEST_BACKOFF);
     this.set({ kind: 'lost', since, why });
   }
 
   private set(state: FeedState): void {
     this.current = state;
-    tellAll(this.states, undefined);
+    notify(this.states, undefined);
   }
 }
 
-/// What is not understood is passed over: asking for it again would not make it better.
+/// What cannot be parsed is skipped: fetching it again would not help.
 function readEvent(data: string): FeedEvent | undefined {
   try {
     const read: unknown = JSON.parse(data);
@@ -203,28 +204,28 @@ function readEvent(data: string): FeedEvent | undefined {
 
 class Watchdog {
   private timer: ReturnType<typeof setTimeout>;
-  constructor(private readonly bark: () => void) {
-    this.timer = setTimeout(bark, SILENCE);
+  constructor(private readonly expired: () => void) {
+    this.timer = setTimeout(expired, DATA_TIMEOUT);
   }
-  pat(): void {
+  reset(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(this.bark, SILENCE);
+    this.timer = setTimeout(this.expired, DATA_TIMEOUT);
   }
-  rest(): void {
+  stop(): void {
     clearTimeout(this.timer);
   }
 }
 
-function keep<T>(set: Set<T>, listener: T): () => void {
+function subscribe<T>(set: Set<T>, listener: T): () => void {
   set.add(listener);
   return () => set.delete(listener);
 }
 
 /// One listener's bug is reported and costs neither the connection nor the other listeners anything.
-function tellAll<T>(listeners: Set<(told: T) => void>, told: T): void {
+function notify<T>(listeners: Set<(value: T) => void>, value: T): void {
   for (const listener of listeners) {
     try {
-      listener(told);
+      listener(value);
     } catch (error) {
       reportError(error);
     }

@@ -2,12 +2,13 @@ import { QueryClient, QueryObserver } from '@tanstack/react-query';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { keys } from '../api/queries';
 import type { FeedEvent } from '../api/types';
+import type { EventType } from '../api/vocabulary';
 import { Freshener, RARELY, SELDOM, SOON, touchedBy } from './freshen';
 
 const event = (type: string, jobId?: string): FeedEvent => ({
   pos: 1,
   at: '2026-01-01T00:00:00Z',
-  type,
+  type: type as EventType,
   cause: '',
   actor: '',
   data: {},

@@ -1,21 +1,21 @@
-// Which queries an event makes stale. A busy fleet sends many events; each key is fetched again at most so often, and
-// only while something on the page shows it.
+// Which queries an event makes stale. A busy fleet sends many events; each key is refetched at most this often, and only
+// while something on the page shows it.
 
 import { hashKey, type Query, type QueryClient, type QueryKey } from '@tanstack/react-query';
 import { keys } from '../api/queries';
 import type { Dag, FeedEvent } from '../api/types';
+import type { EventType } from '../api/vocabulary';
 
-/// Of one job, which few look at: soon. Of the whole fleet, which every event touches: less often.
+/// For one job, soon. For the whole fleet, which every event affects, less often.
 export const SOON = 250;
 export const SELDOM = 1_500;
-/// Of a graph, by a job of which it is not known whether it belongs to it.
+/// For a graph, when it is unknown whether the job belongs to it.
 export const RARELY = 10_000;
 
 export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[] {
   const seldom = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SELDOM }));
   const soon = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SOON }));
-  const [subject] = event.type.split('.');
-  switch (subject) {
+  switch (subjectOf(event.type)) {
     case 'job': {
       const fleet = seldom(keys.metrics, keys.alerts, keys.factories, keys.budgets);
       const shadow = event.type === 'job.diverged' ? soon(keys.shadow) : [];
@@ -35,17 +35,25 @@ export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[]
       return [...soon(keys.flags), ...seldom(keys.factories)];
     case 'effect':
       return seldom(keys.alerts);
+    case 'token':
+      return seldom(keys.tokens);
     default:
       return [];
   }
 }
 
-/// A query whose page follows the feed by itself says so: `meta: { followsFeed: true }`.
+type Subject = EventType extends `${infer S}.${string}` ? S : never;
+
+function subjectOf(type: EventType): Subject {
+  return type.split('.')[0] as Subject;
+}
+
+/// A query whose page follows the feed on its own says so: `meta: { followsFeed: true }`.
 function isLeftAlone(query: Query): boolean {
   return query.meta?.followsFeed === true;
 }
 
-/// Which jobs a graph shows. Asked for every event, so it is not made anew each time.
+/// Which jobs a graph shows. Needed for every event, so it is kept.
 const shownBy = new WeakMap<Dag, ReadonlySet<string>>();
 
 function shows(dag: Dag, id: string): boolean {
@@ -57,9 +65,9 @@ function shows(dag: Dag, id: string): boolean {
   return ids.has(id);
 }
 
-/// How soon the event of a job makes a graph old, if it does. An event does not say whose child its job is: a new job may
-/// belong to any graph, one that is not shown to one that is cut short, and any to what is just being read.
-export function graphDue(event: FeedEvent, graph: Query['state'], now: number): number | undefined {
+/// How soon a job's event makes a graph stale, if it does. An event does not name the parent of its job: a new job may
+/// belong to any graph, an unknown one to a truncated graph, and any job to a graph that is being fetched.
+function graphDue(event: FeedEvent, graph: Query['state'], now: number): number | undefined {
   if (!event.jobId || !event.type.startsWith('job.')) return undefined;
   const dag = graph.data as Dag | undefined;
   if (!dag || shows(dag, event.jobId)) return SELDOM;
@@ -68,7 +76,7 @@ export function graphDue(event: FeedEvent, graph: Query['state'], now: number): 
   return mayBelong ? Math.max(SELDOM, graph.dataUpdatedAt + RARELY - now) : undefined;
 }
 
-/// A key that is due, and which of its queries if not all.
+/// A key that is due, and which of its queries, if not all.
 interface Due {
   at: number;
   timer: ReturnType<typeof setTimeout>;
@@ -88,7 +96,7 @@ export class Freshener {
     }
   }
 
-  /// After a loss, or before the first connection, anything may have happened. What failed meanwhile is tried again.
+  /// After a loss, or before the first connection, anything may have happened. Failed queries are retried.
   all(): void {
     void this.client.invalidateQueries({
       predicate: (query) => {
@@ -108,7 +116,7 @@ export class Freshener {
     const at = Date.now() + within;
     const waiting = this.due.get(name);
     if (waiting) {
-      // Something else happened since: now it is all of them again.
+      // Another event came since: now it is all of them again.
       if (!only) waiting.only = undefined;
       if (waiting.at <= at) return;
       clearTimeout(waiting.timer);
@@ -121,8 +129,8 @@ export class Freshener {
     this.due.set(name, { at, timer, only: waiting ? waiting.only : only });
   }
 
-  /// What is being fetched may be older than the event, but to begin again and again would never end while events keep
-  /// coming: it has its turn when it is there.
+  /// A fetch that is under way may be older than the event, but restarting it would never end while events keep coming: it
+  /// is repeated when it is done.
   private freshen(key: QueryKey, within: number, only: ReadonlySet<string> | undefined): void {
     const touched = this.client
       .getQueryCache()

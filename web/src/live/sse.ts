@@ -1,4 +1,4 @@
-// The wire form of server-sent events, piece by piece.
+// Parses server-sent events chunk by chunk.
 
 export interface Message {
   id: string | undefined;

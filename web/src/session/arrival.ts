@@ -1,7 +1,7 @@
-// Imported before anything else: the address is clean before the router, or anything else, looks at it.
+// Imported before anything else, so that the token is gone from the address before the router reads it.
 
 import { takeTokenFromAddress } from './session';
 
 takeTokenFromAddress();
-// A link that is pasted into a tab that shows the page already does not load it anew.
+// A link that is pasted into a tab that shows the page already does not reload it.
 window.addEventListener('hashchange', takeTokenFromAddress);

@@ -1,20 +1,20 @@
 // Who is signed in: a bearer token, kept for this tab only and sent as a header. There is no cookie, so no other site
-// can speak in its name, and it is never part of an address: a link with `#token=` is taken in and cleaned at once.
+// can act in its name, and it is never part of an address: a link with `#token=` is read and cleaned at once.
 
 const KEY = 'giga.token';
-/// All that this page keeps for its tab.
+/// The prefix of everything that this page stores for its tab.
 const OURS = 'giga.';
-/// What a coordinator could have issued; anything else need not be sent to find out.
+/// The format of a token; anything else need not be sent.
 const SHAPE = /^giga_[A-Za-z0-9_-]{8,200}$/;
 
-/// Why nobody is signed in: never was, signed out, the token was revoked or expired, or it may not look at anything.
+/// Why nobody is signed in: never was, signed out, the token was revoked or expired, or it has no permission to read.
 export type Ending = 'none' | 'out' | 'ended' | 'forbidden';
 
 type Listener = () => void;
 
 export class Session {
   private current: string | null = stored();
-  /// Whose half-written forms the tab keeps: one whose token is refused for a while finds them again.
+  /// Whose drafts the tab keeps: they survive a token that is refused for a while.
   private writer: string | null = this.current;
   private why: Ending = 'none';
   private readonly listeners = new Set<Listener>();
@@ -36,7 +36,7 @@ export class Session {
     this.tell();
   }
 
-  /// With a `token`, only if it is still that one: an answer that comes late says nothing about the next one.
+  /// With a `token`, only if it is still that one: a late answer says nothing about the next one.
   end(why: Ending, token?: string): void {
     if (this.current === null || (token !== undefined && token !== this.current)) return;
     store(null);
@@ -61,7 +61,7 @@ export class Session {
   }
 }
 
-/// A browser may forbid storage; then a reload asks for the token again.
+/// A browser may forbid storage; then a reload needs the token again.
 function stored(): string | null {
   try {
     return sessionStorage.getItem(KEY);
@@ -75,11 +75,11 @@ function store(token: string | null): void {
     if (token === null) sessionStorage.removeItem(KEY);
     else sessionStorage.setItem(KEY, token);
   } catch {
-    // Nothing to do: it lives as long as the page.
+    // The token then lives as long as the page.
   }
 }
 
-/// What one person has half written is not for the next one at the same screen.
+/// One person's drafts are not for the next one at the same screen.
 function forgetDrafts(): void {
   try {
     const names = Array.from(
@@ -88,7 +88,7 @@ function forgetDrafts(): void {
     );
     for (const name of names) if (name.startsWith(OURS) && name !== KEY) sessionStorage.removeItem(name);
   } catch {
-    // What cannot be reached cannot be found by anybody.
+    // Without storage there are no drafts.
   }
 }
 
@@ -98,7 +98,7 @@ export function looksLikeToken(text: string): boolean {
   return SHAPE.test(text);
 }
 
-/// Takes the token out of a link made by `giga web`, and out of the address and the history with it.
+/// Takes the token from a link made by `giga web`, and removes it from the address and the history.
 export function takeTokenFromAddress(): void {
   const found = /^#token=(.*)$/.exec(window.location.hash);
   if (!found) return;
@@ -108,7 +108,7 @@ export function takeTokenFromAddress(): void {
   if (looksLikeToken(token)) session.begin(token);
 }
 
-/// Tells the others of a sign-out, and listens to them. The way back ends it.
+/// Signing out of one tab signs out all tabs of this browser with the same token. Returns the way to end it.
 export function signOutTogether(session: Session): () => void {
   const channel = new BroadcastChannel('giga.signed-out');
   let known = session.token();

@@ -1,7 +1,7 @@
 import { ago, millis } from './format';
 import { useNow } from './useNow';
 
-/// How long ago; the exact time when one points at it.
+/// How long ago, with the exact time as a tooltip.
 export function Ago({ at }: { at: string | null | undefined }) {
   const now = useNow();
   const then = millis(at);

@@ -1,13 +1,13 @@
-// Lines over time on a canvas. What they show is told in words by `label`, and as a table by whoever uses it.
+// Lines over time on a canvas. `label` says in words what they show; the caller offers the figures as a table.
 
 import { useComputedColorScheme } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 
-export type ChartColor = 'busy' | 'bad' | 'quiet' | 'warn' | 'ok';
+type ChartColor = 'busy' | 'bad' | 'quiet' | 'warn' | 'ok';
 
-export interface ChartLine {
+interface ChartLine {
   name: string;
   color: ChartColor;
   /// A value for each x; null where the line has none.
@@ -18,7 +18,7 @@ export interface ChartLine {
   stepped?: boolean;
 }
 
-export interface ChartProps {
+interface ChartProps {
   /// The whole chart in a sentence.
   label: string;
   height: number;
@@ -35,7 +35,7 @@ export interface ChartProps {
 
 const BOX = { width: '100%', minWidth: 0, overflow: 'hidden', color: 'var(--giga-quiet)' };
 
-/// Canvas knows no variables: the colours are asked of an element that wears them.
+/// A canvas cannot use CSS variables, so the colours are read from an element.
 function colorsOf(host: HTMLElement): (color: ChartColor | 'border' | 'text') => string {
   const probe = document.createElement('span');
   host.append(probe);

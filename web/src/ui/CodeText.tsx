@@ -1,6 +1,6 @@
 import classes from './shared.module.css';
 
-/// A sentence of the coordinator: what stands between backticks is shown as code. Text nodes only, whoever wrote it.
+/// A sentence of the coordinator: text between backticks is shown as code. Text nodes only, since anybody may have written it.
 export function CodeText({ text }: { text: string }) {
   return codeParts(text).map((part) =>
     part.code ? (
@@ -13,10 +13,10 @@ export function CodeText({ text }: { text: string }) {
   );
 }
 
-/// Takes `lacks \`xcode\`` apart.
+/// Splits `lacks \`xcode\``.
 export function codeParts(text: string): { text: string; code: boolean; at: number }[] {
   const parts = text.split('`');
-  // Without its partner a backtick is only a character.
+  // An unmatched backtick is only a character.
   if (parts.length % 2 === 0) return [{ text, code: false, at: 0 }];
   let at = 0;
   return parts

@@ -2,7 +2,7 @@ import { ActionIcon, CopyButton, Tooltip } from '@mantine/core';
 import { Icon } from './Icon';
 import classes from './shared.module.css';
 
-/// The same as a command, to be copied.
+/// A command to copy.
 export function CommandLine({ command }: { command: string }) {
   return (
     <span className={classes.command}>

@@ -1,17 +1,17 @@
-// Actions: who may not is not offered them, destructive ones ask first, and each shows the same as a `giga …` line.
+// Actions: disabled without the role they need, confirmed first where they are destructive, and shown as a `giga …` line.
 
 import { Button, type ButtonProps, Group, Modal, Stack, Text, Tooltip } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { createContext, type ReactNode, useCallback, useContext, useState } from 'react';
 import { Problem } from '../api/problem';
-import type { Role } from '../api/types';
+import type { Role } from '../api/vocabulary';
 import { useMay } from '../session/useSession';
 import { CommandLine } from './CommandLine';
 
 export interface Question {
   title: string;
   text: ReactNode;
-  /// What the confirming button says: the deed, not "OK".
+  /// What the confirming button says: the action, not "OK".
   yes: string;
   danger?: boolean;
   command?: string;
@@ -39,7 +39,7 @@ export function ConfirmProvider({ children }: { children: ReactNode }) {
             {asked.question.command && <CommandLine command={asked.question.command} />}
             <Group justify="flex-end">
               <Button variant="default" onClick={() => answer(false)} data-autofocus>
-                Leave it as it is
+                Keep
               </Button>
               <Button color={asked.question.danger ? 'red' : undefined} onClick={() => answer(true)}>
                 {asked.question.yes}
@@ -54,22 +54,22 @@ export function ConfirmProvider({ children }: { children: ReactNode }) {
 
 export function useConfirm(): Ask {
   const ask = useContext(AskContext);
-  if (!ask) throw new Error('nobody can be asked outside of ConfirmProvider');
+  if (!ask) throw new Error('useConfirm needs a ConfirmProvider');
   return ask;
 }
 
-/// Tells how something went, in the corner of the page.
-export function tellDone(message: string): void {
+/// Notifications in the corner of the page.
+export function notifyDone(message: string): void {
   notifications.show({ message, color: 'green' });
 }
 
-export function tellProblem(title: string, error: unknown): void {
+export function notifyProblem(title: string, error: unknown): void {
   notifications.show({ title, message: Problem.from(error).message, color: 'red', autoClose: 15_000 });
 }
 
 interface ActionButtonProps extends ButtonProps {
   label: string;
-  /// The least role that may.
+  /// The role it takes at least.
   role: Role;
   run: () => Promise<unknown>;
   /// What to say when it worked.
@@ -88,15 +88,15 @@ export function ActionButton({ label, role, run, done, confirm, command, ...butt
     setBusy(true);
     try {
       await run();
-      tellDone(done);
+      notifyDone(done);
     } catch (error) {
-      tellProblem(`${label} did not work`, error);
+      notifyProblem(`${label.replace('…', '')} failed`, error);
     } finally {
       setBusy(false);
     }
   };
   return (
-    <Tooltip label={may ? command : `needs the role ${role}`} disabled={may && !command}>
+    <Tooltip label={may ? command : `requires the ${role} role`} disabled={may && !command}>
       <Button
         size="xs"
         variant="default"

@@ -9,7 +9,7 @@ interface FilterInputProps {
   className?: string;
 }
 
-/// The field that `/` goes to. Esc empties it.
+/// The field that `/` focuses. Esc clears it.
 export function FilterInput({ label, placeholder, value, onType, className }: FilterInputProps) {
   return (
     <TextInput

@@ -1,3 +1,4 @@
+import { STAGE, toneOf } from '../api/vocabulary';
 import '@xyflow/react/dist/base.css';
 import { Button, Group } from '@mantine/core';
 import {
@@ -18,19 +19,18 @@ import classes from './Graph.module.css';
 import { layOut, NODE_HEIGHT, NODE_WIDTH, type Positions, place } from './GraphLayout';
 import { type GraphLine, type GraphNode, type JobFacts, NodeKeeper } from './GraphModel';
 import { FrameNode, JobNode } from './GraphNodes';
-import { stageTone } from './StageBadge';
 
 const NODE_TYPES = { job: JobNode, frame: FrameNode };
-/// From here on one loses one's way without a map.
+/// Graphs larger than this get a map.
 const BIG = 12;
-/// Smaller than this nobody reads.
+/// Text is readable from this zoom on.
 const READABLE = 0.8;
-/// More than this is looked at as a whole first.
+/// Larger graphs are shown whole at first.
 const FEW = 80;
 const FIT = { maxZoom: 1, padding: 0.05 };
 const MARGIN = 24;
 
-// Sizes and handles are known beforehand, so nothing has to be measured and lines are there at once.
+// Sizes and handles are known in advance, so nothing has to be measured and lines appear at once.
 const HANDLES = [
   { type: 'target' as const, position: Position.Left, x: 0, y: NODE_HEIGHT / 2, width: 1, height: 1 },
   {
@@ -67,10 +67,10 @@ function edgeOf({ id, source, target, kind, done }: GraphLine): Edge {
 
 export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) {
   const [keeper] = useState(() => new NodeKeeper());
-  const [anew, setAnew] = useState(0);
-  const positions = usePositions(dag, anew);
+  const [resets, setResets] = useState(0);
+  const positions = usePositions(dag, resets);
   const box = useRef<HTMLElement>(null);
-  // As high as the graph needs; what comes later does not move the page.
+  // As high as the graph needs at first; later jobs do not move the page.
   const [height] = useState(() => boundsOf(positions).height * READABLE + 2 * MARGIN);
   const flow = useRef<ReactFlowInstance | null>(null);
   const model = useMemo(() => keeper.model(dag, positions, selected), [keeper, dag, positions, selected]);
@@ -108,7 +108,7 @@ export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) 
             nodeColor={miniColour}
             maskColor="color-mix(in srgb, var(--giga-sunken) 70%, transparent)"
             bgColor="var(--giga-surface)"
-            aria-label="Map of the whole graph"
+            aria-label="Overview of the graph"
           />
         )}
       </ReactFlow>
@@ -117,11 +117,11 @@ export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) 
           size="compact-xs"
           variant="default"
           onClick={() => {
-            setAnew((n) => n + 1);
+            setResets((n) => n + 1);
             requestAnimationFrame(() => void flow.current?.fitView(FIT));
           }}
         >
-          Lay out anew
+          Reset layout
         </Button>
       </Group>
     </section>
@@ -130,10 +130,10 @@ export function GraphCanvas({ dag, selected }: { dag: Dag; selected?: string }) 
 
 function miniColour(node: Node): string {
   if (node.type === 'frame') return 'transparent';
-  return `var(--giga-${stageTone((node.data as JobFacts).stage)})`;
+  return `var(--giga-${toneOf(STAGE, (node.data as JobFacts).stage)})`;
 }
 
-/// The middle of all, and how far it reaches.
+/// The bounding box of all jobs.
 function boundsOf(positions: Positions): { x: number; y: number; width: number; height: number } {
   let [left, top, right, bottom] = [0, 0, NODE_WIDTH, NODE_HEIGHT];
   for (const { x, y } of positions.values()) {
@@ -145,7 +145,7 @@ function boundsOf(positions: Positions): { x: number; y: number; width: number; 
   return { x: left, y: top, width: right - left, height: bottom - top };
 }
 
-/// All of it where that can be read, or where there is too much to read anyway; else the part around one job.
+/// The whole graph if it is readable, or too large to read anyway; otherwise the part around one job.
 async function look(
   flow: ReactFlowInstance,
   box: HTMLElement,
@@ -171,14 +171,14 @@ async function look(
   });
 }
 
-/// Where everything stood last time decides where it stands now.
-function usePositions(dag: Dag, anew: number): Positions {
-  const before = useRef<{ root: string; anew: number; places: Positions }>(null);
+/// Keeps the positions of last time where it can.
+function usePositions(dag: Dag, resets: number): Positions {
+  const before = useRef<{ root: string; resets: number; places: Positions }>(null);
   return useMemo(() => {
     const last = before.current;
-    const same = last !== null && last.root === dag.rootId && last.anew === anew;
+    const same = last !== null && last.root === dag.rootId && last.resets === resets;
     const places = same ? place(dag, last.places) : layOut(dag);
-    before.current = { root: dag.rootId, anew, places };
+    before.current = { root: dag.rootId, resets, places };
     return places;
-  }, [dag, anew]);
+  }, [dag, resets]);
 }

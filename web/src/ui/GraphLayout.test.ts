@@ -139,7 +139,7 @@ describe('what comes later', () => {
 
   it('is the same object where only stages change', () => {
     const before = layOut(dag(RELEASE, ['contract']));
-    const shipped = RELEASE.map((one) => ({ ...one, stage: 'shipped' }));
+    const shipped = RELEASE.map((one) => ({ ...one, stage: 'shipped' as const }));
     expect(place(dag(shipped, ['contract']), before)).toBe(before);
   });
 

@@ -1,7 +1,7 @@
-// Where each job of a graph stands. A parent stands left of its children, whoever waits stands right of what it waits for.
+// The position of each job in a graph. A parent is left of its children, a job is right of its dependencies.
 //
-// What is on the screen never moves by itself: jobs that come later are put into free places, and only when asked, or when
-// most of them are new, everything is laid out anew. The root stands at 0, 0 in every layout.
+// What is on the screen does not move: later jobs are put into free places, and everything is laid out again only on request
+// or when most jobs are new. The root is at 0, 0 in every layout.
 
 import { layout as dagre, Graph } from '@dagrejs/dagre';
 import type { Dag } from '../api/types';
@@ -10,7 +10,7 @@ export const NODE_WIDTH = 200;
 export const NODE_HEIGHT = 76;
 const GAP_X = 44;
 const GAP_Y = 20;
-/// What dagre does well and fast; larger ones are put in plain columns.
+/// dagre is good and fast up to here; larger graphs are laid out in plain columns.
 const DAGRE_NODES = 120;
 const DAGRE_EDGES = 240;
 /// Wider than high, like a screen.
@@ -22,7 +22,7 @@ export interface Point {
 }
 export type Positions = ReadonlyMap<string, Point>;
 
-/// A job with all that is below it, or several beside each other.
+/// A job with everything below it, or several next to each other.
 interface Block {
   width: number;
   height: number;
@@ -71,7 +71,7 @@ export function shapeOf(dag: Dag): Shape {
   return { root: dag.rootId, children, parent, deps, before };
 }
 
-/// Everything anew.
+/// Lays out everything.
 export function layOut(dag: Dag): Positions {
   const shape = shapeOf(dag);
   const lifted = liftedDeps(shape);
@@ -82,7 +82,7 @@ export function layOut(dag: Dag): Positions {
   return places;
 }
 
-/// What was there stays; what is new gets a free place near its parent or what it waits for.
+/// Keeps existing positions; a new job gets a free place near its parent or its dependencies.
 export function place(dag: Dag, before: Positions): Positions {
   const ids = [...dag.jobs.map((job) => job.id), ...dag.outside.map((dep) => dep.id)];
   const added = ids.filter((id) => !before.has(id));
@@ -106,7 +106,7 @@ function freePlace(id: string, shape: Shape, places: ReadonlyMap<string, Point>)
   const left = [...awaited, parent].filter((at) => at !== undefined);
   const column = siblings.filter((at) => at !== undefined).map((at) => at.x);
   const right = left.length > 0 ? Math.max(...left.map((at) => at.x)) + NODE_WIDTH + GAP_X : 0;
-  // In line with those beside it, where that is not left of what it waits for.
+  // In line with its siblings, unless that would be left of its dependencies.
   const x = Math.min(...column.filter((other) => other >= right), Number.POSITIVE_INFINITY);
   const at = { x: Number.isFinite(x) ? x : right, y: left[0]?.y ?? 0 };
   const taken = [...places.values()].filter((other) => Math.abs(other.x - at.x) < NODE_WIDTH + GAP_Y);
@@ -116,7 +116,7 @@ function freePlace(id: string, shape: Shape, places: ReadonlyMap<string, Point>)
   return at;
 }
 
-/// Deps between whole subtrees: who waits for a grandchild of a sibling stands right of that sibling.
+/// Dependencies between subtrees: a job that depends on a grandchild of a sibling goes right of that sibling.
 function liftedDeps(shape: Shape): Map<string, [string, string][]> {
   const above = (id: string): string[] => {
     const path = [id];
@@ -153,7 +153,7 @@ function put(block: Block, dx: number, dy: number, into: Map<string, Point>): vo
   for (const [id, { x, y }] of block.places) into.set(id, { x: x + dx, y: y + dy });
 }
 
-/// Those that wait for each other become one block; the others stay as they are.
+/// Jobs that depend on each other become one block; the others stay as they are.
 function components(blocks: Map<string, Block>, edges: [string, string][]): Block[] {
   const group = new Map([...blocks.keys()].map((id) => [id, id]));
   const find = (id: string): string => {
@@ -218,7 +218,7 @@ function inColumns(blocks: Map<string, Block>, edges: [string, string][]): Block
   return joined(blocks, corners);
 }
 
-/// The longest way from one that waits for nothing. What waits in a circle, which cannot be, stands at the end.
+/// The longest path from a job without dependencies. A cycle, which cannot happen, goes to the end.
 function ranks(ids: string[], edges: [string, string][]): Map<string, number> {
   const open = new Map(ids.map((id) => [id, 0]));
   const after = new Map<string, string[]>();
@@ -263,12 +263,12 @@ function joined(blocks: Map<string, Block>, corners: Map<string, Point>): Block 
   return { width: right - left, height: bottom - top, places };
 }
 
-/// Shelf by shelf, in order, to a shape that fits a screen.
+/// Packs blocks row by row, in order, into a shape that fits a screen.
 function pack(blocks: Block[]): Block {
   const area = blocks.reduce((sum, { width, height }) => sum + (width + GAP_X) * (height + GAP_Y), 0);
   const widest = Math.max(...blocks.map(({ width }) => width));
   const most = Math.max(widest, Math.sqrt(area * ASPECT));
-  // A few beside each other read better as one column.
+  // A few siblings read better as one column.
   const shelves = blocks.length > 6 ? most : widest;
   const places = new Map<string, Point>();
   let [x, y, shelf, width] = [0, 0, 0, 0];

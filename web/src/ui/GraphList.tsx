@@ -43,9 +43,9 @@ export function GraphList({ dag, selected }: { dag: Dag; selected?: string }) {
             <th scope="col">Job</th>
             <th scope="col">Stage</th>
             <th scope="col">Factory</th>
-            <th scope="col">Attempts used</th>
-            <th scope="col">Waits for</th>
-            <th scope="col">Below it</th>
+            <th scope="col">Failed attempts</th>
+            <th scope="col">Blocked by</th>
+            <th scope="col">Children</th>
           </tr>
         </thead>
         <tbody>
@@ -108,7 +108,9 @@ const Row = memo(function Row({
         <Link to="/jobs/$id" params={{ id: row.id }} className={classes.link}>
           {row.name}
         </Link>
-        {row.kind !== 'job' && <span className={classes.kind}> {row.kind}</span>}
+        {row.kind !== 'job' && (
+          <span className={classes.kind}> {row.kind === 'composite' ? 'group' : row.kind}</span>
+        )}
       </th>
       <td>
         <StageBadge stage={row.stage} />

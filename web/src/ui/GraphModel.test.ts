@@ -5,7 +5,14 @@ import { linesOf, NodeKeeper } from './GraphModel';
 import { listRows } from './GraphRows';
 
 function job(id: string, more: Partial<DagJob> = {}): DagJob {
-  const base = { id, name: id.toUpperCase(), kind: 'agent', stage: 'queued', depth: 1, parentId: 'root' };
+  const base = {
+    id,
+    name: id.toUpperCase(),
+    kind: 'agent',
+    stage: 'queued',
+    depth: 1,
+    parentId: 'root',
+  } as const;
   return { ...base, deps: [], depsMode: 'all', attempts: 0, ...more };
 }
 
@@ -104,7 +111,7 @@ describe('the list', () => {
       'any of A, the contract',
       '',
     ]);
-    expect(rows[4]?.failure).toBe('crash: exit 1');
+    expect(rows[4]?.failure).toBe('Crashed: exit 1');
     expect(rows[0]?.progress).toBe('1/3 shipped');
   });
 });

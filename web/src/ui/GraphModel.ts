@@ -1,11 +1,13 @@
-// A graph of jobs as what is drawn: nodes and lines. Each node's object stays the same as long as nothing about its job
-// changes, so that a refresh draws only what is new.
+// A graph of jobs as nodes and lines. A node stays the same object until its job changes, so that a refresh renders only
+// what is new.
 
 import type { Dag, DagJob } from '../api/types';
+import type { Stage } from '../api/vocabulary';
+import { failureTitle } from './events';
 import { NODE_HEIGHT, NODE_WIDTH, type Positions, type Shape, shapeOf } from './GraphLayout';
 import { visible } from './visible';
 
-/// More children than this are held together by a frame; so many lines would hide everything.
+/// More children than this get a frame instead of lines, which would hide everything.
 const MOST_LINES = 24;
 const FRAME = 14;
 
@@ -13,7 +15,7 @@ export interface JobFacts {
   [key: string]: unknown;
   id: string;
   name: string;
-  stage: string;
+  stage: Stage;
   kind: 'job' | 'composite' | 'outside';
   factory?: string;
   attempts: number;
@@ -58,7 +60,7 @@ export function factsOf(dag: Dag, selected: string | undefined): JobFacts[] {
   const parents = new Set(dag.jobs.map((job) => job.parentId));
   const jobs = dag.jobs.map((job) => {
     const facts = jobFacts(job, job.id === selected);
-    // How far a job without children is its stage says.
+    // Without children the stage says it all.
     return parents.has(job.id) ? facts : { ...facts, progress: undefined };
   });
   return [...jobs, ...outside];
@@ -73,7 +75,11 @@ function jobFacts(job: DagJob, selected: boolean): JobFacts {
     factory: job.factoryId ?? undefined,
     attempts: job.attempts,
     failure: job.failure
-      ? visible([job.failure.reason, job.failure.detail].filter(Boolean).join(': '))
+      ? visible(
+          [failureTitle(job.failure.reason, job.failure.detail), job.failure.detail]
+            .filter(Boolean)
+            .join(': '),
+        )
       : undefined,
     progress: job.progress
       ? { percent: job.progress.percent, shipped: job.progress.shipped, total: job.progress.total }
@@ -86,7 +92,7 @@ export function linesOf(dag: Dag, shape: Shape): { lines: GraphLine[]; framed: s
   const jobs = new Map(dag.jobs.map((job) => [job.id, job]));
   const stages = new Map([...dag.jobs, ...dag.outside].map((job) => [job.id, job.stage]));
   const awaited = new Map(dag.jobs.map((job) => [job.id, new Set(job.deps)]));
-  // Children inherit what their composite waits for; one line to the composite says it for all.
+  // Children inherit the dependencies of their group; one line to the group stands for all.
   const inherited = (source: string, target: string) =>
     awaited.get(shape.parent.get(target) ?? '')?.has(source) ?? false;
   const own = shape.deps.filter(([source, target]) => !inherited(source, target));
@@ -104,7 +110,7 @@ export function linesOf(dag: Dag, shape: Shape): { lines: GraphLine[]; framed: s
   );
   const framed: string[] = [];
   for (const [parent, children] of shape.children) {
-    // Who waits for a sibling is reached through it.
+    // A job that depends on a sibling is reached through it.
     const first = children.filter((child) => jobs.has(child) && !waiting.has(child));
     if (first.length > MOST_LINES) framed.push(parent);
     else
@@ -115,8 +121,8 @@ export function linesOf(dag: Dag, shape: Shape): { lines: GraphLine[]; framed: s
   return { lines, framed };
 }
 
-/// Around all that is below a job.
-export function frameOf(parent: string, { children }: Shape, positions: Positions): GraphNode | undefined {
+/// A frame around everything below a job.
+function frameOf(parent: string, { children }: Shape, positions: Positions): GraphNode | undefined {
   const open = [...(children.get(parent) ?? [])];
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
@@ -140,16 +146,16 @@ export function frameOf(parent: string, { children }: Shape, positions: Position
 }
 
 export class NodeKeeper {
-  private kept = new Map<string, { told: string; node: GraphNode }>();
+  private kept = new Map<string, { json: string; node: GraphNode }>();
 
   model(dag: Dag, positions: Positions, selected: string | undefined): GraphModel {
     const shape = shapeOf(dag);
     const { lines, framed } = linesOf(dag, shape);
-    const next = new Map<string, { told: string; node: GraphNode }>();
+    const next = new Map<string, { json: string; node: GraphNode }>();
     const keep = (node: GraphNode): GraphNode => {
-      const told = JSON.stringify(node);
+      const json = JSON.stringify(node);
       const before = this.kept.get(node.id);
-      const entry = before?.told === told ? before : { told, node };
+      const entry = before?.json === json ? before : { json, node };
       next.set(node.id, entry);
       return entry.node;
     };

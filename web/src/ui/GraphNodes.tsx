@@ -1,13 +1,14 @@
 import { useRouter } from '@tanstack/react-router';
 import { Handle, type NodeProps, Position, type ReactFlowState, useReactFlow, useStore } from '@xyflow/react';
 import { type FocusEvent, type MouseEvent, memo } from 'react';
+import { labelOf, STAGE, toneOf } from '../api/vocabulary';
 import { plural } from './format';
 import classes from './Graph.module.css';
 import { NODE_HEIGHT, NODE_WIDTH } from './GraphLayout';
 import type { JobFacts } from './GraphModel';
-import { StageBadge, stageWord } from './StageBadge';
+import { StageBadge } from './StageBadge';
 
-/// From so far away nothing can be read: only where it stands and how it is.
+/// Below this zoom text is unreadable: only position and colour are shown.
 const FAR = 0.3;
 const isFar = (state: ReactFlowState) => state.transform[2] < FAR;
 
@@ -16,19 +17,19 @@ export const JobNode = memo(function JobNode({ data, positionAbsoluteX, position
   const far = useStore(isFar);
   const flow = useReactFlow();
   const router = useRouter();
-  // Whoever walks by keyboard is taken along.
+  // Keyboard focus moves the view.
   const follow = (event: FocusEvent<HTMLElement>) => {
     if (!event.currentTarget.matches(':focus-visible')) return;
     const middle = { x: positionAbsoluteX + NODE_WIDTH / 2, y: positionAbsoluteY + NODE_HEIGHT / 2 };
     void flow.setCenter(middle.x, middle.y, { zoom: Math.max(flow.getZoom(), 2 * FAR) });
   };
-  // A link by hand: a thousand of the router's would each listen for hints to load their page early.
+  // A plain link: a thousand router links would each listen for preload hints.
   const open = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     void router.navigate({ to: '/jobs/$id', params: { id: facts.id }, search: {} });
   };
-  const said = sayings(facts);
+  const details = detailsOf(facts);
   return (
     <>
       <Handle type="target" position={Position.Left} isConnectable={false} />
@@ -36,41 +37,41 @@ export const JobNode = memo(function JobNode({ data, positionAbsoluteX, position
         href={`/jobs/${encodeURIComponent(facts.id)}`}
         onClick={open}
         className={classes.node}
-        data-stage={facts.stage}
+        data-tone={toneOf(STAGE, facts.stage)}
         data-kind={facts.kind}
         data-far={far || undefined}
         data-selected={facts.selected || undefined}
         aria-current={facts.selected ? 'true' : undefined}
-        aria-label={far ? `${facts.name}, ${stageWord(facts.stage)}` : undefined}
+        aria-label={far ? `${facts.name}, ${labelOf(STAGE, facts.stage)}` : undefined}
         draggable={false}
         onFocus={follow}
-        title={[facts.name, stageWord(facts.stage), ...said].join('\n')}
+        title={[facts.name, labelOf(STAGE, facts.stage), ...details].join('\n')}
       >
-        {!far && <Near facts={facts} said={said} />}
+        {!far && <Near facts={facts} details={details} />}
       </a>
       <Handle type="source" position={Position.Right} isConnectable={false} />
     </>
   );
 });
 
-function sayings(facts: JobFacts): string[] {
-  const said = [
-    facts.kind === 'composite' && 'composite',
-    facts.kind === 'outside' && 'outside of this tree',
+function detailsOf(facts: JobFacts): string[] {
+  const details = [
+    facts.kind === 'composite' && 'group',
+    facts.kind === 'outside' && 'outside this graph',
     facts.factory && `on ${facts.factory}`,
-    facts.attempts > 0 && `${plural(facts.attempts, 'attempt')} used`,
+    facts.attempts > 0 && `${plural(facts.attempts, 'failed attempt')}`,
     facts.failure,
   ];
-  return said.filter((text) => typeof text === 'string');
+  return details.filter((text) => typeof text === 'string');
 }
 
-function Near({ facts, said }: { facts: JobFacts; said: string[] }) {
+function Near({ facts, details }: { facts: JobFacts; details: string[] }) {
   return (
     <>
       <span className={classes.name}>{facts.name}</span>
       <span className={classes.facts}>
         <StageBadge stage={facts.stage} />
-        <span className={classes.said}>{said.join(' · ')}</span>
+        <span className={classes.details}>{details.join(' · ')}</span>
       </span>
       {facts.progress && facts.progress.total > 0 && (
         <span className={classes.progress}>

@@ -1,25 +1,26 @@
-import type { Dag } from '../api/types';
+import type { Dag, DagJob } from '../api/types';
+import type { Stage } from '../api/vocabulary';
 import { shapeOf } from './GraphLayout';
 import { factsOf } from './GraphModel';
 
 export interface ListRow {
   id: string;
   name: string;
-  stage: string;
+  stage: Stage;
   kind: 'job' | 'composite' | 'outside';
   depth: number;
   factory?: string;
   attempts: number;
   failure?: string;
-  /// In words: all of these, or any.
+  /// Names: all of these, or any.
   waitsFor: string;
   progress?: string;
 }
 
-/// So many are named; the others are counted.
+/// This many are named; the others are counted.
 const NAMED = 3;
 
-/// Each job under its parent, in the order in which they were made; what is outside comes last.
+/// Each job under its parent, in the order of creation; jobs outside the graph come last.
 export function listRows(dag: Dag): ListRow[] {
   const { children, root } = shapeOf(dag);
   const facts = new Map(factsOf(dag, undefined).map((fact) => [fact.id, fact]));
@@ -56,7 +57,7 @@ export function listRows(dag: Dag): ListRow[] {
   return rows;
 }
 
-function waiting(names: string[], mode: string): string {
+function waiting(names: string[], mode: DagJob['depsMode']): string {
   const [first] = names;
   if (first === undefined) return '';
   if (names.length === 1) return first;

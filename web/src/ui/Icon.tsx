@@ -1,4 +1,4 @@
-// Our own few icons: strokes on a 16 × 16 grid, drawn in the colour of the text beside them.
+// A few icons: strokes on a 16 × 16 grid, in the colour of the text.
 
 const PATHS = {
   fleet: 'M2 3h5v4H2zM9 3h5v4H9zM2 9h5v4H2zM9 9h5v4H9z',

@@ -1,28 +1,28 @@
 import { TextInput } from '@mantine/core';
 import { type ReactNode, type SyntheticEvent, useEffect, useRef } from 'react';
 
-/// What a form says that may not go off like this.
-export const HALF_TYPED = 'Not a whole day and time yet: finish it, or clear it';
+/// The error of a half-typed time.
+export const HALF_TYPED = 'Incomplete: enter a date and a time, or clear it';
 
 interface LocalTimeProps {
   label: string;
   description?: ReactNode;
-  /// As the browser gives it: `2030-01-31T09:00`, and nothing where nothing whole is typed.
+  /// As the browser gives it: `2030-01-31T09:00`, or empty while it is incomplete.
   value: string;
-  /// Something is typed that is no time yet. The browser calls that empty, and an empty one means "now".
+  /// Something incomplete is typed. The browser reports that as empty, which would mean "now".
   half: boolean;
   error?: string;
   onChange: (value: string, half: boolean) => void;
 }
 
-/// A day and a time in the reader's own zone.
+/// A date and a time in the local time zone.
 export function LocalTime({ value, half, error, onChange, ...shown }: LocalTimeProps) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    // The form was emptied: what is left of a time goes too.
+    // The form was cleared: clear an incomplete time too.
     if (!half && input.current?.validity.badInput) input.current.value = '';
   }, [half]);
-  // No event tells of the first digits, whose value is as empty as before: the keys and leaving the input do.
+  // The first digits fire no change event, since the value stays empty: listen to keys and blur as well.
   const look = ({ currentTarget: now }: SyntheticEvent<HTMLInputElement>) => {
     const isHalf = now.validity.badInput;
     if (now.value !== value || isHalf !== half) onChange(now.value, isHalf);

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { markdownQuery } from '../api/queries';
 import { Loaded } from './States';
 
-/// What people wrote, rendered and sanitised by the coordinator. The only HTML that the page takes from anyone.
+/// Markdown that the coordinator rendered and sanitised. The only HTML that the page accepts.
 export function Markdown({ text }: { text: string }) {
   const query = useQuery(markdownQuery(text));
   return (

@@ -4,7 +4,7 @@ import classes from './shared.module.css';
 
 export type Tone = 'bad' | 'warn' | 'busy';
 
-/// Something to know, in the middle of a page: calm, and never by colour alone. What is `urgent` is read out at once.
+/// A note in the middle of a page, marked by more than colour. Screen readers read an `urgent` one at once.
 export function Note({
   tone,
   title,

@@ -2,7 +2,7 @@ import { Group, Paper, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
 import { CommandLine } from './CommandLine';
 
-/// A part of a page with a heading of its own.
+/// A section of a page with its own heading.
 export function Panel({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
   const id = useId();
   return (
@@ -26,7 +26,7 @@ export function Panel({ title, aside, children }: { title: string; aside?: React
   );
 }
 
-/// What the page is, and the same as a command.
+/// The title of the page and its command.
 export function PageHead({ title, command }: { title: string; command: string }) {
   return (
     <Group justify="space-between">

@@ -44,7 +44,7 @@ test('data that could not be read again stays in sight and is said to be old', a
   };
   await client.invalidateQueries();
   expect((await screen.findByRole('status')).textContent).toMatch(
-    /^Could not be read again since .+: the store is away$/,
+    /^Not updated since .+: the store is away$/,
   );
   expect(screen.getByText('three factories')).toBeTruthy();
   read = async () => 'four factories';

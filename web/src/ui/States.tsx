@@ -1,4 +1,4 @@
-// What a part of the page shows instead of its data: that it is on its way, what went wrong, that there is none.
+// What a part of the page shows instead of its data: loading, an error, nothing there.
 
 import { Alert, Button, Loader, Stack, Text } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
@@ -22,13 +22,13 @@ export function ProblemAlert({ error, retry }: { error: unknown; retry?: () => v
   return (
     <Alert
       color="red"
-      title={problem.code === 'forbidden' ? 'Not with this token' : 'That did not work'}
+      title={problem.code === 'forbidden' ? 'Not allowed with this token' : 'Something went wrong'}
       role="alert"
     >
       <Stack gap="xs" align="flex-start">
         <Text size="sm">
           {problem.message}
-          {retry && problem.code === 'unreachable' && '; it is tried again by itself'}
+          {retry && problem.code === 'unreachable' && '; retrying automatically'}
         </Text>
         {problem.errors.map((wrong) => (
           <Text size="sm" key={`${wrong.field}-${wrong.message}`}>
@@ -64,24 +64,24 @@ interface LoadedProps<T> {
   children: (data: T) => ReactNode;
 }
 
-/// A line above data that is older than it should be. Where the whole connection is lost the banner says so for all.
-export function NotReadAgain({ query }: { query: UseQueryResult<unknown> }) {
+/// A line above data that could not be refreshed. When the whole connection is lost, the banner says so for all.
+function Stale({ query }: { query: UseQueryResult<unknown> }) {
   const { kind } = useFeedState();
   if (!query.isError || query.data === undefined || kind === 'lost') return null;
   const since = new Date(query.dataUpdatedAt).toLocaleTimeString();
   return (
     <Text size="sm" c="var(--giga-warn)" role="status" mb={4}>
-      Could not be read again since {since}: {Problem.from(query.error).message}
+      Not updated since {since}: {Problem.from(query.error).message}
     </Text>
   );
 }
 
-/// The data, or what stands for it. Old data stays in sight when a refresh fails, and is said to be old.
+/// The data, or a placeholder. Old data stays in sight when a refresh fails, and is marked as old.
 export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
   if (query.data !== undefined) {
     return (
       <>
-        <NotReadAgain query={query} />
+        <Stale query={query} />
         {children(query.data)}
       </>
     );

@@ -1,11 +1,10 @@
-/// Whether every word of a filter is found somewhere in what is said of a thing.
-export function holdsWords(filter: string, said: readonly string[]): boolean {
+/// Whether every word of a filter is found in one of the texts.
+export function matchesWords(filter: string, texts: readonly string[]): boolean {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const texts = said.map((text) => text.toLowerCase());
-  return words.every((word) => texts.some((text) => text.includes(word)));
+  return words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
 }
 
-/// Those that need somebody first, and otherwise in the order in which they came.
+/// Urgent ones first, otherwise in the given order.
 export function urgentFirst<T>(things: readonly T[], urgent: (thing: T) => boolean): T[] {
   return [...things.filter(urgent), ...things.filter((thing) => !urgent(thing))];
 }

@@ -1,11 +1,11 @@
-// Figures as people read them. None of these ever says NaN: what is not known is a dash.
+// Figures as people read them. None of these ever returns NaN: an unknown value is a dash.
 
 const DASH = '–';
 
 export function usd(dollars: number | null | undefined): string {
   if (dollars === null || dollars === undefined || !Number.isFinite(dollars)) return DASH;
   const size = Math.abs(dollars);
-  // Too little to be shown is still not nothing.
+  // Too little to show is still not zero.
   if (size !== 0 && size < 0.00005) return dollars < 0 ? '−<$0.0001' : '<$0.0001';
   const digits = size !== 0 && size < 0.01 ? 4 : 2;
   return `${dollars < 0 ? '−' : ''}$${size.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
@@ -48,20 +48,20 @@ export function duration(ms: number | null | undefined): string {
   return parts.join(' ');
 }
 
-/// Milliseconds since 1970, or nothing where the text is no time.
+/// Milliseconds since 1970, or nothing if the text is not a time.
 export function millis(rfc3339: string | null | undefined): number | undefined {
   const at = rfc3339 ? Date.parse(rfc3339) : Number.NaN;
   return Number.isNaN(at) ? undefined : at;
 }
 
-/// The clocks of two machines differ by a little, and what just happened there must not be about to happen here.
+/// Clocks differ a little, and what just happened must not seem to be in the future.
 const SKEW = 2_000;
 
 export function ago(at: number, now: number): string {
   const past = now - at;
   if (past < -SKEW) return `in ${duration(-past)}`;
   if (past < 1_000) return 'just now';
-  // Coarser with age: nobody cares for the seconds of yesterday.
+  // Coarser with age: nobody needs the seconds of yesterday.
   const coarse = past < 60_000 ? past - (past % 1_000) : past - (past % 60_000);
   return `${duration(coarse)} ago`;
 }
@@ -79,7 +79,12 @@ export function bytes(size: number | null | undefined): string {
   return `${unit === 0 ? Math.round(rest) : rest.toFixed(1)} ${units[unit]}`;
 }
 
-/// A word in a `giga …` line, quoted where a shell would take it apart.
+/// A word in a `giga …` line, quoted if the shell needs it.
 export function shellWord(text: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/// The coordinator's sentences begin in lower case; on the page they stand alone.
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,4 +1,4 @@
-/// Hands bytes to the browser's downloads. The name is ours or was checked by the coordinator.
+/// Saves bytes as a download. The name is ours or was checked by the coordinator.
 export function saveBlob(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = document.createElement('a');

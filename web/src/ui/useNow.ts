@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-// One timer for all ages on the page, and none while nobody looks.
+// One timer for all ages on the page, and none while nothing shows one.
 const listeners = new Set<() => void>();
 let now = wholeSecond();
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -16,7 +16,7 @@ function subscribe(listener: () => void): () => void {
     now = wholeSecond();
     timer = setInterval(() => {
       now = wholeSecond();
-      for (const told of listeners) told();
+      for (const listener of listeners) listener();
     }, 1_000);
   }
   return () => {
@@ -31,9 +31,9 @@ function subscribe(listener: () => void): () => void {
 const still = () => () => {};
 const snapshot = () => now;
 
-/// The time, to the second; stands still when it is not `ticking`.
+/// The time to the second; does not change while it is not `ticking`.
 export function useNow(ticking = true): number {
-  // Nobody has looked for a while: what is left from then would be shown for a moment.
+  // The timer was off: an old value would be shown for a moment.
   if (!timer) now = wholeSecond();
   return useSyncExternalStore(ticking ? subscribe : still, snapshot);
 }

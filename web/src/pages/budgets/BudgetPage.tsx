@@ -11,9 +11,9 @@ import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import classes from './Budgets.module.css';
 import { BurndownPanel } from './BurndownPanel';
-import { CeilingForm } from './CeilingForm';
 import { CorrectForm } from './CorrectForm';
 import { KillSwitch, PauseNote } from './KillSwitch';
+import { LimitForm } from './LimitForm';
 import { Meter } from './Meter';
 import { ProductFacts } from './ProductFacts';
 import { utc } from './spending';
@@ -40,7 +40,7 @@ export function BudgetPage() {
       </Group>
       <Loaded query={budget} what="budget">
         {(data) => (
-          // What was typed for one product is nothing for another.
+          // What was typed for one product must not carry over to another.
           <Stack gap="md" key={product}>
             <PauseNote budget={data} />
             {data.warnings?.map((warning) => (
@@ -51,7 +51,7 @@ export function BudgetPage() {
             <Periods budget={data} />
             <BurndownPanel budget={data} />
             <div className={classes.columns}>
-              <CeilingForm budget={data} />
+              <LimitForm budget={data} />
               <div className={classes.column}>
                 <ProductFacts product={product} />
                 <CorrectForm product={product} />
@@ -67,11 +67,10 @@ export function BudgetPage() {
 function Periods({ budget }: { budget: Budget }) {
   return (
     <Panel
-      title="Now"
+      title="Current spending"
       aside={
         <Text size="xs" c="dimmed">
-          {usd(budget.reservedUsd)} set aside for running jobs · cap of a job that names none:{' '}
-          {usd(budget.jobUsd)}
+          {usd(budget.reservedUsd)} reserved for running jobs · default limit per job: {usd(budget.jobUsd)}
         </Text>
       }
     >
@@ -79,9 +78,7 @@ function Periods({ budget }: { budget: Budget }) {
         {budget.periods.map((period) => (
           <li key={period.period}>
             <Meter period={period} reservedUsd={budget.reservedUsd} />
-            <div className={classes.facts}>
-              {period.until ? `until ${utc(period.until)}` : 'since the beginning'}
-            </div>
+            <div className={classes.facts}>{period.until ? `until ${utc(period.until)}` : 'all time'}</div>
             {period.tokens > 0 && <div className={classes.facts}>{count(period.tokens)} tokens</div>}
           </li>
         ))}

@@ -4,18 +4,19 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { budgetsQuery, metricsQuery, productsQuery } from '../../api/queries';
 import type { Budget } from '../../api/types';
+import { labelOf, PERIOD, wordsOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
-import { holdsWords, urgentFirst } from '../../ui/filter';
+import { matchesWords, urgentFirst } from '../../ui/filter';
 import { plural, usd } from '../../ui/format';
 import { PageHead, Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import classes from './Budgets.module.css';
 import { KillSwitch, PauseNote } from './KillSwitch';
 import { Meter } from './Meter';
-import { isUrgent, PERIODS, periodOf, withoutBudget } from './spending';
+import { isUrgent, periodOf, withoutBudget } from './spending';
 
 export function BudgetsPage() {
   useRowKeys();
@@ -27,8 +28,8 @@ export function BudgetsPage() {
         <Loaded query={budgets} what="budgets">
           {(data) =>
             data.budgets.length === 0 ? (
-              <Empty title="No budget was set, and nothing was spent">
-                Without a ceiling, jobs may spend what their manifests allow. Set one:{' '}
+              <Empty title="No budgets set, and nothing spent">
+                Without a limit, jobs may spend what their manifests allow. Set one:{' '}
                 <CommandLine command="giga budget set demo --day 20 --month 300" />
               </Empty>
             ) : (
@@ -42,10 +43,10 @@ export function BudgetsPage() {
   );
 }
 
-/// Those of which nothing is started, or that are over a ceiling, first.
+/// Paused products, and those over a limit, first.
 function Products({ budgets }: { budgets: Budget[] }) {
   const [filter, setFilter] = useState('');
-  const shown = urgentFirst(budgets, isUrgent).filter(({ productId }) => holdsWords(filter, [productId]));
+  const shown = urgentFirst(budgets, isUrgent).filter(({ productId }) => matchesWords(filter, [productId]));
   return (
     <>
       <FilterInput
@@ -56,7 +57,7 @@ function Products({ budgets }: { budgets: Budget[] }) {
         className={classes.filter}
       />
       {shown.length === 0 ? (
-        <Empty title="No product is called like that">
+        <Empty title="No products match">
           <Button size="xs" variant="default" onClick={() => setFilter('')}>
             Show all {plural(budgets.length, 'product')}
           </Button>
@@ -77,7 +78,7 @@ function Key() {
   return (
     <span className={classes.key}>
       <span className={classes.swatch} data-kind="spent" aria-hidden /> spent
-      <span className={classes.swatch} data-kind="reserved" aria-hidden /> set aside for running jobs
+      <span className={classes.swatch} data-kind="reserved" aria-hidden /> reserved for running jobs
     </span>
   );
 }
@@ -91,14 +92,16 @@ function BudgetRow({ budget }: { budget: Budget }) {
           {productId}
         </Link>
         <span className={classes.aside}>
-          {budget.reservedUsd > 0 ? `${usd(budget.reservedUsd)} set aside` : 'nothing set aside'}
+          {budget.reservedUsd > 0 ? `${usd(budget.reservedUsd)} reserved` : 'nothing reserved'}
         </span>
         <span className={classes.aside}>
-          {budget.tightest ? `${usd(budget.leftUsd)} left (${budget.tightest})` : 'no ceiling'}
+          {budget.tightest
+            ? `${usd(budget.leftUsd)} left (${labelOf(PERIOD, budget.tightest)} limit)`
+            : 'no limit'}
         </span>
       </div>
       <div className={classes.meters}>
-        {PERIODS.map((name) => {
+        {wordsOf(PERIOD).map((name) => {
           const period = periodOf(budget, name);
           return period && <Meter key={name} period={period} reservedUsd={budget.reservedUsd} />;
         })}
@@ -120,7 +123,7 @@ function BudgetRow({ budget }: { budget: Budget }) {
   );
 }
 
-/// Products that have none yet, and one that nobody heard of.
+/// Products without a budget, and new ones.
 function Others({ budgets }: { budgets: Budget[] | undefined }) {
   const navigate = useNavigate();
   const [typed, setTyped] = useState('');
@@ -137,7 +140,7 @@ function Others({ budgets }: { budgets: Budget[] | undefined }) {
     <Panel title="Another product">
       {others.length > 0 && (
         <Text size="sm" mb="sm">
-          Without a budget so far:{' '}
+          Without a budget:{' '}
           {others.map((product, at) => (
             <span key={product}>
               {at > 0 && ', '}

@@ -5,6 +5,7 @@ import { lazy, Suspense, useMemo, useState } from 'react';
 import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Budget, Burndown } from '../../api/types';
+import { labelOf, PERIOD } from '../../api/vocabulary';
 import { withRetry } from '../../app/loadChunk';
 import { SPANS, type Span } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
@@ -50,13 +51,13 @@ export function BurndownPanel({ budget }: { budget: Budget }) {
         <Group gap="xs">
           <SegmentedControl
             size="xs"
-            aria-label="How much of the ledger"
+            aria-label="Period"
             value={span}
             onChange={(value) => void navigate({ search: { span: value as Span }, replace: true })}
             data={SPANS.map((value) => ({ value, label: `this ${value}` }))}
           />
           <Button size="xs" variant="default" onClick={() => setAsTable(!asTable)} aria-pressed={asTable}>
-            As a table
+            Show as table
           </Button>
         </Group>
       }
@@ -78,7 +79,7 @@ function Drawing({ burndown, budget, span }: { burndown: Burndown; budget: Budge
   const chart = useMemo(() => drawn && <Curve lines={drawn} span={span} />, [drawn, span]);
   if (!drawn) return null;
   const elsewhere =
-    drawn.ceiling === undefined && burndown.ceilingUsd !== null && burndown.ceilingUsd !== undefined;
+    drawn.limit === undefined && burndown.ceilingUsd !== null && burndown.ceilingUsd !== undefined;
   return (
     <figure className={classes.figure}>
       {chart}
@@ -87,41 +88,42 @@ function Drawing({ burndown, budget, span }: { burndown: Burndown; budget: Budge
           <i className={classes.curveKey} data-kind="spent" aria-hidden /> spent {usd(drawn.spent.at(-1))}
         </span>
         <span>
-          <i className={classes.curveKey} data-kind="reserved" aria-hidden /> set aside {usd(drawn.reserved)}
+          <i className={classes.curveKey} data-kind="reserved" aria-hidden /> reserved {usd(drawn.reserved)}
         </span>
-        {drawn.ceiling !== undefined ? (
+        {drawn.limit !== undefined ? (
           <>
             <span>
-              <i className={classes.curveKey} data-kind="ceiling" aria-hidden /> ceiling {usd(drawn.ceiling)}
+              <i className={classes.curveKey} data-kind="limit" aria-hidden /> limit {usd(drawn.limit)}
             </span>
             <span>
-              <i className={classes.curveKey} data-kind="even" aria-hidden /> spent evenly
+              <i className={classes.curveKey} data-kind="even" aria-hidden /> even spending
             </span>
           </>
         ) : (
           <span>
-            no ceiling for a {span}
-            {elsewhere && `; that of the ${burndown.ceilingOf} is ${usd(burndown.ceilingUsd)}`}
+            no {PERIOD[span].label} limit
+            {elsewhere &&
+              `; the ${labelOf(PERIOD, burndown.ceilingOf ?? '')} limit is ${usd(burndown.ceilingUsd)}`}
           </span>
         )}
-        <span>times are UTC</span>
+        <span>times in UTC</span>
       </figcaption>
     </figure>
   );
 }
 
 function Curve({ lines: drawn, span }: { lines: Lines; span: Span }) {
-  const { from, to, now, ceiling, reserved } = drawn;
+  const { from, to, now, limit, reserved } = drawn;
   const spent = drawn.spent.at(-1) ?? 0;
-  // The end of the period is a point of its own: the ceiling reaches it, what was spent does not.
+  // The end of the period is a point of its own: the limit reaches it, the spending does not.
   const ends = to > now;
   const x = ends ? [...drawn.x, to] : drawn.x;
-  const evenly = (at: number) => ((ceiling ?? 0) * (at - from)) / Math.max(1, to - from);
+  const evenly = (at: number) => ((limit ?? 0) * (at - from)) / Math.max(1, to - from);
   return (
     <div style={{ height: HEIGHT }}>
       <Suspense>
         <ChartCanvas
-          label={`This ${span}: ${usd(spent)} spent, ${usd(reserved)} set aside, ${ceiling === undefined ? 'no ceiling' : `ceiling ${usd(ceiling)}`}`}
+          label={`This ${span}: ${usd(spent)} spent, ${usd(reserved)} reserved, ${limit === undefined ? 'no limit' : `limit ${usd(limit)}`}`}
           height={HEIGHT}
           x={x}
           range={{ from, to, bottom: bottom(drawn), top: top(drawn) }}
@@ -145,10 +147,10 @@ function Curve({ lines: drawn, span }: { lines: Lines; span: Span }) {
               values: ends ? [...drawn.spent, null] : drawn.spent,
               filled: true,
             },
-            ...(ceiling === undefined
+            ...(limit === undefined
               ? []
               : [
-                  { name: 'ceiling', color: 'bad' as const, values: x.map(() => ceiling), dashed: true },
+                  { name: 'limit', color: 'bad' as const, values: x.map(() => limit), dashed: true },
                   { name: 'even', color: 'quiet' as const, values: x.map(evenly), dashed: true },
                 ]),
           ]}
@@ -158,24 +160,24 @@ function Curve({ lines: drawn, span }: { lines: Lines; span: Span }) {
   );
 }
 
-/// The same for those who cannot see the curve, or want the figures. Stretches without anything are left out.
+/// The same as figures. Empty buckets are left out.
 function Ledger({ burndown }: { burndown: Burndown }) {
   const rows = burndown.buckets.filter((bucket) => bucket.usd !== 0 || bucket.runs > 0 || bucket.tokens > 0);
   if (rows.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        Nothing was spent since {utc(burndown.from)}.
+        Nothing spent since {utc(burndown.from)}.
       </Text>
     );
   }
   return (
-    <ScrollBox className={classes.scroll} label="What was spent, stretch by stretch">
+    <ScrollBox className={classes.scroll} label="Spending over time">
       <Table className={classes.ledger}>
         <Table.Thead>
           <Table.Tr>
             <Table.Th scope="col">from</Table.Th>
             <Table.Th scope="col">spent</Table.Th>
-            <Table.Th scope="col">in all</Table.Th>
+            <Table.Th scope="col">total</Table.Th>
             <Table.Th scope="col">runs</Table.Th>
             <Table.Th scope="col">tokens</Table.Th>
           </Table.Tr>

@@ -33,11 +33,11 @@ it('sends the same key for the same correction only, also where an answer was lo
   const correct = async () => {
     const calls = sent.length;
     await user.click(screen.getByRole('button', { name: 'Correct…' }));
-    await user.click(await screen.findByRole('button', { name: 'Correct it' }));
+    await user.click(await screen.findByRole('button', { name: 'Correct' }));
     await vi.waitFor(() => expect(sent).toHaveLength(calls + 1));
   };
   await user.type(dollars, '2');
-  await user.type(screen.getByLabelText('Why'), 'billed apart');
+  await user.type(screen.getByLabelText('Reason'), 'billed apart');
   await correct();
   await correct();
   await user.clear(dollars);

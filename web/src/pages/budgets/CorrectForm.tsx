@@ -6,12 +6,12 @@ import { Problem } from '../../api/problem';
 import { keys } from '../../api/queries';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
-import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
+import { notifyDone, notifyProblem, useConfirm } from '../../ui/Confirm';
 import { shellWord, usd } from '../../ui/format';
 import { Panel } from '../../ui/Panel';
 import { parseCorrection } from './fields';
 
-/// The ledger by hand: so much more, or less, was spent than it says.
+/// Books an amount by hand: more, or less, was spent than the ledger says.
 export function CorrectForm({ product }: { product: string }) {
   const may = useMay('admin');
   const ask = useConfirm();
@@ -36,8 +36,8 @@ export function CorrectForm({ product }: { product: string }) {
     if (parsed.error || !why || busy) return;
     const yes = await ask({
       title: `Correct the ledger of ${product}?`,
-      text: `It will say that ${usd(Math.abs(sum))} ${sum < 0 ? 'less' : 'more'} was spent. It cannot be removed, only corrected again.`,
-      yes: 'Correct it',
+      text: `It will show ${usd(Math.abs(sum))} ${sum < 0 ? 'less' : 'more'} spent. A correction cannot be deleted, only corrected again.`,
+      yes: 'Correct',
       command,
     });
     if (!yes) return;
@@ -49,7 +49,7 @@ export function CorrectForm({ product }: { product: string }) {
           body: { usd: sum, reason: why },
         }),
       );
-      tellDone(`The ledger of ${product} is corrected by ${usd(sum)}`);
+      notifyDone(`The ledger of ${product} was corrected by ${usd(sum)}`);
       // What was typed since then is the next one.
       setAmount((now) => (now === amount ? '' : now));
       setReason((now) => (now === reason ? '' : now));
@@ -57,10 +57,10 @@ export function CorrectForm({ product }: { product: string }) {
       await client.invalidateQueries({ queryKey: keys.budgets });
     } catch (error) {
       const lost = Problem.from(error).code === 'unreachable';
-      tellProblem(
+      notifyProblem(
         lost
-          ? 'No answer, so it may be booked or not. Correct once more without a change: it is booked once'
-          : 'Correcting did not work',
+          ? 'No answer, so it may or may not be booked. Submit it again unchanged: it is booked once'
+          : 'Could not correct the ledger',
         error,
       );
     } finally {
@@ -72,11 +72,11 @@ export function CorrectForm({ product }: { product: string }) {
       <form onSubmit={(event) => void correct(event)} noValidate>
         <Stack gap="sm">
           <Text size="sm" c="dimmed">
-            For what was billed apart, or refunded.
+            For charges billed separately, or refunds.
           </Text>
           <TextInput
             label="Dollars"
-            description="With a minus where less was spent than the ledger says"
+            description="Negative if less was spent than the ledger says"
             value={amount}
             error={amount.trim() !== '' && parsed.error}
             inputMode="decimal"
@@ -84,8 +84,8 @@ export function CorrectForm({ product }: { product: string }) {
             onChange={(event) => change(setAmount, event.currentTarget.value)}
           />
           <TextInput
-            label="Why"
-            description="It stands in the history of the product"
+            label="Reason"
+            description="Shown in the history of the product"
             value={reason}
             maxLength={4_000}
             onChange={(event) => change(setReason, event.currentTarget.value)}

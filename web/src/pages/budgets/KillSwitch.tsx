@@ -1,4 +1,4 @@
-// The switch that stops a product. Pausing asks first, and whether to stop what runs.
+// The switch that pauses a product. Pausing asks first, and whether to stop running jobs too.
 
 import { Button, Checkbox, Group, Modal, Stack, Text, Textarea, Tooltip } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
@@ -7,10 +7,10 @@ import { useState } from 'react';
 import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Budget } from '../../api/types';
-import { useMay } from '../../session/useSession';
+import { useActorName, useMay } from '../../session/useSession';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
-import { ActionButton, tellDone, tellProblem } from '../../ui/Confirm';
+import { ActionButton, notifyDone, notifyProblem } from '../../ui/Confirm';
 import { plural, shellWord } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import classes from './Budgets.module.css';
@@ -25,14 +25,14 @@ export function KillSwitch({ budget }: { budget: Switched }) {
 function ResumeButton({ budget }: { budget: Switched }) {
   const product = budget.productId;
   const client = useQueryClient();
-  const ceiling = budget.paused?.cause === 'ceiling';
+  const isLimit = budget.paused?.cause === 'ceiling';
   const resume = async () => {
     const after = await answer(
       api.POST('/api/fleet/budgets/{product}/resume', { params: { path: { product } } }),
     );
     await client.invalidateQueries({ queryKey: keys.budgets });
     const still = pauseWords(after);
-    if (still) throw new Error(`${still.why}, so nothing is started ${still.until}`);
+    if (still) throw new Error(`${still.why}, so no new jobs start ${still.until}`);
   };
   return (
     <ActionButton
@@ -41,14 +41,14 @@ function ResumeButton({ budget }: { budget: Switched }) {
       role="operator"
       leftSection={<Icon name="play" size={12} />}
       run={resume}
-      done={`Jobs of ${product} are started again`}
+      done={`${product} was resumed`}
       command={`giga budget resume ${shellWord(product)}`}
       confirm={{
         title: `Resume ${product}?`,
-        text: ceiling
-          ? 'A ceiling is reached: it stays paused until that is raised, or until its period is over.'
-          : 'Its queued jobs are started again as seats become free.',
-        yes: 'Resume it',
+        text: isLimit
+          ? 'A limit is reached: the product stays paused until it is raised, or until its period ends.'
+          : 'Its queued jobs start again as seats become free.',
+        yes: 'Resume',
       }}
     />
   );
@@ -72,21 +72,21 @@ function PauseButton({ product }: { product: string }) {
           body: { reason: why || null, stopRunning },
         }),
       );
-      const letGo = stopRunning ? `; ${plural(stopped, 'running job')} asked to let go` : '';
-      tellDone(`${product} is paused${letGo}`);
+      const stopping = stopRunning ? `; stopping ${plural(stopped, 'running job')}` : '';
+      notifyDone(`${product} was paused${stopping}`);
       setReason('');
       setStopRunning(false);
       close();
       await client.invalidateQueries({ queryKey: keys.budgets });
     } catch (error) {
-      tellProblem(`Pausing ${product} did not work`, error);
+      notifyProblem(`Could not pause ${product}`, error);
     } finally {
       setBusy(false);
     }
   };
   return (
     <>
-      <Tooltip label={may ? command : 'needs the role operator'}>
+      <Tooltip label={may ? command : 'requires the operator role'}>
         <Button
           size="xs"
           variant="default"
@@ -100,16 +100,16 @@ function PauseButton({ product }: { product: string }) {
       </Tooltip>
       <Modal opened={opened} onClose={close} title={`Pause ${product}?`} centered>
         <Stack>
-          <Text size="sm">Nothing more of this product is started until somebody resumes it.</Text>
+          <Text size="sm">No new jobs of this product start until somebody resumes it.</Text>
           <Checkbox
-            label="Also stop what runs"
-            description="Running jobs save their work and let go of their seats. They go on from there when it is resumed."
+            label="Also stop running jobs"
+            description="They save a checkpoint and free their seats, and continue from there when the product is resumed."
             checked={stopRunning}
             onChange={(event) => setStopRunning(event.currentTarget.checked)}
           />
           <Textarea
-            label="Why"
-            description="Optional; it stands in the history of the product"
+            label="Reason"
+            description="Optional; shown in the history of the product"
             value={reason}
             maxLength={4_000}
             autosize
@@ -121,10 +121,10 @@ function PauseButton({ product }: { product: string }) {
           <CommandLine command={command} />
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>
-              Leave it as it is
+              Keep
             </Button>
             <Button color="red" loading={busy} onClick={() => void pause()}>
-              {stopRunning ? 'Pause it and stop what runs' : 'Pause it'}
+              {stopRunning ? 'Pause and stop running jobs' : 'Pause'}
             </Button>
           </Group>
         </Stack>
@@ -133,15 +133,15 @@ function PauseButton({ product }: { product: string }) {
   );
 }
 
-/// That nothing of the product is started, why, since when and until when.
+/// That the product is paused: why, since when and until when.
 export function PauseNote({ budget }: { budget: Budget }) {
-  const words = pauseWords(budget);
+  const words = pauseWords(budget, useActorName());
   if (!words || !budget.paused) return null;
   return (
     <p className={classes.pauseNote}>
       <Icon name="pause" size={14} />
       <span>
-        <b>{words.why}</b>, <Ago at={budget.paused.at} />. Nothing is started {words.until}.
+        <b>{words.why}</b>, <Ago at={budget.paused.at} />. No new jobs start {words.until}.
       </span>
     </p>
   );

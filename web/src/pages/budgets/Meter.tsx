@@ -3,7 +3,7 @@ import { usd } from '../../ui/format';
 import classes from './Meter.module.css';
 import { meterWords, shares } from './spending';
 
-/// A period: what is spent, what is set aside for running jobs (hatched), and the ceiling. Without a ceiling, figures.
+/// A period: what is spent, what is reserved for running jobs (hatched), and the limit. Without a limit, figures.
 export function Meter({ period, reservedUsd }: { period: BudgetPeriod; reservedUsd: number }) {
   const parts = shares(period.spentUsd, reservedUsd, period.ceilingUsd);
   const state = !parts ? 'none' : parts.over ? 'over' : parts.near ? 'near' : 'fine';
@@ -24,14 +24,14 @@ export function Meter({ period, reservedUsd }: { period: BudgetPeriod; reservedU
         >
           <span className={classes.spent} style={{ width: `${parts.spent * 100}%` }} />
           <span className={classes.reserved} style={{ width: `${parts.reserved * 100}%` }} />
-          {parts.over && <span className={classes.ceiling} style={{ left: `${parts.ceiling * 100}%` }} />}
+          {parts.over && <span className={classes.limit} style={{ left: `${parts.limit * 100}%` }} />}
         </div>
       ) : (
-        <div className={classes.open}>no ceiling</div>
+        <div className={classes.open}>no limit</div>
       )}
       <div className={classes.left}>
-        {parts && (parts.over ? 'over the ceiling' : `${usd(period.leftUsd)} left`)}
-        {parts && !parts.over && parts.near && ', nearly used up'}
+        {parts && (parts.over ? 'over the limit' : `${usd(period.leftUsd)} left`)}
+        {parts && !parts.over && parts.near && ', nearly exhausted'}
       </div>
     </div>
   );

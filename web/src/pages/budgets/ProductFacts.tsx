@@ -15,7 +15,7 @@ const productQuery = (product: string) =>
       answer(api.GET('/api/fleet/products/{product}', { params: { path: { product } }, signal })),
   });
 
-/// The product's share and repositories. They are set from a terminal.
+/// The product's share and repositories, which are set from a terminal.
 export function ProductFacts({ product }: { product: string }) {
   const query = useQuery(productQuery(product));
   const word = shellWord(product);
@@ -25,7 +25,7 @@ export function ProductFacts({ product }: { product: string }) {
       aside={
         <Link to="/jobs" search={{ product }}>
           <Text size="xs" component="span" c="var(--mantine-color-anchor)">
-            its jobs
+            Jobs
           </Text>
         </Link>
       }
@@ -34,10 +34,10 @@ export function ProductFacts({ product }: { product: string }) {
         {(data) => (
           <Stack gap="xs">
             <Text size="sm">
-              Share of the fleet: <b>{data.share}</b> against the others’, which are 1 unless they are set.
+              Share of the fleet: <b>{data.share}</b>, relative to other products (1 by default).
             </Text>
             <Text size="sm">
-              {data.repos.length === 0 ? 'It owns no repository.' : `It owns ${data.repos.join(', ')}.`}
+              {data.repos.length === 0 ? 'No repositories' : `Repositories: ${data.repos.join(', ')}`}
             </Text>
             <CommandLine
               command={`giga product set ${word} --share ${data.share} --repos ${data.repos.length > 0 ? shellWord(data.repos.join(',')) : "''"}`}

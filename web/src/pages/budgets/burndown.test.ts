@@ -42,8 +42,8 @@ it('begins with nothing and ends now, not at the end of the last stretch', () =>
 });
 
 it('draws only the ceiling of its own period', () => {
-  expect(lines(burndown({ ceilingUsd: 20, ceilingOf: 'day' }), budget, 'day')?.ceiling).toBe(20);
-  expect(lines(burndown({ ceilingUsd: 200, ceilingOf: 'month' }), budget, 'day')?.ceiling).toBeUndefined();
+  expect(lines(burndown({ ceilingUsd: 20, ceilingOf: 'day' }), budget, 'day')?.limit).toBe(20);
+  expect(lines(burndown({ ceilingUsd: 200, ceilingOf: 'month' }), budget, 'day')?.limit).toBeUndefined();
 });
 
 it('has room for all of it, and a scale where there is nothing', () => {

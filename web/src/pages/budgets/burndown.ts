@@ -5,7 +5,7 @@ import type { Span } from '../../app/search';
 import { millis } from '../../ui/format';
 import { periodOf } from './spending';
 
-/// Fine enough for a line, coarse enough for the coordinator's limit of 1000 stretches.
+/// Fine enough for a line, coarse enough for the coordinator's limit of 1000 buckets.
 export const BUCKETS: Record<Span, string> = { day: '10m', week: '1h', month: '6h' };
 
 export interface Lines {
@@ -17,7 +17,7 @@ export interface Lines {
   /// What was spent since the beginning, up to now.
   spent: number[];
   reserved: number;
-  ceiling: number | undefined;
+  limit: number | undefined;
 }
 
 export function lines(burndown: Burndown, budget: Budget, span: Span): Lines | undefined {
@@ -30,12 +30,12 @@ export function lines(burndown: Burndown, budget: Budget, span: Span): Lines | u
   for (const bucket of burndown.buckets) {
     const begins = millis(bucket.from);
     if (begins === undefined) continue;
-    // The last stretch is not over.
+    // The last bucket is not over.
     x.push(Math.min(begins + burndown.bucketMs, now) / 1_000);
     spent.push(bucket.cumulativeUsd);
   }
-  // A ceiling of a longer period says little about this one: the whole of it may be spent in a day.
-  const ceiling = burndown.ceilingOf === span ? (burndown.ceilingUsd ?? undefined) : undefined;
+  // The limit of a longer period says little about this one: all of it may be spent in a day.
+  const limit = burndown.ceilingOf === span ? (burndown.ceilingUsd ?? undefined) : undefined;
   return {
     from: from / 1_000,
     to: Math.max(end, now) / 1_000,
@@ -43,13 +43,13 @@ export function lines(burndown: Burndown, budget: Budget, span: Span): Lines | u
     x,
     spent,
     reserved: Math.max(0, budget.reservedUsd),
-    ceiling,
+    limit,
   };
 }
 
 /// The highest value that has to fit, with some air; never nothing, so that an empty chart has a scale.
-export function top({ spent, reserved, ceiling }: Lines): number {
-  const most = Math.max(...spent, (spent.at(-1) ?? 0) + reserved, ceiling ?? 0);
+export function top({ spent, reserved, limit }: Lines): number {
+  const most = Math.max(...spent, (spent.at(-1) ?? 0) + reserved, limit ?? 0);
   return most > 0 ? most * 1.08 : 1;
 }
 

@@ -1,4 +1,4 @@
-// The form of the ceilings: what people type, what is sent, and the same as a command.
+// The form of the limits: what people type, what is sent, and the same as a command.
 
 import type { Budget } from '../../api/types';
 import { shellWord } from '../../ui/format';
@@ -12,13 +12,16 @@ const DOLLARS = /^\$?(\d{1,10}(?:\.\d{1,6})?)$/;
 
 export type Parsed = { usd: number | null; error?: undefined } | { usd?: undefined; error: string };
 
-/// Dollars as people type them; nothing is no ceiling.
+/// Dollars as people type them; nothing is no limit.
 export function parseDollars(text: string): Parsed {
   const typed = text.trim();
   if (typed === '') return { usd: null };
   const usd = Number(DOLLARS.exec(typed)?.[1] ?? Number.NaN);
   if (!Number.isFinite(usd) || usd > MOST) {
-    return { error: 'Dollars from 0 to 1000000000 with at most six decimals, such as 12.50; empty for none' };
+    return {
+      error:
+        'Enter dollars from 0 to 1000000000 with at most six decimals, such as 12.50, or leave it empty for no limit',
+    };
   }
   return { usd };
 }
@@ -30,7 +33,7 @@ export function parseCorrection(text: string): Parsed {
   const size = parseDollars(typed.replace(/^[+-]/, ''));
   if (size.error || !size.usd) {
     return {
-      error: 'Dollars with at most six decimals and not 0, such as 1.20, or -1.20 where less was spent',
+      error: 'Enter dollars with at most six decimals, not 0, such as 1.20, or -1.20 if less was spent',
     };
   }
   return { usd: negative ? -size.usd : size.usd };

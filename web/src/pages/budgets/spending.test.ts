@@ -9,23 +9,23 @@ describe('the bar of a period', () => {
     expect(shares(7, 1, Number.NaN)).toBeUndefined();
   });
 
-  it('shows what is set aside apart from what is spent', () => {
-    expect(shares(5, 2.5, 10)).toEqual({ spent: 0.5, reserved: 0.25, ceiling: 1, over: false, near: false });
+  it('shows what is reserved apart from what is spent', () => {
+    expect(shares(5, 2.5, 10)).toEqual({ spent: 0.5, reserved: 0.25, limit: 1, over: false, near: false });
   });
 
   it('is never longer than itself where more was spent than allowed', () => {
     const bar = shares(15, 5, 10);
-    expect(bar).toEqual({ spent: 0.75, reserved: 0.25, ceiling: 0.5, over: true, near: true });
+    expect(bar).toEqual({ spent: 0.75, reserved: 0.25, limit: 0.5, over: true, near: true });
   });
 
-  it('has only numbers in it for nothing, for a ceiling of nothing and for refunds', () => {
-    expect(shares(0, 0, 10)).toEqual({ spent: 0, reserved: 0, ceiling: 1, over: false, near: false });
-    expect(shares(0, 0, 0)).toEqual({ spent: 0, reserved: 0, ceiling: 1, over: false, near: true });
-    expect(shares(3, 0, 0)).toEqual({ spent: 1, reserved: 0, ceiling: 0, over: true, near: true });
-    expect(shares(-4, 0, 10)).toEqual({ spent: 0, reserved: 0, ceiling: 1, over: false, near: false });
+  it('has only numbers in it for nothing, for a limit of nothing and for refunds', () => {
+    expect(shares(0, 0, 10)).toEqual({ spent: 0, reserved: 0, limit: 1, over: false, near: false });
+    expect(shares(0, 0, 0)).toEqual({ spent: 0, reserved: 0, limit: 1, over: false, near: true });
+    expect(shares(3, 0, 0)).toEqual({ spent: 1, reserved: 0, limit: 0, over: true, near: true });
+    expect(shares(-4, 0, 10)).toEqual({ spent: 0, reserved: 0, limit: 1, over: false, near: false });
   });
 
-  it('warns from 80 % on, as the coordinator does, and is not over at the ceiling itself', () => {
+  it('warns from 80 % on, as the coordinator does, and is not over at the limit itself', () => {
     expect(shares(7.99, 0, 10)?.near).toBe(false);
     expect(shares(6, 2, 10)?.near).toBe(true);
     expect(shares(10, 0, 10)?.over).toBe(false);
@@ -41,9 +41,9 @@ const day = (part: Partial<BudgetPeriod> = {}): BudgetPeriod => ({
 });
 
 it('says the same in words', () => {
-  expect(meterWords(day(), 0)).toBe('$7.00 spent, no ceiling');
+  expect(meterWords(day(), 0)).toBe('$7.00 spent, no limit');
   expect(meterWords(day({ ceilingUsd: 20, leftUsd: 11 }), 2)).toBe(
-    '$7.00 spent, $2.00 set aside, of $20.00; $11.00 left',
+    '$7.00 spent, $2.00 reserved, of $20.00; $11.00 left',
   );
 });
 
@@ -60,14 +60,14 @@ describe('a pause', () => {
     expect(paused({ at, cause: 'operator' })?.why).toBe('Paused');
   });
 
-  it('by a ceiling lasts until its period is over, which the total never is', () => {
+  it('by a limit lasts until its period is over, which the total never is', () => {
     expect(paused({ at, cause: 'ceiling', period: 'day' }, day({ ceilingUsd: 7 }))).toEqual({
-      why: 'The ceiling of the day is reached ($7.00 of $7.00)',
-      until: 'until 2026-11-16 00:00 UTC or until it is raised',
+      why: 'The daily limit is reached ($7.00 of $7.00)',
+      until: 'until 2026-11-16 00:00 UTC or until the limit is raised',
     });
     expect(
       paused({ at, cause: 'ceiling', period: 'total' }, day({ period: 'total', until: null }))?.until,
-    ).toBe('until it is raised');
+    ).toBe('until the limit is raised');
   });
 
   it('is none where there is none', () => {

@@ -1,18 +1,16 @@
-// What a budget comes to on the screen: shares of a bar, words for a pause, fields of the form. No markup.
+// What the page shows of a budget: shares of a bar, words for a pause. No markup.
 
 import type { Budget, BudgetPeriod } from '../../api/types';
+import { labelOf, PERIOD, type Period } from '../../api/vocabulary';
 import { usd } from '../../ui/format';
 
-export const PERIODS = ['day', 'week', 'month', 'total'] as const;
-export type Period = (typeof PERIODS)[number];
-
-export interface MeterShares {
+interface MeterShares {
   /// Parts of the bar, 0 to 1; together never more than 1.
   spent: number;
   reserved: number;
-  /// Where the ceiling is on the bar: 1 unless more than it is spent or set aside.
-  ceiling: number;
-  /// More was spent or set aside than the ceiling allows.
+  /// Where the limit is on the bar: 1 unless more than it is spent or reserved.
+  limit: number;
+  /// More is spent or reserved than the limit allows.
   over: boolean;
   /// At or above 80 %, where the coordinator warns too.
   near: boolean;
@@ -20,25 +18,25 @@ export interface MeterShares {
 
 const NEAR = 0.8;
 
-/// Nothing where there is no ceiling: a bar would have no end.
+/// Nothing without a limit: the bar would have no end.
 export function shares(
   spentUsd: number,
   reservedUsd: number,
-  ceilingUsd: number | null | undefined,
+  limitUsd: number | null | undefined,
 ): MeterShares | undefined {
-  if (ceilingUsd === null || ceilingUsd === undefined || !Number.isFinite(ceilingUsd)) return undefined;
+  if (limitUsd === null || limitUsd === undefined || !Number.isFinite(limitUsd)) return undefined;
   // Corrections can make a period's sum negative.
   const spent = Math.max(0, Number.isFinite(spentUsd) ? spentUsd : 0);
   const reserved = Math.max(0, Number.isFinite(reservedUsd) ? reservedUsd : 0);
   const used = spent + reserved;
-  const whole = Math.max(ceilingUsd, used);
-  if (whole <= 0) return { spent: 0, reserved: 0, ceiling: 1, over: false, near: true };
+  const whole = Math.max(limitUsd, used);
+  if (whole <= 0) return { spent: 0, reserved: 0, limit: 1, over: false, near: true };
   return {
     spent: spent / whole,
     reserved: reserved / whole,
-    ceiling: Math.max(0, ceilingUsd) / whole,
-    over: used > ceilingUsd,
-    near: used >= ceilingUsd * NEAR,
+    limit: Math.max(0, limitUsd) / whole,
+    over: used > limitUsd,
+    near: used >= limitUsd * NEAR,
   };
 }
 
@@ -46,46 +44,38 @@ export function periodOf(budget: Pick<Budget, 'periods'>, period: Period): Budge
   return budget.periods.find((known) => known.period === period);
 }
 
-/// Paused, or over one of its ceilings.
+/// Paused, or over one of its limits.
 export function isUrgent(budget: Pick<Budget, 'paused' | 'periods' | 'reservedUsd'>): boolean {
   const over = ({ spentUsd, ceilingUsd }: BudgetPeriod) =>
     shares(spentUsd, budget.reservedUsd, ceilingUsd)?.over;
   return Boolean(budget.paused) || budget.periods.some(over);
 }
 
-const OF_THE: Record<string, string> = {
-  day: 'of the day',
-  week: 'of the week',
-  month: 'of the month',
-  total: 'in total',
-};
-function ofThe(period: string | null | undefined): string {
-  return OF_THE[period ?? ''] ?? '';
-}
-
 /// What a meter says, in words.
 export function meterWords(period: BudgetPeriod, reservedUsd: number): string {
-  const aside = reservedUsd > 0 ? `, ${usd(reservedUsd)} set aside` : '';
-  const ceiling = period.ceilingUsd;
-  if (ceiling === null || ceiling === undefined) return `${usd(period.spentUsd)} spent${aside}, no ceiling`;
-  return `${usd(period.spentUsd)} spent${aside}, of ${usd(ceiling)}; ${usd(period.leftUsd)} left`;
+  const reserved = reservedUsd > 0 ? `, ${usd(reservedUsd)} reserved` : '';
+  const limit = period.ceilingUsd;
+  if (limit === null || limit === undefined) return `${usd(period.spentUsd)} spent${reserved}, no limit`;
+  return `${usd(period.spentUsd)} spent${reserved}, of ${usd(limit)}; ${usd(period.leftUsd)} left`;
 }
 
-/// Why nothing of the product is started, and what ends that.
+/// Why the product's jobs do not start, and what ends that.
 export function pauseWords(
   budget: Pick<Budget, 'paused' | 'periods'>,
+  actorName: (actor: string) => string = (actor) => actor,
 ): { why: string; until: string } | undefined {
   const { paused } = budget;
   if (!paused) return undefined;
   if (paused.cause === 'operator') {
-    const by = paused.by ? ` by ${paused.by}` : '';
+    const by = paused.by ? ` by ${actorName(paused.by)}` : '';
     const reason = paused.reason ? `: ${paused.reason}` : '';
     return { why: `Paused${by}${reason}`, until: 'until somebody resumes it' };
   }
   const period = budget.periods.find((known) => known.period === paused.period);
   const sum = period ? ` (${usd(period.spentUsd)} of ${usd(period.ceilingUsd)})` : '';
   const end = period?.until ? `until ${utc(period.until)} or ` : '';
-  return { why: `The ceiling ${ofThe(paused.period)} is reached${sum}`, until: `${end}until it is raised` };
+  const limit = paused.period ? `${labelOf(PERIOD, paused.period)} limit` : 'limit';
+  return { why: `The ${limit} is reached${sum}`, until: `${end}until the limit is raised` };
 }
 
 /// `2026-11-16 00:00 UTC`: the ends of periods are UTC's, wherever the reader is.
@@ -94,7 +84,7 @@ export function utc(rfc3339: string): string {
   return Number.isNaN(at) ? '–' : `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }
 
-/// Those that somebody works with but that have no budget.
+/// Known products that have no budget.
 export function withoutBudget(
   budgets: readonly { productId: string }[],
   ...known: readonly string[][]

@@ -2,13 +2,14 @@ import { Button, Group, NativeSelect, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { factoriesQuery } from '../../api/queries';
+import { DELIVERY, wordsOf } from '../../api/vocabulary';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
 import { Panel } from '../../ui/Panel';
-import { flagCommand, MODES } from './takes';
+import { deliveryAbout, flagCommand } from './takes';
 import { useSetFlag } from './useSetFlag';
 
-/// A delivery mode for one factory alone, to try it before the fleet follows.
+/// A delivery mode for one factory, to try it before the whole fleet uses it.
 export function DeliveryForm() {
   const may = useMay('admin');
   const factories = useQuery(factoriesQuery()).data?.factories ?? [];
@@ -23,7 +24,7 @@ export function DeliveryForm() {
     void set(name, mode, mode, undefined);
   };
   return (
-    <Panel title="Delivery for one factory">
+    <Panel title="Delivery mode of one factory">
       <form onSubmit={save}>
         <Group align="flex-end" gap="xs">
           <NativeSelect
@@ -35,8 +36,8 @@ export function DeliveryForm() {
           />
           <NativeSelect
             size="xs"
-            label="Jobs reach it by"
-            data={Object.keys(MODES)}
+            label="Delivery mode"
+            data={wordsOf(DELIVERY)}
             value={mode}
             onChange={(event) => setMode(event.currentTarget.value)}
           />
@@ -46,7 +47,7 @@ export function DeliveryForm() {
           <CommandLine command={flagCommand(name, mode)} />
         </Group>
         <Text size="xs" c="dimmed" mt="xs">
-          {MODES[mode]}
+          {deliveryAbout(mode)}
         </Text>
       </form>
     </Panel>

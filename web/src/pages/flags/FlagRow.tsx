@@ -6,11 +6,11 @@ import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import classes from './Flags.module.css';
 import {
+  deliveryAbout,
   fieldText,
   flagCommand,
   isDelivery,
   loss,
-  MODES,
   pictured,
   readField,
   type Takes,
@@ -18,15 +18,15 @@ import {
 } from './takes';
 import { useSetFlag } from './useSetFlag';
 
-/// A flag with its field. Nothing happens before "Set": what is about to be done stands beside it as a command.
+/// A flag with its field. Nothing happens before "Set", which shows its command beside it.
 export function FlagRow({ flag }: { flag: Flag }) {
   const may = useMay('admin');
   const { set, busy } = useSetFlag();
   // Undefined while nobody types: the field then follows the coordinator.
   const [typed, setTyped] = useState<string>();
-  const what = takes(flag.takes);
+  const accepted = takes(flag.takes);
   const text = typed ?? fieldText(flag.value);
-  const read = readField(text, what);
+  const read = readField(text, accepted);
   const changed =
     typed !== undefined && (read.error !== undefined || fieldText(read.value) !== fieldText(flag.value));
   // What was typed since it was sent stays.
@@ -50,15 +50,16 @@ export function FlagRow({ flag }: { flag: Flag }) {
       <form className={classes.form} onSubmit={(event) => void save(event)} noValidate>
         <Field
           flag={flag}
-          what={what}
+          what={accepted}
           text={text}
           error={changed ? read.error : undefined}
           onType={setTyped}
           disabled={!may}
         />
         <div className={classes.note}>
-          {isDelivery(flag.name) && MODES[text]}
-          {what.kind === 'integer' && [pictured(flag, read.value), flag.takes].filter(Boolean).join(' · ')}
+          {isDelivery(flag.name) && deliveryAbout(text)}
+          {accepted.kind === 'integer' &&
+            [pictured(flag, read.value), flag.takes].filter(Boolean).join(' · ')}
         </div>
         {changed && (
           <Group gap="xs">
@@ -73,7 +74,7 @@ export function FlagRow({ flag }: { flag: Flag }) {
         )}
         {!changed && may && !flag.isDefault && (
           <div className={classes.note}>
-            Back to {fieldText(flag.default)}: <CommandLine command={flagCommand(flag.name, null)} />
+            To reset it to {fieldText(flag.default)}: <CommandLine command={flagCommand(flag.name, null)} />
           </div>
         )}
       </form>
@@ -83,7 +84,7 @@ export function FlagRow({ flag }: { flag: Flag }) {
         ) : (
           <>
             <span>
-              {flag.name.includes('.') ? 'the fleet has' : 'default'} {fieldText(flag.default)}
+              {flag.name.includes('.') ? 'fleet-wide' : 'default'}: {fieldText(flag.default)}
             </span>
             {may && (
               <Button
@@ -91,9 +92,9 @@ export function FlagRow({ flag }: { flag: Flag }) {
                 variant="subtle"
                 loading={busy}
                 onClick={() => void reset()}
-                aria-label={`Take ${flag.name} back to ${fieldText(flag.default)}`}
+                aria-label={`Reset ${flag.name} to ${fieldText(flag.default)}`}
               >
-                Take back
+                Reset
               </Button>
             )}
           </>

@@ -16,20 +16,19 @@ export function FlagsPage() {
     <Stack gap="md">
       <PageHead title="Flags" command="giga flags list" />
       <Loaded query={me} what="flags">
-        {(who) => (who.everyProduct ? <Flags /> : <NotForOneProduct me={who} />)}
+        {(who) => (who.everyProduct ? <Flags /> : <NeedsAllProducts me={who} />)}
       </Loaded>
       <ShadowPanel />
     </Stack>
   );
 }
 
-function NotForOneProduct({ me }: { me: WhoAmI }) {
+function NeedsAllProducts({ me }: { me: WhoAmI }) {
   return (
-    <Alert color="blue" title="Flags are for the whole fleet">
+    <Alert color="blue" title="Flags apply to the whole fleet">
       <Text size="sm">
-        Your token is for {me.products.join(', ')}, and flags change how every product runs, so they are shown
-        to tokens for every product only. Whoever runs the fleet can tell you how one is set, or make such a
-        token:{' '}
+        Your token covers {me.products.join(', ')}. Flags affect every product, so only tokens for all
+        products can see them. An admin can create one:{' '}
       </Text>
       <CommandLine command="giga token create --role viewer" />
     </Alert>
@@ -41,10 +40,10 @@ function Flags() {
   return (
     <>
       <Panel
-        title="What can be changed while it runs"
+        title="Flags"
         aside={
           <Text size="xs" c="dimmed">
-            changing needs the role admin
+            changing a flag requires the admin role
           </Text>
         }
       >

@@ -10,7 +10,7 @@ import { Empty, Loaded } from '../../ui/States';
 import classes from './Flags.module.css';
 import { divergenceRate } from './takes';
 
-/// What the dispatcher would have done otherwise, for factories in shadow mode.
+/// Where the dispatcher would have chosen differently, for factories in shadow mode.
 export function ShadowPanel() {
   const shadow = useQuery(shadowQuery());
   const factories = useQuery(factoriesQuery()).data?.factories;
@@ -35,19 +35,19 @@ function Figures({ shadow, inShadow }: { shadow: Shadow; inShadow: number }) {
   return (
     <dl className={classes.figures}>
       <div>
-        <dt>factories in shadow</dt>
+        <dt>factories in shadow mode</dt>
         <dd>{count(inShadow)}</dd>
       </div>
       <div>
-        <dt>as planned</dt>
+        <dt>same choice</dt>
         <dd>{count(shadow.agreements)}</dd>
       </div>
       <div>
-        <dt>otherwise</dt>
+        <dt>different choice</dt>
         <dd data-tone={shadow.divergences > 0 ? 'warn' : undefined}>{count(shadow.divergences)}</dd>
       </div>
       <div>
-        <dt>rate</dt>
+        <dt>divergence</dt>
         <dd>{percent(rate)}</dd>
       </div>
     </dl>
@@ -55,19 +55,19 @@ function Figures({ shadow, inShadow }: { shadow: Shadow; inShadow: number }) {
 }
 
 function None({ compared, inShadow }: { compared: number; inShadow: number }) {
-  if (compared > 0) return <Empty title="Every job went where the dispatcher would have sent it" />;
+  if (compared > 0) return <Empty title="Every job ran where the dispatcher would have sent it" />;
   if (inShadow > 0) {
     return (
       <Empty title="Nothing to compare yet">
-        A comparison is made when a factory in shadow claims a job.
+        Choices are compared when a factory in shadow mode claims a job.
       </Empty>
     );
   }
   return (
     <Empty title="No factory is in shadow mode">
       <p>
-        In shadow mode polling decides while the dispatcher plans beside it. What it would have done otherwise
-        is shown here, before you trust it. Try it with one factory:
+        In shadow mode polling decides while the dispatcher plans in parallel. This panel shows where the
+        dispatcher would have chosen differently, before you rely on it. Try it with one factory:
       </p>
       <CommandLine command="giga flags set delivery.FACTORY shadow" />
     </Empty>
@@ -76,14 +76,14 @@ function None({ compared, inShadow }: { compared: number; inShadow: number }) {
 
 function Recent({ divergences }: { divergences: Divergence[] }) {
   return (
-    <ScrollBox className={classes.box} label="The last divergences, newest first">
+    <ScrollBox className={classes.box} label="Latest divergences, newest first">
       <table className={classes.table}>
         <thead>
           <tr>
             <th scope="col">when</th>
             <th scope="col">job</th>
-            <th scope="col">would have gone to</th>
-            <th scope="col">went to</th>
+            <th scope="col">dispatcher’s choice</th>
+            <th scope="col">claimed by</th>
             <th scope="col">after</th>
           </tr>
         </thead>

@@ -49,9 +49,11 @@ it('knows which ones ask first', () => {
 
 it('says what is deleted when things are kept for less time', () => {
   const asks = (name: string, before: unknown, after: unknown) => loss(name, before, after) !== undefined;
-  expect(loss('retention_hours', 720, 2)?.title).toBe('Keep what has ended for 2 h only?');
+  expect(loss('retention_hours', 720, 2)?.title).toBe('Keep finished jobs for 2 h only?');
   expect(loss('retention_hours', 720, 2)?.text).toMatch(/history, logs and files.*topic jobs/);
-  expect(loss('artifact_retention_hours', 0, 48)?.title).toBe('Keep files of ended jobs for 2 d only?');
+  expect(loss('artifact_retention_hours', 0, 48)?.title).toBe(
+    'Keep the files of finished jobs for 2 d only?',
+  );
   expect([
     asks('retention_hours', 720, 721),
     asks('retention_hours', 720, 720),

@@ -1,7 +1,8 @@
-// What a flag takes, from the words in which the coordinator tells people. Words that are not known here make a plain
-// text field: the coordinator checks whatever is sent.
+// What a flag accepts, from the coordinator's description. An unknown description makes a plain text field: the
+// coordinator checks whatever is sent.
 
 import type { Flag } from '../../api/types';
+import { DELIVERY, wordIn } from '../../api/vocabulary';
 import { shellWord } from '../../ui/format';
 
 export type Takes =
@@ -67,31 +68,27 @@ export function loss(
 ): { title: string; text: string } | undefined {
   if (typeof before !== 'number' || typeof after !== 'number') return undefined;
   const time = pictured({ name }, after) ?? `${after} h`;
-  const end =
-    'The next sweep begins with it, within the hour. Nothing of that comes back when the flag is raised again.';
+  const end = 'The next sweep starts within the hour. Raising the flag again does not bring anything back.';
   if (name === 'retention_hours' && after < before) {
     return {
-      title: `Keep what has ended for ${time} only?`,
-      text: `Jobs that were shipped, cancelled or dead-lettered longer ago are deleted with their history, logs and files; so are topic jobs that are done or dead, and messages that were sent or given up. ${end}`,
+      title: `Keep finished jobs for ${time} only?`,
+      text: `Jobs that were shipped, cancelled or dead-lettered before that are deleted with their history, logs and files. So are topic jobs that are done or dead, and messages that were delivered or failed for good. ${end}`,
     };
   }
   if (name === 'artifact_retention_hours' && after > 0 && (before === 0 || after < before)) {
     return {
-      title: `Keep files of ended jobs for ${time} only?`,
-      text: `Files of jobs that ended longer ago are deleted; the jobs stay. ${end}`,
+      title: `Keep the files of finished jobs for ${time} only?`,
+      text: `Files of jobs that finished before that are deleted; the jobs stay. ${end}`,
     };
   }
   return undefined;
 }
 
-export const MODES: Record<string, string> = {
-  stream: 'The factory holds a stream; the coordinator claims for it and sends the job.',
-  poll: 'The factory asks for work, gated by one cheap read. Every mode falls back to this.',
-  broker: 'The factory reads its offers from NATS and accepts them; one without a broker polls.',
-  self_select: 'No scheduler: the factory picks from the queue by what it has.',
-  shadow:
-    'Polling decides. The dispatcher plans beside it, and below you see how often it would have chosen otherwise.',
-};
+/// What a delivery mode means; nothing for a word that is none.
+export function deliveryAbout(mode: string): string {
+  const known = wordIn(DELIVERY, mode);
+  return known ? DELIVERY[known].about : '';
+}
 
 /// Milliseconds and hours in words that one can picture.
 export function pictured(flag: Pick<Flag, 'name'>, value: unknown): string | undefined {

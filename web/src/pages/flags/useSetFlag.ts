@@ -2,11 +2,10 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
-import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
-import { fieldText, flagCommand, isDelivery, loss, MODES } from './takes';
+import { notifyDone, notifyProblem, useConfirm } from '../../ui/Confirm';
+import { deliveryAbout, fieldText, flagCommand, isDelivery, loss } from './takes';
 
-/// Sets a flag, or takes it back with `null`. What changes how jobs reach factories, or deletes something, asks first and
-/// says what it does.
+/// Sets a flag, or resets it with `null`. Changes to the delivery, and those that delete something, ask first.
 export function useSetFlag() {
   const client = useQueryClient();
   const ask = useConfirm();
@@ -14,11 +13,12 @@ export function useSetFlag() {
   const set = async (name: string, value: unknown, becomes: unknown, before: unknown): Promise<boolean> => {
     const word = fieldText(becomes);
     if (isDelivery(name)) {
-      const whom =
-        name === 'delivery' ? 'every factory without a mode of its own' : name.slice('delivery.'.length);
+      const whom = name.startsWith('delivery.')
+        ? name.slice('delivery.'.length)
+        : 'every factory without its own mode';
       const yes = await ask({
         title: `Deliver jobs by ${word}?`,
-        text: `For ${whom}. ${MODES[word] ?? ''} It takes effect with the next heartbeat and touches nothing that runs.`,
+        text: `For ${whom}. ${deliveryAbout(word)} It takes effect with the next heartbeat and does not affect running jobs.`,
         yes: `Deliver by ${word}`,
         command: flagCommand(name, value),
       });
@@ -28,7 +28,7 @@ export function useSetFlag() {
     if (lost) {
       const question = {
         ...lost,
-        yes: 'Delete what is older',
+        yes: 'Delete older data',
         danger: true,
         command: flagCommand(name, value),
       };
@@ -37,11 +37,11 @@ export function useSetFlag() {
     setBusy(true);
     try {
       await answer(api.PUT('/api/fleet/flags/{name}', { params: { path: { name } }, body: { value } }));
-      tellDone(value === null ? `${name} is ${word} again, as by default` : `${name} is ${word}`);
+      notifyDone(value === null ? `${name} is back to its default, ${word}` : `${name} is now ${word}`);
       await client.invalidateQueries({ queryKey: keys.flags });
       return true;
     } catch (error) {
-      tellProblem(`Setting ${name} did not work`, error);
+      notifyProblem(`Could not set ${name}`, error);
       return false;
     } finally {
       setBusy(false);

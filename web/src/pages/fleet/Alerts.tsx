@@ -4,38 +4,32 @@ import { Link } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
 import { alertsQuery } from '../../api/queries';
 import type { Alert } from '../../api/types';
+import { labelOf, SEVERITY, type Stage, toneOf } from '../../api/vocabulary';
 import { Ago } from '../../ui/Ago';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
-import { count } from '../../ui/format';
+import { count, sentence } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import { visible } from '../../ui/visible';
 import classes from './Alerts.module.css';
-import { type AlertGroup, advice, grouped, message, severity, title, withName } from './advice';
 import { namesQuery } from './queries';
 
 const FIRST = 5;
-/// Factories of one kind of trouble that are named.
+/// Factories of one group that are named.
 const NAMED = 8;
-/// As many as one call tells.
+/// As many as one call takes.
 const NAMED_JOBS = 100;
-const SEVERITY_WORDS = { bad: 'serious', warn: 'warning', note: 'note' } as const;
 
-/// What somebody should look at, worst first, with what to do about it.
+/// Everything about an alert comes from the coordinator: its severity, title and remedy, and the order, worst first.
 export function Alerts() {
   const alerts = useQuery(alertsQuery());
   const [all, setAll] = useState(false);
   const known = alerts.data?.alerts.length ?? 0;
   const names = useNames(alerts.data?.alerts);
   return (
-    <Panel
-      title="Alerts"
-      aside={
-        <span className={classes.count}>{alerts.data ? (known === 0 ? 'none' : count(known)) : ''}</span>
-      }
-    >
+    <Panel title="Alerts" aside={<span className={classes.count}>{known > 0 && count(known)}</span>}>
       <div id="alerts" className={classes.place}>
         <Loaded query={alerts} what="alerts">
           {(data) => {
@@ -43,7 +37,7 @@ export function Alerts() {
             if (groups.length === 0) {
               return (
                 <p className={classes.fine}>
-                  <Icon name="check" /> Nothing needs you.
+                  <Icon name="check" /> No alerts
                 </p>
               );
             }
@@ -56,7 +50,7 @@ export function Alerts() {
                 </ul>
                 {groups.length > FIRST && (
                   <Button size="xs" variant="subtle" onClick={() => setAll(!all)} aria-expanded={all}>
-                    {all ? `Only the first ${FIRST}` : `Show ${count(groups.length - FIRST)} more`}
+                    {all ? 'Show fewer' : `Show ${count(groups.length - FIRST)} more`}
                   </Button>
                 )}
               </>
@@ -68,25 +62,54 @@ export function Alerts() {
   );
 }
 
-/// People know jobs by their names; alerts tell their ids.
+/// People know jobs by their names; alerts carry their ids.
 function useNames(alerts: Alert[] | undefined): Map<string, string> {
   const ids = [...new Set((alerts ?? []).flatMap((alert) => alert.jobId ?? []))].sort().slice(0, NAMED_JOBS);
   const { data } = useQuery(namesQuery(ids));
   return new Map(data);
 }
 
+/// Alerts that say the same of several factories are shown as one.
+export interface AlertGroup {
+  key: string;
+  first: Alert;
+  alerts: Alert[];
+}
+
+export function grouped(alerts: readonly Alert[]): AlertGroup[] {
+  const groups = new Map<string, AlertGroup>();
+  for (const alert of alerts) {
+    // With another remedy it is another group: offline is not the same as never connected.
+    const key = alert.factoryId
+      ? `${alert.code} ${alert.remedy?.message ?? ''}`
+      : `${alert.code} ${alert.productId ?? ''} ${alert.jobId ?? ''}`;
+    const group = groups.get(key);
+    if (group) group.alerts.push(alert);
+    else groups.set(key, { key, first: alert, alerts: [alert] });
+  }
+  return [...groups.values()];
+}
+
+export function groupMessage({ first, alerts }: AlertGroup): string {
+  return alerts.length === 1 ? first.message : `${count(alerts.length)} factories`;
+}
+
+/// The message with the name of its job in place of the id.
+export function withName(text: string, id: string | null | undefined, name: string | undefined): string {
+  return id && name ? text.replaceAll(id, () => `“${name}”`) : text;
+}
+
 function AlertItem({ group, names }: { group: AlertGroup; names: Map<string, string> }) {
   const { first, alerts } = group;
-  const name = names.get(first.jobId ?? '');
-  const how = severity(first);
-  const { text, command } = advice(first);
-  const several = alerts.length > 1;
+  const { remedy, severity } = first;
+  const message = withName(groupMessage(group), first.jobId, names.get(first.jobId ?? ''));
+  const command = alerts.length > 1 ? 'giga factory list' : remedy?.command;
   return (
-    <li className={classes.alert} data-severity={how}>
+    <li className={classes.alert} data-tone={toneOf(SEVERITY, severity)}>
       <div className={classes.head}>
-        <Icon name={how === 'note' ? 'flag' : 'warn'} size={14} />
-        <strong>{title(first)}</strong>
-        <span className={classes.how}>{SEVERITY_WORDS[how]}</span>
+        <Icon name={severity === 'info' ? 'flag' : 'warn'} size={14} />
+        <strong>{first.title}</strong>
+        <span className={classes.severity}>{labelOf(SEVERITY, severity)}</span>
         {first.since && (
           <span className={classes.since}>
             <Ago at={first.since} />
@@ -94,10 +117,10 @@ function AlertItem({ group, names }: { group: AlertGroup; names: Map<string, str
         )}
       </div>
       <p className={classes.message}>
-        <CodeText text={visible(withName(message(group), first.jobId, name))} />
+        <CodeText text={visible(sentence(message))} />
       </p>
-      <p className={classes.advice}>
-        {text}{' '}
+      <p className={classes.remedy}>
+        {remedy && <CodeText text={`${sentence(remedy.message)}. `} />}
         {alerts.slice(0, NAMED).map((alert) => (
           <Fragment key={alert.factoryId ?? ''}>
             <Subject alert={alert} />{' '}
@@ -105,7 +128,7 @@ function AlertItem({ group, names }: { group: AlertGroup; names: Map<string, str
         ))}
         {alerts.length > NAMED && `and ${count(alerts.length - NAMED)} more`}
       </p>
-      {command && <CommandLine command={several ? 'giga factory list' : command} />}
+      {command && <CommandLine command={command} />}
     </li>
   );
 }
@@ -134,7 +157,7 @@ function Subject({ alert }: { alert: Alert }) {
   }
   if (alert.code === 'dead_letters') {
     return (
-      <Link className={classes.link} to="/jobs" search={{ stage: 'dead_letter' }}>
+      <Link className={classes.link} to="/jobs" search={{ stage: 'dead_letter' satisfies Stage }}>
         Show dead letters
       </Link>
     );

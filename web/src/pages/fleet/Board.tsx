@@ -1,27 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { metricsQuery } from '../../api/queries';
-import type { FleetMetrics, Stage } from '../../api/types';
+import type { FleetMetrics } from '../../api/types';
+import { labelOf, STAGE, STAGES, toneOf } from '../../api/vocabulary';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { AnchorLink } from '../../ui/links';
 import { Panel, ScrollBox } from '../../ui/Panel';
-import { stageTone, stageWord } from '../../ui/StageBadge';
 import { Empty, Loaded } from '../../ui/States';
 import classes from './Board.module.css';
-
-const COLUMNS: readonly Stage[] = [
-  'queued',
-  'blocked',
-  'assigned',
-  'building',
-  'review',
-  'testing',
-  'failed',
-  'dead_letter',
-  'shipped',
-  'cancelled',
-];
 
 export function Board() {
   const metrics = useQuery(metricsQuery());
@@ -53,9 +40,9 @@ function Table({ products }: { products: FleetMetrics['products'] }) {
         <thead>
           <tr>
             <th scope="col">product</th>
-            {COLUMNS.map((stage) => (
+            {STAGES.map((stage) => (
               <th scope="col" key={stage} className={classes.number}>
-                {stageWord(stage)}
+                {labelOf(STAGE, stage)}
               </th>
             ))}
           </tr>
@@ -73,17 +60,21 @@ function Table({ products }: { products: FleetMetrics['products'] }) {
                   </Link>
                 )}
               </th>
-              {COLUMNS.map((stage) => {
+              {STAGES.map((stage) => {
                 const n = byStage[stage] ?? 0;
                 return (
-                  <td key={stage} className={classes.number} data-tone={n > 0 ? stageTone(stage) : undefined}>
+                  <td
+                    key={stage}
+                    className={classes.number}
+                    data-tone={n > 0 ? toneOf(STAGE, stage) : undefined}
+                  >
                     {n === 0 ? (
                       <span className={classes.none}>0</span>
                     ) : (
                       <Link
                         to="/jobs"
                         search={{ stage, product: productId }}
-                        aria-label={`${n} ${stageWord(stage)} of ${productId}`}
+                        aria-label={`${n} ${labelOf(STAGE, stage)} of ${productId}`}
                       >
                         {count(n)}
                       </Link>

@@ -1,4 +1,4 @@
-// All factories, in an order that does not change. Few are tiles, many are squares that open their tile.
+// All factories, in an order that does not change: as cards, or compact where there are many. A compact one opens its card.
 
 import { Button, Group, Modal, NativeSelect, SegmentedControl, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -13,28 +13,28 @@ import { FilterInput } from '../../ui/FilterInput';
 import { plural } from '../../ui/format';
 import { Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
+import { FactoryCard, StatusMark } from './FactoryCard';
 import classes from './FactoryMap.module.css';
-import { FactoryTile, StandingMark } from './FactoryTile';
-import { PruneButton } from './PruneButton';
-import { queuedQuery, runningQuery } from './queries';
 import {
   afterEvent,
   byHolder,
+  FACTORY_STATUS,
+  type FactoryFilter,
   inOrder,
   matches,
   type Offers,
   offeredTo,
   offersOf,
-  STANDING_WORDS,
   seats,
-  standing,
   startCommand,
-  type TileFilter,
-} from './standing';
+  statusOf,
+} from './factories';
+import { PruneButton } from './PruneButton';
+import { queuedQuery, runningQuery } from './queries';
 
-/// Above this, tiles are too many to look at.
-const TILES = 40;
-type Shape = 'tiles' | 'squares';
+/// More cards than this are too many to look at.
+const MOST_CARDS = 40;
+type Layout = 'cards' | 'compact';
 
 export function FactoryMap() {
   const factories = useQuery(factoriesQuery());
@@ -51,7 +51,7 @@ function Summary({ factories }: { factories: Factory[] | undefined }) {
   if (!factories || factories.length === 0) return null;
   const counts = new Map<string, number>();
   for (const factory of factories) {
-    const word = STANDING_WORDS[standing(factory)];
+    const word = FACTORY_STATUS[statusOf(factory)].label;
     counts.set(word, (counts.get(word) ?? 0) + 1);
   }
   return (
@@ -61,10 +61,10 @@ function Summary({ factories }: { factories: Factory[] | undefined }) {
 
 function NoFactories() {
   return (
-    <Empty title="No factory has joined yet">
-      <p>Nothing runs until one does. A coordinator with a factory on this machine:</p>
+    <Empty title="No factories yet">
+      <p>Jobs run once a factory joins. To start a coordinator with a factory on this machine:</p>
       <CommandLine command="giga up --repos ~/code" />
-      <p>Another machine: admit it here, then start it there with the token that this prints.</p>
+      <p>To add another machine, enroll it here, then start it there with the token that this prints:</p>
       <CommandLine command="giga factory enroll mac-1 > mac-1.token" />
       <br />
       <CommandLine command={`${startCommand('mac-1')} --repos ~/code`} />
@@ -72,41 +72,41 @@ function NoFactories() {
   );
 }
 
-/// What is offered to whom, from the queue and what the feed said since.
+/// What is offered to whom, from the queue and the events since.
 function useOffers(): Map<string, number> {
   const { data, dataUpdatedAt } = useQuery(queuedQuery());
   const [offers, setOffers] = useState<Offers>(new Map());
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a look that found the same still replaces what was guessed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a fetch that found the same still replaces what was guessed
   useEffect(() => setOffers(offersOf(data?.jobs ?? [])), [data, dataUpdatedAt]);
   useFeedEvents((event) => setOffers((known) => afterEvent(known, event)));
   return useMemo(() => offeredTo(offers), [offers]);
 }
 
-const EVERYTHING: TileFilter = { text: '', standing: 'any' };
+const EVERYTHING: FactoryFilter = { text: '', status: 'any' };
 
 function Factories({ factories }: { factories: Factory[] }) {
   useRowKeys();
   const [filter, setFilter] = useState(EVERYTHING);
-  const [chosen, setShape] = useState<Shape>();
+  const [chosen, setLayout] = useState<Layout>();
   const [open, setOpen] = useState<string>();
   const running = useQuery(runningQuery()).data?.jobs;
   const offers = useOffers();
   const held = useMemo(() => byHolder(running ?? []), [running]);
   const sorted = useMemo(() => inOrder(factories), [factories]);
-  // Typing stays quick, however many tiles go by it.
+  // Typing stays quick, however many cards it filters.
   const applied = useDeferredValue(filter);
   const shown = sorted.filter((factory) => matches(factory, applied, held.get(factory.id)));
-  const shape = chosen ?? (factories.length > TILES ? 'squares' : 'tiles');
+  const layout = chosen ?? (factories.length > MOST_CARDS ? 'compact' : 'cards');
   const opened = factories.find((factory) => factory.id === open);
   const scrollTo = useScrollTo();
-  useTileOfAddress(sorted, (factory) => {
+  useCardInAddress(sorted, (factory) => {
     // A filter that hides it would make the link do nothing.
     if (!matches(factory, filter, held.get(factory.id))) setFilter(EVERYTHING);
-    if (shape === 'squares') setOpen(factory.id);
+    if (layout === 'compact') setOpen(factory.id);
     else scrollTo(`factory-${factory.id}`);
   });
-  const tile = (factory: Factory) => (
-    <FactoryTile
+  const card = (factory: Factory) => (
+    <FactoryCard
       factory={factory}
       running={held.get(factory.id) ?? NOTHING}
       offered={offers.get(factory.id) ?? 0}
@@ -124,56 +124,60 @@ function Factories({ factories }: { factories: Factory[] }) {
         />
         <NativeSelect
           size="xs"
-          aria-label="Only factories that are"
-          value={filter.standing}
+          aria-label="Status"
+          value={filter.status}
           onChange={(event) =>
-            setFilter({ ...filter, standing: event.currentTarget.value as TileFilter['standing'] })
+            setFilter({ ...filter, status: event.currentTarget.value as FactoryFilter['status'] })
           }
           data={[
-            { value: 'any', label: 'any state' },
-            { value: 'busy', label: 'at work' },
-            { value: 'free', label: 'with a free seat' },
-            ...Object.entries(STANDING_WORDS).map(([value, label]) => ({ value, label })),
+            { value: 'any', label: 'any status' },
+            { value: 'busy', label: 'busy' },
+            { value: 'free', label: 'with free seats' },
+            ...Object.entries(FACTORY_STATUS).map(([value, { label }]) => ({ value, label })),
           ]}
         />
         <SegmentedControl
           size="xs"
-          aria-label="How factories are drawn"
-          value={shape}
-          onChange={(value) => setShape(value as Shape)}
+          aria-label="Layout"
+          value={layout}
+          onChange={(value) => setLayout(value as Layout)}
           data={[
-            { value: 'tiles', label: 'Tiles' },
-            { value: 'squares', label: 'Squares' },
+            { value: 'cards', label: 'Cards' },
+            { value: 'compact', label: 'Compact' },
           ]}
         />
-        <PruneButton anySilent={factories.some((factory) => !factory.live)} />
+        <PruneButton anyOffline={factories.some((factory) => !factory.live)} />
       </Group>
       {shown.length === 0 && (
-        <Empty title="No factory is like that">
+        <Empty title="No factories match">
           <Button size="xs" variant="default" onClick={() => setFilter(EVERYTHING)}>
             Show all {plural(factories.length, 'factory', 'factories')}
           </Button>
         </Empty>
       )}
-      {shape === 'tiles' ? (
-        <ul className={classes.tiles} data-many={shown.length > TILES || undefined} aria-label="Factories">
+      {layout === 'cards' ? (
+        <ul
+          className={classes.cards}
+          data-many={shown.length > MOST_CARDS || undefined}
+          aria-label="Factories"
+        >
           {shown.map((factory) => (
-            <li key={factory.id} id={`factory-${factory.id}`} className={classes.tile}>
-              {tile(factory)}
+            <li key={factory.id} id={`factory-${factory.id}`} className={classes.card}>
+              {card(factory)}
             </li>
           ))}
         </ul>
       ) : (
-        <ul className={classes.squares} aria-label="Factories">
+        <ul className={classes.compact} aria-label="Factories">
           {shown.map((factory) => (
             <li key={factory.id}>
-              <FactorySquare factory={factory} offered={offers.get(factory.id) ?? 0} onOpen={setOpen} />
+              <CompactFactory factory={factory} offered={offers.get(factory.id) ?? 0} onOpen={setOpen} />
             </li>
           ))}
         </ul>
       )}
       <Modal opened={opened !== undefined} onClose={() => setOpen(undefined)} title="Factory" centered>
-        {opened && tile(opened)}
+        {opened && card(opened)}
       </Modal>
     </>
   );
@@ -181,8 +185,8 @@ function Factories({ factories }: { factories: Factory[] }) {
 
 const NOTHING: Job[] = [];
 
-/// `#factory-NAME`, as alerts link to it: shows that tile. The address is then as before, so that the same link works again.
-function useTileOfAddress(factories: Factory[], show: (factory: Factory) => void) {
+/// `#factory-NAME`, as alerts link to it: shows that card. The address is then as before, so that the same link works again.
+function useCardInAddress(factories: Factory[], show: (factory: Factory) => void) {
   const { hash } = useLocation();
   const navigate = useNavigate();
   const asked = factories.find((factory) => hash === `factory-${factory.id}`);
@@ -206,8 +210,8 @@ function useScrollTo(): (id: string) => void {
   return setGoal;
 }
 
-/// A factory among hundreds: how it stands and how full it is. A click tells the rest.
-export const FactorySquare = memo(function FactorySquare({
+/// A factory among hundreds: its status and how full it is. A click shows the rest.
+const CompactFactory = memo(function CompactFactory({
   factory,
   offered,
   onOpen,
@@ -216,7 +220,8 @@ export const FactorySquare = memo(function FactorySquare({
   offered: number;
   onOpen: (id: string) => void;
 }) {
-  const stands = standing(factory);
+  const status = statusOf(factory);
+  const { label, tone } = FACTORY_STATUS[status];
   const { used, reserved, over } = seats(factory.seatLimit, factory.seatsUsed, offered);
   const share = factory.seatLimit > 0 ? Math.min(1, (used + reserved + over) / factory.seatLimit) : 0;
   const seatWords = `${factory.seatsUsed}/${factory.seatLimit}`;
@@ -224,14 +229,14 @@ export const FactorySquare = memo(function FactorySquare({
     <UnstyledButton
       className={classes.square}
       data-row
-      data-standing={stands}
+      data-tone={tone}
       onClick={() => onOpen(factory.id)}
-      title={`${factory.id}: ${STANDING_WORDS[stands]}, ${seatWords} seats`}
-      aria-label={`${factory.id}, ${STANDING_WORDS[stands]}, ${seatWords} seats used`}
+      title={`${factory.id}: ${label}, ${seatWords} seats`}
+      aria-label={`${factory.id}, ${label}, ${seatWords} seats used`}
     >
       <span className={classes.name}>{factory.id}</span>
       <span className={classes.line}>
-        <StandingMark standing={stands} />
+        <StatusMark status={status} />
         <span>{seatWords}</span>
       </span>
       <span className={classes.fill} style={{ width: `${share * 100}%` }} aria-hidden />

@@ -5,7 +5,7 @@ import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Factory } from '../../api/types';
 import { useMay } from '../../session/useSession';
-import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
+import { notifyDone, notifyProblem, useConfirm } from '../../ui/Confirm';
 import { plural, shellWord } from '../../ui/format';
 
 /// What an operator can do to a factory. Each asks first and shows itself as a command.
@@ -16,63 +16,63 @@ export function FactoryMenu({ factory }: { factory: Factory }) {
   const clipboard = useClipboard();
   const { id } = factory;
   const word = shellWord(id);
-  const drains = factory.state === 'draining';
-  const needs = may ? '' : ' (needs the role operator)';
+  const isDraining = factory.state === 'draining';
+  const needs = may ? '' : ' (requires the operator role)';
   const path = { params: { path: { id } } };
 
   const perform = async (done: string, call: () => Promise<unknown>) => {
     try {
       await call();
-      tellDone(done);
+      notifyDone(done);
       await client.invalidateQueries({ queryKey: keys.factories });
     } catch (error) {
-      tellProblem(`That did not work for ${id}`, error);
+      notifyProblem(`Could not change ${id}`, error);
     }
   };
 
   const drain = async () => {
     const yes = await ask({
       title: `Drain ${id}?`,
-      text: `It finishes the ${plural(factory.seatsUsed, 'job')} that it holds and takes nothing new until you undo it.`,
-      yes: 'Drain it',
+      text: `It finishes its ${plural(factory.seatsUsed, 'running job')} and takes no new ones until you stop draining it.`,
+      yes: 'Drain',
       command: `giga factory drain ${word}`,
     });
     if (!yes) return;
-    await perform(`${id} drains`, () =>
+    await perform(`${id} is draining`, () =>
       answer(api.POST('/api/fleet/factories/{id}/drain', { ...path, body: {} })),
     );
   };
 
   const undo = async () => {
     const yes = await ask({
-      title: `Let ${id} take jobs again?`,
-      text: 'It is given jobs again as soon as it is heard of.',
-      yes: 'Let it take jobs',
+      title: `Stop draining ${id}?`,
+      text: 'It gets jobs again as soon as it is online.',
+      yes: 'Stop draining',
       command: `giga factory drain ${word} --undo`,
     });
     if (!yes) return;
-    await perform(`${id} takes jobs again`, () =>
+    await perform(`${id} accepts jobs again`, () =>
       answer(api.POST('/api/fleet/factories/{id}/drain', { ...path, body: { undo: true } })),
     );
   };
 
-  const forget = async () => {
+  const remove = async () => {
     const yes = await ask({
-      title: `Forget ${id}?`,
-      text: 'Its tokens end at once, and what it holds comes back when its leases end. To come back it has to be enrolled again.',
-      yes: 'Forget it',
+      title: `Remove ${id}?`,
+      text: 'Its tokens are revoked at once, and its jobs are queued again when their leases end. To come back it has to be enrolled again.',
+      yes: 'Remove',
       danger: true,
       command: `giga factory deregister ${word}`,
     });
     if (!yes) return;
-    await perform(`${id} is forgotten`, () => answer(api.DELETE('/api/fleet/factories/{id}', path)));
+    await perform(`${id} was removed`, () => answer(api.DELETE('/api/fleet/factories/{id}', path)));
   };
 
   // Only as a command: the new token is shown once, and belongs into a file on that machine.
   const copyRotation = () => {
     const command = `giga factory rotate-token ${word}`;
     clipboard.copy(command);
-    tellDone(`Copied, for a terminal: ${command}`);
+    notifyDone(`Copied: ${command}`);
   };
 
   return (
@@ -90,19 +90,19 @@ export function FactoryMenu({ factory }: { factory: Factory }) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {drains ? (
+        {isDraining ? (
           <Menu.Item disabled={!may} onClick={() => void undo()}>
-            Let it take jobs again…{needs}
+            Stop draining…{needs}
           </Menu.Item>
         ) : (
           <Menu.Item disabled={!may} onClick={() => void drain()}>
             Drain…{needs}
           </Menu.Item>
         )}
-        <Menu.Item disabled={!may} c="var(--giga-bad)" onClick={() => void forget()}>
-          Forget…{needs}
+        <Menu.Item disabled={!may} c="var(--giga-bad)" onClick={() => void remove()}>
+          Remove…{needs}
         </Menu.Item>
-        <Menu.Item onClick={copyRotation}>Copy the command for a new token</Menu.Item>
+        <Menu.Item onClick={copyRotation}>Copy the command that rotates its token</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

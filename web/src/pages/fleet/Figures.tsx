@@ -2,7 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { budgetsQuery, metricsQuery } from '../../api/queries';
-import type { FleetMetrics, Stage } from '../../api/types';
+import type { FleetMetrics } from '../../api/types';
+import { type Stage, stagesIn } from '../../api/vocabulary';
 import { count, duration, percent, usd } from '../../ui/format';
 import { ProblemAlert } from '../../ui/States';
 import { useNow } from '../../ui/useNow';
@@ -15,7 +16,7 @@ function total(metrics: FleetMetrics | undefined, stages: readonly Stage[]): num
   return metrics.products.reduce((sum, product) => sum + of(product.byStage), 0);
 }
 
-/// The fleet in one line of figures. Its height is the same with and without data.
+/// Its height is the same with and without data.
 export function Figures() {
   const metrics = useQuery(metricsQuery());
   const { data: budgets } = useQuery(budgetsQuery());
@@ -28,12 +29,12 @@ export function Figures() {
     return sum + (budget.periods.find(({ period }) => period === 'day')?.spentUsd ?? 0);
   }, 0);
   return (
-    <dl className={classes.strip} aria-label="The fleet in figures">
-      <StageFigure label="Queued" metrics={data} stages={['queued']} />
-      <StageFigure label="Running" metrics={data} stages={['assigned', 'building']} tone="busy" />
-      <StageFigure label="To review or ship" metrics={data} stages={['review', 'testing']} tone="warn" />
-      <StageFigure label="Failed" metrics={data} stages={['failed']} tone="bad" />
-      <StageFigure label="Dead letters" metrics={data} stages={['dead_letter']} tone="bad" />
+    <dl className={classes.strip} aria-label="Fleet at a glance">
+      <StageFigure label="Queued" metrics={data} stages={stagesIn('queued')} />
+      <StageFigure label="Running" metrics={data} stages={stagesIn('running')} tone="busy" />
+      <StageFigure label="To review or ship" metrics={data} stages={stagesIn('decision')} tone="warn" />
+      <StageFigure label="Failed" metrics={data} stages={stagesIn('failed')} tone="bad" />
+      <StageFigure label="Dead letters" metrics={data} stages={stagesIn('dead')} tone="bad" />
       <Figure
         label="Longest wait"
         value={
@@ -55,7 +56,7 @@ export function Figures() {
             : undefined
         }
         about={
-          factories ? `${count(factories.seatsUsed)} of ${count(factories.seats)} seats are used` : undefined
+          factories ? `${count(factories.seatsUsed)} of ${count(factories.seats)} seats used` : undefined
         }
       />
       <Figure label="Spent today" to="/budgets" value={usd(today)} about="since 00:00 UTC" />
@@ -70,13 +71,13 @@ interface StageFigureProps {
   tone?: FigureProps['tone'];
 }
 
-/// How many jobs stand there, and the way to them. None is nothing to draw the eye.
+/// How many jobs are there, with a link to them. A zero draws no attention.
 function StageFigure({ label, metrics, stages, tone }: StageFigureProps) {
   const n = total(metrics, stages);
   return <Figure label={label} stage={stages.join(',')} value={count(n)} tone={n ? tone : undefined} />;
 }
 
-/// Grows by itself between two looks.
+/// Grows between two fetches.
 function OldestWait({
   oldest,
   asOf,

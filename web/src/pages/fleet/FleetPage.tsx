@@ -1,13 +1,13 @@
-// The page for the second screen: how the fleet does, what needs somebody, and what every factory is at.
+// The page for the second screen: figures, alerts, and what every factory is doing.
 
 import { Stack } from '@mantine/core';
 import { PageHead } from '../../ui/Panel';
+import { Activity } from './Activity';
 import { Alerts } from './Alerts';
 import { Board } from './Board';
 import { FactoryMap } from './FactoryMap';
 import { Figures } from './Figures';
 import classes from './Fleet.module.css';
-import { Ticker } from './Ticker';
 
 export function FleetPage() {
   return (
@@ -21,7 +21,7 @@ export function FleetPage() {
         </div>
         <div className={classes.narrow}>
           <Alerts />
-          <Ticker />
+          <Activity />
         </div>
       </div>
     </Stack>

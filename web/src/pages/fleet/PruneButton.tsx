@@ -6,7 +6,7 @@ import { answer, api } from '../../api/client';
 import { keys, whoamiQuery } from '../../api/queries';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
-import { tellDone, tellProblem } from '../../ui/Confirm';
+import { notifyDone, notifyProblem } from '../../ui/Confirm';
 
 const IDLE = [
   { value: '1h', label: 'an hour' },
@@ -14,8 +14,8 @@ const IDLE = [
   { value: '7d', label: 'a week' },
 ];
 
-/// Forgets those that were silent for long. Offered where there are any.
-export function PruneButton({ anySilent }: { anySilent: boolean }) {
+/// Removes factories that have been offline for long. Shown while there are any.
+export function PruneButton({ anyOffline }: { anyOffline: boolean }) {
   const operator = useMay('operator');
   const { data: me } = useQuery(whoamiQuery());
   const may = operator && me?.everyProduct === true;
@@ -23,35 +23,35 @@ export function PruneButton({ anySilent }: { anySilent: boolean }) {
   const [opened, { open, close }] = useDisclosure();
   const [idle, setIdle] = useState('24h');
   const [busy, setBusy] = useState(false);
-  if (!anySilent) return null;
+  if (!anyOffline) return null;
   const prune = async () => {
     setBusy(true);
     try {
       const { pruned } = await answer(api.POST('/api/fleet/factories/prune', { body: { idle } }));
-      tellDone(pruned.length === 0 ? 'None was silent for so long' : `Forgot ${pruned.join(', ')}`);
+      notifyDone(pruned.length === 0 ? 'No factory was offline that long' : `Removed ${pruned.join(', ')}`);
       close();
       await client.invalidateQueries({ queryKey: keys.factories });
     } catch (error) {
-      tellProblem('Forgetting did not work', error);
+      notifyProblem('Could not remove the offline factories', error);
     } finally {
       setBusy(false);
     }
   };
   return (
     <>
-      <Tooltip label="needs the role operator for every product" disabled={may}>
+      <Tooltip label="requires the operator role for every product" disabled={may}>
         <Button size="xs" variant="default" disabled={!may} onClick={open}>
-          Forget silent ones…
+          Remove offline…
         </Button>
       </Tooltip>
-      <Modal opened={opened} onClose={close} title="Forget silent factories?" centered>
+      <Modal opened={opened} onClose={close} title="Remove offline factories?" centered>
         <Stack>
           <Text size="sm">
-            Every factory that was not heard of for so long and holds no job is forgotten, and its tokens end.
-            To come back it has to be enrolled again.
+            Removes every factory that has been offline this long and holds no job, and revokes its tokens. To
+            come back it has to be enrolled again.
           </Text>
           <NativeSelect
-            label="Silent for at least"
+            label="Offline for at least"
             data={IDLE}
             value={idle}
             onChange={(event) => setIdle(event.currentTarget.value)}
@@ -59,10 +59,10 @@ export function PruneButton({ anySilent }: { anySilent: boolean }) {
           <CommandLine command={`giga factory prune --idle ${idle}`} />
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>
-              Leave it as it is
+              Keep
             </Button>
             <Button color="red" loading={busy} onClick={() => void prune()}>
-              Forget them
+              Remove
             </Button>
           </Group>
         </Stack>

@@ -5,10 +5,11 @@ import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { components } from '../../api/schema';
 import type { FeedEvent } from '../../api/types';
+import { stagesIn } from '../../api/vocabulary';
 
 type EventPage = components['schemas']['EventPage'];
 
-/// A page of the job list is the most that one call gives; a fleet with more running jobs shows ids for the rest.
+/// The longest page of the job list; a fleet with more running jobs shows ids for the rest.
 const MOST = '500';
 
 /// Names and ages of what runs, in one call for all factories.
@@ -18,19 +19,24 @@ export const runningQuery = () =>
     queryFn: ({ signal }) =>
       answer(
         api.GET('/api/fleet/jobs', {
-          params: { query: { stage: 'assigned,building', limit: MOST } },
+          params: { query: { stage: stagesIn('running').join(), limit: MOST } },
           signal,
         }),
       ),
     refetchInterval: 15_000,
   });
 
-/// The queue, for what is offered and not taken yet. Seldom: the feed tells the rest (offers.ts).
+/// The queue, for what is offered and not claimed yet. Seldom: the feed brings the rest (factories.ts).
 export const queuedQuery = () =>
   queryOptions({
     queryKey: ['offers'],
     queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/jobs', { params: { query: { stage: 'queued', limit: '200' } }, signal })),
+      answer(
+        api.GET('/api/fleet/jobs', {
+          params: { query: { stage: stagesIn('queued').join(), limit: '200' } },
+          signal,
+        }),
+      ),
     refetchInterval: 15_000,
   });
 
@@ -38,7 +44,7 @@ export const queuedQuery = () =>
 const BACK = [60, 1_000, 10_000];
 const PAGES = 5;
 
-/// The end of the feed, newest first, so that the ticker does not begin empty.
+/// The end of the feed, newest first, so that the activity does not begin empty.
 export async function lastEvents(most: number, signal: AbortSignal): Promise<FeedEvent[]> {
   const { feedHead } = await answer(api.GET('/api/fleet/metrics', { signal }));
   let last: FeedEvent[] = [];

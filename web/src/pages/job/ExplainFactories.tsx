@@ -1,13 +1,14 @@
-// Each factory and what was said of it. A fleet may have thousands: those that fit are rendered only while in sight, those
-// that do not are counted by reason.
+// The verdict on each factory. A fleet may have thousands: eligible ones are rendered only while in sight, the others are
+// counted by reason.
 
 import { Text, Tooltip, UnstyledButton } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef, useState } from 'react';
 import type { FactoryVerdict } from '../../api/types';
+import { BLOCKER, labelOf } from '../../api/vocabulary';
 import { CodeText } from '../../ui/CodeText';
 import { plural } from '../../ui/format';
-import { filterWord, lead, type Refusal, type Term, terms, widest } from './ExplainGroups';
+import { lead, type Refusal, type Term, terms, widest } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
 
 /// Up to here the list is simply there; longer ones scroll in a box of their own.
@@ -24,7 +25,7 @@ export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
   const [changed, setChanged] = useState<ReadonlySet<string>>(new Set());
   const scale = widest(verdicts);
   const first = verdicts[0];
-  // The best is open until somebody closes it; which one is best may change under one's eyes.
+  // The best is open until somebody closes it; which one is best may change meanwhile.
   const open = new Set(changed);
   if (first && !changed.has(first.factoryId)) open.add(first.factoryId);
   else if (first) open.delete(first.factoryId);
@@ -42,7 +43,7 @@ export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
           {first?.factoryId} is{' '}
           {ahead.by > 0
             ? `ahead of ${ahead.over} by ${figure(ahead.by)}`
-            : `level with ${ahead.over}, and comes first by name`}
+            : `tied with ${ahead.over} and comes first by name`}
           {ahead.by > 0 && ahead.mostly && `, mostly because it ${ahead.mostly}`}.
         </Text>
       )}
@@ -79,7 +80,7 @@ function ManyFeasible({
     overscan: 6,
   });
   return (
-    <section ref={box} className={classes.box} aria-label="Factories that could take it, best first">
+    <section ref={box} className={classes.box} aria-label="Eligible factories, best first">
       <ol className={classes.factories} style={{ height: rows.getTotalSize(), position: 'relative' }}>
         {rows.getVirtualItems().map((row) => {
           const verdict = verdicts[row.index];
@@ -147,9 +148,9 @@ export function Refused({ groups }: { groups: Refusal[] }) {
 
 function RefusedGroup({ group }: { group: Refusal }) {
   const [only] = group.factories;
-  const said = (
+  const summary = (
     <>
-      <span className={classes.filter}>{filterWord(group.filter)}</span>{' '}
+      <span className={classes.filter}>{labelOf(BLOCKER, group.filter)}</span>{' '}
       {group.factories.length === 1 ? (
         <b>{only}</b>
       ) : (
@@ -159,11 +160,11 @@ function RefusedGroup({ group }: { group: Refusal }) {
       <CodeText text={group.detail} />
     </>
   );
-  if (group.factories.length === 1) return <div className={classes.refused}>{said}</div>;
+  if (group.factories.length === 1) return <div className={classes.refused}>{summary}</div>;
   const more = group.factories.length - NAMES;
   return (
     <details className={classes.refused}>
-      <summary>{said}</summary>
+      <summary>{summary}</summary>
       <div className={classes.ids}>
         {group.factories.slice(0, NAMES).join(', ')}
         {more > 0 && ` and ${plural(more, 'other')}`}
@@ -177,7 +178,7 @@ export function figure(value: number): string {
   return `${shown < 0 ? '−' : ''}${Math.abs(shown).toFixed(3)}`;
 }
 
-export function ScoreTerms({ verdict, scale }: { verdict: FactoryVerdict; scale: number }) {
+function ScoreTerms({ verdict, scale }: { verdict: FactoryVerdict; scale: number }) {
   return (
     <dl className={classes.terms}>
       {terms(verdict).map((term) => (

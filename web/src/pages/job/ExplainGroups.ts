@@ -1,6 +1,7 @@
-// What the scheduler said about each factory, put in the order in which a person wants to read it. Nothing is decided here.
+// The scheduler's verdict on each factory, in the order in which people read it. Nothing is decided here.
 
 import type { FactoryVerdict } from '../../api/types';
+import { SCORE_TERM, wordIn, wordsOf } from '../../api/vocabulary';
 
 export interface Term {
   name: string;
@@ -10,50 +11,24 @@ export interface Term {
   value: number;
 }
 
-const TERMS: Record<string, { label: string; about: string }> = {
-  capabilityFit: {
-    label: 'fits closely',
-    about:
-      'Higher where little that the factory offers would lie idle: rare machines are kept for jobs that need them.',
-  },
-  affinity: {
-    label: 'knows the repository',
-    about: 'The repository is there already, was used within a day, or the job itself last ran there.',
-  },
-  load: { label: 'has room', about: 'Higher where fewer seats are taken and the machine says it is idle.' },
-  costFit: {
-    label: 'is cheap',
-    about: 'Higher where the factory costs less than the dearest one of the fleet.',
-  },
-  health: {
-    label: 'is healthy',
-    about: 'Full where the factory reports that it is well, half where it is degraded.',
-  },
-  starvation: {
-    label: 'has not waited long',
-    about: 'Taken off a job that is new, and less of it the longer it waits. The same for every factory.',
-  },
-};
-
-const UNKNOWN = 'A term that this page does not know yet.';
+const UNKNOWN = 'A term that this page does not know.';
 
 /// In a fixed order, so that bars of two factories can be compared; terms that this page does not know come last.
 export function terms(verdict: FactoryVerdict): Term[] {
   const given = verdict.terms ?? {};
-  const known = Object.keys(TERMS).filter((name) => Object.hasOwn(given, name));
-  const others = Object.keys(given).filter((name) => !Object.hasOwn(TERMS, name));
-  return [...known, ...others.sort()].map((name) => ({
-    name,
-    ...((Object.hasOwn(TERMS, name) ? TERMS[name] : undefined) ?? { label: name, about: UNKNOWN }),
-    value: finite(given[name]),
-  }));
+  const known = wordsOf(SCORE_TERM).filter((name) => Object.hasOwn(given, name));
+  const others = Object.keys(given).filter((name) => wordIn(SCORE_TERM, name) === undefined);
+  return [
+    ...known.map((name) => ({ name, ...SCORE_TERM[name], value: finite(given[name]) })),
+    ...others.sort().map((name) => ({ name, label: name, about: UNKNOWN, value: finite(given[name]) })),
+  ];
 }
 
 function finite(value: number | undefined): number {
   return value !== undefined && Number.isFinite(value) ? value : 0;
 }
 
-/// The longest bar there is, which all bars are measured by. Never zero.
+/// The largest value, which scales all bars. Never zero.
 export function widest(verdicts: FactoryVerdict[]): number {
   let most = 0;
   for (const verdict of verdicts) {
@@ -87,13 +62,13 @@ export interface Refusal {
   factories: string[];
 }
 
-/// Factories that were refused for the same reason, the most common reason first.
+/// Factories that were ruled out for the same reason, the most common reason first.
 export function refusals(verdicts: FactoryVerdict[]): Refusal[] {
   const groups = new Map<string, Refusal>();
   for (const { factoryId, feasible, rejectedBy } of verdicts) {
     if (feasible) continue;
     const filter = rejectedBy?.filter ?? 'unknown';
-    const detail = rejectedBy?.detail ?? 'was refused without a reason';
+    const detail = rejectedBy?.detail ?? 'no reason given';
     const key = JSON.stringify([filter, detail]);
     const group = groups.get(key);
     if (group) group.factories.push(factoryId);
@@ -102,31 +77,4 @@ export function refusals(verdicts: FactoryVerdict[]): Refusal[] {
   return [...groups.values()].sort(
     (a, b) => b.factories.length - a.factories.length || a.detail.localeCompare(b.detail),
   );
-}
-
-const FILTERS: Record<string, string> = {
-  draining: 'draining',
-  stale: 'not heard from',
-  down: 'down',
-  product: 'product',
-  capabilities: 'capabilities',
-  repo: 'repository',
-  seats: 'seats',
-  not_ready: 'not ready yet',
-  paused: 'paused',
-  budget: 'budget',
-  concurrency: 'concurrency',
-  offered: 'on offer',
-  excluded: 'left out',
-  no_factories: 'no factories',
-  order: 'its turn',
-};
-
-export function filterWord(code: string): string {
-  return (Object.hasOwn(FILTERS, code) && FILTERS[code]) || code.replaceAll('_', ' ');
-}
-
-/// The sentences of the scheduler begin in small letters; on a page they stand alone.
-export function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

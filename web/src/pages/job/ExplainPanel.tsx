@@ -1,15 +1,16 @@
 import { Stack, Text, Title } from '@mantine/core';
 import { memo, useMemo } from 'react';
 import type { Explanation } from '../../api/types';
+import { BLOCKER, labelOf } from '../../api/vocabulary';
 import { CodeText } from '../../ui/CodeText';
-import { plural } from '../../ui/format';
+import { plural, sentence } from '../../ui/format';
 import { Feasible, Refused } from './ExplainFactories';
-import { filterWord, refusals, sentence } from './ExplainGroups';
+import { refusals } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
 import { Remedies } from './ExplainRemedies';
 
-/// Why a job waits, or where it would go: in one sentence, then what is in the way, what would help, and every factory.
-/// Drawn again only for another answer, however often one types beside it.
+/// Why a job waits, or where it would run: in one sentence, then what blocks it, suggested fixes, and every factory.
+/// Rendered again only for another answer, however often somebody types beside it.
 export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explanation: Explanation }) {
   const feasible = useMemo(() => explanation.factories.filter((verdict) => verdict.feasible), [explanation]);
   const refused = useMemo(() => refusals(explanation.factories), [explanation]);
@@ -22,12 +23,12 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
       {explanation.blockers.length > 0 && (
         <section>
           <Title order={3} size="h6" mb={4}>
-            In the way
+            Blocked by
           </Title>
           <ul className={classes.blockers}>
             {explanation.blockers.map((blocker) => (
               <li key={`${blocker.code} ${blocker.message}`}>
-                <span className={classes.filter}>{filterWord(blocker.code)}</span>{' '}
+                <span className={classes.filter}>{labelOf(BLOCKER, blocker.code)}</span>{' '}
                 <CodeText text={blocker.message} />
               </li>
             ))}
@@ -37,7 +38,7 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
       {explanation.remedies.length > 0 && (
         <section>
           <Title order={3} size="h6" mb={4}>
-            What would help, the smallest change first
+            Suggested fixes
           </Title>
           <Remedies remedies={explanation.remedies} />
         </section>
@@ -45,7 +46,7 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
       {feasible.length > 0 && (
         <section>
           <Title order={3} size="h6" mb={4}>
-            {plural(feasible.length, 'factory', 'factories')} could take it, best first
+            {plural(feasible.length, 'eligible factory', 'eligible factories')}, best first
           </Title>
           <Feasible verdicts={feasible} />
         </section>
@@ -53,7 +54,7 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
       {refused.length > 0 && (
         <section>
           <Title order={3} size="h6" mb={4}>
-            {plural(refusedCount, 'factory', 'factories')} could not
+            {plural(refusedCount, 'ineligible factory', 'ineligible factories')}
           </Title>
           <Refused groups={refused} />
         </section>

@@ -5,13 +5,14 @@ import { act, render, screen, within } from '@testing-library/react';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { jobQuery } from '../../api/queries';
 import type { Remedy } from '../../api/types';
+import type { Stage } from '../../api/vocabulary';
 import { ConfirmProvider } from '../../ui/Confirm';
-import { sentence } from './ExplainGroups';
+import { sentence } from '../../ui/format';
 import { actionOf, callOf, jobOf, OneRemedy } from './ExplainRemedies';
 
 const id = '01J0000000000000000000000A';
 let sent: Request[] = [];
-let stage = 'failed';
+let stage: Stage = 'failed';
 
 beforeEach(() => {
   sent = [];
@@ -58,13 +59,13 @@ const giveUp: Remedy = {
 test('what is final says so and is done to the job as it was seen', async () => {
   stage = 'failed';
   await show(giveUp);
-  const button = await screen.findByRole('button', { name: /^Do it/ });
+  const button = await screen.findByRole('button', { name: /^(Cancel|Apply)/ });
   await vi.waitFor(() => expect(button.hasAttribute('disabled')).toBe(false));
   button.click();
   const dialog = await screen.findByRole('dialog');
   expect(dialog.textContent).toContain('Cancel fix-greeting?');
-  expect(dialog.textContent).toContain('This is final.');
-  within(dialog).getByRole('button', { name: 'Cancel it' }).click();
+  expect(dialog.textContent).toContain('This cannot be undone.');
+  within(dialog).getByRole('button', { name: 'Cancel job' }).click();
   await vi.waitFor(() => expect(sent.some((request) => request.method === 'POST')).toBe(true));
   const post = sent.find((request) => request.method === 'POST');
   expect(post?.headers.get('if-match')).toBe('"rev-7"');
@@ -75,17 +76,20 @@ test('a job that has moved on is not acted on', async () => {
   const client = await show(giveUp);
   await vi.waitFor(() => expect(client.getQueryData(jobQuery(id).queryKey)?.stage).toBe('shipped'));
   await act(async () => {});
-  expect(screen.queryByRole('button', { name: /^Do it/ })).toBeNull();
+  expect(screen.queryByRole('button', { name: /^(Cancel|Apply)/ })).toBeNull();
 });
 
 test('a review is a place to go to and not a thing to do', async () => {
   await show({ message: 'review the dependency', command: `giga review ${id}` });
-  expect(screen.getByRole('link', { name: 'To the review' }).getAttribute('href')).toBe(`/jobs/${id}`);
-  expect(screen.queryByRole('button', { name: /^Do it/ })).toBeNull();
+  expect(screen.getByRole('link', { name: 'Open the review' }).getAttribute('href')).toBe(`/jobs/${id}`);
+  expect(screen.queryByRole('button', { name: /^(Cancel|Apply)/ })).toBeNull();
 });
 
 function call(method: string, path: string) {
-  return callOf({ message: 'x', call: { method, path, role: 'operator', everyProduct: false } });
+  return callOf({
+    message: 'x',
+    call: { method: method as never, path, role: 'operator', everyProduct: false },
+  });
 }
 
 test('an action on a job is known as such', () => {

@@ -3,17 +3,19 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { answer, api } from '../../api/client';
 import { jobQuery, whoamiQuery } from '../../api/queries';
-import { type Remedy, ROLES, type Role } from '../../api/types';
+import type { Remedy } from '../../api/types';
+import type { OperatorAction } from '../../api/vocabulary';
+import { ROLE, wordIn } from '../../api/vocabulary';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { ActionButton } from '../../ui/Confirm';
+import { sentence } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
 import { visible } from '../../ui/visible';
-import { ACTIONS, act, isLegal, JOB_ACTIONS, type JobActionName } from '../jobs/actions';
-import { sentence } from './ExplainGroups';
+import { ACTIONS, act, isLegal } from '../jobs/actions';
 import classes from './ExplainPanel.module.css';
 
-// Which call it is the coordinator says, so it has no type here; everything else is as for any other call.
+// The coordinator says which call it is, so it has no type here.
 type AnyCall = (
   method: string,
   path: string,
@@ -35,98 +37,112 @@ export function Remedies({ remedies }: { remedies: Remedy[] }) {
 
 export function OneRemedy({ remedy }: { remedy: Remedy }) {
   const me = useQuery(whoamiQuery()).data;
-  const told = callOf(remedy);
-  // Who may not do it at all is told the command, which somebody else may run.
-  const call = told && (!told.everyProduct || me?.everyProduct) ? told : undefined;
+  const asked = callOf(remedy);
+  // Without permission there is only the command, which somebody else may run.
+  const call = asked && (!asked.everyProduct || me?.everyProduct) ? asked : undefined;
   const action = call && actionOf(call);
   return (
     <div className={classes.remedy}>
       <Text size="sm" component="span">
         <CodeText text={sentence(remedy.message)} />
       </Text>
-      <Where remedy={remedy} />
+      <Subject remedy={remedy} />
       {action ? (
-        <DoAction key={action.id} id={action.id} name={action.name} remedy={remedy} />
+        <ActionFix key={action.id} id={action.id} name={action.name} remedy={remedy} />
       ) : (
-        call && <DoCall call={call} remedy={remedy} />
+        call && <CallFix call={call} remedy={remedy} />
       )}
       {remedy.command && <CommandLine command={remedy.command} />}
     </div>
   );
 }
 
-/// Where to look before anything is done: at the review, or at another job that this is about.
-function Where({ remedy }: { remedy: Remedy }) {
+/// A link to the review, or to another job that this is about.
+function Subject({ remedy }: { remedy: Remedy }) {
   const { id: here } = useParams({ strict: false });
   const about = jobOf(remedy);
   if (!about || (about.id === here && !about.review)) return null;
   return (
     <AnchorLink size="sm" to="/jobs/$id" params={{ id: about.id }} search={{}}>
-      {about.review ? 'To the review' : 'To that job'}
+      {about.review ? 'Open the review' : 'Open the job'}
     </AnchorLink>
   );
 }
 
-/// An action on a job: in its own words, and only if the job is still as this page has it.
-function DoAction({ id, name, remedy }: { id: string; name: JobActionName; remedy: Remedy }) {
-  const again = useReadAgain();
+/// An action on a job, only if the job is still as this page shows it.
+function ActionFix({ id, name, remedy }: { id: string; name: OperatorAction; remedy: Remedy }) {
+  const refresh = useRefresh();
   const { data: job } = useQuery(jobQuery(id));
   const action = ACTIONS[name];
-  // One that cannot be seen, or that has moved on, is not acted on from here.
+  // A job that is not visible, or that has moved on, gets no button.
   if (!job || !isLegal(name, job.stage)) return null;
-  const called = visible(job.name);
+  const title = visible(job.name);
   return (
     <ActionButton
-      label="Do it"
-      aria-label={`Do it: ${sentence(remedy.message)}`}
+      label={action.label}
+      aria-label={`${action.label}: ${sentence(remedy.message)}`}
       role={action.role}
       color={action.danger ? 'red' : undefined}
       command={remedy.command ?? undefined}
       confirm={{
-        title: `${action.label} ${called}?`,
+        title: `${action.label} ${title}?`,
         text: action.about,
-        yes: action.yes,
+        yes: action.yes ?? action.label,
         danger: action.danger,
       }}
-      done={`${called} is ${action.done}`}
-      run={() => act(name, job).finally(again)}
+      done={`${title} is ${action.done}`}
+      run={() => act(name, job).finally(refresh)}
     />
   );
 }
 
-function DoCall({ call, remedy }: { call: RemedyCall; remedy: Remedy }) {
-  const again = useReadAgain();
-  const deed = sentence(remedy.message.replaceAll('`', ''));
+function CallFix({ call, remedy }: { call: RemedyCall; remedy: Remedy }) {
+  const refresh = useRefresh();
+  const label = callLabel(call);
+  const what = sentence(remedy.message.replaceAll('`', ''));
   return (
     <ActionButton
-      label="Do it"
-      aria-label={`Do it: ${deed}`}
+      label={label}
+      aria-label={`${label}: ${what}`}
       role={call.role}
       command={remedy.command ?? undefined}
       confirm={{
-        title: `${deed}?`,
-        text: 'This takes effect at once, for every job it concerns.',
-        yes: 'Do it',
+        title: `${what}?`,
+        text: 'This takes effect at once, and not for this job alone.',
+        yes: label,
       }}
-      done={`Done: ${remedy.message.replaceAll('`', '')}`}
+      done={`Done: ${what}`}
       run={() =>
         answer(request(call.method, call.path, call.body === undefined ? {} : { body: call.body })).finally(
-          again,
+          refresh,
         )
       }
     />
   );
 }
 
-/// Also after a refusal: then things are no longer as they are shown.
-function useReadAgain(): () => Promise<void> {
+/// The name of the button: what the call does.
+function callLabel({ path }: RemedyCall): string {
+  if (/\/budgets\/[^/]+\/resume$/.test(path)) return 'Resume';
+  if (/\/factories\/[^/]+\/drain$/.test(path)) return 'Stop draining';
+  return /\/flags\/[^/]+$/.test(path) ? 'Set the flag' : 'Apply';
+}
+
+/// Also after an error: then things are no longer as they are shown.
+function useRefresh(): () => Promise<void> {
   const client = useQueryClient();
   return () => client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'markdown' });
 }
 
-type Told = NonNullable<Remedy['call']>;
-export interface RemedyCall extends Pick<Told, 'method' | 'path' | 'body' | 'everyProduct'> {
-  role: Role;
+// What a remedy asks for: a call of our own API, an action on a job, or a look at one. Whatever the answer says, nothing else
+// comes of it.
+
+type WireCall = NonNullable<Remedy['call']>;
+/// The method as the client spells it.
+const METHOD = { POST: 'post', PUT: 'put' } as const satisfies Record<WireCall['method'], string>;
+
+export interface RemedyCall extends Omit<WireCall, 'method'> {
+  method: (typeof METHOD)[WireCall['method']];
 }
 
 const ID = '[0-9A-HJKMNP-TV-Z]{26}';
@@ -134,20 +150,20 @@ const ACTION = new RegExp(`^/api/fleet/jobs/(${ID})/actions/([a-z]+)$`);
 const COMMAND = new RegExp(`^giga (?:review|job [a-z]+) (${ID})(?: |$)`);
 
 export function callOf({ call }: Remedy): RemedyCall | undefined {
-  if (!call || !/^(POST|PUT|PATCH|DELETE)$/i.test(call.method)) return undefined;
+  const method = wordIn(METHOD, call?.method);
+  if (!call || !method) return undefined;
   if (!/^\/api\/fleet\/[^?#\\]*$/.test(call.path) || call.path.split('/').includes('..')) return undefined;
-  const role = ROLES.find((known) => known === call.role) ?? 'admin';
-  return { ...call, method: call.method.toLowerCase(), role };
+  return { ...call, method: METHOD[method], role: wordIn(ROLE, call.role) ?? 'admin' };
 }
 
-/// An action that the page knows by itself, with its words, its dangers and its care for a job that has changed.
-export function actionOf(call: RemedyCall): { id: string; name: JobActionName } | undefined {
+/// An action that the page has its own button for, with its question and its check that the job has not changed.
+export function actionOf(call: RemedyCall): { id: string; name: OperatorAction } | undefined {
   const [, id, word] = ACTION.exec(call.path) ?? [];
-  const name = JOB_ACTIONS.find((known) => known === word);
+  const name = wordIn(ACTIONS, word);
   return call.method === 'post' && id && name ? { id, name } : undefined;
 }
 
-/// The job that the command is about, and whether it asks for a look at its result.
+/// The job that the command is about, and whether it asks for a review.
 export function jobOf({ command }: Remedy): { id: string; review: boolean } | undefined {
   const id = COMMAND.exec(command ?? '')?.[1];
   return id ? { id, review: command?.startsWith('giga review ') ?? false } : undefined;

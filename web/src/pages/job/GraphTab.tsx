@@ -16,10 +16,10 @@ const JobGraph = lazy(
   withRetry(() => import('../../ui/Graph').then((module) => ({ default: module.JobGraph }))),
 );
 
-/// Nobody nests deeper; a wrong answer must not make it look for ever.
+/// Deeper than anybody nests; stops a loop in the data.
 const DEEPEST = 20;
 
-/// The job at the top of the family, as far up as this token sees.
+/// The root of the graph, as far up as this token can see.
 const rootQuery = (job: Job) =>
   queryOptions({
     queryKey: ['root', job.id],
@@ -40,14 +40,14 @@ const rootQuery = (job: Job) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/// The whole family that the job belongs to, drawn from the top.
+/// The whole graph that the job belongs to, from its root.
 export function GraphTab({ job }: { job: Job }) {
   const root = useQuery(rootQuery(job));
   return (
     <Panel title="Graph" aside={<CommandLine command={`giga dag ${root.data?.id ?? job.id}`} />}>
       {root.data && root.data.id !== job.id && (
         <Text size="sm" mb="xs">
-          All below{' '}
+          The graph of{' '}
           <AnchorLink to="/jobs/$id" params={{ id: root.data.id }} search={{ tab: 'graph' }}>
             {visible(root.data.name)}
           </AnchorLink>

@@ -2,7 +2,8 @@ import { ActionIcon, Code, CopyButton, Text, Title, Tooltip } from '@mantine/cor
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { explainNowQuery, jobQuery, keys } from '../../api/queries';
 import type { FeedEvent, Job, Run } from '../../api/types';
-import { useMay } from '../../session/useSession';
+import { isFinal, JOB_KIND, labelOf, PRIORITY } from '../../api/vocabulary';
+import { useActorName, useMay } from '../../session/useSession';
 import { CodeText } from '../../ui/CodeText';
 import { ActionButton } from '../../ui/Confirm';
 import { Icon } from '../../ui/Icon';
@@ -13,17 +14,17 @@ import { useNow } from '../../ui/useNow';
 import { visible } from '../../ui/visible';
 import { act, actionCommand, type JobAction, jobActions } from '../jobs/actions';
 import classes from './JobView.module.css';
-import { isOver, tellNow } from './now/now';
+import { jobStatus } from './status/status';
 
 interface JobHeaderProps {
   job: Job;
   runs: readonly Run[];
   events: readonly FeedEvent[];
-  /// What is happening now in a line, for tabs that do not show it at length.
+  /// Adds the status in one line, for tabs that do not show it at length.
   brief: boolean;
 }
 
-/// Which job this is, where it stands and what one can do about it.
+/// The job, its stage and what can be done about it.
 export function JobHeader({ job, runs, events, brief }: JobHeaderProps) {
   const maySubmit = useMay('submitter');
   return (
@@ -45,27 +46,27 @@ export function JobHeader({ job, runs, events, brief }: JobHeaderProps) {
         </div>
       </div>
       <dl className={classes.facts}>
-        <Fact name="Priority">{job.priority}</Fact>
+        <Fact name="Priority">{labelOf(PRIORITY, job.priority)}</Fact>
         <Fact name="Product">
           <AnchorLink size="xs" to="/jobs" search={{ product: job.productId }}>
             {job.productId}
           </AnchorLink>
         </Fact>
         {job.repo && (
-          <Fact name="Repo">
+          <Fact name="Repository">
             <AnchorLink size="xs" to="/jobs" search={{ repo: job.repo }}>
               {job.repo}
             </AnchorLink>
           </Fact>
         )}
-        {job.attempts > 0 && <Fact name="Attempts used up">{job.attempts}</Fact>}
-        {job.kind !== 'agent' && <Fact name="Kind">{job.kind}</Fact>}
-        <Fact name="Id">
+        {job.attempts > 0 && <Fact name="Failed attempts">{job.attempts}</Fact>}
+        {job.kind !== 'agent' && <Fact name="Kind">{labelOf(JOB_KIND, job.kind)}</Fact>}
+        <Fact name="ID">
           <Code>{job.id}</Code>
           <CopyButton value={job.id}>
             {({ copied, copy }) => (
               <Tooltip label={copied ? 'Copied' : 'Copy'}>
-                <ActionIcon size="xs" variant="subtle" color="gray" onClick={copy} aria-label="Copy the id">
+                <ActionIcon size="xs" variant="subtle" color="gray" onClick={copy} aria-label="Copy the ID">
                   <Icon name={copied ? 'check' : 'copy'} size={13} />
                 </ActionIcon>
               </Tooltip>
@@ -102,7 +103,7 @@ function Action({ job, action }: { job: Job; action: JobAction }) {
       confirm={{
         title: `${action.label} ${visible(job.name)}?`,
         text: action.about,
-        yes: action.yes,
+        yes: action.yes ?? action.label,
         danger: action.danger,
       }}
       done={`${visible(job.name)} is ${action.done}`}
@@ -119,12 +120,13 @@ function Action({ job, action }: { job: Job; action: JobAction }) {
 }
 
 function Brief({ job, runs, events }: Omit<JobHeaderProps, 'brief'>) {
-  const now = useNow(!isOver(job.stage));
-  const waits = job.stage === 'queued' || job.stage === 'blocked';
-  const { data: explanation } = useQuery({ ...explainNowQuery(job), enabled: waits });
+  const now = useNow(!isFinal(job.stage));
+  const actorName = useActorName();
+  const isWaiting = job.stage === 'queued' || job.stage === 'blocked';
+  const { data: explanation } = useQuery({ ...explainNowQuery(job), enabled: isWaiting });
   return (
     <Text className={classes.brief} lineClamp={1}>
-      <CodeText text={visible(tellNow({ job, runs, events, explanation, now }).title)} />
+      <CodeText text={visible(jobStatus({ job, runs, events, explanation, now, actorName }).title)} />
     </Text>
   );
 }

@@ -3,25 +3,26 @@ import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { Problem } from '../../api/problem';
 import { jobQuery } from '../../api/queries';
+import { isHeld } from '../../api/vocabulary';
 import { useTitle } from '../../app/title';
 import { CommandLine } from '../../ui/CommandLine';
+import { sentence } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
 import { Loading, ProblemAlert } from '../../ui/States';
 import { visible } from '../../ui/visible';
 import { JobView } from './JobView';
-import { isHeld } from './now/now';
 
-/// A lease is renewed without an event; only so often is it looked at.
-const LEASE_LOOKS = 5_000;
+/// A lease is renewed without an event, so it is fetched this often.
+const LEASE_INTERVAL = 5_000;
 
 export function JobPage() {
   const { id } = useParams({ from: '/jobs/$id' });
   const query = useQuery({
     ...jobQuery(id),
-    refetchInterval: (one) => (isHeld(one.state.data?.stage ?? '') ? LEASE_LOOKS : false),
+    refetchInterval: (one) => (isHeld(one.state.data?.stage) ? LEASE_INTERVAL : false),
   });
   useTitle(query.data && visible(query.data.name));
-  // One that is gone for good shows that, and not how it once was.
+  // A job that is gone shows that, and not how it once was.
   const status = query.error ? Problem.from(query.error).status : undefined;
   if (status === 404 || status === 400) return <NoSuchJob id={id} error={query.error} />;
   if (query.data) return <JobView key={id} job={query.data} />;
@@ -32,7 +33,7 @@ export function JobPage() {
           Job
         </Title>
         <ProblemAlert error={query.error} retry={() => void query.refetch()} />
-        <ToTheJobs />
+        <AllJobs />
       </Stack>
     );
   }
@@ -50,18 +51,18 @@ function NoSuchJob({ id, error }: { id: string; error: unknown }) {
   return (
     <Stack align="flex-start">
       <Title order={1} size="h3">
-        There is no such job
+        Job not found
       </Title>
       <Text>
-        {Problem.from(error).message}. Perhaps the link was cut off, the job is older than what is kept, or it
-        belongs to a product that your token does not cover.
+        {sentence(Problem.from(error).message)}. The link may be incomplete, the job may have been deleted, or
+        it belongs to a product that your token does not cover.
       </Text>
       <CommandLine command={`giga job show ${/^[0-9A-Za-z_-]{1,64}$/.test(id) ? id : 'JOB'}`} />
-      <ToTheJobs />
+      <AllJobs />
     </Stack>
   );
 }
 
-function ToTheJobs() {
-  return <AnchorLink to="/jobs">To the jobs</AnchorLink>;
+function AllJobs() {
+  return <AnchorLink to="/jobs">All jobs</AnchorLink>;
 }

@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type RefObject, useEffect, useRef } from 'react';
 import { explainQuery, runsQuery } from '../../api/queries';
 import type { Job, Run } from '../../api/types';
+import { labelOf, RUN_OUTCOME } from '../../api/vocabulary';
 import { JOB_TABS, type JobTab } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
 import { Panel } from '../../ui/Panel';
@@ -15,15 +16,15 @@ import { GraphTab } from './GraphTab';
 import { JobHeader } from './JobHeader';
 import classes from './JobView.module.css';
 import { LogView } from './log/LogView';
-import { NowCard } from './now/NowCard';
 import { ManifestPanel } from './overview/ManifestPanel';
-import { TaskPanel } from './overview/TaskPanel';
+import { PromptPanel } from './overview/PromptPanel';
 import { EarlierReviews } from './review/EarlierReviews';
 import { ReviewPanel } from './review/ReviewPanel';
 import { RunsPanel } from './runs/RunsPanel';
 import { chosenRun } from './runs/runFacts';
+import { StatusCard } from './status/StatusCard';
 import { Timeline } from './timeline/Timeline';
-import { type Told, useHistory } from './timeline/useHistory';
+import { type JobHistory, useHistory } from './timeline/useHistory';
 
 const LABELS: Record<JobTab, string> = {
   overview: 'Overview',
@@ -35,12 +36,12 @@ const LABELS: Record<JobTab, string> = {
   explain: 'Explain',
 };
 
-/// One job, with everything that is known about it. Which part is shown stands in the address.
+/// One job, with everything that is known about it. The address says which part is shown.
 export function JobView({ job }: { job: Job }) {
   const { tab = 'overview', epoch } = useSearch({ from: '/jobs/$id' });
   const navigate = useNavigate({ from: '/jobs/$id' });
   const runs = useQuery(runsQuery(job.id));
-  const told = useHistory(job.id);
+  const history = useHistory(job.id);
   const strip = useTabStrip(tab);
   const newestFirst = runs.data ? [...runs.data.runs].reverse() : [];
   const run = chosenRun(job, newestFirst, epoch);
@@ -62,7 +63,7 @@ export function JobView({ job }: { job: Job }) {
       keepMounted={false}
     >
       <div className={classes.head}>
-        <JobHeader job={job} runs={newestFirst} events={told.history.events} brief={tab !== 'overview'} />
+        <JobHeader job={job} runs={newestFirst} events={history.history.events} brief={tab !== 'overview'} />
         <Tabs.List ref={strip} className={classes.tabs}>
           {JOB_TABS.map((name) => (
             <Tabs.Tab key={name} value={name} data-tab={name}>
@@ -73,7 +74,7 @@ export function JobView({ job }: { job: Job }) {
         </Tabs.List>
       </div>
       <Tabs.Panel value="overview" pt="md">
-        <Overview job={job} runs={newestFirst} told={told} />
+        <Overview job={job} runs={newestFirst} history={history} />
       </Tabs.Panel>
       <Tabs.Panel value="log" pt="md">
         {withRun(
@@ -93,7 +94,7 @@ export function JobView({ job }: { job: Job }) {
               />
             </>
           ),
-          'The log begins when a factory takes the job. The tab Explain says what it waits for.',
+          'The log begins when a factory claims the job. The Explain tab says what it is waiting for.',
         )}
       </Tabs.Panel>
       <Tabs.Panel value="diff" pt="md">
@@ -104,7 +105,7 @@ export function JobView({ job }: { job: Job }) {
               <DiffPanel job={job} run={shown} />
             </>
           ),
-          'The changes of a run appear here when it has handed its work over.',
+          'The changes of a run appear here when it has finished.',
         )}
       </Tabs.Panel>
       <Tabs.Panel value="runs" pt="md">
@@ -112,7 +113,7 @@ export function JobView({ job }: { job: Job }) {
           () => (
             <RunsPanel job={job} runs={newestFirst} />
           ),
-          'Every attempt at the job appears here, side by side.',
+          'Every run of the job appears here, side by side.',
         )}
       </Tabs.Panel>
       <Tabs.Panel value="files" pt="md">
@@ -131,7 +132,7 @@ export function JobView({ job }: { job: Job }) {
 function ExplainTab({ job }: { job: Job }) {
   const query = useQuery(explainQuery(job.id));
   return (
-    <Panel title="Why it is where it is">
+    <Panel title="Status">
       <Loaded query={query} what="explanation">
         {(explanation) => <ExplainPanel explanation={explanation} />}
       </Loaded>
@@ -146,8 +147,8 @@ interface RunPickerProps {
   command: string;
 }
 
-/// Which attempt is shown.
-export function RunPicker({ runs, run, choose, command }: RunPickerProps) {
+/// Which run is shown.
+function RunPicker({ runs, run, choose, command }: RunPickerProps) {
   return (
     <div className={classes.picker}>
       <NativeSelect
@@ -160,7 +161,7 @@ export function RunPicker({ runs, run, choose, command }: RunPickerProps) {
         }}
         data={runs.map((one) => ({
           value: String(one.leaseEpoch),
-          label: `Run ${one.leaseEpoch}: ${one.outcome} on ${one.factoryId}`,
+          label: `Run ${one.leaseEpoch}: ${labelOf(RUN_OUTCOME, one.outcome)} on ${one.factoryId}`,
         }))}
       />
       <CommandLine command={command} />
@@ -172,22 +173,22 @@ interface OverviewProps {
   job: Job;
   /// The newest first.
   runs: readonly Run[];
-  told: Told;
+  history: JobHistory;
 }
 
-export function Overview({ job, runs, told }: OverviewProps) {
+function Overview({ job, runs, history }: OverviewProps) {
   return (
     <Stack gap="md">
-      <NowCard job={job} runs={runs} events={told.history.events} />
+      <StatusCard job={job} runs={runs} events={history.history.events} />
       {job.stage === 'review' && <ReviewPanel job={job} />}
       <div className={classes.columns}>
         <Stack gap="md" miw={0}>
-          <TaskPanel job={job} />
+          <PromptPanel job={job} />
           {job.stage !== 'review' && <EarlierReviews job={job} />}
           <ManifestPanel job={job} />
         </Stack>
         <Panel title="Timeline">
-          <Timeline told={told} />
+          <Timeline history={history} />
           <CommandLine command={`giga job events ${job.id} -f`} />
         </Panel>
       </div>
@@ -195,12 +196,12 @@ export function Overview({ job, runs, told }: OverviewProps) {
   );
 }
 
-/// As wide as the fade of the strip: what is brought into sight is not under it.
+/// The width of the fade of the strip: a tab must not be under it.
 const FADE = 32;
 
-/// Keeps the chosen tab of a strip that scrolls in sight, and marks the sides on which there are more. Only the strip is
-/// scrolled, never the page.
-export function useTabStrip(chosen: string): RefObject<HTMLDivElement | null> {
+/// Keeps the selected tab of a scrolling strip in sight, and marks the sides on which there are more. Scrolls only the strip,
+/// never the page.
+function useTabStrip(chosen: string): RefObject<HTMLDivElement | null> {
   const strip = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const list = strip.current;

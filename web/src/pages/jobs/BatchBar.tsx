@@ -1,12 +1,13 @@
 import { Alert, Button, Group, List, Paper, Text, Tooltip } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import type { Job } from '../../api/types';
+import { type OperatorAction, STAGE, STAGES } from '../../api/vocabulary';
 import { useMay } from '../../session/useSession';
-import { tellDone, tellProblem, useConfirm } from '../../ui/Confirm';
+import { notifyDone, notifyProblem, useConfirm } from '../../ui/Confirm';
 import { count, plural } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
 import { visible } from '../../ui/visible';
-import { ACTIONS, actionCommand, isLegal, JOB_ACTIONS, type JobActionName } from './actions';
+import { ACTIONS, actionCommand, isLegal, JOB_ACTIONS } from './actions';
 import { type Outcome, runBatch, undone } from './batch';
 import classes from './JobsPage.module.css';
 
@@ -17,12 +18,12 @@ interface BatchBarProps {
 }
 
 interface Running {
-  action: JobActionName;
+  action: OperatorAction;
   finished: number;
   of: number;
 }
 
-/// What can be done with the jobs that are selected.
+/// What can be done with the selected jobs.
 export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
   const ask = useConfirm();
   const mayAct = useMay('operator');
@@ -36,7 +37,7 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
     };
   }, []);
 
-  const run = async (name: JobActionName) => {
+  const run = async (name: OperatorAction) => {
     const jobs = chosen.filter((job) => isLegal(name, job.stage));
     const action = ACTIONS[name];
     const yes = await ask({
@@ -64,11 +65,11 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
       progress: (now) => setRunning({ action: name, finished: now, of: jobs.length }),
     });
     setRunning(undefined);
-    if (outcome.done.length > 0) tellDone(`${plural(outcome.done.length, 'job')} ${action.done}`);
+    if (outcome.done.length > 0) notifyDone(`${plural(outcome.done.length, 'job')} ${action.done}`);
     finished({ action: name, outcome });
-    // Who has left the page does not see its report.
+    // Whoever has left the page does not see the report.
     const problem = isShown.current ? undefined : undone(outcome);
-    if (problem) tellProblem(`${action.label}: ${problem.title}`, problem.why);
+    if (problem) notifyProblem(`${action.label}: ${problem.title}`, problem.why);
   };
 
   if (chosen.length === 0 && !running) return null;
@@ -94,9 +95,11 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
             {JOB_ACTIONS.map((name) => {
               const legal = chosen.filter((job) => isLegal(name, job.stage)).length;
               const about = !mayAct
-                ? 'needs the role operator'
+                ? 'requires the operator role'
                 : legal === 0
-                  ? `only from ${ACTIONS[name].from.join(', ').replace('_', ' ')}`
+                  ? `only in stage ${STAGES.filter((stage) => isLegal(name, stage))
+                      .map((stage) => STAGE[stage].label)
+                      .join(', ')}`
                   : undefined;
               return (
                 <Tooltip key={name} label={about} disabled={about === undefined}>
@@ -124,7 +127,7 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
   );
 }
 
-/// Names that are read; beyond that nobody reads them.
+/// This many names are listed.
 const READ = 20;
 
 function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]; chosen: number }) {
@@ -140,8 +143,8 @@ function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]
       </ul>
       {others > 0 && (
         <p className={classes.question}>
-          {plural(others, 'other selected job')} {others === 1 ? 'is' : 'are'} left alone: it does not fit
-          where {others === 1 ? 'it is' : 'they are'} now.
+          {plural(others, 'other selected job')} will be skipped: not possible in{' '}
+          {others === 1 ? 'its' : 'their'} current stage.
         </p>
       )}
     </>
@@ -149,11 +152,11 @@ function Question({ about, jobs, chosen }: { about: string; jobs: readonly Job[]
 }
 
 export interface Report {
-  action: JobActionName;
+  action: OperatorAction;
   outcome: Outcome;
 }
 
-/// What a batch could not do, job by job. What it did the rows show.
+/// What a batch could not do, job by job. The rows show what it did.
 export function BatchReport({ report, close }: { report: Report; close(): void }) {
   const { done, failed, left } = report.outcome;
   const all = done.length + failed.length + left.length;
@@ -176,7 +179,7 @@ export function BatchReport({ report, close }: { report: Report; close(): void }
             : {why}
           </List.Item>
         ))}
-        {left.length > 0 && <List.Item>{plural(left.length, 'job')} not tried: it was stopped</List.Item>}
+        {left.length > 0 && <List.Item>{plural(left.length, 'job')} skipped: stopped by you</List.Item>}
       </List>
     </Alert>
   );

@@ -3,18 +3,18 @@ import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { factoriesQuery, metricsQuery } from '../../api/queries';
-import { type Job, PRIORITIES, STAGES } from '../../api/types';
+import type { Job } from '../../api/types';
+import { labelOf, PRIORITY, STAGE, STAGES, wordsOf } from '../../api/vocabulary';
 import type { JobsSearch } from '../../app/search';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
-import { stageWord } from '../../ui/StageBadge';
 import classes from './Filters.module.css';
 import { byStage, chips, toggled, words } from './filter';
 
 interface FiltersProps {
   search: JobsSearch;
   change(next: JobsSearch, how?: 'typing'): void;
-  /// What is loaded: its repositories can be chosen too.
+  /// The loaded jobs: their repositories can be chosen too.
   rows: readonly Job[];
 }
 
@@ -68,19 +68,19 @@ export function Filters({ search, change, rows }: FiltersProps) {
               key={stage}
               on={words(search.stage).includes(stage)}
               flip={() => change({ ...search, stage: toggled(search.stage, stage) })}
-              word={stageWord(stage)}
+              word={labelOf(STAGE, stage)}
               figure={metrics ? count(counts.get(stage) ?? 0) : undefined}
             />
           ))}
         </fieldset>
         <fieldset className={classes.toggles}>
           <legend>Priority</legend>
-          {PRIORITIES.map((priority) => (
+          {wordsOf(PRIORITY).map((priority) => (
             <Toggle
               key={priority}
               on={words(search.priority).includes(priority)}
               flip={() => change({ ...search, priority: toggled(search.priority, priority) })}
-              word={priority}
+              word={PRIORITY[priority].label}
             />
           ))}
         </fieldset>
@@ -127,7 +127,7 @@ interface ChoiceProps {
   choose(value: string | undefined): void;
 }
 
-/// One of what there is now; what the address names can always be chosen, also when it is gone.
+/// What there is now, and what the address names, even when that is gone.
 function Choice({ label, any, value, from, choose }: ChoiceProps) {
   const known = [...new Set(value === undefined ? from : [...from, value])].sort();
   return (
@@ -145,24 +145,24 @@ function Choice({ label, any, value, from, choose }: ChoiceProps) {
 /// How long to wait for the next letter.
 const PAUSE = 250;
 
-/// A text that is typed here and kept elsewhere: told when the typing pauses, followed when it changes there.
-export function useTyped(value: string, tell: (value: string) => void): [string, (value: string) => void] {
+/// A text that is typed here and kept elsewhere: reported when the typing pauses, followed when it changes there.
+export function useTyped(value: string, report: (value: string) => void): [string, (value: string) => void] {
   const [typed, setTyped] = useState(value);
-  const told = useRef(value);
-  const newest = useRef(tell);
+  const reported = useRef(value);
+  const newest = useRef(report);
   useEffect(() => {
-    newest.current = tell;
+    newest.current = report;
   });
   useEffect(() => {
-    // What comes back from a letter ago must not undo the letters since.
-    if (value === told.current) return;
-    told.current = value;
+    // An older value that comes back must not undo the letters since.
+    if (value === reported.current) return;
+    reported.current = value;
     setTyped(value);
   }, [value]);
   useEffect(() => {
-    if (typed === told.current) return;
+    if (typed === reported.current) return;
     const timer = setTimeout(() => {
-      told.current = typed;
+      reported.current = typed;
       newest.current(typed);
     }, PAUSE);
     return () => clearTimeout(timer);

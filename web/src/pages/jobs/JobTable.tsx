@@ -9,13 +9,13 @@ import { COLUMNS } from './columns';
 import { JobHeaderCells, JobRow } from './JobRow';
 import classes from './JobTable.module.css';
 import { isAny, type useJobList, useNextPage, useTidying, type Waiting } from './useJobList';
-import { useRowKeys } from './useRowKeys';
 import type { useSelection } from './useSelection';
+import { useTableKeys } from './useTableKeys';
 
 /// Fixed, so that nothing has to be measured and nothing moves: a line of the table, or a card on a narrow screen.
 const LINE = 36;
 const CARD = 96;
-/// What hides the top of the window: the header of the page and that of the table.
+/// The height of the sticky headers of the page and the table.
 const HEADERS = 52 + 34;
 
 interface JobTableProps {
@@ -54,7 +54,7 @@ export function JobTable({ list, selection }: JobTableProps) {
   }, [look, rows, first?.index, last?.index, first, last]);
   const next = useNextPage(list, rows.length - 1 - (last?.index ?? 0));
 
-  const { keyed, setActive, active } = useRowKeys(rows, virtual, selection);
+  const { keyed, setActive, active } = useTableKeys(rows, virtual, selection);
   const [pointed, setPointed] = useState(false);
   const isAtTop = (virtual.scrollOffset ?? 0) <= top;
   const isCalm = isAtTop && !pointed && active === undefined && selection.ids.size === 0;
@@ -69,11 +69,11 @@ export function JobTable({ list, selection }: JobTableProps) {
   const all = selection.chosen.length === rows.length;
   return (
     <section
-      aria-label="The list of jobs"
+      aria-label="Job list"
       ref={keyed}
       onPointerEnter={(event) => {
         setPointed(event.pointerType === 'mouse');
-        // Whoever points at a row may open it.
+        // A row under the pointer may be opened next.
         void router.loadRouteChunk(router.routesByPath['/jobs/$id']);
       }}
       onPointerLeave={() => setPointed(false)}
@@ -92,7 +92,7 @@ export function JobTable({ list, selection }: JobTableProps) {
         />
         {strays > 0 && (
           <Button size="xs" radius="xl" variant="default" onClick={() => void list.reload()}>
-            {strays === 1 ? '1 row no longer matches' : `${count(strays)} rows no longer match`}, reload
+            {strays === 1 ? '1 job no longer matches' : `${count(strays)} jobs no longer match`}, reload
           </Button>
         )}
       </div>
@@ -149,7 +149,7 @@ export function JobTable({ list, selection }: JobTableProps) {
   );
 }
 
-/// The columns that every screen has, and the checkbox: a gap that spans more would make more columns.
+/// The columns of every screen, and the checkbox: a gap that spans more would add columns.
 const SPAN = 1 + COLUMNS.filter((column) => !column.wideOnly).length;
 
 /// Stands for the rows that are out of sight.
@@ -170,7 +170,7 @@ interface FootProps {
 function Foot({ list: { query, waiting }, next }: FootProps) {
   if (next.isError) {
     return (
-      <Alert color="red" mt="sm" role="alert" title="The next jobs could not be read">
+      <Alert color="red" mt="sm" role="alert" title="Could not load more jobs">
         {Problem.from(next.error).message}{' '}
         <Button size="compact-xs" variant="default" onClick={() => void next.refetch()}>
           Try again
@@ -178,21 +178,22 @@ function Foot({ list: { query, waiting }, next }: FootProps) {
       </Alert>
     );
   }
-  const end = waiting.many || waiting.older ? 'There may be more, reload to see' : 'These are all';
-  return <p className={classes.foot}>{query.hasNextPage ? 'Reading more' : end}</p>;
+  const end =
+    waiting.many || waiting.older ? 'There may be more jobs, reload to see them' : 'End of the list';
+  return <p className={classes.foot}>{query.hasNextPage ? 'Loading more' : end}</p>;
 }
 
-/// That there are new jobs, which push nothing around until somebody asks for them.
-export function NewPill({ waiting, show }: { waiting: Waiting; show(): void }) {
+/// Announces new jobs, which move nothing until somebody asks for them.
+function NewPill({ waiting, show }: { waiting: Waiting; show(): void }) {
   if (!isAny(waiting)) return null;
   return (
     <Button size="xs" radius="xl" onClick={show}>
-      {said(waiting)}
+      {announcement(waiting)}
     </Button>
   );
 }
 
-function said({ jobs, many }: Waiting): string {
+function announcement({ jobs, many }: Waiting): string {
   if (many) return 'Many new jobs, show';
   return jobs.length > 0 ? `${plural(jobs.length, 'new job')}, show` : 'There may be more jobs, reload';
 }

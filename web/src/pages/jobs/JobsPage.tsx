@@ -3,12 +3,12 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { metricsQuery } from '../../api/queries';
+import { labelOf, STAGE } from '../../api/vocabulary';
 import type { JobsSearch } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { ButtonLink } from '../../ui/links';
-import { stageWord } from '../../ui/StageBadge';
 import { Empty, Loading, ProblemAlert } from '../../ui/States';
 import { BatchBar, BatchReport, type Report } from './BatchBar';
 import { Filters } from './Filters';
@@ -49,7 +49,7 @@ export function JobsPage() {
       <FilterChips search={search} change={change} />
       <div className={classes.about}>
         <span role="status">
-          {said(list.rows.length - list.strays, list.query.hasNextPage, total(search, metrics))}
+          {listed(list.rows.length - list.strays, list.query.hasNextPage, total(search, metrics))}
         </span>
         <CommandLine command={listCommand(search)} />
       </div>
@@ -78,7 +78,7 @@ interface ListedProps {
 
 function Listed({ list, search, selection, clear }: ListedProps) {
   const { query, rows, waiting, showWaiting } = list;
-  // With nothing on the screen there is nothing that could jump.
+  // With an empty list there is nothing that could jump.
   const isNews = rows.length === 0 && isAny(waiting);
   useEffect(() => {
     if (isNews) showWaiting();
@@ -92,7 +92,7 @@ function Listed({ list, search, selection, clear }: ListedProps) {
     <>
       {query.isError && (
         <Alert color="red" mb="sm" role="alert">
-          The list could not be read again: {query.error.message}
+          The list could not be refreshed: {query.error.message}
         </Alert>
       )}
       <JobTable list={list} selection={selection} />
@@ -100,23 +100,23 @@ function Listed({ list, search, selection, clear }: ListedProps) {
   );
 }
 
-/// How much of the list is there. The whole is known from the figures per stage, or not at all.
-function said(loaded: number, more: boolean, all: number | undefined): string {
+/// How much of the list is loaded. The whole is known from the figures per stage, or not at all.
+function listed(loaded: number, more: boolean, all: number | undefined): string {
   const jobs = loaded === 1 ? 'job' : 'jobs';
   if (!more) return `${count(loaded)} ${jobs}`;
   return all !== undefined && all > loaded
-    ? `The newest ${count(loaded)} of ${count(all)} jobs`
-    : `The newest ${count(loaded)} ${jobs}, more below`;
+    ? `Newest ${count(loaded)} of ${count(all)} jobs`
+    : `Newest ${count(loaded)} ${jobs}, more below`;
 }
 
-/// What the list is narrowed to, each to be taken away with one click.
-export function FilterChips({ search, change }: { search: JobsSearch; change(next: JobsSearch): void }) {
+/// The active filters, each removed with one click.
+function FilterChips({ search, change }: { search: JobsSearch; change(next: JobsSearch): void }) {
   const shown = chips(search);
   if (shown.length === 0) return null;
   return (
-    <Group gap={6} mb="xs" role="group" aria-label="Filters in use">
+    <Group gap={6} mb="xs" role="group" aria-label="Active filters">
       {shown.map((chip) => {
-        const text = `${FILTERS[chip.filter].label} ${chip.filter === 'stage' ? stageWord(chip.word) : chip.word}`;
+        const text = `${FILTERS[chip.filter].label} ${chip.filter === 'stage' ? labelOf(STAGE, chip.word) : chip.word}`;
         return (
           <Button
             key={`${chip.filter}-${chip.word}`}
@@ -126,7 +126,7 @@ export function FilterChips({ search, change }: { search: JobsSearch; change(nex
             maw="100%"
             rightSection={<Icon name="cross" size={10} />}
             onClick={() => change(withoutChip(search, chip))}
-            aria-label={`Remove the filter ${text}`}
+            aria-label={`Remove filter: ${text}`}
           >
             {text}
           </Button>
@@ -145,12 +145,12 @@ interface NoJobsProps {
 }
 
 /// Nothing to show, and what to do about it.
-export function NoJobs({ search, clear }: NoJobsProps) {
+function NoJobs({ search, clear }: NoJobsProps) {
   if (isFiltered(search)) {
     return (
-      <Empty title="No job matches these filters">
+      <Empty title="No jobs match these filters">
         <Stack align="center">
-          <span>One that does shows up here by itself.</span>
+          <span>Matching jobs appear here automatically.</span>
           <Button size="xs" variant="default" onClick={clear}>
             Clear all filters
           </Button>
@@ -159,13 +159,13 @@ export function NoJobs({ search, clear }: NoJobsProps) {
     );
   }
   return (
-    <Empty title="There are no jobs yet">
+    <Empty title="No jobs yet">
       <Stack align="center">
-        <span>Describe what is to be done, and a factory that can do it takes it.</span>
+        <span>Describe a task, and a factory that can run it picks it up.</span>
         <Button component={Link} to="/new" size="xs">
-          Make the first job
+          Create the first job
         </Button>
-        <span>Or from a terminal, starting from a manifest that explains itself:</span>
+        <span>Or from a terminal, starting with a commented manifest:</span>
         <CommandLine command="giga job init" />
         <CommandLine command="giga job submit job.md" />
       </Stack>

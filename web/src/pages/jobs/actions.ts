@@ -1,92 +1,83 @@
-// What an operator can do to a job, and when: the same table as the coordinator's. It refuses what does not fit, so this
-// one only keeps buttons away that would be refused.
+// What an operator can do to a job.
 
 import { answer, api } from '../../api/client';
-import type { Job, Role, Stage } from '../../api/types';
+import type { Job } from '../../api/types';
+import { type OperatorAction, type Role, STAGE, type Stage, wordsOf } from '../../api/vocabulary';
 import { shellWord } from '../../ui/format';
 
-export const JOB_ACTIONS = ['ship', 'requeue', 'reject', 'cancel'] as const;
-export type JobActionName = (typeof JOB_ACTIONS)[number];
-
 export interface JobAction {
-  name: JobActionName;
+  name: OperatorAction;
   /// What the button says.
   label: string;
-  /// What the button of the question says.
-  yes: string;
+  /// What the button of the question says, where that is not the label.
+  yes?: string;
   /// What was done, in the past tense: "shipped".
   done: string;
-  /// What it means, for whoever is asked.
+  /// What it means, for one job and for several.
   about: string;
-  /// The same of several.
   aboutMany: string;
-  /// Cannot be taken back.
+  /// Cannot be undone.
   danger: boolean;
-  /// The least role that may.
+  /// The role it takes at least.
   role: Role;
-  from: readonly Stage[];
 }
 
-export const ACTIONS: Record<JobActionName, JobAction> = {
+/// When each of them is possible is in the table of stages (api/vocabulary.ts).
+export const ACTIONS: Record<OperatorAction, JobAction> = {
   ship: {
     name: 'ship',
     label: 'Ship',
-    yes: 'Ship it',
     done: 'shipped',
-    about: 'It is done, and its result is merged where the job says so.',
-    aboutMany: 'They are done, and their results are merged where the jobs say so.',
+    about: 'The job is done, and its result is merged if the manifest asks for it.',
+    aboutMany: 'The jobs are done, and their results are merged if their manifests ask for it.',
     danger: false,
     role: 'operator',
-    from: ['testing'],
   },
   requeue: {
     name: 'requeue',
     label: 'Requeue',
-    yes: 'Queue it again',
-    done: 'queued again',
-    about: 'It is run once more, and its attempts start over.',
-    aboutMany: 'They are run once more, and their attempts start over.',
+    done: 'requeued',
+    about: 'The job runs again, and its attempts start over.',
+    aboutMany: 'The jobs run again, and their attempts start over.',
     danger: false,
     role: 'operator',
-    from: ['failed', 'review'],
   },
   reject: {
     name: 'reject',
     label: 'Reject',
-    yes: 'Reject it',
     done: 'rejected',
-    about: 'It fails with the reason "rejected". It can be queued again later.',
-    aboutMany: 'They fail with the reason "rejected". They can be queued again later.',
+    about: 'The job fails with the reason "rejected". It can be requeued later.',
+    aboutMany: 'The jobs fail with the reason "rejected". They can be requeued later.',
     danger: true,
     role: 'operator',
-    from: ['review'],
   },
   cancel: {
     name: 'cancel',
     label: 'Cancel',
-    yes: 'Cancel it',
+    // Beside "Keep", "Cancel" alone could mean either.
+    yes: 'Cancel job',
     done: 'cancelled',
-    about: 'It stops, whatever it is doing, and so does everything below it. This is final.',
-    aboutMany: 'They stop, whatever they are doing, and so does everything below them. This is final.',
+    about: 'The job stops, and so do all jobs below it. This cannot be undone.',
+    aboutMany: 'The jobs stop, and so do all jobs below them. This cannot be undone.',
     danger: true,
     role: 'operator',
-    from: ['queued', 'blocked', 'assigned', 'building', 'review', 'testing', 'failed'],
   },
 };
+export const JOB_ACTIONS = wordsOf(ACTIONS);
 
 type Steered = Pick<Job, 'id' | 'stage' | 'rev'>;
 
-export function isLegal(action: JobActionName, stage: string): boolean {
-  return ACTIONS[action].from.some((from) => from === stage);
+export function isLegal(action: OperatorAction, stage: Stage): boolean {
+  return STAGE[stage]?.actions.includes(action) ?? false;
 }
 
-/// The actions that make sense for a job where it stands now.
+/// The actions that are possible in the stage of the job.
 export function jobActions(job: Pick<Job, 'stage'>): JobAction[] {
   return JOB_ACTIONS.filter((name) => isLegal(name, job.stage)).map((name) => ACTIONS[name]);
 }
 
 /// The same as a command. `giga job …` takes one job, so several go through xargs.
-export function actionCommand(action: JobActionName, ids: readonly string[], reason?: string): string {
+export function actionCommand(action: OperatorAction, ids: readonly string[], reason?: string): string {
   const why = reason ? ` -m ${shellWord(reason)}` : '';
   const [only, ...more] = ids;
   if (only === undefined) return '';
@@ -94,9 +85,9 @@ export function actionCommand(action: JobActionName, ids: readonly string[], rea
   return `printf '%s\\n' ${ids.map(shellWord).join(' ')} | xargs -n1 giga job ${action}${why}`;
 }
 
-/// Does it. For a single job that somebody looks at, only if it is still as they see it; in a batch the stage decides.
+/// For a single job that somebody looks at, only if it is still as they see it; in a batch the stage decides.
 export function act(
-  action: JobActionName,
+  action: OperatorAction,
   job: Steered,
   options: { reason?: string; onlyIfUnchanged?: boolean } = {},
 ): Promise<Job> {

@@ -61,10 +61,10 @@ test('what was not done is told in short', () => {
   expect(undone({ done: jobs, failed: [], left: [] })).toBeUndefined();
   expect(undone({ done: [job(1)], failed: [refused(2)], left: [job(3)] })).toEqual({
     title: '2 of 3 jobs not done',
-    why: 'job-2: it is over; 1 job not tried: it was stopped',
+    why: 'job-2: it is over; 1 job skipped: stopped by you',
   });
   expect(undone({ done: [], failed: [1, 2, 3, 4, 5, 6].map(refused), left: [] })).toEqual({
     title: '6 of 6 jobs not done',
-    why: 'job-1: it is over; job-2: it is over; job-3: it is over; 3 more were refused',
+    why: 'job-1: it is over; job-2: it is over; job-3: it is over; 3 more failed',
   });
 });

@@ -1,12 +1,13 @@
-// One action for many jobs. Each is its own call and may fail for itself: what one job refuses costs the others nothing.
+// One action for many jobs. Each is its own call: a job that fails does not affect the others.
 
 import { Problem } from '../../api/problem';
 import type { Job } from '../../api/types';
+import type { OperatorAction } from '../../api/vocabulary';
 import { count, plural } from '../../ui/format';
 import { visible } from '../../ui/visible';
-import { act, type JobActionName } from './actions';
+import { act } from './actions';
 
-/// A coordinator is not flooded for it, and a browser allows six connections.
+/// Does not flood the coordinator, and a browser allows six connections.
 const AT_ONCE = 4;
 
 export interface Outcome {
@@ -23,7 +24,7 @@ export interface BatchOptions {
 }
 
 export async function runBatch(
-  action: JobActionName,
+  action: OperatorAction,
   jobs: readonly Job[],
   { signal, progress, call = act }: BatchOptions = {},
 ): Promise<Outcome> {
@@ -36,7 +37,7 @@ export async function runBatch(
         continue;
       }
       try {
-        // The rows may be a moment old. What counts is whether the stage allows it, and that is checked where it is done.
+        // The rows may be slightly out of date. The coordinator checks whether the stage allows it.
         outcome.done.push(await call(action, job, { onlyIfUnchanged: false }));
       } catch (error) {
         outcome.failed.push({ job, why: Problem.from(error).message });
@@ -48,15 +49,15 @@ export async function runBatch(
   return outcome;
 }
 
-/// The names that are read in a corner of the page.
+/// The names that fit a notification.
 const NAMED = 3;
 
 /// What was not done, in short, if anything.
 export function undone({ done, failed, left }: Outcome): { title: string; why: string } | undefined {
   const not = failed.length + left.length;
   if (not === 0) return undefined;
-  const told = failed.slice(0, NAMED).map(({ job, why }) => `${visible(job.name)}: ${why}`);
-  if (failed.length > NAMED) told.push(`${count(failed.length - NAMED)} more were refused`);
-  if (left.length > 0) told.push(`${plural(left.length, 'job')} not tried: it was stopped`);
-  return { title: `${count(not)} of ${plural(not + done.length, 'job')} not done`, why: told.join('; ') };
+  const lines = failed.slice(0, NAMED).map(({ job, why }) => `${visible(job.name)}: ${why}`);
+  if (failed.length > NAMED) lines.push(`${count(failed.length - NAMED)} more failed`);
+  if (left.length > 0) lines.push(`${plural(left.length, 'job')} skipped: stopped by you`);
+  return { title: `${count(not)} of ${plural(not + done.length, 'job')} not done`, why: lines.join('; ') };
 }

@@ -4,6 +4,7 @@
 import { useRouter } from '@tanstack/react-router';
 import type { MouseEvent, ReactNode } from 'react';
 import type { Job } from '../../api/types';
+import { labelOf, PRIORITY } from '../../api/vocabulary';
 import { duration, millis } from '../../ui/format';
 import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
@@ -27,7 +28,7 @@ interface Column {
   align?: 'right';
   /// Shown on wide screens only.
   wideOnly?: boolean;
-  /// Its place on a card; in the order of the list without one.
+  /// Its place on a card; otherwise in the order of the list.
   card?: { area: string; align?: 'right' };
   /// The whole text, where the cell may cut it short.
   title?(job: Job): string | undefined;
@@ -40,8 +41,8 @@ export const COLUMNS: readonly Column[] = [
     header: 'Priority',
     width: 76,
     cell: ({ job }) => (
-      <span className={classes.priority} data-priority={job.priority}>
-        {job.priority}
+      <span className={classes.priority} data-tone={PRIORITY[job.priority]?.tone}>
+        {labelOf(PRIORITY, job.priority)}
       </span>
     ),
   },
@@ -82,8 +83,8 @@ export const COLUMNS: readonly Column[] = [
   { id: 'since', header: 'In stage', width: 104, card: { area: '1 / 5' }, cell: InStage },
   {
     id: 'attempts',
-    header: 'Attempts',
-    width: 84,
+    header: 'Failed attempts',
+    width: 120,
     align: 'right',
     wideOnly: true,
     cell: ({ job }) => job.attempts,
@@ -114,7 +115,7 @@ function InStage({ job }: CellProps) {
   );
 }
 
-/// Seconds only where they matter, and no shorter than one: a figure that races says nothing.
+/// Seconds only where they matter, and never fractions.
 function coarse(ms: number): string {
   const whole = Math.max(0, ms);
   return duration(whole < 3_600_000 ? whole - (whole % 1_000) : whole - (whole % 60_000));

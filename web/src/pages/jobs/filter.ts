@@ -1,5 +1,5 @@
-// What a filter means: to the API, on the command line, for a row that changed, and as chips. The coordinator decides
-// what the list holds; the row's own check only says that it would no longer be in it.
+// What a filter means: to the API, on the command line, for a row that changed, and as chips. The coordinator decides what
+// is in the list; the check of a row only says that it no longer matches.
 
 import { inProduct } from '../../api/client';
 import type { FleetMetrics, Job } from '../../api/types';
@@ -13,7 +13,7 @@ export function words(list: string | undefined): string[] {
     .filter((word) => word !== '');
 }
 
-/// The list with the word in it, or without it where it was in it; nothing where none is left.
+/// Adds the word to the list, or removes it; nothing if none is left.
 export function toggled(list: string | undefined, word: string): string | undefined {
   const now = words(list);
   const next = now.includes(word) ? now.filter((other) => other !== word) : [...now, word];
@@ -68,7 +68,7 @@ export function matches(job: Job, search: JobsSearch): boolean {
 export function listCommand(search: JobsSearch): string {
   const flags = [...new Set<JobFilter>(['product', ...JOB_FILTERS])].flatMap((name) => {
     const value = search[name];
-    // What begins with a dash would be taken for another flag.
+    // A leading dash would be taken for another flag.
     return value === undefined ? [] : [`--${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`];
   });
   return ['giga job list', ...flags].join(' ');
@@ -104,7 +104,7 @@ export function byStage(metrics: FleetMetrics | undefined, product: string | und
   return counts;
 }
 
-/// How many jobs the filter finds, where the figures per stage tell: nothing is counted for it.
+/// How many jobs the filter finds, if the figures per stage say so: nothing is counted for it.
 export function total(search: JobsSearch, metrics: FleetMetrics | undefined): number | undefined {
   const { stage, product, ...others } = search;
   if (!metrics || Object.values(others).some((value) => value !== undefined)) return undefined;

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { FeedEvent, Job } from '../../api/types';
 import {
+  CHANGE_DELAY,
   Follower,
   IDS,
-  LOOK_FOR_NEW,
   MOST_NEW,
+  NEW_JOBS_DELAY,
   PAGES_BACK,
-  READ_AGAIN,
+  REFETCH_DELAY,
   type Reads,
   type Table,
-  TOGETHER,
 } from './follow';
 import { event, idOf, job } from './testJobs';
 
@@ -98,47 +98,47 @@ afterEach(() => {
 
 describe('a row that changes', () => {
   test('is changed at once with others, and read again with others', async () => {
-    for (const n of [10, 9, 10]) follower.hear(started(n));
-    await later(TOGETHER);
+    for (const n of [10, 9, 10]) follower.onEvent(started(n));
+    await later(CHANGE_DELAY);
     expect(changes.map((events) => events.length)).toEqual([3]);
     expect(asked).toEqual([]);
-    await later(READ_AGAIN);
+    await later(REFETCH_DELAY);
     expect(asked).toEqual([[idOf(10), idOf(9)]]);
     expect(replaced[0]?.jobs).toEqual([idOf(10), idOf(9)]);
   });
 
   test('out of sight is read when it comes into sight', async () => {
-    follower.hear(started(8));
-    await later(READ_AGAIN * 3);
+    follower.onEvent(started(8));
+    await later(REFETCH_DELAY * 3);
     expect(changes).toHaveLength(1);
     expect(asked).toEqual([]);
     inSight = [9, 8].map(idOf);
     follower.seen();
-    await later(READ_AGAIN);
+    await later(REFETCH_DELAY);
     expect(asked).toEqual([[idOf(8)]]);
     follower.seen();
-    await later(READ_AGAIN);
+    await later(REFETCH_DELAY);
     expect(asked).toHaveLength(1);
   });
 
   test('is read at most so often, however much happens', async () => {
     for (let past = 0; past < 4_000; past += 50) {
-      follower.hear(started(10));
+      follower.onEvent(started(10));
       await later(50);
     }
-    expect(asked.length).toBeLessThanOrEqual(4_000 / READ_AGAIN);
+    expect(asked.length).toBeLessThanOrEqual(4_000 / REFETCH_DELAY);
     expect(asked.length).toBeGreaterThanOrEqual(8);
   });
 
   test('while it is read is read once more, and never twice at the same time', async () => {
     slowness = 2_000;
-    follower.hear(started(10));
-    await later(READ_AGAIN + 1_000);
-    follower.hear(started(10));
-    follower.hear(started(9));
+    follower.onEvent(started(10));
+    await later(REFETCH_DELAY + 1_000);
+    follower.onEvent(started(10));
+    follower.onEvent(started(9));
     await later(900);
     expect(asked).toHaveLength(1);
-    await later(100 + READ_AGAIN);
+    await later(100 + REFETCH_DELAY);
     expect(asked).toEqual([[idOf(10)], [idOf(10), idOf(9)]]);
     await later(10_000);
     expect(asked).toHaveLength(2);
@@ -146,90 +146,90 @@ describe('a row that changes', () => {
 
   test('is not asked for over and over while the coordinator is away', async () => {
     broken = true;
-    follower.hear(started(10));
+    follower.onEvent(started(10));
     await later(10_000);
     expect(asked).toHaveLength(1);
     broken = false;
     follower.seen();
-    await later(READ_AGAIN);
+    await later(REFETCH_DELAY);
     expect(replaced).toHaveLength(1);
   });
 });
 
 describe('a job that is not listed', () => {
   test('is looked up with the filter and announced', async () => {
-    follower.hear(submitted(11));
-    follower.hear(submitted(666));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(submitted(11));
+    follower.onEvent(submitted(666));
+    await later(NEW_JOBS_DELAY);
     expect(asked).toEqual([[idOf(11), idOf(666)]]);
     expect(announced).toEqual(['job-11']);
   });
 
   test('may have come into the filter by its stage', async () => {
-    follower.hear(event(11, 'job.failed', { to: 'failed' }));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(event(11, 'job.failed', { to: 'failed' }));
+    await later(NEW_JOBS_DELAY);
     expect(announced).toEqual(['job-11']);
   });
 
   test('is left alone where it belongs to a page that is not loaded yet', async () => {
-    follower.hear(submitted(3));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(submitted(3));
+    await later(NEW_JOBS_DELAY);
     expect(asked).toEqual([]);
     lastBeforeMore = undefined;
-    follower.hear(submitted(3));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(submitted(3));
+    await later(NEW_JOBS_DELAY);
     expect(announced).toEqual(['job-3']);
   });
 
   test('is left alone when nothing about its stage changed, and when it is no job', async () => {
-    follower.hear(event(11, 'job.checkpointed'));
-    follower.hear(event(11, 'factory.changed', { jobId: null, to: null }));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(event(11, 'job.checkpointed'));
+    follower.onEvent(event(11, 'factory.changed', { jobId: null, to: null }));
+    await later(NEW_JOBS_DELAY);
     expect(asked).toEqual([]);
   });
 
   test('is asked for with as many others as the API takes', async () => {
-    for (let n = 0; n < IDS + 20; n += 1) follower.hear(submitted(1_000 + n));
-    await later(LOOK_FOR_NEW);
+    for (let n = 0; n < IDS + 20; n += 1) follower.onEvent(submitted(1_000 + n));
+    await later(NEW_JOBS_DELAY);
     expect(asked.map((ids) => ids.length)).toEqual([IDS, 20]);
     expect(announced).toHaveLength(IDS + 20);
   });
 
   test('in a flood is not looked up one by one', async () => {
-    for (let n = 0; n <= MOST_NEW; n += 1) follower.hear(submitted(1_000 + n));
-    await later(LOOK_FOR_NEW);
+    for (let n = 0; n <= MOST_NEW; n += 1) follower.onEvent(submitted(1_000 + n));
+    await later(NEW_JOBS_DELAY);
     expect(asked).toEqual([]);
     expect(many).toBe(1);
   });
 
   test('is not forgotten when it could not be looked up', async () => {
     broken = true;
-    follower.hear(submitted(11));
-    await later(LOOK_FOR_NEW * 5);
+    follower.onEvent(submitted(11));
+    await later(NEW_JOBS_DELAY * 5);
     expect(asked).toHaveLength(1);
     broken = false;
-    follower.hear(submitted(12));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(submitted(12));
+    await later(NEW_JOBS_DELAY);
     expect(announced).toEqual(['job-11', 'job-12']);
   });
 });
 
 describe('a job that waits to be shown', () => {
   test('does so no longer when the filter does not find it any more', async () => {
-    follower.hear(submitted(11));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(submitted(11));
+    await later(NEW_JOBS_DELAY);
     expect([announced, withdrawn]).toEqual([['job-11'], []]);
     unfound.add(idOf(11));
-    follower.hear(event(11, 'job.cancelled', { to: 'cancelled' }));
-    await later(LOOK_FOR_NEW);
+    follower.onEvent(event(11, 'job.cancelled', { to: 'cancelled' }));
+    await later(NEW_JOBS_DELAY);
     expect([announced, withdrawn]).toEqual([['job-11'], [idOf(11)]]);
   });
 
   test('is read again once it is shown', async () => {
     listed.add(idOf(11));
     inSight = [idOf(11)];
-    follower.doubt([idOf(11)]);
-    await later(READ_AGAIN);
+    follower.recheck([idOf(11)]);
+    await later(REFETCH_DELAY);
     expect(replaced).toEqual([{ jobs: [idOf(11)], asked: [idOf(11)] }]);
   });
 
@@ -238,11 +238,11 @@ describe('a job that waits to be shown', () => {
     async (found) => {
       if (!found) unfound.add(idOf(11));
       slowness = 100;
-      follower.hear(event(11, 'job.cancelled', { to: 'cancelled' }));
-      await later(LOOK_FOR_NEW);
+      follower.onEvent(event(11, 'job.cancelled', { to: 'cancelled' }));
+      await later(NEW_JOBS_DELAY);
       listed.add(idOf(11));
       inSight = [idOf(11)];
-      await later(slowness + READ_AGAIN + slowness);
+      await later(slowness + REFETCH_DELAY + slowness);
       expect(announced).toEqual([]);
       expect(replaced.map(({ jobs }) => jobs)).toEqual([[idOf(11)]]);
     },
@@ -252,10 +252,10 @@ describe('a job that waits to be shown', () => {
 describe('what happens while the list is read', () => {
   test('is looked at once more when the list is there: the answer may be older', async () => {
     isReading = true;
-    follower.hear(started(10));
-    follower.hear(submitted(11));
+    follower.onEvent(started(10));
+    follower.onEvent(submitted(11));
     // Of a page that is just being read.
-    follower.hear(started(3));
+    follower.onEvent(started(3));
     await later(10_000);
     asked = [];
     announced = [];
@@ -263,7 +263,7 @@ describe('what happens while the list is read', () => {
     inSight.push(idOf(3));
     isReading = false;
     follower.settled();
-    await later(LOOK_FOR_NEW);
+    await later(NEW_JOBS_DELAY);
     expect(asked).toEqual([[idOf(10), idOf(3)], [idOf(11)]]);
     expect(announced).toEqual(['job-11']);
     asked = [];
@@ -273,7 +273,7 @@ describe('what happens while the list is read', () => {
   });
 
   test('needs no second look when it was not', async () => {
-    follower.hear(started(10));
+    follower.onEvent(started(10));
     await later(10_000);
     follower.settled();
     await later(10_000);
@@ -285,7 +285,7 @@ describe('after a while without events', () => {
   test('what is in sight is read again, and what is new is announced', async () => {
     newest = [[job(12), job(11), job(10)], [job(9), job(8), job(7)], [job(6)]];
     await follower.catchUp(listed, false);
-    await later(READ_AGAIN);
+    await later(REFETCH_DELAY);
     expect(asked).toEqual([[idOf(10), idOf(9)]]);
     expect(announced).toEqual(['job-12', 'job-11']);
     expect([many, older, pagesRead]).toEqual([0, 0, 2]);
@@ -323,10 +323,10 @@ describe('after a while without events', () => {
 });
 
 test('after stop nothing is read and nothing is told', async () => {
-  follower.hear(started(10));
-  follower.hear(submitted(11));
+  follower.onEvent(started(10));
+  follower.onEvent(submitted(11));
   follower.stop();
-  follower.hear(started(9));
+  follower.onEvent(started(9));
   await later(10_000);
   expect([asked, changes, announced]).toEqual([[], [], []]);
   expect(vi.getTimerCount()).toBe(0);

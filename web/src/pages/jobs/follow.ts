@@ -1,19 +1,19 @@
-// Keeps the rows of the table true while events come in.
+// Keeps the rows of the table up to date while events come in.
 //
-// A row changes in place at once, as far as its event tells; then it is read again, together with others, and only if it
-// is in sight. Jobs that are not in the list yet are looked up with the list's own filter and announced, never pushed in.
+// A row changes in place at once, as far as its event says; then it is fetched again, together with others, and only if it
+// is in sight. Jobs that are not in the list yet are looked up with the list's filter and announced, never inserted.
 
 import type { FeedEvent, Job } from '../../api/types';
 
 /// Events that come together change the rows together.
-export const TOGETHER = 100;
-export const READ_AGAIN = 400;
-export const LOOK_FOR_NEW = 1_000;
+export const CHANGE_DELAY = 100;
+export const REFETCH_DELAY = 400;
+export const NEW_JOBS_DELAY = 1_000;
 /// As many ids as the API takes at a time.
 export const IDS = 100;
-/// A flood of new jobs is not followed one by one: the list is read anew when somebody asks for it.
+/// A flood of new jobs is not followed one by one: the list is reloaded on request.
 export const MOST_NEW = 300;
-/// So many pages are compared with the list after a loss. For what is below them it may be that something is missing.
+/// This many pages are compared with the list after a loss. Below them something may be missing.
 export const PAGES_BACK = 3;
 
 export interface Table {
@@ -21,16 +21,16 @@ export interface Table {
   /// The last row, where more can be loaded below it.
   lastBeforeMore(): string | undefined;
   inSight(): readonly string[];
-  /// Whether the list, or more of it, is being read: the answer may be older than what is heard until it is there.
+  /// Whether the list, or more of it, is being read: the answer may be older than the events until then.
   isReading(): boolean;
   change(events: readonly FeedEvent[]): void;
-  /// `asked` that were not found are gone.
+  /// Ids in `asked` that were not found are gone.
   replace(jobs: readonly Job[], asked: readonly string[]): void;
   announce(jobs: readonly Job[]): void;
   announceMany(): void;
   /// There may be more than is known, also further down.
   announceOlder(): void;
-  /// The filter does not find them, or not any more.
+  /// The filter does not find them, or no longer does.
   withdraw(ids: readonly string[]): void;
 }
 
@@ -58,7 +58,7 @@ export class Follower {
     private readonly reads: Reads,
   ) {}
 
-  hear(event: FeedEvent): void {
+  onEvent(event: FeedEvent): void {
     const id = event.jobId;
     if (!id || !event.type.startsWith('job.')) return;
     if (this.table.isReading()) this.meanwhile.add(id);
@@ -73,13 +73,13 @@ export class Follower {
     }
   }
 
-  /// Other rows came into sight; what is stale among them is read.
+  /// Other rows came into sight; stale ones are fetched.
   seen(): void {
     if (this.stale.size > 0) this.soon('read');
   }
 
-  /// What is known of them may be old, be they listed or not.
-  doubt(ids: Iterable<string>): void {
+  /// These jobs may be out of date, listed or not.
+  recheck(ids: Iterable<string>): void {
     const isReading = this.table.isReading();
     for (const id of ids) {
       if (isReading) this.meanwhile.add(id);
@@ -90,17 +90,17 @@ export class Follower {
     if (this.unknown.size > 0) this.soon('new');
   }
 
-  /// The list was read. What happened in the meantime may not be in the answer, and may have been overwritten by it.
+  /// The list was fetched. Changes in the meantime may be missing from the answer, or overwritten by it.
   settled(): void {
     const ids = [...this.meanwhile];
     this.meanwhile.clear();
-    this.doubt(ids);
+    this.recheck(ids);
   }
 
-  /// Nobody listened for a while: every row may be old, and there may be new ones. `resumed`: what was missed is still
-  /// told, event by event.
+  /// Events were missed: every row may be out of date, and there may be new ones. `resumed`: the missed events
+  /// still come.
   async catchUp(ids: Iterable<string>, resumed: boolean): Promise<void> {
-    this.doubt(ids);
+    this.recheck(ids);
     await this.reading(async (signal) => {
       const news: Job[] = [];
       let from: string | undefined;
@@ -108,7 +108,7 @@ export class Follower {
       for (let page = 0; page < (resumed ? 1 : PAGES_BACK); page += 1) {
         const { jobs, next } = await this.reads.newest(signal, from);
         const here = jobs.filter((job) => this.isNews(job));
-        // Where none of a whole page is known there are more than these.
+        // If a whole page is unknown, there are more than these.
         if (page === 0 && next && here.length > 0 && here.length === jobs.length) {
           return this.table.announceMany();
         }
@@ -182,7 +182,7 @@ export class Follower {
     return read;
   }
 
-  /// Some may have come into the list while they were looked up: as they were before.
+  /// Some may have been added to the list meanwhile, in an older state.
   private sortOut(asked: readonly string[], found: readonly Job[]): void {
     const matching = new Set(found.map((job) => job.id));
     const missing = asked.filter((id) => !matching.has(id));
@@ -191,11 +191,11 @@ export class Follower {
     if (listed.length > 0) this.table.replace(listed, []);
     if (news.length > 0) this.table.announce(news);
     if (missing.length > 0) this.table.withdraw(missing);
-    this.doubt(missing.filter((id) => this.table.has(id)));
+    this.recheck(missing.filter((id) => this.table.has(id)));
   }
 
-  /// Whether it worked. A failure needs no words here: the banner says that the connection is lost. It is tried again
-  /// with the next event or connection, not before.
+  /// Whether it worked. A failure is not shown here: the banner says that the connection is lost. The next event or
+  /// connection retries it.
   private async reading(read: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     try {
       await read(this.abort.signal);
@@ -205,7 +205,7 @@ export class Follower {
     }
   }
 
-  /// At most once in so long, and never twice at the same time; once more for what came while it ran.
+  /// Rate-limited, and never twice at the same time; once more for what came while it ran.
   private soon(task: Task): void {
     if (this.timers.has(task) || this.abort.signal.aborted) return;
     const [within, run, isWanted] = this.tasks[task];
@@ -218,8 +218,8 @@ export class Follower {
   }
 
   private readonly tasks: Record<Task, [number, () => boolean | Promise<boolean>, () => boolean]> = {
-    change: [TOGETHER, () => this.change(), () => this.events.length > 0],
-    read: [READ_AGAIN, () => this.readAgain(), () => this.staleInSight().length > 0],
-    new: [LOOK_FOR_NEW, () => this.lookForNew(), () => this.unknown.size > 0],
+    change: [CHANGE_DELAY, () => this.change(), () => this.events.length > 0],
+    read: [REFETCH_DELAY, () => this.readAgain(), () => this.staleInSight().length > 0],
+    new: [NEW_JOBS_DELAY, () => this.lookForNew(), () => this.unknown.size > 0],
   };
 }

@@ -1,4 +1,4 @@
-// The list as the API gives it: by pages, and single rows by their ids.
+// Reads of the list: pages, and single rows by id.
 
 import { infiniteQueryOptions, type QueryKey, queryOptions } from '@tanstack/react-query';
 import { answer, api } from '../../api/client';
@@ -32,8 +32,8 @@ export const jobListQuery = (search: JobsSearch) =>
     meta: { followsFeed: true },
   });
 
-/// Reads the next page and puts it below the others. `fetchNextPage` would put it below those that there were when it
-/// began, and undo whatever happened to them since.
+/// Appends the next page. `fetchNextPage` would append it to the pages as they were when it began, and undo what changed
+/// since.
 export const nextPageQuery = (search: JobsSearch, cursor: string) => {
   const { queryKey } = jobListQuery(search);
   return queryOptions({
@@ -49,7 +49,7 @@ export const nextPageQuery = (search: JobsSearch, cursor: string) => {
   });
 };
 
-/// Below the key of the list: whoever asks whether the list is being read is told of this, too.
+/// Below the key of the list, so that it counts when somebody asks whether the list is being fetched.
 export const nextPageKey = (list: QueryKey, ...cursor: string[]): QueryKey => [...list, 'next', ...cursor];
 
 async function byId(ids: readonly string[], search: JobsSearch, signal: AbortSignal): Promise<Job[]> {

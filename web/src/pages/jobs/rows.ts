@@ -3,6 +3,7 @@
 
 import type { InfiniteData } from '@tanstack/react-query';
 import type { FeedEvent, Job, JobPage } from '../../api/types';
+import { isHeld } from '../../api/vocabulary';
 import { millis } from '../../ui/format';
 
 export type Pages = InfiniteData<JobPage>;
@@ -22,7 +23,7 @@ export function changed(pages: Pages, change: ReadonlyMap<string, (job: Job) => 
   return any ? { ...pages, pages: next } : pages;
 }
 
-/// What was read of a job, unless the row is newer already, be it by an event that overtook the answer.
+/// The fetched job, unless the row is newer already, for example by an event that overtook the answer.
 export function newer(read: Job): (job: Job) => Job {
   const readAt = millis(read.updatedAt) ?? 0;
   return (job) => {
@@ -31,7 +32,7 @@ export function newer(read: Job): (job: Job) => Job {
   };
 }
 
-/// Jobs that were not in the list, each where it belongs. Those past the end of what is loaded come with their page.
+/// New jobs, each in its place. Those past the end of the loaded pages come with their page.
 export function withArrivals(pages: Pages, arrivals: readonly Job[]): Pages {
   const known = new Set(rowsOf(pages).map((job) => job.id));
   let rest = arrivals.filter((job) => !known.has(job.id)).sort(newestFirst);
@@ -47,7 +48,7 @@ export function withArrivals(pages: Pages, arrivals: readonly Job[]): Pages {
   return { ...pages, pages: next };
 }
 
-/// The next page, below the last one, if that is still the one that it was read for.
+/// Appends the next page, if the last one is still the one it was fetched for.
 export function withPage(pages: Pages, cursor: string, page: JobPage): Pages {
   if (pages.pages.at(-1)?.nextCursor !== cursor) return pages;
   const known = new Set(rowsOf(pages).map((job) => job.id));
@@ -59,28 +60,25 @@ function newestFirst(a: Job, b: Job): number {
   return a.id < b.id ? 1 : a.id > b.id ? -1 : 0;
 }
 
-/// Only the newest page, to be read again: a reload of all of them would be one request for each.
+/// Only the newest page, to be fetched again: reloading all would take a request for each.
 export function firstPage(pages: Pages | undefined): Pages | undefined {
   return pages && { pages: pages.pages.slice(0, 1), pageParams: pages.pageParams.slice(0, 1) };
 }
 
-const HELD = ['assigned', 'building'];
-
-/// What an event says about a row, at once; the whole job is read again a moment later.
+/// What an event says about a row, at once; the whole job is fetched a moment later.
 export function afterEvent(event: FeedEvent): (job: Job) => Job {
   return (job) => {
     const data: Record<string, unknown> = event.data;
     const factoryId = typeof data.factoryId === 'string' ? data.factoryId : undefined;
     if (event.type === 'job.targeted') return { ...job, targetFactoryId: factoryId ?? job.targetFactoryId };
     if (!event.to || event.to === job.stage) return job;
-    const held = HELD.includes(event.to);
     return {
       ...job,
       stage: event.to,
       updatedAt: event.at,
       enqueuedAt: event.to === 'queued' ? event.at : job.enqueuedAt,
       targetFactoryId: event.to === 'queued' ? job.targetFactoryId : null,
-      lease: held ? (job.lease ?? leaseOf(factoryId, event.at)) : null,
+      lease: isHeld(event.to) ? (job.lease ?? leaseOf(factoryId, event.at)) : null,
     };
   };
 }
@@ -89,7 +87,7 @@ function leaseOf(factoryId: string | undefined, at: string): Job['lease'] {
   return factoryId === undefined ? null : { factoryId, grantedAt: at, expiresAt: at };
 }
 
-/// Since when it is in its stage, as closely as a job tells.
+/// Since when it is in its stage, as closely as a job says.
 export function since(job: Job): string {
   if (job.lease) return job.lease.grantedAt;
   return job.stage === 'queued' ? job.enqueuedAt : job.updatedAt;

@@ -1,6 +1,7 @@
 // Jobs for the tests of this folder.
 
 import type { FeedEvent, Job } from '../../api/types';
+import type { EventType } from '../../api/vocabulary';
 
 /// Ids sort as numbers do: `job(12)` is newer than `job(9)`.
 export const idOf = (n: number): string => `01J${String(n).padStart(23, '0')}`;
@@ -10,7 +11,7 @@ export function job(n: number, more: Partial<Job> = {}): Job {
     id: idOf(n),
     productId: 'demo',
     name: `job-${n}`,
-    kind: 'leaf',
+    kind: 'agent',
     stage: 'queued',
     priority: 'normal',
     rev: 1,
@@ -29,7 +30,7 @@ export function job(n: number, more: Partial<Job> = {}): Job {
 
 export function event(
   n: number,
-  type: string,
+  type: EventType,
   more: Partial<Omit<FeedEvent, 'data'>> & { data?: Record<string, unknown> } = {},
 ): FeedEvent {
   return {

@@ -3,9 +3,10 @@ import { act, renderHook } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { FeedEvent, Job } from '../../api/types';
+import type { EventType, Stage } from '../../api/vocabulary';
 import type { JobsSearch } from '../../app/search';
 import { LiveProvider } from '../../live/LiveProvider';
-import { LOOK_FOR_NEW, READ_AGAIN } from './follow';
+import { NEW_JOBS_DELAY, REFETCH_DELAY } from './follow';
 import { event, idOf, job } from './testJobs';
 import { TIDY_AFTER, useJobList, useNextPage, useTidying } from './useJobList';
 
@@ -68,7 +69,7 @@ function shown(search: JobsSearch, first: { below: number; isCalm: boolean }) {
   );
 }
 
-async function happens(n: number, type: string, stage: string): Promise<void> {
+async function happens(n: number, type: EventType, stage: Stage): Promise<void> {
   const before = jobs.get(idOf(n)) ?? job(n, { rev: 0 });
   const at = '2026-01-01T00:01:00Z';
   jobs.set(before.id, { ...before, stage, rev: before.rev + 1, updatedAt: at });
@@ -102,14 +103,14 @@ test('what happens while the next page is read stays, above and in that page', a
   await happens(8, 'job.shipped', 'shipped');
   await happens(2, 'job.shipped', 'shipped');
   await happens(9, 'job.submitted', 'queued');
-  await later(LOOK_FOR_NEW + 500);
+  await later(NEW_JOBS_DELAY + 500);
   act(() => result.current.showWaiting());
-  await later(READ_AGAIN);
+  await later(REFETCH_DELAY);
   const above = ['9 queued', '8 shipped', '7 queued', '6 queued', '5 queued', '4 queued'];
   expect(seen(result.current.rows)).toEqual(above);
   await later(slowness);
   expect(seen(result.current.rows).slice(0, 6)).toEqual(above);
-  await later(READ_AGAIN);
+  await later(REFETCH_DELAY);
   expect(seen(result.current.rows)).toEqual([...above, '3 queued', '2 shipped', '1 queued']);
 });
 
@@ -117,10 +118,10 @@ test('a job that waits to be shown leaves when it no longer matches', async () =
   const { result } = shown({ stage: 'queued' }, { below: 100, isCalm: false });
   await later(2_000);
   await happens(9, 'job.submitted', 'queued');
-  await later(LOOK_FOR_NEW);
+  await later(NEW_JOBS_DELAY);
   expect(result.current.waiting.jobs).toHaveLength(1);
   await happens(9, 'job.cancelled', 'cancelled');
-  await later(LOOK_FOR_NEW);
+  await later(NEW_JOBS_DELAY);
   expect(result.current.waiting.jobs).toEqual([]);
 });
 
@@ -128,10 +129,10 @@ test('a job that changed just before it is shown is not shown as it was', async 
   const { result } = shown({ stage: 'queued' }, { below: 100, isCalm: false });
   await later(2_000);
   await happens(9, 'job.submitted', 'queued');
-  await later(LOOK_FOR_NEW);
+  await later(NEW_JOBS_DELAY);
   await happens(9, 'job.cancelled', 'cancelled');
   act(() => result.current.showWaiting());
-  await later(READ_AGAIN + 100);
+  await later(REFETCH_DELAY + 100);
   expect(seen(result.current.rows)[0]).toBe('9 cancelled');
   expect(result.current.strays).toBe(1);
 });
@@ -146,7 +147,7 @@ test('rows that no longer match are cleared away when nobody is busy with the li
   rerender({ below: 100, isCalm: true });
   await later(TIDY_AFTER - 1);
   expect(result.current.strays).toBe(1);
-  await later(READ_AGAIN);
+  await later(REFETCH_DELAY);
   expect(seen(result.current.rows)).toEqual(['7 queued', '6 queued', '5 queued', '4 queued', '3 queued']);
   await later(3 * TIDY_AFTER);
   expect(listReads).toBe(before + 1);

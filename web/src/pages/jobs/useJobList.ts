@@ -1,4 +1,4 @@
-// The list, alive: its rows, what is new and waits to be shown, and which rows no longer belong.
+// The live list: its rows, new jobs that are not shown yet, and rows that no longer match.
 
 import {
   keepPreviousData,
@@ -16,8 +16,8 @@ import { Follower, MOST_NEW, type Table } from './follow';
 import { jobListQuery, nextPageKey, nextPageQuery, readsOf } from './jobsQuery';
 import { afterEvent, changed, firstPage, newer, type Pages, rowsOf, withArrivals } from './rows';
 
-/// New jobs that are not in the list yet; `many` where they were not even looked at, `older` where some may be missing
-/// further down.
+/// New jobs that are not in the list yet; `many` if they were not even fetched, `older` if some may be missing further
+/// down.
 export interface Waiting {
   jobs: readonly Job[];
   many: boolean;
@@ -48,7 +48,7 @@ export function useJobList(search: JobsSearch) {
     const pages = () => client.getQueryData<Pages>(key);
     const set = (next: (pages: Pages) => Pages) =>
       client.setQueryData<Pages>(key, (before) => before && next(before));
-    // Whether a row is there is asked for every event: not by going through all of them.
+    // Checked for every event, so it must not scan all rows.
     let known: { of: Pages | undefined; ids: Set<string> } = { of: undefined, ids: new Set() };
     const ids = () => {
       const of = pages();
@@ -88,7 +88,7 @@ export function useJobList(search: JobsSearch) {
     follower.current = follows;
     setWaiting(NONE);
     setGone(new Set());
-    // A list that was left and is looked at again was not followed in between.
+    // A list that was left and is shown again was not followed in between.
     const catchUp = (resumed: boolean) => {
       if (pages()) void follows.catchUp(ids(), resumed);
     };
@@ -105,7 +105,7 @@ export function useJobList(search: JobsSearch) {
     if (reading === 0) follower.current?.settled();
   }, [reading]);
 
-  useFeedEvents((event) => follower.current?.hear(event));
+  useFeedEvents((event) => follower.current?.onEvent(event));
 
   const look = useCallback((ids: readonly string[]) => {
     inSight.current = ids;
@@ -124,8 +124,8 @@ export function useJobList(search: JobsSearch) {
     if (waiting.many || waiting.older) return void reload();
     client.setQueryData<Pages>(options.queryKey, (pages) => pages && withArrivals(pages, waiting.jobs));
     setWaiting(NONE);
-    // They were read when they were announced, and not followed since.
-    follower.current?.doubt(waiting.jobs.map((job) => job.id));
+    // They were fetched when they were announced, and not followed since.
+    follower.current?.recheck(waiting.jobs.map((job) => job.id));
   }, [client, options, waiting, reload]);
 
   const replace = useCallback(
@@ -159,13 +159,13 @@ function without(before: Waiting, ids: ReadonlySet<string>): Waiting {
   return { ...before, jobs: before.jobs.filter((job) => !ids.has(job.id)) };
 }
 
-/// The list may have been read since they were announced.
+/// The list may have been fetched since they were announced.
 function notListed(waiting: Waiting, rows: readonly Job[]): Waiting {
   if (waiting.jobs.length === 0) return waiting;
   return without(waiting, new Set(rows.map((job) => job.id)));
 }
 
-/// The next page is fetched when so few rows are left below.
+/// The next page is fetched when fewer rows than this are left below.
 const NEAR_THE_END = 40;
 
 export function useNextPage({ search, query }: ReturnType<typeof useJobList>, below: number) {
@@ -174,12 +174,12 @@ export function useNextPage({ search, query }: ReturnType<typeof useJobList>, be
   return useQuery({ ...nextPageQuery(search, cursor ?? ''), enabled: cursor !== undefined && isWanted });
 }
 
-/// Rows that no longer match stay for so long, so that one sees what became of them. Then, and where the first page has
-/// grown beyond so many rows, the list is read anew, if nobody is busy with it.
+/// Rows that no longer match stay this long, so that people see what became of them. Then, or when the first page has grown
+/// too long, the list is reloaded, if nobody is using it.
 export const TIDY_AFTER = 10_000;
 const MOST_ON_FIRST = 300;
 
-/// On a screen that nobody touches the list would only ever grow.
+/// On an unattended screen the list would only ever grow.
 export function useTidying({ strays, query, reload }: ReturnType<typeof useJobList>, isCalm: boolean): void {
   const isLive = useFeedState().kind === 'live';
   const isUntidy = strays > 0 || (query.data?.pages[0]?.jobs.length ?? 0) > MOST_ON_FIRST;

@@ -2,7 +2,7 @@ import { useCallback, useMemo, useState } from 'react';
 import type { Job } from '../../api/types';
 import type { JobsSearch } from '../../app/search';
 
-/// The selection of one view: with another filter it begins anew, so that nothing is chosen that is out of sight.
+/// The selection of one view: another filter clears it, so that nothing is selected that is out of sight.
 export function useSelection(search: JobsSearch, rows: readonly Job[]) {
   const [kept, keep] = useState({ of: search, selection: NOTHING });
   const selection = kept.of === search ? kept.selection : NOTHING;
@@ -19,7 +19,7 @@ export function useSelection(search: JobsSearch, rows: readonly Job[]) {
     [search, selection, order],
   );
   const clear = useCallback(() => keep({ of: search, selection: NOTHING }), [search]);
-  // Of whatever is chosen now: much may have been chosen, and filtered, since somebody asked for it.
+  // From the current selection: it may have changed since the action began.
   const drop = useCallback(
     (ids: Iterable<string>) => keep((now) => ({ ...now, selection: without(now.selection, ids) })),
     [],
@@ -31,7 +31,7 @@ export function useSelection(search: JobsSearch, rows: readonly Job[]) {
 
 export interface Selection {
   ids: ReadonlySet<string>;
-  /// Where a range begins: the row that was chosen last.
+  /// Where a range begins: the row selected last.
   anchor: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export function toggle(selection: Selection, id: string): Selection {
   return { ids, anchor: id };
 }
 
-/// Everything from the row chosen last to this one becomes as this one becomes.
+/// Everything from the last row to this one gets the new state of this one.
 export function toggleRange(selection: Selection, id: string, order: readonly string[]): Selection {
   const from = selection.anchor === undefined ? -1 : order.indexOf(selection.anchor);
   const to = order.indexOf(id);
@@ -62,7 +62,7 @@ export function toggleAll(selection: Selection, order: readonly string[]): Selec
   return all ? NOTHING : { ids: new Set(order), anchor: undefined };
 }
 
-/// Without those that something was done with. What was chosen besides stays.
+/// Without these ids; the rest stays selected.
 export function without(selection: Selection, ids: Iterable<string>): Selection {
   const rest = new Set(selection.ids);
   for (const id of ids) rest.delete(id);

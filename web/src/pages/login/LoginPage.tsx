@@ -1,13 +1,17 @@
 import { Alert, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { Problem } from '../../api/problem';
+import type { WhoAmI } from '../../api/types';
 import { looksLikeToken, session } from '../../session/session';
+
+const MACHINE_TOKEN =
+  'This token belongs to a machine and cannot sign in. Use one with the viewer role or higher.';
 
 const WHY = {
   none: undefined,
-  out: 'You are signed out. The token is no longer kept in this tab.',
-  ended: 'The token was revoked, or it has expired. Sign in with another one.',
-  forbidden: 'That token is for a machine: it may read nothing here. Use one with the role viewer or higher.',
+  out: 'You are signed out. The token is no longer stored in this tab.',
+  ended: 'The token was revoked or has expired. Sign in with another one.',
+  forbidden: MACHINE_TOKEN,
 } as const;
 
 /// Signs in with a token, which is kept for this tab only.
@@ -21,7 +25,7 @@ export function LoginPage() {
     event.preventDefault();
     const typed = token.trim();
     if (!looksLikeToken(typed)) {
-      setWrong('A token begins with giga_ and has no spaces. `giga web` prints a link that has yours in it.');
+      setWrong('A token begins with giga_ and has no spaces. `giga web` prints a link that contains yours.');
       return;
     }
     setBusy(true);
@@ -44,8 +48,8 @@ export function LoginPage() {
               label="Token"
               description={
                 <>
-                  Where the coordinator runs, <Code>giga web</Code> prints a link that signs you in; the token
-                  itself is in <Code>admin.token</Code> of its data folder.
+                  On the coordinator’s machine, <Code>giga web</Code> prints a link that signs you in; the
+                  token is in <Code>admin.token</Code> in its data folder.
                 </>
               }
               value={token}
@@ -64,7 +68,7 @@ export function LoginPage() {
               Sign in
             </Button>
             <Text size="xs" c="dimmed">
-              The token stays in this tab and is sent to this coordinator only.
+              The token stays in this tab and is only sent to this coordinator.
             </Text>
           </Stack>
         </form>
@@ -79,9 +83,9 @@ async function refusal(token: string): Promise<string | undefined> {
     const response = await fetch('/api/fleet/whoami', { headers: { Authorization: `Bearer ${token}` } });
     if (!response.ok)
       return Problem.of(response.status, await response.json().catch(() => undefined)).message;
-    const me = (await response.json()) as { kind: string; role?: string };
+    const me = (await response.json()) as WhoAmI;
     if (me.kind !== 'user' || me.role === 'worker') {
-      return 'This token is for a machine: it may read nothing here. Use one with the role viewer or higher.';
+      return MACHINE_TOKEN;
     }
     return undefined;
   } catch (cause) {

@@ -3,7 +3,7 @@ import { useId, useState } from 'react';
 import { Markdown } from '../../ui/Markdown';
 import classes from './NewJob.module.css';
 
-/// What is to be done, in Markdown; the preview is the coordinator's.
+/// The prompt, in Markdown; the coordinator renders the preview.
 export function BodyEditor({
   value,
   onChange,
@@ -18,10 +18,10 @@ export function BodyEditor({
   return (
     <Input.Wrapper error={error}>
       <div className={classes.between}>
-        <Input.Label htmlFor={id}>What is to be done</Input.Label>
+        <Input.Label htmlFor={id}>Prompt</Input.Label>
         <SegmentedControl
           size="xs"
-          aria-label="Body"
+          aria-label="Prompt view"
           value={view}
           onChange={setView}
           data={[
@@ -34,7 +34,7 @@ export function BodyEditor({
         <Textarea
           id={id}
           classNames={{ input: classes.code }}
-          placeholder="Markdown. The engine reads it byte for byte."
+          placeholder="Describe the task in Markdown. The engine gets it as written."
           autosize
           minRows={8}
           maxRows={30}
@@ -45,7 +45,7 @@ export function BodyEditor({
         <div className={classes.preview}>
           {value.trim() === '' ? (
             <Text size="sm" c="dimmed">
-              Nothing is written yet.
+              Nothing to preview yet.
             </Text>
           ) : (
             <Markdown text={value} />

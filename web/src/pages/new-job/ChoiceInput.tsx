@@ -20,14 +20,14 @@ function Option({ choice, value }: { choice: Choice | undefined; value: string }
         <Text size="xs" c="dimmed" component="span">
           {choice.live === choice.factories.length
             ? plural(choice.live, 'factory', 'factories')
-            : `${choice.live} of ${plural(choice.factories.length, 'factory', 'factories')} live`}
+            : `${choice.live} of ${plural(choice.factories.length, 'factory', 'factories')} online`}
         </Text>
       )}
     </div>
   );
 }
 
-/// One of what the fleet has, or anything else: tomorrow's fleet may have it.
+/// Something that the fleet has, or anything else: a factory that joins later may have it.
 export function ChoiceInput({
   choices,
   value,
@@ -60,7 +60,7 @@ export function ChoicesInput({
       data={choices.map((choice) => choice.value)}
       value={value}
       onChange={onChange}
-      // What was typed and not yet closed with Enter counts too.
+      // Text that was not confirmed with Enter counts too.
       acceptValueOnBlur
       splitChars={[',', ' ']}
       maxDropdownHeight={260}

@@ -3,7 +3,7 @@ import { useId } from 'react';
 import { Icon } from '../../ui/Icon';
 import classes from './NewJob.module.css';
 
-/// Commands, one under the other; each may have several lines.
+/// A list of commands; each may have several lines.
 export function CommandsInput({
   value,
   onChange,
@@ -17,7 +17,7 @@ export function CommandsInput({
   return (
     <Input.Wrapper
       label="Verify"
-      description="Commands that must pass before the result counts"
+      description="Commands that must pass for the run to succeed"
       error={error}
       labelElement="div"
       labelProps={{ id }}

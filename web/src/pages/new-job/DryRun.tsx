@@ -11,7 +11,7 @@ import { SubmitBar } from './SubmitBar';
 import type { Drafting } from './useDraft';
 import type { Plan } from './usePlan';
 
-/// What submitting would do, while one types.
+/// What submitting would do, updated while you type.
 export function DryRun({ drafting, plan }: { drafting: Drafting; plan: Plan }) {
   const { form, text } = drafting.draft;
   const byHand = text !== null;
@@ -20,13 +20,13 @@ export function DryRun({ drafting, plan }: { drafting: Drafting; plan: Plan }) {
       title="Dry run"
       aside={
         <Text size="xs" c="dimmed" role="status">
-          {plan.current ? 'Of what you see' : plan.problem?.code === 'unreachable' ? 'No answer' : 'Looking…'}
+          {plan.current ? 'Up to date' : plan.problem?.code === 'unreachable' ? 'No answer' : 'Updating…'}
         </Text>
       }
     >
       <Stack gap="md">
         <Verdict plan={plan} byHand={byHand} runs={byHand || form.kind === 'agent'} />
-        {!byHand && <WaitsFirst form={form} />}
+        {!byHand && <BlockedFirst form={form} />}
         <SubmitBar drafting={drafting} plan={plan} />
         {plan.answer && <ExplainPanel explanation={plan.answer.explanation} />}
       </Stack>
@@ -39,7 +39,7 @@ function Verdict({ plan, byHand, runs }: { plan: Plan; byHand: boolean; runs: bo
   if (problem?.code === 'unreachable') {
     return (
       <Note tone="warn" title="The coordinator cannot be reached" urgent>
-        Nothing is lost: the draft is kept in this tab, and the dry run goes on by itself.
+        Your draft is saved in this tab, and the dry run continues automatically.
       </Note>
     );
   }
@@ -48,11 +48,11 @@ function Verdict({ plan, byHand, runs }: { plan: Plan; byHand: boolean; runs: bo
   return (
     <Stack gap="xs">
       {!answer.routable && (
-        <Note tone="bad" title="No factory of today's fleet can ever run it" urgent>
+        <Note tone="bad" title="No factory in the fleet can run this job" urgent>
           <CodeText text={answer.warnings.join('; ') || answer.explanation.summary} />
           {answer.refused && (
             <Text size="sm" mt={4}>
-              <CodeText text="The flag `strict` is set: such jobs are refused." />
+              <CodeText text="The flag `strict` is on, so the job would be refused." />
             </Text>
           )}
         </Note>
@@ -66,15 +66,15 @@ function Verdict({ plan, byHand, runs }: { plan: Plan; byHand: boolean; runs: bo
   );
 }
 
-/// The dry run looks at factories only: what it waits for before that stands here.
-function WaitsFirst({ form }: { form: JobForm }) {
+/// The dry run is about factories only; this is about what comes before.
+function BlockedFirst({ form }: { form: JobForm }) {
   if (form.deps.length === 0) return null;
   const names = form.deps.map((dep) => dep.name).join(', ');
   const which = form.deps.length === 1 ? names : `${form.depsMode === 'any' ? 'any' : 'all'} of ${names}`;
   return (
-    <Note tone="busy" title="First it is blocked">
-      It waits until {which} {form.deps.length === 1 ? 'has' : 'have'} shipped. What is said here is what
-      would happen then, as the fleet is now.
+    <Note tone="busy" title="Blocked at first">
+      The job waits until {which} {form.deps.length === 1 ? 'has' : 'have'} shipped. The dry run shows what
+      would happen then, with the fleet as it is now.
     </Note>
   );
 }
@@ -82,11 +82,11 @@ function WaitsFirst({ form }: { form: JobForm }) {
 function Refused({ plan, byHand }: { plan: Plan; byHand: boolean }) {
   const { problem, others } = plan;
   if (!problem) return null;
-  const where = byHand ? 'What is wrong is listed under the manifest.' : 'What is wrong stands at its field.';
+  const where = byHand ? 'The errors are listed below the manifest.' : 'The errors are shown at the fields.';
   const listed = byHand ? [] : others;
   const elsewhere = problem.errors.length > listed.length;
   return (
-    <Note tone="bad" title="Not right yet">
+    <Note tone="bad" title="The job has errors">
       {problem.errors.length === 0 ? <CodeText text={problem.message} /> : elsewhere && where}
       {listed.length > 0 && (
         <ul>
@@ -106,13 +106,13 @@ function Cost({ worst }: { worst: number | null | undefined }) {
   return (
     <Group gap="xs" className={classes.cost}>
       <Text size="sm" c="dimmed">
-        Costs at worst
+        Worst-case cost
       </Text>
       <Text size="sm" fw={600}>
-        {capped ? usd(worst) : 'not capped'}
+        {capped ? usd(worst) : 'unlimited'}
       </Text>
       <Text size="xs" c="dimmed">
-        {capped ? 'its cap times all attempts' : 'set a cost cap to know'}
+        {capped ? 'cost limit times attempts' : 'set a cost limit to bound it'}
       </Text>
     </Group>
   );

@@ -1,4 +1,4 @@
-// What most jobs say. Everything else is under "More".
+// The fields that most jobs need. The others are under "More fields".
 
 import {
   Autocomplete,
@@ -12,7 +12,7 @@ import {
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { budgetsQuery, factoriesQuery, productsQuery, whoamiQuery } from '../../api/queries';
-import { PRIORITIES } from '../../api/types';
+import { JOB_KIND, labelOf, PRIORITY, wordIn, wordsOf } from '../../api/vocabulary';
 import { plural } from '../../ui/format';
 import { BodyEditor } from './BodyEditor';
 import { ChoiceInput, ChoicesInput } from './ChoiceInput';
@@ -39,7 +39,7 @@ export function JobFields({ form, set, errors }: FieldsProps) {
         <TextInput
           label="Name"
           withAsterisk
-          description="What the job is called everywhere"
+          description="Shown everywhere the job appears"
           placeholder="fix-greeting"
           value={form.name}
           error={errors.name}
@@ -52,11 +52,8 @@ export function JobFields({ form, set, errors }: FieldsProps) {
           size="xs"
           aria-label="Kind of job"
           value={form.kind}
-          onChange={(kind) => set('kind', kind === 'composite' ? 'composite' : 'agent')}
-          data={[
-            { value: 'agent', label: 'Does work' },
-            { value: 'composite', label: 'Stands for its children' },
-          ]}
+          onChange={(kind) => set('kind', wordIn(JOB_KIND, kind) ?? 'agent')}
+          data={wordsOf(JOB_KIND).map((kind) => ({ value: kind, label: labelOf(JOB_KIND, kind) }))}
         />
         {errors.kind && (
           <Text size="sm" c="var(--mantine-color-error)">
@@ -70,7 +67,7 @@ export function JobFields({ form, set, errors }: FieldsProps) {
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
         <TextInput
           label="Approvals"
-          description="How many people must agree"
+          description="How many approvals it needs"
           placeholder="none"
           inputMode="numeric"
           value={form.quorum}
@@ -79,22 +76,22 @@ export function JobFields({ form, set, errors }: FieldsProps) {
         />
         <Select
           label="Ship"
-          description="Once it is approved"
-          placeholder={runs ? 'by hand' : 'by itself'}
+          description="After approval"
+          placeholder={runs ? 'manually' : 'automatically'}
           clearable
           clearButtonProps={{ 'aria-label': 'Clear ship' }}
           value={form.ship || null}
           error={errors.ship}
           onChange={(ship) => set('ship', ship ?? '')}
           data={[
-            { value: 'manual', label: 'by hand' },
-            { value: 'auto', label: 'by itself' },
+            { value: 'manual', label: 'manually' },
+            { value: 'auto', label: 'automatically' },
           ]}
         />
         {runs && (
           <TextInput
-            label="Cost cap"
-            description="Dollars that one run may cost"
+            label="Cost limit"
+            description="Dollars per run"
             placeholder="2.50"
             leftSection="$"
             inputMode="decimal"
@@ -118,7 +115,7 @@ function Products({ form, set, errors }: FieldsProps) {
   return (
     <Autocomplete
       label="Product"
-      description="Whose budget pays, and who may see it"
+      description="Whose budget pays, and who can see it"
       placeholder={me?.everyProduct ? 'default' : me?.products[0]}
       data={productChoices(me, known, factories)}
       value={form.product}
@@ -137,7 +134,7 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
         <ChoiceInput
           label="Repository"
-          description={whereIs(repo) || fetchable || 'Its name, or a git URL'}
+          description={whereIs(repo) || fetchable || 'A name or a git URL'}
           placeholder="none"
           choices={fleet.repos}
           value={form.repo}
@@ -146,7 +143,7 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
         />
         <ChoiceInput
           label="Engine"
-          description={`Of ${plural(fleet.live, 'live factory', 'live factories')}`}
+          description={`From ${plural(fleet.live, 'online factory', 'online factories')}`}
           placeholder="any"
           choices={fleet.engines}
           value={form.engine}
@@ -164,20 +161,20 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
         />
         <Select
           label="Priority"
-          description="A job rises by one class per half hour"
+          description="Rises by one class every half hour"
           placeholder="normal"
           clearable
           clearButtonProps={{ 'aria-label': 'Clear priority' }}
           value={form.priority || null}
           error={errors.priority}
           onChange={(priority) => set('priority', priority ?? '')}
-          data={[...PRIORITIES]}
+          data={wordsOf(PRIORITY)}
         />
       </SimpleGrid>
       {(form.engine.trim() === 'shell' || form.script !== '' || errors.script) && (
         <Textarea
           label="Script"
-          description="What the shell engine runs, in a fresh checkout"
+          description="Runs in a fresh checkout"
           classNames={{ input: classes.code }}
           placeholder="./fix.sh"
           autosize
@@ -185,7 +182,7 @@ function Work({ form, set, errors, fleet }: FieldsProps & { fleet: ReturnType<ty
           maxRows={20}
           spellCheck={false}
           value={form.script}
-          error={errors.script ?? (idle(form) ? 'Left out: only the engine shell runs a script' : undefined)}
+          error={errors.script ?? (idle(form) ? 'Not sent: only the shell engine runs a script' : undefined)}
           onChange={(event) => set('script', event.currentTarget.value)}
         />
       )}

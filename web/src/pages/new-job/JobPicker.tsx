@@ -1,4 +1,4 @@
-// Jobs found by a part of their name, or by their id.
+// Finds jobs by a part of their name or by their id.
 
 import { MultiSelect, Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
@@ -6,7 +6,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { answer, api, inProduct } from '../../api/client';
 import type { Job } from '../../api/types';
-import { stageWord } from '../../ui/StageBadge';
+import { labelOf, STAGE } from '../../api/vocabulary';
 import { visible } from '../../ui/visible';
 import type { PickedJob } from './form';
 
@@ -30,12 +30,12 @@ function useJobSearch(text: string, product: string) {
   });
 }
 
-/// Names may repeat; the end of the id tells them apart.
-export function jobLabel(job: { id: string; name: string; stage?: string }): string {
+/// Names may repeat; the end of the id distinguishes them.
+function jobLabel(job: { id: string; name: string; stage?: string }): string {
   if (job.name === job.id) return job.id;
   const tail = job.id.slice(-6);
   return job.stage
-    ? `${visible(job.name)} · ${stageWord(job.stage)} · ${tail}`
+    ? `${visible(job.name)} · ${labelOf(STAGE, job.stage)} · ${tail}`
     : `${visible(job.name)} · ${tail}`;
 }
 
@@ -66,8 +66,8 @@ export function JobsPicker({
       onSearchChange={setSearch}
       filter={({ options }) => options}
       hidePickedOptions
-      nothingFoundMessage={found.isError ? 'The jobs could not be looked up' : 'No job has that in its name'}
-      placeholder={value.length === 0 ? 'Search by name, or paste an id' : undefined}
+      nothingFoundMessage={found.isError ? 'Could not search jobs' : 'No matching jobs'}
+      placeholder={value.length === 0 ? 'Search by name or paste an ID' : undefined}
     />
   );
 }
@@ -79,7 +79,7 @@ export function JobPicker({
   ...shown
 }: Shown & { value: PickedJob | null; onChange: (job: PickedJob | null) => void }) {
   const [search, setSearch] = useState('');
-  // With one chosen the input holds its label, which is no search.
+  // With a job chosen the input holds its label, which is not a search.
   const found = useJobSearch(value ? '' : search, product);
   const known = byId(value ? [value] : [], found.data);
   return (
@@ -94,8 +94,8 @@ export function JobPicker({
       searchValue={search}
       onSearchChange={setSearch}
       filter={({ options }) => options}
-      nothingFoundMessage={found.isError ? 'The jobs could not be looked up' : 'No job has that in its name'}
-      placeholder="Search by name, or paste an id"
+      nothingFoundMessage={found.isError ? 'Could not search jobs' : 'No matching jobs'}
+      placeholder="Search by name or paste an ID"
     />
   );
 }

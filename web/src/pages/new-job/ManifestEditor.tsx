@@ -6,7 +6,7 @@ import classes from './NewJob.module.css';
 import { manifestText } from './send';
 import type { Plan } from './usePlan';
 
-/// The file that would be submitted. What is edited here goes back into the form where the form can say it.
+/// The file that would be submitted. Edits go back into the form where the form can express them.
 export function ManifestEditor({
   draft,
   plan,
@@ -23,7 +23,7 @@ export function ManifestEditor({
     <Stack gap="sm">
       <Textarea
         label="Manifest"
-        description="Markdown with YAML front matter. Edit it here, and this is what counts."
+        description="Markdown with YAML front matter. Once edited, this is submitted instead of the form."
         classNames={{ input: classes.code }}
         autosize
         minRows={16}
@@ -33,7 +33,7 @@ export function ManifestEditor({
         onChange={(event) => setText(event.currentTarget.value)}
       />
       {edited && plan.others.length > 0 && (
-        <Note tone="bad" title="Not right yet" urgent>
+        <Note tone="bad" title="The manifest has errors" urgent>
           <ul>
             {plan.others.map((error) => (
               <li key={`${error.line ?? ''} ${error.field} ${error.message}`}>
@@ -47,7 +47,7 @@ export function ManifestEditor({
       {edited && (
         <Group justify="space-between">
           <Text size="sm" c="dimmed">
-            Edited by hand: this is what counts.
+            Edited: this is submitted instead of the form.
           </Text>
           <Button size="xs" variant="default" onClick={back}>
             Back to the form

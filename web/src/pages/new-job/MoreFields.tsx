@@ -1,6 +1,7 @@
 import { Autocomplete, Select, SimpleGrid, TagsInput, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { profilesQuery } from '../../api/queries';
+import { DEPS_MODE, wordIn, wordsOf } from '../../api/vocabulary';
 import { LocalTime } from '../../ui/LocalTime';
 import type { Field } from './errors';
 import type { JobForm } from './form';
@@ -34,15 +35,15 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
       {runs && <Personas form={form} set={set} errors={errors} />}
       <TagsInput
         label="Reviewers"
-        description="Whose approval counts; anyone's without them"
+        description="Who may approve; anyone if empty"
         value={form.reviewers}
         error={errors['review.reviewers']}
         acceptValueOnBlur
         onChange={(reviewers) => set('reviewers', reviewers)}
       />
       <JobsPicker
-        label="Waits for"
-        description="Starts when these have shipped"
+        label="Dependencies"
+        description="The job starts when these have shipped"
         product={form.product.trim()}
         value={form.deps}
         error={errors.deps}
@@ -50,20 +51,20 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
       />
       {runs && (
         <Select
-          label="Waits for all or any"
-          description="Of the jobs that it waits for"
+          label="Dependency mode"
+          description="Whether all or any of them must ship"
           placeholder="all"
           clearable
-          clearButtonProps={{ 'aria-label': 'Clear waits for all or any' }}
+          clearButtonProps={{ 'aria-label': 'Clear dependency mode' }}
           value={form.depsMode || null}
           error={errors.depsMode}
-          onChange={(mode) => set('depsMode', mode ?? '')}
-          data={['all', 'any']}
+          onChange={(mode) => set('depsMode', wordIn(DEPS_MODE, mode) ?? '')}
+          data={wordsOf(DEPS_MODE)}
         />
       )}
       <JobPicker
         label="Parent"
-        description="Becomes a child of this job"
+        description="The new job becomes a child of this one"
         product={form.product.trim()}
         value={form.parent}
         error={errors.parent}
@@ -72,7 +73,7 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
       {!runs && (
         <Select
           label="When a child fails"
-          description="What becomes of the others"
+          description="What happens to the other children"
           placeholder="cancel the others"
           clearable
           clearButtonProps={{ 'aria-label': 'Clear when a child fails' }}
@@ -81,27 +82,39 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
           onChange={(policy) => set('onFailure', policy ?? '')}
           data={[
             { value: 'fail_fast', label: 'cancel the others' },
-            { value: 'continue', label: 'go on with the others' },
+            { value: 'continue', label: 'continue with the others' },
           ]}
         />
       )}
       {runs && (
         <>
-          {text('budgetWall', 'budget.wall', 'Longest run', 'Then it is stopped', '20m')}
-          {text('budgetTokens', 'budget.tokens', 'Token cap', 'Tokens that one run may use', '200000')}
+          {text('budgetWall', 'budget.wall', 'Time limit', 'A run that takes longer is stopped', '20m')}
+          {text('budgetTokens', 'budget.tokens', 'Token limit', 'Tokens per run', '200000')}
           {text('retryMax', 'retry.max', 'Retries', 'After the first attempt', '3')}
-          {text('retryBackoff', 'retry.backoff', 'Wait before a retry', 'Doubles each time', '30s')}
+          {text(
+            'retryBackoff',
+            'retry.backoff',
+            'Retry backoff',
+            'Wait before a retry; doubles each time',
+            '30s',
+          )}
           {text(
             'concurrencyKey',
             'concurrency.key',
             'Concurrency key',
-            'Jobs with the same key take turns',
+            'Jobs with the same key share a limit',
             'repo:hello',
           )}
-          {text('concurrencyLimit', 'concurrency.limit', 'Of these at once', 'At most so many run', '1')}
+          {text(
+            'concurrencyLimit',
+            'concurrency.limit',
+            'Concurrency limit',
+            'How many jobs with this key run at once',
+            '1',
+          )}
           <LocalTime
             label="Not before"
-            description="In your own time zone"
+            description="In your time zone"
             value={form.runAt}
             half={halfTime}
             error={errors.runAt}
@@ -120,7 +133,7 @@ function Personas({ form, set, errors }: FieldsProps) {
   return (
     <Autocomplete
       label="Profile"
-      description={chosen ? `Fills in ${filled(chosen.defaults)}` : 'Fills in what this form leaves out'}
+      description={chosen ? `Provides ${provided(chosen.defaults)}` : 'Provides defaults for empty fields'}
       placeholder={profiles[0] ? `${profiles[0].name}@${profiles[0].version}` : 'coder@1'}
       data={profiles.map((profile) => `${profile.name}@${profile.version}`)}
       value={form.persona}
@@ -130,10 +143,8 @@ function Personas({ form, set, errors }: FieldsProps) {
   );
 }
 
-/// What a profile says beside its persona.
-function filled(defaults: object): string {
+/// What a profile provides besides its persona.
+function provided(defaults: object): string {
   const keys = Object.keys(defaults);
-  return keys.length > 0
-    ? `what is left out of ${keys.join(', ')}`
-    : 'nothing; it only tells the engine who it is';
+  return keys.length > 0 ? `defaults for ${keys.join(', ')}` : 'a persona and no defaults';
 }

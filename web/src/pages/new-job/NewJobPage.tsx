@@ -8,12 +8,12 @@ import { Note } from '../../ui/Note';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import { visible } from '../../ui/visible';
+import { DraftChoice } from './DraftChoice';
 import { DryRun } from './DryRun';
 import type { DraftPlace } from './draft';
 import { UNDER_MORE } from './errors';
 import { EMPTY_FORM, type JobForm } from './form';
 import { JobFields } from './JobFields';
-import { KeptOrNew } from './KeptOrNew';
 import { ManifestEditor } from './ManifestEditor';
 import { MoreFields } from './MoreFields';
 import classes from './NewJob.module.css';
@@ -26,8 +26,8 @@ const route = getRouteApi('/new');
 
 const DROP_EDITS = {
   title: 'Back to the form?',
-  text: 'The form cannot say what was edited in the manifest: that is dropped, and the form is as you left it.',
-  yes: 'Drop the edits',
+  text: 'The form cannot express the edited manifest. Your edits are discarded, and the form is as you left it.',
+  yes: 'Discard edits',
   danger: true,
 };
 
@@ -39,7 +39,7 @@ export function NewJobPage() {
       <Title order={1} size="h3">
         New job
       </Title>
-      <Loaded query={whoami} what="who you are">
+      <Loaded query={whoami} what="your token">
         {(me) => {
           const only = me.everyProduct || me.products.length !== 1 ? undefined : me.products[0];
           const start = { ...EMPTY_FORM, product: product ?? only ?? '' };
@@ -47,9 +47,9 @@ export function NewJobPage() {
           return from ? (
             <FromJob key={`${me.tokenId} ${from}`} from={from} place={place} />
           ) : (
-            <KeptOrNew key={`${me.tokenId} ${product ?? ''}`} place={place} product={product}>
+            <DraftChoice key={`${me.tokenId} ${product ?? ''}`} place={place} product={product}>
               <Drafted place={place} start={start} />
-            </KeptOrNew>
+            </DraftChoice>
           );
         }}
       </Loaded>
@@ -64,11 +64,11 @@ function FromJob({ from, place }: { from: string; place: DraftPlace }) {
       {(found) => (
         <>
           <Text size="sm">
-            Starts from{' '}
+            Based on{' '}
             <Anchor component={Link} to={`/jobs/${found.id}`} size="sm" underline="always">
               {visible(found.name)}
             </Anchor>
-            ; nothing about that job changes.
+            , which does not change.
           </Text>
           <Drafted place={place} start={formOf(found, Date.now())} />
         </>
@@ -87,7 +87,7 @@ function Drafted({ place, start }: { place: DraftPlace; start: JobForm }) {
   const startOver = async () => {
     const yes = await ask({
       title: 'Start over?',
-      text: 'What was typed here is dropped.',
+      text: 'What you typed here is discarded.',
       yes: 'Start over',
       danger: true,
     });
@@ -109,11 +109,13 @@ function Drafted({ place, start }: { place: DraftPlace; start: JobForm }) {
   return (
     <div className={classes.columns}>
       <Panel
-        title="What to run"
+        title="Job"
         aside={
           <Group gap="xs">
             <Text size="xs" c="dimmed">
-              {drafting.kept ? drafting.dirty && 'Kept in this tab' : 'This browser does not keep drafts'}
+              {drafting.kept
+                ? drafting.dirty && 'Draft saved in this tab'
+                : 'This browser cannot save drafts'}
             </Text>
             <Button
               size="compact-xs"
@@ -129,11 +131,11 @@ function Drafted({ place, start }: { place: DraftPlace; start: JobForm }) {
         <Tabs value={tab} onChange={choose} keepMounted={false}>
           <Tabs.List mb="md">
             <Tabs.Tab value="form">Form</Tabs.Tab>
-            <Tabs.Tab value="manifest">As manifest</Tabs.Tab>
+            <Tabs.Tab value="manifest">Manifest</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="form">
             {edited ? (
-              <EditedByHand back={() => void back()} goOn={() => setTab('manifest')} />
+              <EditedManifest back={() => void back()} edit={() => setTab('manifest')} />
             ) : (
               <Fields drafting={drafting} plan={plan} />
             )}
@@ -188,16 +190,16 @@ function Fields({
   );
 }
 
-function EditedByHand({ back, goOn }: { back: () => void; goOn: () => void }) {
+function EditedManifest({ back, edit }: { back: () => void; edit: () => void }) {
   return (
-    <Note tone="busy" title="The manifest was edited by hand">
+    <Note tone="busy" title="The manifest was edited">
       <Stack gap="xs" align="flex-start">
         <Text size="sm">
-          It says what the form cannot. What stands there counts, and the form is not read.
+          It contains something that the form cannot express. The manifest is submitted, not the form.
         </Text>
         <Group gap="xs">
-          <Button size="xs" onClick={goOn}>
-            Go on there
+          <Button size="xs" onClick={edit}>
+            Edit the manifest
           </Button>
           <Button size="xs" variant="default" onClick={back}>
             Back to the form

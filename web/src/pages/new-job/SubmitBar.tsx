@@ -6,13 +6,12 @@ import { Problem } from '../../api/problem';
 import { useMay } from '../../session/useSession';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
-import { tellDone, useConfirm } from '../../ui/Confirm';
-import { shellWord } from '../../ui/format';
+import { notifyDone, useConfirm } from '../../ui/Confirm';
+import { sentence, shellWord } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import { Note } from '../../ui/Note';
 import { saveBlob } from '../../ui/saveBlob';
 import { visible } from '../../ui/visible';
-import { sentence } from '../job/ExplainGroups';
 import { manifestText, submit } from './send';
 import type { Drafting } from './useDraft';
 import { type Outcome, type Plan, verdictOf } from './usePlan';
@@ -25,7 +24,7 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
   const ask = useConfirm();
   const navigate = useNavigate();
   const [busy, setBusy] = useState(false);
-  // A second click may come before the first has drawn anything.
+  // A second click may come before the first has rendered anything.
   const sending = useRef(false);
   const [problem, setProblem] = useState<Problem>();
   const unnamed = draft.text === null && draft.form.name.trim() === '';
@@ -38,20 +37,20 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
     sending.current = true;
     setProblem(undefined);
     try {
-      // What is in sight may be about what stood there a moment ago.
+      // The dry run in sight may be of an older draft.
       setBusy(!plan.current);
       const outcome = await plan.ask();
       const verdict = verdictOf(outcome);
-      // Both are in sight by now, and why.
+      // The reason is shown by now.
       if (verdict === 'wrong' || verdict === 'strict') return;
-      // The focus goes back to the button after a question, which it could not if the button were busy.
+      // After the question the focus returns to the button, which must not be busy then.
       setBusy(verdict === 'good');
       if (verdict === 'never' && !(await ask(neverQuestion(outcome)))) return;
       if (verdict === 'unknown' && !(await ask(UNKNOWN_QUESTION))) return;
       setBusy(true);
       const job = await submit(draft);
       drafting.forget();
-      tellDone(`${visible(job.name)} is submitted`);
+      notifyDone(`${visible(job.name)} was submitted`);
       await navigate({ to: '/jobs/$id', params: { id: job.id }, search: {} });
     } catch (error) {
       setProblem(Problem.from(error));
@@ -93,7 +92,7 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
         )}
       </Group>
       <Text size="xs" c="dimmed" component="div">
-        The same from a terminal: <CommandLine command={commandOf(drafting)} />
+        From a terminal: <CommandLine command={commandOf(drafting)} />
       </Text>
     </Stack>
   );
@@ -101,31 +100,31 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
 
 /// Why it cannot be submitted, if it cannot.
 function whyNot(now: { may: boolean; unnamed: boolean; halfTime: boolean; plan: Plan }): string | undefined {
-  if (!now.may) return 'needs the role submitter';
-  if (now.unnamed) return 'give it a name first';
-  if (now.halfTime) return 'the time under “Not before” is half typed';
+  if (!now.may) return 'requires the submitter role';
+  if (now.unnamed) return 'the job needs a name';
+  if (now.halfTime) return 'the time under “Not before” is incomplete';
   const verdict = now.plan.current ? verdictOf(now.plan) : undefined;
-  if (verdict === 'wrong') return 'something is not right yet';
-  return verdict === 'strict' ? 'the flag `strict` refuses what no factory can run' : undefined;
+  if (verdict === 'wrong') return 'the job has errors';
+  return verdict === 'strict' ? 'the flag `strict` refuses jobs that no factory can run' : undefined;
 }
 
 const UNKNOWN_QUESTION = {
-  title: 'Submit it without a dry run?',
-  text: 'The coordinator did not answer, so whether any factory can run it is not known.',
+  title: 'Submit without a dry run?',
+  text: 'The coordinator did not answer, so it is unknown whether any factory can run the job.',
   yes: 'Submit without a dry run',
   danger: true,
 };
 
 function neverQuestion({ answer }: Outcome) {
   return {
-    title: 'Submit it although no factory can run it?',
+    title: 'Submit although no factory can run it?',
     text: (
       <>
-        <CodeText text={sentence(answer?.warnings.join('; ') || answer?.explanation.summary || '')} />. It
-        would wait until the fleet changes.
+        <CodeText text={sentence(answer?.warnings.join('; ') || answer?.explanation.summary || '')} />. The
+        job would wait until the fleet changes.
       </>
     ),
-    yes: 'Submit anyway: no factory can run it',
+    yes: 'Submit anyway',
     danger: true,
   };
 }
@@ -157,32 +156,32 @@ function Download({ draft }: { draft: Drafting['draft'] }) {
 function SubmitProblem({ problem, renew }: { problem: Problem; renew: () => void }) {
   if (problem.code === 'unreachable') {
     return (
-      <Note tone="warn" title="No answer came" urgent>
-        The coordinator cannot be reached. Whether the job was made is not known; submitting this draft again
-        is safe and never makes a second one.
+      <Note tone="warn" title="No answer from the coordinator" urgent>
+        The coordinator cannot be reached, so it is unknown whether the job was created. Submitting this draft
+        again is safe and never creates a second job.
       </Note>
     );
   }
   if (problem.code === 'idempotency_conflict') {
     const made = JOB_ID.exec(problem.message)?.[0];
     return (
-      <Note tone="warn" title="An earlier version of this draft became a job" urgent>
+      <Note tone="warn" title="An earlier version of this draft was submitted" urgent>
         <Stack gap="xs" align="flex-start">
-          <Text size="sm">It was sent before, and has been changed since.</Text>
+          <Text size="sm">The draft has changed since then.</Text>
           {made && (
             <Anchor component={Link} to={`/jobs/${made}`} size="sm" underline="always">
-              Look at that job
+              Open that job
             </Anchor>
           )}
           <Button size="xs" variant="default" onClick={renew}>
-            Make this one a job of its own
+            Submit this as a new job
           </Button>
         </Stack>
       </Note>
     );
   }
   return (
-    <Note tone="bad" title="It was not submitted" urgent>
+    <Note tone="bad" title="The job was not submitted" urgent>
       <CodeText text={problem.message} />
       {problem.errors.length > 0 && (
         <ul>

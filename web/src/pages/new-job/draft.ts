@@ -1,4 +1,4 @@
-// What is being typed, kept for this tab: a reload in the middle loses nothing.
+// The draft, saved for this tab: a reload loses nothing.
 
 import { newKey } from '../../api/client';
 import { EMPTY_FORM, type JobForm } from './form';
@@ -8,16 +8,16 @@ const KEY = 'giga.draft';
 
 export interface Draft {
   form: JobForm;
-  /// The manifest edited by hand, which then counts instead of the form.
+  /// The edited manifest, which then replaces the form.
   text: string | null;
-  /// The same for every submit of this draft, so that it makes one job however often it is sent.
+  /// The same for every submit of this draft, so that it creates one job however often it is sent.
   key: string;
 }
 
 export interface DraftPlace {
-  /// Whose draft it is: another token in the same tab starts with its own.
+  /// Whose draft it is: another token in the same tab has its own.
   owner: string;
-  /// The job that it starts from. Each has a draft of its own, so that none takes another's place.
+  /// The job that it is based on. Each has its own draft.
   from?: string;
 }
 
@@ -40,13 +40,13 @@ export function loadDraft(place: DraftPlace): Draft | undefined {
   }
 }
 
-/// The product that it names; none where it leaves that to the coordinator, or it cannot be told.
+/// The product it names; none if that is left to the coordinator, or unknown.
 export function productOf({ form, text }: Draft): string | undefined {
   const read = text === null ? form : formOfText(text, form);
   return read?.product.trim() || undefined;
 }
 
-/// Whether it could be kept: a full or forbidden storage must not stop anybody from typing.
+/// Whether it was saved: a full or forbidden storage must not stop anybody from typing.
 export function saveDraft(place: DraftPlace, draft: Draft): boolean {
   try {
     sessionStorage.setItem(nameOf(place), JSON.stringify(draft));
@@ -60,11 +60,11 @@ export function dropDraft(place: DraftPlace): void {
   try {
     sessionStorage.removeItem(nameOf(place));
   } catch {
-    // What cannot be reached cannot come back either.
+    // Without storage there is nothing to drop.
   }
 }
 
-/// Every field is there and of its kind, whatever an older page wrote.
+/// Makes every field valid, whatever an older page wrote.
 function mended(kept: Record<string, unknown>): JobForm {
   const form: Record<string, unknown> = { ...EMPTY_FORM };
   for (const [key, empty] of Object.entries(EMPTY_FORM)) {

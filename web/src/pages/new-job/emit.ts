@@ -1,14 +1,14 @@
-// The manifest as a file: YAML front matter and the body byte for byte. Only text that no reader of YAML could take for
-// anything else stands bare; all other text is a JSON string, which YAML reads as the same text.
+// The manifest as a file: YAML front matter and the body byte for byte. Only text that no YAML parser could take for
+// anything else is unquoted; all other text is a JSON string, which YAML reads as the same text.
 
 import type { Manifest, ManifestValue, Scalar } from './form';
 
 const INDENT = '  ';
-/// Letters first, and nothing that means something to YAML. A colon or a dot is always inside a word.
+/// Starts with a letter and has no YAML syntax. A colon or a dot is always inside a word.
 const BARE = /^[A-Za-z](?:[A-Za-z0-9_@+/-]|[.:](?=[A-Za-z0-9_@+/-])| (?=[A-Za-z0-9]))*$/;
 const DURATION = /^(?:\d+(?:ms|s|m|h|d))+$/;
 const OTHER_THAN_TEXT = /^(?:y|n|yes|no|on|off|true|false|null|inf|nan)$/i;
-/// What JSON leaves as it is although some reader would take it for a line end, or nobody could see it.
+/// Characters that JSON does not escape although some parsers take them for line ends, or nobody can see them.
 const UNSEEN =
   /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff]|\p{Surrogate}/u;
 
@@ -43,12 +43,12 @@ export function scalar(value: Scalar): string {
 function quoted(text: string): string {
   return JSON.stringify(text).replace(new RegExp(UNSEEN, 'gu'), (found) => {
     const code = found.charCodeAt(0);
-    // Half of a character stands for nothing that could be sent.
+    // Half of a character cannot be sent.
     return code >= 0xd800 && code <= 0xdfff ? '\ufffd' : `\\u${code.toString(16).padStart(4, '0')}`;
   });
 }
 
-/// A script reads better as it is; only where indentation cannot be misread, and nothing in it is unseen.
+/// A script reads better as a block, if its indentation is unambiguous and nothing in it is invisible.
 function isBlock(text: string): boolean {
   const lines = text.split('\n');
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for

@@ -1,8 +1,8 @@
-// Which input an error of the coordinator belongs to.
+// Which input an error belongs to.
 
 import type { FieldError } from '../../api/problem';
 
-/// Paths of the manifest, as the coordinator names them, and the inputs that stand for them.
+/// Paths of the manifest, as the coordinator names them; each has an input.
 export const FIELDS = [
   'name',
   'product',
@@ -33,7 +33,7 @@ export const FIELDS = [
 ] as const;
 export type Field = (typeof FIELDS)[number];
 
-/// Those behind "More": it opens where one of them is wrong.
+/// Those under "More fields", which open if one of them has an error.
 export const UNDER_MORE: readonly Field[] = [
   'persona',
   'deps',
@@ -52,7 +52,7 @@ export const UNDER_MORE: readonly Field[] = [
 
 export type FieldErrors = Partial<Record<Field, string>>;
 
-/// A group as a whole stands at its first input.
+/// An error of a whole group is shown at its first input.
 const WHOLE = new Map<string, Field>([
   ['budget', 'budget.usd'],
   ['retry', 'retry.max'],
@@ -66,7 +66,7 @@ export function fieldOf(path: string): Field | undefined {
   return WHOLE.get(own) ?? FIELDS.find((field) => field === own);
 }
 
-/// At their inputs, and the others as they came.
+/// Errors by input, and the rest as they came.
 export function sortErrors(errors: FieldError[]): { fields: FieldErrors; others: FieldError[] } {
   const fields: FieldErrors = {};
   const others: FieldError[] = [];

@@ -32,7 +32,7 @@ describe('choices', () => {
     const [shell] = choicesFor(FLEET, 'demo').engines;
     expect(whereIs(shell)).toBe('on w1, w2');
     const dead = { value: 'x', live: 0, factories: ['a', 'b', 'c', 'd', 'e'] };
-    expect(whereIs(dead)).toBe('on a, b, c and 2 more, not heard from');
+    expect(whereIs(dead)).toBe('on a, b, c and 2 more, offline');
     expect(whereIs(undefined)).toBe('');
   });
 });

@@ -1,10 +1,10 @@
-// What today's fleet can do, as choices for the form.
+// What the fleet can do, as choices for the form.
 
 import type { Factory } from '../../api/types';
 
 export interface Choice {
   value: string;
-  /// Which factories have it, live ones first.
+  /// Which factories have it, online ones first.
   factories: string[];
   live: number;
 }
@@ -13,7 +13,7 @@ export interface FleetChoices {
   engines: Choice[];
   capabilities: Choice[];
   repos: Choice[];
-  /// Live factories that take the product's jobs, and how many of them fetch what they lack.
+  /// Online factories that take the product's jobs, and how many of them can clone repositories.
   live: number;
   canClone: number;
 }
@@ -30,7 +30,7 @@ export function choicesFor(factories: Factory[], product: string): FleetChoices 
       .map((choice) => ({ ...choice, value: choice.value.slice(prefix.length) }));
   return {
     engines: named('engine:'),
-    // These two have fields of their own.
+    // Engines and repositories have their own fields.
     capabilities: capabilities.filter(
       ({ value }) => !value.startsWith('engine:') && !value.startsWith('repo:'),
     ),
@@ -40,7 +40,7 @@ export function choicesFor(factories: Factory[], product: string): FleetChoices 
   };
 }
 
-/// What most have comes first.
+/// The most common first.
 function choices(factories: Factory[], of: (factory: Factory) => string[]): Choice[] {
   const found = new Map<string, Choice>();
   for (const factory of [...factories].sort((a, b) => Number(b.live) - Number(a.live))) {
@@ -54,7 +54,7 @@ function choices(factories: Factory[], of: (factory: Factory) => string[]): Choi
   return [...found.values()].sort((a, b) => b.live - a.live || a.value.localeCompare(b.value));
 }
 
-/// Every product that anything here speaks of and the token covers.
+/// Every known product that the token covers.
 export function productChoices(
   mine: { everyProduct: boolean; products: string[] } | undefined,
   known: string[],
@@ -76,5 +76,5 @@ export function whereIs(choice: Choice | undefined): string {
   if (!choice) return '';
   const shown = choice.factories.slice(0, NAMED).join(', ');
   const more = choice.factories.length - NAMED;
-  return `on ${shown}${more > 0 ? ` and ${more} more` : ''}${choice.live === 0 ? ', not heard from' : ''}`;
+  return `on ${shown}${more > 0 ? ` and ${more} more` : ''}${choice.live === 0 ? ', offline' : ''}`;
 }

@@ -1,5 +1,7 @@
-// What the form holds, and the manifest that it stands for. Text stays text until the end: what is half typed is kept,
-// and what is no number is sent as it is, for the coordinator to refuse in its own words.
+// What the form holds, and the manifest it makes. Text stays text until the end: half-typed values are kept,
+// and a value that is not a number is sent as it is, for the coordinator to refuse.
+
+import type { DepsMode, JobKind } from '../../api/vocabulary';
 
 export interface PickedJob {
   id: string;
@@ -9,7 +11,7 @@ export interface PickedJob {
 export interface JobForm {
   name: string;
   product: string;
-  kind: 'agent' | 'composite';
+  kind: JobKind;
   repo: string;
   engine: string;
   script: string;
@@ -17,7 +19,7 @@ export interface JobForm {
   capabilities: string[];
   priority: string;
   deps: PickedJob[];
-  depsMode: string;
+  depsMode: DepsMode | '';
   onFailure: string;
   budgetUsd: string;
   budgetTokens: string;
@@ -69,8 +71,8 @@ export type Scalar = string | number | boolean;
 export type ManifestValue = Scalar | Scalar[] | Record<string, Scalar | Scalar[]>;
 export type Manifest = Record<string, ManifestValue>;
 
-/// Only what was filled in: the rest is left to the profile and to the coordinator's defaults. A composite runs nothing
-/// itself, so what the form still holds from before it became one is left out too.
+/// Only what was filled in: the rest is left to the profile and to the coordinator's defaults. A group runs nothing itself,
+/// so the fields of a task are left out.
 export function toManifest(form: JobForm): Manifest {
   const runs = form.kind !== 'composite';
   const manifest: Manifest = {};
@@ -113,7 +115,7 @@ function word(text: string): string | undefined {
   return text.trim() === '' ? undefined : text.trim();
 }
 
-/// Scripts keep their blanks and line ends.
+/// Scripts keep their whitespace.
 function block(text: string): string | undefined {
   return text.trim() === '' ? undefined : text;
 }
@@ -132,10 +134,10 @@ function list(items: string[]): string[] | undefined {
 function parts(
   values: Record<string, Scalar | Scalar[] | undefined>,
 ): Record<string, Scalar | Scalar[]> | undefined {
-  const said = Object.entries(values).filter(
+  const given = Object.entries(values).filter(
     (entry): entry is [string, Scalar | Scalar[]] => entry[1] !== undefined,
   );
-  return said.length > 0 ? Object.fromEntries(said) : undefined;
+  return given.length > 0 ? Object.fromEntries(given) : undefined;
 }
 
 function instant(local: string): string | undefined {

@@ -1,9 +1,10 @@
-// The form as it would have been filled in for a job that exists.
+// The form, filled in from an existing job.
 
 import type { Job } from '../../api/types';
+import { DEPS_MODE, JOB_KIND, wordIn } from '../../api/vocabulary';
 import { EMPTY_FORM, type JobForm, type PickedJob } from './form';
 
-/// What a job's manifest says where nothing was said.
+/// What a job's manifest has for fields that were left out.
 const DEFAULTS = {
   engine: 'any',
   priority: 'normal',
@@ -23,27 +24,28 @@ export function formOf(job: Job, now: number): JobForm {
     body: job.bodyMd ?? '',
   };
   form.name ||= job.name;
-  // With a profile every word counts: left out, the profile's would take its place.
+  // With a profile every field counts: an empty one would get the profile's value.
   return form.persona === '' ? withoutDefaults(form, form.kind === 'composite') : form;
 }
 
-/// What a manifest says, in the words of the form; jobs that it waits for have names that it does not say.
+/// A manifest as form fields. It has only the ids of its dependencies, not their names.
 export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'parent' | 'body'> {
   const manifest = record(given);
-  const composite = text(manifest.kind) === 'composite';
+  const kind = wordIn(JOB_KIND, manifest.kind) ?? 'agent';
+  const composite = kind === 'composite';
   const [budget, retry] = [record(manifest.budget), record(manifest.retry)];
   const [review, concurrency] = [record(manifest.review), record(manifest.concurrency)];
   return {
     name: text(manifest.name),
     product: text(manifest.product),
-    kind: composite ? 'composite' : 'agent',
+    kind,
     repo: text(manifest.repo),
     engine: text(manifest.engine),
     script: text(manifest.script),
     persona: text(manifest.persona),
     capabilities: texts(manifest.capabilities),
     priority: text(manifest.priority),
-    depsMode: text(manifest.depsMode),
+    depsMode: wordIn(DEPS_MODE, manifest.depsMode) ?? '',
     onFailure: composite ? text(manifest.onFailure) : '',
     budgetUsd: text(budget.usd),
     budgetTokens: text(budget.tokens),
@@ -69,7 +71,7 @@ function withoutDefaults(form: JobForm, composite: boolean): JobForm {
   return kept;
 }
 
-/// A time that has passed means nothing to a new job.
+/// A time in the past means nothing to a new job.
 function future(rfc3339: string, now: number): string {
   const at = Date.parse(rfc3339);
   if (Number.isNaN(at) || at <= now) return '';

@@ -1,5 +1,5 @@
-// The other way round: a manifest as this page writes it, back into the form. Only that much of YAML is read, and only
-// where nothing is lost on the way; whatever else was written stays text, and the coordinator reads it.
+// The reverse: a manifest as this page writes it, back into the form. Only that subset of YAML is parsed, and only if nothing
+// is lost; anything else stays text for the coordinator to parse.
 
 import { scalar } from './emit';
 import {
@@ -16,10 +16,10 @@ import { filledIn } from './prefill';
 const KEY = /^([A-Za-z]+):(?: (.*))?$/;
 const BLOCK = /^\|([-+]?)$/;
 const NUMBER = /^-?\d+(?:\.\d+)?$/;
-/// A JSON string, a name, or what stands between them in a list or a map.
+/// A JSON string, a bare word, or punctuation of a list or a map.
 const TOKEN = /\s*("(?:[^"\\]|\\.)*"|[[\]{},]|[^\s"[\]{},][^"[\]{},]*)/y;
 
-/// The form that says exactly this, with the parent it had; nothing where there is none.
+/// The form that makes exactly this manifest, with the parent it had; nothing if there is none.
 export function formOfText(text: string, before: JobForm): JobForm | undefined {
   const document = /^---\n([\s\S]*?\n)?---\n([\s\S]*)$/.exec(text);
   const manifest = document && frontMatter(document[1] ?? '');
@@ -42,7 +42,7 @@ function same(a: Manifest, b: Manifest): boolean {
   return sorted(a) === sorted(b);
 }
 
-export function frontMatter(text: string): Manifest | undefined {
+function frontMatter(text: string): Manifest | undefined {
   const lines = text.split('\n').slice(0, -1);
   const manifest: Manifest = {};
   while (lines.length > 0) {
@@ -94,7 +94,7 @@ function part(tokens: string[]): ManifestValue | undefined {
   return first === undefined ? undefined : single(first);
 }
 
-/// Bare only where this page would have left it bare: whatever else stands bare may mean something else.
+/// Unquoted only if this page would not quote it: anything else unquoted may mean something else.
 function single(token: string): Scalar | undefined {
   if (NUMBER.test(token)) return Number(token);
   if (!token.startsWith('"')) return scalar(token) === token ? token : undefined;

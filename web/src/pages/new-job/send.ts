@@ -1,4 +1,4 @@
-// The two ways in: what the form says goes as JSON, what was edited by hand goes as the text it is.
+// The form is sent as JSON, an edited manifest as text.
 
 import { answer, api } from '../../api/client';
 import type { components } from '../../api/schema';
@@ -9,7 +9,7 @@ import { type JobForm, toManifest } from './form';
 
 type Sent = components['schemas']['SubmitRequest'];
 
-/// A dry run needs a name, and nobody has to think of one first.
+/// A dry run needs a name, even before the user has typed one.
 const UNNAMED = 'unnamed';
 
 interface Content {
@@ -23,7 +23,7 @@ export function manifestText({ form, text }: Content): string {
 }
 
 function asJson(form: JobForm): Sent {
-  // The schema knows a manifest only as an object; what may be in it the coordinator says.
+  // To the schema a manifest is only an object; the coordinator validates it.
   return { manifest: toManifest(form) as Sent['manifest'], bodyMd: form.body };
 }
 
@@ -35,7 +35,7 @@ const asText = {
 export function dryRun({ form, text }: Content, signal: AbortSignal): Promise<PlanAnswer> {
   if (text !== null) return answer(api.POST('/api/fleet/plan', { ...asText, body: text, signal }));
   const named = form.name.trim() === '' ? { ...form, name: UNNAMED } : form;
-  // The body changes nothing about where it would run.
+  // The prompt does not affect where it would run.
   const body = { ...asJson(named), bodyMd: '' };
   return answer(api.POST('/api/fleet/plan', { body, signal }));
 }
@@ -50,7 +50,7 @@ export async function submit({ form, text, key }: Draft): Promise<Job> {
       }),
     );
     const [first] = made.jobs;
-    if (!first) throw new Error('the coordinator said that it made the job, but not which');
+    if (!first) throw new Error('the coordinator created the job but did not return it');
     return first.job;
   }
   const params = { header: { 'idempotency-key': key } };

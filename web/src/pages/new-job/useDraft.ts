@@ -7,20 +7,20 @@ export interface Drafting {
   draft: Draft;
   /// Something was typed, in this visit or before a reload.
   dirty: boolean;
-  /// False where the browser does not keep it.
+  /// False if the browser cannot save it.
   kept: boolean;
-  /// The time that it is held back until is half typed. Not kept: the browser does not say what was typed.
+  /// The time under "Not before" is incomplete. Not saved: the browser does not say what was typed.
   halfTime: boolean;
   setTime(runAt: string, half: boolean): void;
   set<K extends keyof JobForm>(key: K, value: JobForm[K]): void;
-  /// Edits the manifest by hand; `null` goes back to what the form says.
+  /// Edits the manifest; `null` goes back to the form.
   setText(text: string | null): void;
-  /// The form again, with what was edited by hand.
+  /// Back to the form, with the edits of the manifest.
   setForm(form: JobForm): void;
-  /// A job of its own, whatever was sent before.
+  /// The next submit creates a new job, whatever was sent before.
   renewKey(): void;
   startOver(): void;
-  /// It has become a job.
+  /// The draft became a job.
   forget(): void;
 }
 
@@ -46,7 +46,7 @@ export function useDraft(place: DraftPlace, start: JobForm): Drafting {
     draft,
     dirty,
     kept,
-    // A composite has no such input, and starts nothing.
+    // A group has no such input.
     halfTime: half && draft.form.kind === 'agent',
     setTime: (runAt, isHalf) => {
       setHalf(isHalf);

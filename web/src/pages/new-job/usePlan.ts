@@ -9,23 +9,23 @@ import { type FieldErrors, sortErrors } from './errors';
 import { dryRun } from './send';
 
 const PAUSE = 300;
-/// The fleet changes too: the answer is asked for again after so long, and sooner when something happened.
+/// The fleet changes too: the plan is fetched again this often, and sooner after an event.
 const FLOOR = 15_000;
 const SOON = 1_500;
-/// While nobody answers.
+/// While the coordinator does not answer.
 const AGAIN = 3_000;
 
 export interface Plan {
-  /// The newest answer; of what was typed a moment ago while another is on its way.
+  /// The latest answer, possibly of an older draft while the next one is under way.
   answer?: PlanAnswer;
-  /// Why it was refused, or why nobody answers.
+  /// Why it was refused, or why there is no answer.
   problem?: Problem;
   fields: FieldErrors;
-  /// What belongs to no input.
+  /// Errors that belong to no input.
   others: { field: string; line?: number | null; message: string }[];
-  /// The coordinator said it about exactly what is typed now.
+  /// The answer is about exactly what is typed now.
   current: boolean;
-  /// What it says of what is typed now, asked for if it is not known yet.
+  /// The answer for what is typed now, fetched if necessary.
   ask(): Promise<Outcome>;
 }
 
@@ -35,13 +35,13 @@ export function usePlan(draft: Draft): Plan {
   const [settled] = useDebouncedValue({ now, draft }, PAUSE);
   const lastGood = useRef<{ of: string; answer: PlanAnswer }>(undefined);
   const query = useQuery({
-    // A change drops the one before: its request is given up, its answer is not wanted any more.
+    // A change cancels the request before it.
     queryKey: ['plan', settled.now],
     queryFn: async ({ signal }): Promise<Outcome> => {
       const outcome = await outcomeOf(dryRun(settled.draft, signal));
       if (outcome.answer) lastGood.current = { of: settled.now, answer: outcome.answer };
       const isLost = outcome.problem?.code === 'unreachable';
-      // What was said of the same draft before the connection was lost is better than nothing; of another it is wrong.
+      // The last answer for the same draft is better than nothing; for another draft it would be wrong.
       return isLost && lastGood.current?.of === settled.now
         ? { ...outcome, answer: lastGood.current.answer }
         : outcome;
@@ -61,7 +61,7 @@ export function usePlan(draft: Draft): Plan {
   return {
     answer: isLost && !isOfNow ? undefined : answer,
     problem,
-    // What was edited by hand has lines, and no inputs.
+    // An edited manifest has lines, and no inputs.
     fields: byHand ? {} : fields,
     others: byHand ? (problem?.errors ?? []) : others,
     current,
@@ -87,7 +87,7 @@ function useFreshPlan(): void {
   });
 }
 
-/// Refusals are answers too: they stay in sight while the next one is on its way.
+/// A refusal is an answer too: it stays in sight while the next one is under way.
 export interface Outcome {
   answer?: PlanAnswer;
   problem?: Problem;
@@ -101,7 +101,7 @@ export async function outcomeOf(asked: Promise<PlanAnswer>): Promise<Outcome> {
   }
 }
 
-/// `never`: no factory could run it, and it would wait. `strict`: nor would it be taken. `unknown`: nobody answers.
+/// `never`: no factory can run it, so it would wait. `strict`: it would be refused for that. `unknown`: no answer.
 export type Verdict = 'good' | 'wrong' | 'never' | 'strict' | 'unknown';
 
 export function verdictOf({ answer, problem }: Outcome): Verdict {

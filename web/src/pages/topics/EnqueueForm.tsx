@@ -3,10 +3,10 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { answer, api, inProduct, newKey } from '../../api/client';
 import { keys } from '../../api/queries';
-import { PRIORITIES } from '../../api/types';
+import { PRIORITY, wordIn, wordsOf } from '../../api/vocabulary';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
-import { tellDone } from '../../ui/Confirm';
+import { notifyDone } from '../../ui/Confirm';
 import { HALF_TYPED, LocalTime } from '../../ui/LocalTime';
 import { Panel } from '../../ui/Panel';
 import { ProblemAlert } from '../../ui/States';
@@ -14,7 +14,7 @@ import { enqueueBody, enqueueCommand, keyError, type NewJob, payloadError, runAt
 
 const FRESH: NewJob = { payload: '{}', priority: 'normal', runAt: '', key: '' };
 
-/// A job for the topic, by hand.
+/// Adds a job to the topic.
 export function EnqueueForm({ product, topic }: { product: string; topic: string }) {
   const may = useMay('submitter');
   const client = useQueryClient();
@@ -49,8 +49,8 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
         }),
       );
       const [made] = jobs;
-      tellDone(
-        made?.existing ? `The key was seen before: it is job ${made.id}` : `Job ${made?.id ?? ''} was added`,
+      notifyDone(
+        made?.existing ? `A job with this key exists: ${made.id}` : `Job ${made?.id ?? ''} was added`,
       );
       // What was typed since then is the next job.
       setJob((now) => (now.key === job.key ? { ...now, key: '' } : now));
@@ -69,7 +69,7 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
         <Stack gap="sm">
           <Textarea
             label="Payload"
-            description="Any JSON, at most 256 KiB; its bytes reach the handler as they stand here"
+            description="Any JSON up to 256 KiB; the worker gets exactly these bytes"
             value={job.payload}
             error={errors.payload}
             autosize
@@ -82,14 +82,16 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
           <Group align="flex-start" gap="sm">
             <NativeSelect
               label="Priority"
-              description="Who goes first"
-              data={[...PRIORITIES]}
+              description="Higher goes first"
+              data={wordsOf(PRIORITY)}
               value={job.priority}
-              onChange={(event) => change({ priority: event.currentTarget.value })}
+              onChange={(event) =>
+                change({ priority: wordIn(PRIORITY, event.currentTarget.value) ?? 'normal' })
+              }
             />
             <LocalTime
               label="Not before"
-              description="Your local time; empty is now"
+              description="Your local time; empty means now"
               value={job.runAt}
               half={half}
               error={errors.runAt}
@@ -99,8 +101,8 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
               }}
             />
             <TextInput
-              label="Key"
-              description="The same key again is the same job"
+              label="Idempotency key"
+              description="A second job with the same key is not added"
               value={job.key}
               error={errors.key}
               autoComplete="off"
@@ -111,7 +113,7 @@ export function EnqueueForm({ product, topic }: { product: string; topic: string
           <CommandLine command={enqueueCommand(product, topic, job)} />
           <div>
             <Button type="submit" loading={busy} disabled={wrong}>
-              Add the job
+              Add job
             </Button>
           </div>
         </Stack>

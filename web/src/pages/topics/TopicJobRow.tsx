@@ -4,8 +4,8 @@ import { CommandLine } from '../../ui/CommandLine';
 import { duration } from '../../ui/format';
 import { Fact, ScrollBox } from '../../ui/Panel';
 import { isMadeUp, type ListedJob } from './payload';
-import { topicCommand } from './TopicGate';
 import classes from './TopicJobs.module.css';
+import { topicCommand } from './TopicSwitch';
 
 interface RowProps {
   job: ListedJob;
@@ -21,7 +21,7 @@ export function TopicJobRow({ job, open, onToggle, chosen, onChoose }: RowProps)
     <li className={classes.row}>
       <div className={classes.head}>
         {chosen !== undefined && (
-          <Checkbox size="xs" checked={chosen} onChange={onChoose} aria-label={`Choose ${job.id}`} />
+          <Checkbox size="xs" checked={chosen} onChange={onChoose} aria-label={`Select ${job.id}`} />
         )}
         <UnstyledButton className={classes.open} onClick={onToggle} aria-expanded={open} data-row>
           <span className={classes.id} title={job.id}>
@@ -53,7 +53,7 @@ function When({ job }: { job: ListedJob }) {
     case 'done':
       return (
         <>
-          {job.state === 'dead' ? 'died' : 'done'} <Ago at={job.endedAt} />
+          {job.state === 'dead' ? 'failed' : 'done'} <Ago at={job.endedAt} />
         </>
       );
     default:
@@ -76,7 +76,7 @@ function Details({ job }: { job: ListedJob }) {
         </Fact>
         <Fact name="priority">{job.priority}</Fact>
         <Fact name="attempts">
-          {job.attempts} of {job.retryMax + 1}, first wait {duration(job.retryBackoffMs)}
+          {job.attempts} of {job.retryMax + 1}, first backoff {duration(job.retryBackoffMs)}
         </Fact>
         <Fact name="created">
           <Ago at={job.createdAt} />
@@ -95,9 +95,9 @@ function Details({ job }: { job: ListedJob }) {
           <Block label="Last error">{job.lastError}</Block>
         </>
       )}
-      <h3 className={classes.title}>Payload{payload.kind === 'base64' && ' (not JSON; base64)'}</h3>
+      <h3 className={classes.title}>Payload{payload.kind === 'base64' && ' (binary, as base64)'}</h3>
       {payload.kind === 'none' ? (
-        <p className={classes.none}>It has none.</p>
+        <p className={classes.none}>No payload</p>
       ) : (
         <Block label="Payload">{payload.text}</Block>
       )}

@@ -5,27 +5,19 @@ import { answer, api, inProduct } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { components } from '../../api/schema';
 import type { Topic } from '../../api/types';
+import { TOPIC_JOB_STATE, type TopicJobState } from '../../api/vocabulary';
 import { useKeys, useRowKeys } from '../../app/keys';
-import type { TopicState } from '../../app/search';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
 import { ActionButton } from '../../ui/Confirm';
 import { count, plural, shellWord } from '../../ui/format';
 import { Empty, Loading, ProblemAlert } from '../../ui/States';
 import { listed, parseExact } from './payload';
-import { topicCommand } from './TopicGate';
 import { TopicJobRow } from './TopicJobRow';
 import classes from './TopicJobs.module.css';
+import { topicCommand } from './TopicSwitch';
 
-const NONE: Record<TopicState, string> = {
-  ready: 'Nothing waits',
-  scheduled: 'Nothing is planned for later',
-  running: 'Nothing runs',
-  dead: 'No dead jobs',
-  done: 'Nothing was done yet, or it was cleared away',
-};
-
-export function TopicJobs({ topic, state }: { topic: Topic; state: TopicState }) {
+export function TopicJobs({ topic, state }: { topic: Topic; state: TopicJobState }) {
   const query = useInfiniteQuery(topicJobsQuery(topic.productId, topic.name, state));
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
@@ -55,7 +47,7 @@ export function TopicJobs({ topic, state }: { topic: Topic; state: TopicState })
           {picks && (
             <Checkbox
               size="xs"
-              label="All that are shown"
+              label="Select all shown"
               checked={picked.length === jobs.length}
               indeterminate={picked.length > 0 && picked.length < jobs.length}
               onChange={(event) =>
@@ -67,12 +59,13 @@ export function TopicJobs({ topic, state }: { topic: Topic; state: TopicState })
         </Group>
       )}
       {jobs.length === 0 ? (
-        <Empty title={NONE[state]}>
-          {state === 'ready' && 'Add a job with the form below, or from a terminal.'}
-          {state === 'dead' && 'A job dies when its retries are used up. It then waits here for somebody.'}
+        <Empty title={TOPIC_JOB_STATE[state].none}>
+          {state === 'ready' && 'Add a job with the form below or from a terminal.'}
+          {state === 'dead' &&
+            'A job is dead when its retries are exhausted. It stays here until somebody retries it.'}
         </Empty>
       ) : (
-        <ul className={classes.list} aria-label={`${state} jobs`}>
+        <ul className={classes.list} aria-label={`${TOPIC_JOB_STATE[state].label} jobs`}>
           {jobs.map((job) => (
             <TopicJobRow
               key={job.id}
@@ -99,7 +92,7 @@ export function TopicJobs({ topic, state }: { topic: Topic; state: TopicState })
         )}
         {(query.data.pages.length ?? 0) > 2 && (
           <Button size="xs" variant="subtle" loading={query.isFetching} onClick={() => void query.refetch()}>
-            {plural(jobs.length, 'job')} shown, look again
+            {plural(jobs.length, 'job')} shown, refresh
           </Button>
         )}
       </Group>
@@ -127,14 +120,14 @@ function RetryButton({ topic, ids, done }: { topic: Topic; ids: string[]; done: 
       label={some ? `Retry ${count(ids.length)}…` : 'Retry all dead…'}
       role="operator"
       run={retry}
-      done="They are ready again"
+      done="The jobs are ready again"
       command={topicCommand('retry', topic, ids.map((id) => ` ${shellWord(id)}`).join(''))}
       confirm={{
         title: some
           ? `Retry ${plural(ids.length, 'dead job')} of ${name}?`
           : `Retry all ${count(dead)} dead jobs of ${name}?`,
-        text: 'Their attempts start over. If the cause is still there, they die again.',
-        yes: 'Retry them',
+        text: 'Their attempts start over. If the cause is not fixed, they will fail again.',
+        yes: 'Retry',
       }}
     />
   );
@@ -152,7 +145,7 @@ const PAGE = '50';
 
 /// Jobs of a topic in one state, newest first. Topic jobs have no events, so the first pages are looked at often; of a
 /// long list that somebody reads, only when they ask.
-export const topicJobsQuery = (product: string, name: string, state: TopicState) =>
+export const topicJobsQuery = (product: string, name: string, state: TopicJobState) =>
   infiniteQueryOptions({
     queryKey: [...keys.topics, product, name, state],
     queryFn: async ({ signal, pageParam }) => {

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { topicsQuery } from '../../api/queries';
 import type { Topic } from '../../api/types';
-import { TOPIC_STATES } from '../../app/search';
+import { TOPIC_JOB_STATE, wordsOf } from '../../api/vocabulary';
 import { useTitle } from '../../app/title';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, plural } from '../../ui/format';
@@ -11,15 +11,15 @@ import { AnchorLink } from '../../ui/links';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 import { EnqueueForm } from './EnqueueForm';
-import { TopicState, TopicSwitch, topicCommand } from './TopicGate';
 import { TopicJobs, topicJobsQuery } from './TopicJobs';
+import { TopicStatus, TopicSwitch, topicCommand } from './TopicSwitch';
 import classes from './Topics.module.css';
 
 export function TopicPage() {
   const { product, name } = useParams({ from: '/topics/$product/$name' });
   const { state = 'ready' } = useSearch({ from: '/topics/$product/$name' });
   const topics = useQuery(topicsQuery());
-  // Asked for below, by the list of its jobs: a name that cannot be one is refused there.
+  // Fetched below, by the list of its jobs: an invalid name is refused there.
   const { isLoadingError } = useInfiniteQuery({ ...topicJobsQuery(product, name, state), enabled: false });
   useTitle(`${name} topic`);
   return (
@@ -48,7 +48,7 @@ export function TopicPage() {
                   </Title>
                   {!refused && (
                     <Text size="sm" component="p" m={0}>
-                      <TopicState topic={topic} gateClosed={Boolean(list.paused)} /> ·{' '}
+                      <TopicStatus topic={topic} allPaused={Boolean(list.paused)} /> ·{' '}
                       {plural(topic.workers, 'worker')} connected to this coordinator ·{' '}
                       {count(topic.inFlight)} in flight
                     </Text>
@@ -63,7 +63,7 @@ export function TopicPage() {
               </Group>
               <Panel title="Jobs">
                 <nav className={classes.states} aria-label="Jobs by state">
-                  {TOPIC_STATES.map((each) => (
+                  {wordsOf(TOPIC_JOB_STATE).map((each) => (
                     <Link
                       key={each}
                       to="/topics/$product/$name"
@@ -72,9 +72,9 @@ export function TopicPage() {
                       replace
                       className={classes.stateLink}
                       aria-current={each === state ? 'page' : undefined}
-                      data-tone={each === 'dead' && (topic.byState.dead ?? 0) > 0 ? 'bad' : undefined}
+                      data-tone={(topic.byState[each] ?? 0) > 0 ? TOPIC_JOB_STATE[each].tone : undefined}
                     >
-                      {each} <b>{count(topic.byState[each] ?? 0)}</b>
+                      {TOPIC_JOB_STATE[each].label} <b>{count(topic.byState[each] ?? 0)}</b>
                     </Link>
                   ))}
                 </nav>

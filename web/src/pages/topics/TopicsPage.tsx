@@ -4,15 +4,15 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { topicsQuery } from '../../api/queries';
 import type { Topic, TopicList } from '../../api/types';
+import { TOPIC_JOB_STATE, wordsOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
-import { TOPIC_STATES } from '../../app/search';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
-import { holdsWords, urgentFirst } from '../../ui/filter';
+import { matchesWords, urgentFirst } from '../../ui/filter';
 import { count, plural } from '../../ui/format';
 import { PageHead, Panel, ScrollBox } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
-import { GateOfAll, TopicState, TopicSwitch } from './TopicGate';
+import { AllTopics, TopicStatus, TopicSwitch } from './TopicSwitch';
 import classes from './Topics.module.css';
 
 export function TopicsPage() {
@@ -24,7 +24,7 @@ export function TopicsPage() {
       <Loaded query={topics} what="topics">
         {(data) => (
           <>
-            <GateOfAll paused={data.paused} />
+            <AllTopics paused={data.paused} />
             <Panel title="Topics">{data.topics.length === 0 ? <NoTopics /> : <Table list={data} />}</Panel>
           </>
         )}
@@ -35,8 +35,8 @@ export function TopicsPage() {
 
 function NoTopics() {
   return (
-    <Empty title="No topic has a job yet">
-      <p>Topics are plain queues for handlers in your own processes. A topic begins with its first job:</p>
+    <Empty title="No topics yet">
+      <p>Topics are plain queues for workers in your own processes. A topic starts with its first job:</p>
       <CommandLine command={`giga topic enqueue mail '{"to": "ana"}'`} />
     </Empty>
   );
@@ -47,7 +47,7 @@ function Table({ list }: { list: TopicList }) {
   const [filter, setFilter] = useState('');
   const sorted = [...list.topics].sort((a, b) => key(a).localeCompare(key(b)));
   const shown = urgentFirst(sorted, (topic) => Boolean(topic.paused)).filter((topic) =>
-    holdsWords(filter, [key(topic)]),
+    matchesWords(filter, [key(topic)]),
   );
   return (
     <>
@@ -59,28 +59,28 @@ function Table({ list }: { list: TopicList }) {
         className={classes.filter}
       />
       {shown.length === 0 ? (
-        <Empty title="No topic is called like that">
+        <Empty title="No topics match">
           <Button size="xs" variant="default" onClick={() => setFilter('')}>
             Show all {plural(sorted.length, 'topic')}
           </Button>
         </Empty>
       ) : (
-        <Rows topics={shown} gateClosed={Boolean(list.paused)} />
+        <Rows topics={shown} allPaused={Boolean(list.paused)} />
       )}
     </>
   );
 }
 
-function Rows({ topics, gateClosed }: { topics: Topic[]; gateClosed: boolean }) {
+function Rows({ topics, allPaused }: { topics: Topic[]; allPaused: boolean }) {
   return (
-    <ScrollBox className={classes.box} label="Topics and how many jobs they have">
+    <ScrollBox className={classes.box} label="Topics and their jobs">
       <table className={classes.table}>
         <thead>
           <tr>
             <th scope="col">topic</th>
-            {TOPIC_STATES.map((state) => (
+            {wordsOf(TOPIC_JOB_STATE).map((state) => (
               <th scope="col" key={state} className={classes.number}>
-                {state}
+                {TOPIC_JOB_STATE[state].label}
               </th>
             ))}
             <th scope="col" className={classes.number}>
@@ -97,7 +97,7 @@ function Rows({ topics, gateClosed }: { topics: Topic[]; gateClosed: boolean }) 
         </thead>
         <tbody>
           {topics.map((topic) => (
-            <Row key={key(topic)} topic={topic} gateClosed={gateClosed} />
+            <Row key={key(topic)} topic={topic} allPaused={allPaused} />
           ))}
         </tbody>
       </table>
@@ -109,7 +109,7 @@ function key(topic: Topic): string {
   return `${topic.productId}/${topic.name}`;
 }
 
-function Row({ topic, gateClosed }: { topic: Topic; gateClosed: boolean }) {
+function Row({ topic, allPaused }: { topic: Topic; allPaused: boolean }) {
   const params = { product: topic.productId, name: topic.name };
   return (
     <tr>
@@ -119,13 +119,13 @@ function Row({ topic, gateClosed }: { topic: Topic; gateClosed: boolean }) {
           {topic.name}
         </Link>
       </th>
-      {TOPIC_STATES.map((state) => {
+      {wordsOf(TOPIC_JOB_STATE).map((state) => {
         const n = topic.byState[state] ?? 0;
         return (
           <td
             key={state}
             className={classes.number}
-            data-tone={n > 0 && state === 'dead' ? 'bad' : undefined}
+            data-tone={n > 0 ? TOPIC_JOB_STATE[state].tone : undefined}
           >
             {n === 0 ? (
               <span className={classes.dim}>0</span>
@@ -134,7 +134,7 @@ function Row({ topic, gateClosed }: { topic: Topic; gateClosed: boolean }) {
                 to="/topics/$product/$name"
                 params={params}
                 search={{ state }}
-                aria-label={`${n} ${state} of ${topic.name}`}
+                aria-label={`${n} ${TOPIC_JOB_STATE[state].label} of ${topic.name}`}
               >
                 {count(n)}
               </Link>
@@ -145,7 +145,7 @@ function Row({ topic, gateClosed }: { topic: Topic; gateClosed: boolean }) {
       <td className={classes.number}>{count(topic.workers)}</td>
       <td className={classes.number}>{count(topic.inFlight)}</td>
       <td className={classes.state}>
-        <TopicState topic={topic} gateClosed={gateClosed} />
+        <TopicStatus topic={topic} allPaused={allPaused} />
       </td>
       <td className={classes.actions}>
         <TopicSwitch topic={topic} />

@@ -1,8 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { TopicJob } from '../../api/types';
-import { enqueueBody, enqueueCommand, listed, parseExact, payloadError, runAtOf, shown } from './payload';
+import {
+  enqueueBody,
+  enqueueCommand,
+  listed,
+  type NewJob,
+  parseExact,
+  payloadError,
+  runAtOf,
+  shown,
+} from './payload';
 
-const job = { payload: '{"to": "ana"}', priority: 'normal', runAt: '', key: '' };
+const job: NewJob = { payload: '{"to": "ana"}', priority: 'normal', runAt: '', key: '' };
 
 describe('a payload', () => {
   it('is any JSON', () => {

@@ -1,6 +1,7 @@
 // Payloads: what is typed for one, and how one is shown.
 
 import type { TopicJob } from '../../api/types';
+import type { Priority } from '../../api/vocabulary';
 import { shellWord } from '../../ui/format';
 
 const PAYLOAD_BYTES = 256 * 1024;
@@ -8,9 +9,9 @@ const KEY_CHARS = 200;
 
 /// What is wrong with it, if anything.
 export function payloadError(text: string): string | undefined {
-  if (text.trim() === '') return 'A payload is any JSON; {} is the smallest that says nothing';
+  if (text.trim() === '') return 'Enter JSON; {} is an empty payload';
   if (new TextEncoder().encode(text).length > PAYLOAD_BYTES) {
-    return 'A payload has at most 256 KiB; store what is larger elsewhere and send where it is';
+    return 'A payload is at most 256 KiB; store larger data elsewhere and send a reference';
   }
   try {
     JSON.parse(text);
@@ -22,7 +23,7 @@ export function payloadError(text: string): string | undefined {
 
 export interface NewJob {
   payload: string;
-  priority: string;
+  priority: Priority;
   /// As `<input type="datetime-local">` has it: local time without a zone.
   runAt: string;
   key: string;
@@ -32,7 +33,7 @@ export interface NewJob {
 export function runAtOf(local: string): { at?: string; error?: string } {
   if (local.trim() === '') return {};
   const at = new Date(local);
-  if (Number.isNaN(at.getTime())) return { error: 'A day and a time, such as 2026-12-01 09:00' };
+  if (Number.isNaN(at.getTime())) return { error: 'Enter a date and a time, such as 2026-12-01 09:00' };
   return { at: at.toISOString().replace('.000Z', 'Z') };
 }
 
@@ -40,7 +41,7 @@ export function keyError(key: string): string | undefined {
   return [...key].length > KEY_CHARS ? `At most ${KEY_CHARS} characters` : undefined;
 }
 
-/// Keys that a client thought of by itself, so that a call whose answer was lost can be repeated. Nobody has to see them.
+/// Keys that a client generated, so that a call whose answer was lost can be repeated. Nobody has to see them.
 export function isMadeUp(key: string): boolean {
   return /^(cli|web)-/.test(key);
 }

@@ -7,7 +7,7 @@ import { SideRows, UnifiedRows } from './DiffRows';
 import classes from './DiffView.module.css';
 import type { DiffFile, Hunk } from './parseDiff';
 
-/// Of a very long file so many lines are shown at once.
+/// A very long file is shown this many lines at a time.
 const STEP = 1_000;
 
 const KINDS: Record<DiffFile['kind'], string> = {
@@ -22,7 +22,7 @@ const KINDS: Record<DiffFile['kind'], string> = {
 export function fileTitle(file: DiffFile): string {
   const moved = (file.kind === 'renamed' || file.kind === 'copied') && file.oldName !== file.newName;
   return visible(
-    moved ? `${file.oldName} → ${file.newName}` : file.newName || file.oldName || 'a file without a name',
+    moved ? `${file.oldName} → ${file.newName}` : file.newName || file.oldName || 'unnamed file',
   );
 }
 
@@ -55,7 +55,7 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
         </button>
       </h3>
       {open && (
-        <ScrollBox className={classes.body} wrap={wrap} label={`Changes of ${title}`}>
+        <ScrollBox className={classes.body} wrap={wrap} label={`Changes in ${title}`}>
           {hunks.length === 0 ? (
             <Text size="sm" c="dimmed" p="xs">
               {without(file)}
@@ -99,12 +99,12 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
 }
 
 function without(file: DiffFile): string {
-  if (file.binary) return 'A binary file: its bytes are not shown.';
+  if (file.binary) return 'Binary file, not shown.';
   if (file.kind === 'renamed')
-    return `Moved as it is${file.similarity ? ` (${file.similarity} the same)` : ''}.`;
-  if (file.kind === 'copied') return 'Copied as it is.';
+    return `Renamed without changes${file.similarity ? ` (${file.similarity} similar)` : ''}.`;
+  if (file.kind === 'copied') return 'Copied without changes.';
   if (file.kind === 'mode') return `Only its mode changed: ${visible(file.mode ?? '')}.`;
-  return file.kind === 'added' ? 'An empty file.' : 'No lines of it are in the diff.';
+  return file.kind === 'added' ? 'Empty file.' : 'The diff has no lines of this file.';
 }
 
 /// The hunks up to a number of lines, and how many lines there are beyond.

@@ -9,7 +9,7 @@ import { visible } from '../../../ui/visible';
 import { DiffView } from './DiffView';
 import { parseDiff } from './parseDiff';
 
-/// What the factory calls the file with a run's changes.
+/// The file with a run's changes.
 const CHANGES = 'changes.diff';
 
 interface DiffPanelProps {
@@ -17,7 +17,7 @@ interface DiffPanelProps {
   run: Run;
 }
 
-/// What a run changed, as the factory that ran it handed it over.
+/// What a run changed, as its factory uploaded it.
 export function DiffPanel({ job, run }: DiffPanelProps) {
   const artifacts = useQuery(artifactsQuery(job.id));
   return (
@@ -57,27 +57,27 @@ function Parsed({ text }: { text: string }) {
 function NoChanges({ job, run }: DiffPanelProps) {
   const { branch, filesChanged } = run.report;
   if (run.outcome === 'running') {
-    return <Empty title="The run goes on">Its changes appear here when it has handed its work over.</Empty>;
+    return <Empty title="Still running">The changes appear here when the run has finished.</Empty>;
   }
   if (filesChanged) {
     return (
-      <Empty title={`The diff of run ${run.leaseEpoch} was not kept`}>
+      <Empty title={`The diff of run ${run.leaseEpoch} is not available`}>
         It changed {plural(filesChanged, 'file')}
         {branch ? (
           <>
             ; see the branch <code>{visible(branch)}</code>.
           </>
         ) : (
-          ', and told no branch to see them on.'
+          ', and reported no branch.'
         )}
       </Empty>
     );
   }
   return (
-    <Empty title={`Run ${run.leaseEpoch} left no changes`}>
+    <Empty title={`Run ${run.leaseEpoch} has no changes`}>
       {job.repo ? (
         <>
-          Only a run that succeeded hands its changes over.
+          Only successful runs upload their changes.
           {branch && (
             <Text size="sm">
               Its branch is <code>{visible(branch)}</code>.
@@ -85,7 +85,7 @@ function NoChanges({ job, run }: DiffPanelProps) {
           )}
         </>
       ) : (
-        'The job has no repository: there is nothing to change.'
+        'The job has no repository, so there is nothing to change.'
       )}
     </Empty>
   );

@@ -62,7 +62,7 @@ function Code({ line, other }: { line: DiffLine | undefined; other: string | und
         at += part.text.length;
         return part.differs ? <mark key={from}>{part.text}</mark> : <span key={from}>{part.text}</span>;
       })}
-      {line.noNewline && <span className={classes.mark}> no line break at the end</span>}
+      {line.noNewline && <span className={classes.mark}> no newline at end of file</span>}
     </td>
   );
 }

@@ -10,7 +10,7 @@ import type { Diff, DiffFile } from './parseDiff';
 
 /// Two columns of code need this much room.
 const WIDE = 900;
-/// Files open by themselves until so many lines are shown; a large one stays folded in any case.
+/// Files are expanded until this many lines are shown; a large one stays collapsed in any case.
 const OPEN_LINES = 1_500;
 const LARGE_FILE = 600;
 
@@ -32,7 +32,7 @@ export function DiffView({ diff }: { diff: Diff }) {
   const anyOpen = diff.files.some((_, index) => isOpen(index));
   const turn = (index: number, to: boolean) => setTurned((before) => new Map(before).set(index, to));
 
-  if (diff.files.length === 0 && diff.notes.length === 0) return <Empty title="Nothing was changed" />;
+  if (diff.files.length === 0 && diff.notes.length === 0) return <Empty title="No changes" />;
   return (
     <div ref={ref} className={classes.diff}>
       <div className={classes.tools}>
@@ -60,14 +60,14 @@ export function DiffView({ diff }: { diff: Diff }) {
           variant="default"
           onClick={() => setTurned(new Map(diff.files.map((_, index) => [index, !anyOpen])))}
         >
-          {anyOpen ? 'Fold all' : 'Open all'}
+          {anyOpen ? 'Collapse all' : 'Expand all'}
         </Button>
       </div>
       {diff.notes.length > 0 && (
         <Text size="sm" className={classes.note} role="note">
           {diff.notes.slice(0, NOTES).map(visible).join(' ')}
           {diff.notes.length > NOTES &&
-            ` … and ${plural(diff.notes.length - NOTES, 'line')} more that ${diff.notes.length - NOTES === 1 ? 'is' : 'are'} part of no file`}
+            ` … and ${plural(diff.notes.length - NOTES, 'more line')} outside any file`}
         </Text>
       )}
       {diff.files.length > 1 && (

@@ -1,5 +1,5 @@
-// A unified diff as git writes it, taken apart. Names and lines are anyone's text. Never throws: what it does not
-// understand it keeps as a note, so that nothing of a change is hidden from whoever reviews it.
+// Parses a unified diff as git writes it. Names and lines may be anything. Never throws: what it does not understand it
+// keeps as a note, so that nothing is hidden from a reviewer.
 
 export interface DiffLine {
   kind: 'same' | 'added' | 'removed';
@@ -34,7 +34,7 @@ export interface Diff {
   files: DiffFile[];
   added: number;
   removed: number;
-  /// What belongs to no file, such as that the factory cut the rest off.
+  /// Lines outside any file, such as the factory's note that the rest was cut off.
   notes: string[];
 }
 

@@ -6,7 +6,7 @@ import { artifactsQuery, artifactTextQuery, keys } from '../../../api/queries';
 import type { Artifact, Job } from '../../../api/types';
 import { Ago } from '../../../ui/Ago';
 import { CommandLine } from '../../../ui/CommandLine';
-import { ActionButton, tellProblem } from '../../../ui/Confirm';
+import { ActionButton, notifyProblem } from '../../../ui/Confirm';
 import { bytes } from '../../../ui/format';
 import { Icon } from '../../../ui/Icon';
 import { AnchorLink } from '../../../ui/links';
@@ -14,36 +14,44 @@ import { Empty, Loaded } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
 import classes from '../JobView.module.css';
 
-/// What the runs of a job left behind.
+/// The files that the runs of a job uploaded.
 export function FilesPanel({ job }: { job: Job }) {
   const query = useQuery(artifactsQuery(job.id));
-  const [looked, setLooked] = useState<Artifact>();
+  const [previewed, setPreviewed] = useState<Artifact>();
   return (
     <>
       <Loaded query={query} what="files">
         {({ artifacts }) =>
           artifacts.length === 0 ? (
             <Empty title="No files">
-              Runs leave their changes here, and whatever they upload from inside with their job token.
+              Runs upload their changes here, and any files they add with their job token.
             </Empty>
           ) : (
-            <FileTable job={job} files={artifacts} look={setLooked} />
+            <FileTable job={job} files={artifacts} preview={setPreviewed} />
           )
         }
       </Loaded>
       <Modal
-        opened={looked !== undefined}
-        onClose={() => setLooked(undefined)}
-        title={visible(looked?.name ?? '')}
+        opened={previewed !== undefined}
+        onClose={() => setPreviewed(undefined)}
+        title={visible(previewed?.name ?? '')}
         size="xl"
       >
-        {looked && <Preview file={looked} />}
+        {previewed && <Preview file={previewed} />}
       </Modal>
     </>
   );
 }
 
-function FileTable({ job, files, look }: { job: Job; files: Artifact[]; look: (file: Artifact) => void }) {
+function FileTable({
+  job,
+  files,
+  preview,
+}: {
+  job: Job;
+  files: Artifact[];
+  preview: (file: Artifact) => void;
+}) {
   const newestFirst = [...files].sort((a, b) => b.leaseEpoch - a.leaseEpoch || a.name.localeCompare(b.name));
   return (
     <>
@@ -58,9 +66,9 @@ function FileTable({ job, files, look }: { job: Job; files: Artifact[]; look: (f
               <Table.Th scope="col">Size</Table.Th>
               <Table.Th scope="col">Type</Table.Th>
               <Table.Th scope="col">Run</Table.Th>
-              <Table.Th scope="col">Made</Table.Th>
+              <Table.Th scope="col">Created</Table.Th>
               <Table.Th scope="col">
-                <span className={classes.hidden}>What one can do</span>
+                <span className={classes.hidden}>Actions</span>
               </Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -85,7 +93,7 @@ function FileTable({ job, files, look }: { job: Job; files: Artifact[]; look: (f
                   <Ago at={file.createdAt} />
                 </Table.Td>
                 <Table.Td>
-                  <Deeds job={job} file={file} look={look} />
+                  <FileActions job={job} file={file} preview={preview} />
                 </Table.Td>
               </Table.Tr>
             ))}
@@ -96,14 +104,27 @@ function FileTable({ job, files, look }: { job: Job; files: Artifact[]; look: (f
   );
 }
 
-function Deeds({ job, file, look }: { job: Job; file: Artifact; look: (file: Artifact) => void }) {
+function FileActions({
+  job,
+  file,
+  preview,
+}: {
+  job: Job;
+  file: Artifact;
+  preview: (file: Artifact) => void;
+}) {
   const client = useQueryClient();
   const name = visible(file.name);
   return (
     <Group gap={6} wrap="nowrap" justify="flex-end">
       {hasPreview(file) && (
-        <Button size="compact-xs" variant="default" onClick={() => look(file)} aria-label={`Look at ${name}`}>
-          Look
+        <Button
+          size="compact-xs"
+          variant="default"
+          onClick={() => preview(file)}
+          aria-label={`Preview ${name}`}
+        >
+          Preview
         </Button>
       )}
       <Button
@@ -123,11 +144,11 @@ function Deeds({ job, file, look }: { job: Job; file: Artifact; look: (file: Art
         command={`giga artifact rm ${file.id}`}
         confirm={{
           title: `Delete ${name}?`,
-          text: `The ${bytes(file.size)} that run ${file.leaseEpoch} left are gone for good.`,
-          yes: 'Delete it',
+          text: `Uploaded by run ${file.leaseEpoch}, ${bytes(file.size)}. This cannot be undone.`,
+          yes: 'Delete',
           danger: true,
         }}
-        done={`${name} is deleted`}
+        done={`${name} was deleted`}
         run={async () => {
           await answer(api.DELETE('/api/fleet/artifacts/{id}', { params: { path: { id: file.id } } }));
           await client.invalidateQueries({ queryKey: keys.job(job.id) });
@@ -137,7 +158,7 @@ function Deeds({ job, file, look }: { job: Job; file: Artifact; look: (file: Art
   );
 }
 
-/// Through a link that is signed for a while: the token never stands in an address.
+/// Through a link that is signed for a while: the token is never part of an address.
 async function download(file: Artifact): Promise<void> {
   try {
     const { url } = await answer(
@@ -147,14 +168,14 @@ async function download(file: Artifact): Promise<void> {
     if (target.protocol !== 'https:' && target.protocol !== 'http:')
       throw new Error(`not a link to a file: ${url}`);
     const link = document.createElement('a');
-    // A proxy in between may hide this page's address from the coordinator, so its own files are asked for right here.
+    // Behind a proxy the coordinator may not know its own address, so its files are fetched from this origin.
     const own = target.pathname === `/api/fleet/artifacts/${file.id}/content`;
     link.href = own ? target.pathname + target.search : target.href;
     link.target = '_blank';
     link.rel = 'noopener noreferrer';
     link.click();
   } catch (error) {
-    tellProblem('The file could not be downloaded', error);
+    notifyProblem('Could not download the file', error);
   }
 }
 
@@ -166,7 +187,7 @@ function Preview({ file }: { file: Artifact }) {
         {(text) => (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keys
           <pre className={classes.preview} tabIndex={0}>
-            {text === '' ? 'The file is empty.' : visible(text)}
+            {text === '' ? 'Empty file' : visible(text)}
           </pre>
         )}
       </Loaded>
@@ -188,7 +209,7 @@ const TEXTS = [
   'application/toml',
 ];
 
-/// Only text, and only as text: what a job left is never rendered, whatever it says it is.
+/// Only text, and only as text: what a job uploaded is never rendered, whatever type it claims.
 export function hasPreview(file: Pick<Artifact, 'mediaType' | 'size'>): boolean {
   const type = file.mediaType.split(';')[0]?.trim().toLowerCase() ?? '';
   return file.size <= SMALL && (type.startsWith('text/') || TEXTS.includes(type) || type.endsWith('+json'));

@@ -12,7 +12,7 @@ interface LogRowProps {
   current: Match | undefined;
 }
 
-/// One row: the number, and the text in its colours with what was searched for marked.
+/// One row: the number, and the coloured text with search matches marked.
 export const LogRow = memo(function LogRow({ line, number, matches, current }: LogRowProps) {
   const { spans } = parseAnsi(line.text, line.style);
   let at = 0;

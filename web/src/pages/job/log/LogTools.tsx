@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Switch, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { tellProblem } from '../../../ui/Confirm';
+import { notifyProblem } from '../../../ui/Confirm';
 import { count, percent } from '../../../ui/format';
 import { Icon } from '../../../ui/Icon';
 import { saveBlob } from '../../../ui/saveBlob';
@@ -51,7 +51,7 @@ export function LogTools(props: LogToolsProps) {
       <ActionIcon
         variant="default"
         size={30}
-        aria-label="Match before"
+        aria-label="Previous match"
         disabled={none}
         onClick={() => go(place - 1)}
       >
@@ -67,7 +67,7 @@ export function LogTools(props: LogToolsProps) {
         ↓
       </ActionIcon>
       <Text size="xs" c="dimmed" className={classes.count} role="status">
-        {props.words === '' ? '' : told(found, place)}
+        {props.words === '' ? '' : matchCount(found, place)}
       </Text>
       <Switch
         size="xs"
@@ -86,8 +86,8 @@ export function LogTools(props: LogToolsProps) {
   );
 }
 
-function told({ matches, more }: { matches: Match[]; more: boolean }, place: number): string {
-  if (matches.length === 0) return 'no match';
+function matchCount({ matches, more }: { matches: Match[]; more: boolean }, place: number): string {
+  if (matches.length === 0) return 'no matches';
   const all = `${count(matches.length)}${more ? '+' : ''}`;
   return place < 0 ? `${all} ${matches.length === 1 ? 'match' : 'matches'}` : `${count(place + 1)} of ${all}`;
 }
@@ -99,7 +99,7 @@ function Download({ jobId, epoch }: { jobId: string; epoch: number }) {
     try {
       saveBlob(await wholeLog(jobId, epoch, setShare), `${jobId}-run-${epoch}.log`);
     } catch (error) {
-      tellProblem('The log could not be downloaded', error);
+      notifyProblem('Could not download the log', error);
     } finally {
       setShare(undefined);
     }

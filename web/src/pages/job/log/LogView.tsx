@@ -1,6 +1,6 @@
 import { Button, Text } from '@mantine/core';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { bytes, count } from '../../../ui/format';
+import { bytes, plural } from '../../../ui/format';
 import { Empty, Loading, ProblemAlert } from '../../../ui/States';
 import { LogRow } from './LogRow';
 import { LogTools } from './LogTools';
@@ -9,30 +9,30 @@ import { findAll, type Match } from './logBuffer';
 import { type Log, useLog } from './useLog';
 import { ROW_HEIGHT, useRows } from './useRows';
 
-/// So near to an edge counts as being there.
+/// Closer to an edge than this counts as being there.
 const NEAR = 40;
 const NO_MATCHES: readonly Match[] = [];
 
 interface LogViewProps {
   jobId: string;
   epoch: number;
-  /// Something may still come.
+  /// More output may come.
   running: boolean;
 }
 
-/// The log of one run, from its end on.
+/// The log of one run, starting at its end.
 export function LogView(props: LogViewProps) {
   const log = useLog(props.jobId, props.epoch);
   if (log.loaded) return <LogLines {...props} log={log} />;
   return log.error === undefined ? <Loading what="log" /> : <ProblemAlert error={log.error} />;
 }
 
-/// Only the rows in sight are on the page, however many there are.
+/// Only the rows in sight are rendered, however many there are.
 function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
   const { buffer, version } = log;
   const scroll = useRef<HTMLDivElement>(null);
   const lastTop = useRef(0);
-  /// The row that stays in the middle when rows get other heights.
+  /// The row that stays in the middle when row heights change.
   const kept = useRef<number>(undefined);
   const [follow, setFollow] = useState(true);
   const [wrap, setWrap] = useState(false);
@@ -54,7 +54,7 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each change of the log once
   useLayoutEffect(() => {
-    // What one reads stays where it is when older rows come in above it.
+    // The visible rows stay in place when older rows are added above.
     if (scroll.current && log.moved > 0 && !follow) scroll.current.scrollTop += log.moved * ROW_HEIGHT;
   }, [version]);
 
@@ -100,7 +100,7 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
     const box = scroll.current;
     if (!box) return;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
-    // Only whoever goes up wants to stay there; rows that come in below are no such wish.
+    // Only scrolling up stops following; new rows below do not.
     if (!atEnd && follow && box.scrollTop < lastTop.current - 2) setFollow(false);
     lastTop.current = box.scrollTop;
     if (box.scrollTop < NEAR && buffer.start > 0 && !busy && !follow && problem === undefined)
@@ -146,7 +146,7 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
           aria-label={`Lines of run ${epoch}`}
         >
           {buffer.length === 0 ? (
-            <Empty title={running ? 'Nothing written yet' : 'This run wrote nothing'} />
+            <Empty title={running ? 'No output yet' : 'This run wrote nothing'} />
           ) : (
             <div className={classes.all} data-wrap={wrap || undefined} style={{ height: rows.height }}>
               {rows.items.map((item) => {
@@ -181,15 +181,13 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
       <div className={classes.foot}>
         <Text size="xs" c="dimmed">
           {buffer.start > 0
-            ? `The last ${bytes(buffer.end - buffer.start)} of ${bytes(buffer.total)}. `
-            : `${count(buffer.length)} rows, ${bytes(buffer.total)}. `}
-          {running && !buffer.complete
-            ? 'The run goes on; new lines appear by themselves.'
-            : 'The run is over.'}
+            ? `Last ${bytes(buffer.end - buffer.start)} of ${bytes(buffer.total)}. `
+            : `${plural(buffer.length, 'row')}, ${bytes(buffer.total)}. `}
+          {running && !buffer.complete ? 'Still running; new lines appear automatically.' : 'Finished.'}
         </Text>
         {buffer.start > 0 && !buffer.cut && (
           <Button size="compact-xs" variant="default" loading={busy} onClick={() => void loadOlder(true)}>
-            Load it from the start
+            Load from the start
           </Button>
         )}
       </div>

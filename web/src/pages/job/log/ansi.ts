@@ -1,5 +1,5 @@
 // What programs write for a terminal, as spans. Colours and weights (SGR) are kept; every other escape is dropped, so
-// that a log can change nothing but how it looks itself. Linear in the length of the line, whatever stands in it.
+// that a log affects nothing but its own looks. Linear in the length of the line.
 
 const ESC = 0x1b;
 const BEL = 0x07;
@@ -46,7 +46,7 @@ export function parseAnsi(line: string, style: Style = PLAIN): { spans: Span[]; 
     } else {
       const end = plainUntil(line, at);
       if (end > at) text += line.slice(at, end);
-      // A control character that is no part of an escape is dropped.
+      // A control character outside an escape is dropped.
       at = end > at ? end : at + 1;
     }
   }
@@ -54,7 +54,7 @@ export function parseAnsi(line: string, style: Style = PLAIN): { spans: Span[]; 
   return { spans, style: now };
 }
 
-/// What one reads of a line.
+/// The visible text of a line.
 export function plainText(line: string): string {
   if (plainUntil(line, 0) === line.length) return line;
   return parseAnsi(line)
@@ -102,7 +102,7 @@ function controlSequence(line: string, from: number): Escape {
   return isSgr ? { end: end + 1, sgr: parameters } : { end: end + 1 };
 }
 
-/// Behind the end of a string such as a window title. One that does not end in this line hides nothing of it.
+/// The end of a string such as a window title. An unterminated one hides nothing of the line.
 function stringEnd(line: string, from: number): number {
   for (let at = from; at < line.length; at += 1) {
     const code = line.charCodeAt(at);

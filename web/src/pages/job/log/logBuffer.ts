@@ -1,21 +1,21 @@
-// The part of a run's log that the page has: the end first, older pieces as one scrolls up, new ones as they come.
-// Always one stretch without holes: bytes `start` to `end` of the run's log.
+// The loaded part of a run's log: the end first, older pieces on scrolling up, new ones as they come. Always one range
+// without gaps: bytes `start` to `end` of the run's log.
 
 import type { LogPiece } from '../../../api/types';
 import { PLAIN, parseAnsi, plainText, type Style } from './ansi';
 
 /// How much the coordinator sends at once.
 export const PIECE = 256 * 1024;
-/// A row is at most so long: a line without an end must not become one element.
+/// The longest row: an endless line must not become one element.
 const ROW_CHARS = 2_000;
 /// More rows than this do not fit the height that browsers can scroll.
 export const MOST_ROWS = 900_000;
 
 export interface LogLine {
   readonly text: string;
-  /// The style that it begins in: colours go on over lines.
+  /// The style that it begins in: colours continue over lines.
   readonly style: Style;
-  /// Goes on the row before.
+  /// Continues the row before.
   readonly more: boolean;
 }
 
@@ -26,12 +26,12 @@ export class LogBuffer {
   end = 0;
   total = 0;
   complete = false;
-  /// Old rows were dropped, for there are more than can be scrolled.
+  /// Old rows were dropped: there are more than a browser can scroll.
   cut = false;
   private rows: LogLine[] = [];
   /// `start` may be within a line, so that the piece before it ends in the middle of one.
   private startsWithin = false;
-  /// The last line, which may go on.
+  /// The last line, which may continue.
   private open = '';
   private openStyle: Style = PLAIN;
   private openRows = 0;
@@ -47,7 +47,7 @@ export class LogBuffer {
     return this.rows[index];
   }
 
-  /// The number of the line that begins with a row. Known only when the log is here from its beginning.
+  /// The number of the line that begins with a row. Known only if the log is loaded from its beginning.
   lineNumber(index: number): number | undefined {
     if (this.start > 0 || this.cut || this.rows[index]?.more) return undefined;
     this.numbers ??= this.count();
@@ -64,7 +64,7 @@ export class LogBuffer {
     return numbers;
   }
 
-  /// Takes the piece that comes next. Whatever overlaps or leaves a hole is refused: it belongs to another question.
+  /// Appends the next piece. One that overlaps or leaves a gap is refused: it belongs to another request.
   append(piece: LogPiece): boolean {
     if (this.length === 0 && this.end === 0) this.start = this.end = piece.offset;
     if (piece.offset !== this.end) return false;
@@ -91,7 +91,7 @@ export class LogBuffer {
     return true;
   }
 
-  /// Takes an older piece, which reaches to `start` or beyond. Returns by how many rows the others moved down.
+  /// Prepends an older piece, which reaches `start` or beyond. Returns by how many rows the others moved down.
   prepend(piece: LogPiece): number {
     if (this.cut || piece.offset >= this.start || piece.nextOffset < this.start - 4) return 0;
     let text = piece.text;
@@ -119,7 +119,7 @@ export class LogBuffer {
 
   private take(text: string): void {
     this.numbers = undefined;
-    // What stood open is laid out again together with how it goes on.
+    // The open line is laid out again with its continuation.
     this.rows.length -= this.openRows;
     const lines = (this.open + text).split('\n');
     const last = lines.pop() ?? '';
@@ -156,7 +156,7 @@ export interface Match {
   to: number;
 }
 
-/// Where the words occur, upper or lower case, row by row; at most `most` of them.
+/// The matches of the words, ignoring case, row by row; at most `most` of them.
 export function findAll(buffer: LogBuffer, words: string, most = 5_000): { matches: Match[]; more: boolean } {
   const matches: Match[] = [];
   const wanted = words.toLowerCase();
@@ -171,14 +171,14 @@ export function findAll(buffer: LogBuffer, words: string, most = 5_000): { match
   return { matches, more: false };
 }
 
-/// A terminal goes back to the beginning of the line at each return: the last writing is what one sees.
+/// A carriage return goes back to the start of the line: the last text is visible.
 function afterReturns(line: string): string {
   let end = line.length;
   while (line[end - 1] === '\r') end -= 1;
   return line.slice(line.lastIndexOf('\r', end - 1) + 1, end);
 }
 
-/// As it matters to how the line goes on: a return at its end writes over it only when something follows.
+/// For a line that may continue: a return at its end overwrites it only when something follows.
 function withoutOverwritten(line: string): string {
   return line.includes('\r') ? afterReturns(line) + (line.endsWith('\r') ? '\r' : '') : line;
 }
@@ -187,7 +187,7 @@ function styleAfter(text: string, style: Style): Style {
   return text.includes('\u001b') || text.includes('\u009b') ? parseAnsi(text, style).style : style;
 }
 
-/// Not within a pair of surrogates and, where one can see it, not within an escape.
+/// Not within a surrogate pair and, where possible, not within an escape.
 function rowEnd(text: string, from: number): number {
   const end = from + ROW_CHARS;
   if (end >= text.length) return text.length;
@@ -197,13 +197,13 @@ function rowEnd(text: string, from: number): number {
   return code >= 0xdc00 && code <= 0xdfff ? end - 1 : end;
 }
 
-/// A piece that begins anywhere begins within a line, perhaps within a character. Its first line is left to the piece
-/// before. A piece that is all one line stays whole.
+/// A piece may begin within a line, or within a character. Its first line is left to the piece before. A piece that is all
+/// one line stays whole.
 function cutFirstLine(text: string): { bytes: number; rest: string } {
   const at = text.indexOf('\n');
   if (at < 0 || at === text.length - 1) return { bytes: 0, rest: text };
   const head = text.slice(0, at + 1);
-  // The bytes of a character that began before each became one replacement.
+  // Each byte of a cut character became one replacement character.
   const broken = /^\ufffd{0,3}/.exec(head)?.[0].length ?? 0;
   return { bytes: broken + new TextEncoder().encode(head.slice(broken)).length, rest: text.slice(at + 1) };
 }

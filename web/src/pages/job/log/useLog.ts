@@ -3,10 +3,10 @@ import { answer, api } from '../../../api/client';
 import type { LogPiece } from '../../../api/types';
 import { LogBuffer, MOST_ROWS, PIECE } from './logBuffer';
 
-/// How often a log that grows is looked at. No connection is held: browsers allow six to one host.
+/// How often a growing log is fetched. No connection is held: browsers allow six to one host.
 const EVERY = 1_000;
 const AFTER_A_PROBLEM = 3_000;
-/// Behind the end of every log: the answer tells how long it is and nothing else.
+/// Past the end of every log: the answer has only its length.
 const BEHIND_THE_END = 2 ** 50;
 
 function readLog(id: string, epoch: number, offset: number, signal?: AbortSignal): Promise<LogPiece> {
@@ -16,17 +16,17 @@ function readLog(id: string, epoch: number, offset: number, signal?: AbortSignal
 
 export interface Log {
   buffer: LogBuffer;
-  /// Rises with every change of the buffer.
+  /// Increases with every change of the buffer.
   version: number;
   loaded: boolean;
   error: unknown;
-  /// By how many rows all moved down with the last change: older ones came before them.
+  /// By how many rows the last change moved the others down: older ones were added before them.
   moved: number;
   /// Fetches one older piece, or all of them.
   older: (all: boolean) => Promise<void>;
 }
 
-/// The log of one run: its end at once, and what comes as it comes, while somebody looks.
+/// The log of one run: its end at once, then live while the tab is visible.
 export function useLog(id: string, epoch: number, mostRows = MOST_ROWS): Log {
   const [state, setState] = useState(() => ({ buffer: new LogBuffer(mostRows), version: 0, moved: 0 }));
   const [loaded, setLoaded] = useState(false);
@@ -67,15 +67,15 @@ export function useLog(id: string, epoch: number, mostRows = MOST_ROWS): Log {
           const before = mine.start;
           if (before === 0 || mine.cut) break;
           const piece = await readLog(id, epoch, Math.max(0, before - PIECE));
-          // Another run is looked at by now.
+          // Another run is shown by now.
           if (buffer.current !== mine) return;
           moved += mine.prepend(piece);
-          // A log that nobody could put together is left as it is.
+          // No progress: stop instead of looping.
           if (mine.start === before) break;
         } while (all && mine.length < MOST_ROWS);
       } finally {
         fetchingOlder.current = false;
-        // Drawn once: a large log has hundreds of pieces.
+        // Rendered once: a large log has hundreds of pieces.
         if (moved > 0) changed(moved);
       }
     },
@@ -86,13 +86,13 @@ export function useLog(id: string, epoch: number, mostRows = MOST_ROWS): Log {
 }
 
 interface Listener {
-  /// It could be read, whether or not anything was new.
+  /// A fetch succeeded, with or without news.
   read: () => void;
   changed: () => void;
   failed: (error: unknown) => void;
 }
 
-async function follow(id: string, epoch: number, buffer: LogBuffer, signal: AbortSignal, told: Listener) {
+async function follow(id: string, epoch: number, buffer: LogBuffer, signal: AbortSignal, listener: Listener) {
   let first = true;
   while (!signal.aborted && !buffer.complete) {
     let pause = EVERY;
@@ -108,13 +108,13 @@ async function follow(id: string, epoch: number, buffer: LogBuffer, signal: Abor
       const news = first || piece.text !== '' || piece.complete;
       buffer.append(piece);
       first = false;
-      told.read();
-      if (news) told.changed();
-      // More is there already.
+      listener.read();
+      if (news) listener.changed();
+      // More is available already.
       if (piece.nextOffset < piece.total && piece.text !== '') pause = 0;
     } catch (error) {
       if (signal.aborted) return;
-      told.failed(error);
+      listener.failed(error);
       pause = AFTER_A_PROBLEM;
     }
     if (pause > 0) await rest(pause, signal);
@@ -131,7 +131,7 @@ function rest(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/// Nobody reads a tab that is not shown.
+/// Waits while the tab is hidden.
 function untilSeen(signal: AbortSignal): Promise<void> {
   if (document.visibilityState === 'visible') return Promise.resolve();
   return new Promise((done) => {
@@ -146,7 +146,7 @@ function untilSeen(signal: AbortSignal): Promise<void> {
   });
 }
 
-/// The whole log as it was written, piece by piece.
+/// The whole log, fetched piece by piece.
 export async function wholeLog(id: string, epoch: number, progress: (share: number) => void): Promise<Blob> {
   const parts: string[] = [];
   for (let offset = 0; ; ) {

@@ -1,13 +1,13 @@
-// Which rows of the log are on the page. Unwrapped rows are all alike, so that a million of them cost nothing; wrapped
-// ones have to be measured.
+// Which rows of the log are rendered. Unwrapped rows have one height, so that a million of them cost nothing; wrapped ones
+// have to be measured.
 
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type RefObject, useCallback, useEffect, useState } from 'react';
 
 export const ROW_HEIGHT = 18;
-/// Rows beyond the edges, so that a quick scroll shows no holes.
+/// Rows rendered beyond the edges, so that fast scrolling shows no gaps.
 const SPARE = 30;
-/// The window moves on in steps, so that not every pixel is a new drawing.
+/// The window moves in steps, so that not every pixel causes a render.
 const STEP = 10;
 
 export interface Rows {

@@ -6,7 +6,7 @@ import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
 import classes from '../JobView.module.css';
 
-/// What was asked for, with the defaults filled in.
+/// The manifest with the defaults filled in.
 export function ManifestPanel({ job }: { job: Job }) {
   const [raw, setRaw] = useState(false);
   if (job.manifest === undefined || job.manifest === null) return null;
@@ -28,7 +28,7 @@ export function ManifestPanel({ job }: { job: Job }) {
           />
           <CopyButton value={json}>
             {({ copied, copy }) => (
-              <Tooltip label={copied ? 'Copied' : 'Copy as JSON, which is YAML too'}>
+              <Tooltip label={copied ? 'Copied' : 'Copy as JSON (also valid YAML)'}>
                 <ActionIcon variant="default" onClick={copy} aria-label="Copy the manifest">
                   <Icon name={copied ? 'check' : 'copy'} />
                 </ActionIcon>
@@ -61,9 +61,9 @@ export function ManifestPanel({ job }: { job: Job }) {
   );
 }
 
-// The manifest as a person reads it: what was asked for, without what is empty.
+// The manifest as people read it, without empty fields.
 
-export interface ManifestRow {
+interface ManifestRow {
   key: string;
   value: string;
 }
@@ -75,10 +75,10 @@ export function manifestRows(manifest: unknown): ManifestRow[] {
     .filter(({ key, value }) => value !== '' && !HIDDEN.has(key) && USUAL[key] !== value);
 }
 
-/// Names the job, and stands above already.
+/// Shown above already.
 const HIDDEN = new Set(['name', 'product']);
 
-/// What goes without saying.
+/// Defaults that are not worth a row.
 const USUAL: Record<string, string> = {
   kind: 'agent',
   depsMode: 'all',

@@ -1,17 +1,12 @@
 import type { Job } from '../../../api/types';
+import { REVIEW_VERDICT } from '../../../api/vocabulary';
 import { Ago } from '../../../ui/Ago';
 import { Markdown } from '../../../ui/Markdown';
 import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
 import classes from './Review.module.css';
 
-const DID: Record<string, string> = {
-  approve: 'approved',
-  request_changes: 'asked for changes',
-  reject: 'rejected it',
-};
-
-/// What reviewers said so far, the newest first.
+/// The reviews so far, newest first.
 export function EarlierReviews({ job }: { job: Job }) {
   const reviews = [...(job.reviews ?? [])].reverse();
   if (reviews.length === 0) return null;
@@ -22,7 +17,7 @@ export function EarlierReviews({ job }: { job: Job }) {
           <li key={`${note.at} ${note.reviewer}`}>
             <div className={classes.who}>
               <b>{visible(note.reviewer)}</b>{' '}
-              <span data-verdict={note.verdict}>{DID[note.verdict] ?? note.verdict}</span>
+              <span data-verdict={note.verdict}>{REVIEW_VERDICT[note.verdict]?.did ?? note.verdict}</span>
               <span className={classes.when}>
                 run {note.leaseEpoch}, <Ago at={note.at} />
               </span>

@@ -5,23 +5,14 @@ import { answer, api } from '../../../api/client';
 import { Problem } from '../../../api/problem';
 import { keys, whoamiQuery } from '../../../api/queries';
 import type { Job } from '../../../api/types';
+import { REVIEW_VERDICT, type ReviewVerdict, wordIn, wordsOf } from '../../../api/vocabulary';
 import { useMay } from '../../../session/useSession';
 import { CommandLine } from '../../../ui/CommandLine';
-import { tellDone } from '../../../ui/Confirm';
+import { notifyDone } from '../../../ui/Confirm';
 import { shellWord } from '../../../ui/format';
 import { ProblemAlert } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { judgedEpoch } from '../runs/runFacts';
-
-const WORDS: Record<Verdict, { label: string; about: string; done: string }> = {
-  approve: { label: 'Approve', about: 'It may go on.', done: 'approved' },
-  request_changes: {
-    label: 'Request changes',
-    about: 'It is run again, on the same branch, with your comment.',
-    done: 'sent back with your comment',
-  },
-  reject: { label: 'Reject', about: 'It fails with the reason "rejected".', done: 'rejected' },
-};
+import { reviewedEpoch } from '../runs/runFacts';
 
 export function reviewCommand(job: Pick<Job, 'id'>, { verdict, comment }: Draft, reviewer?: string): string {
   const as = reviewer ? ` --as ${shellWord(reviewer)}` : '';
@@ -31,17 +22,17 @@ export function reviewCommand(job: Pick<Job, 'id'>, { verdict, comment }: Draft,
 
 interface ReviewFormProps {
   job: Job;
-  /// What is judged is there to be looked at. Without it nobody can tell whether it is good.
+  /// The result is shown; nobody can judge it otherwise.
   isShown: boolean;
 }
 
-/// The verdict on the result that one has looked at, and on no other.
+/// The verdict on the result that the reviewer has seen, and on no other.
 export function ReviewForm({ job, isShown }: ReviewFormProps) {
   const client = useQueryClient();
   const may = useMay('operator');
   const admin = useMay('admin');
   const { data: me } = useQuery(whoamiQuery());
-  const there = judgedEpoch(job);
+  const there = reviewedEpoch(job);
   const [draft, setDraft] = useState<Draft>(() => ({ epoch: there, ...readDraft(job.id) }));
   const [reviewer, setReviewer] = useState('');
   const [problem, setProblem] = useState<unknown>();
@@ -51,7 +42,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   const seen = draft.epoch ?? there;
   const other = seen !== there;
   const sent = useRef<Draft>(undefined);
-  // From here on this is what was looked at, also after a reload. What was sent is not: whoever comes back looks anew.
+  // From here on this is the result that was seen, also after a reload. After sending, the next review starts over.
   useEffect(() => keepDraft(job.id, draft === sent.current ? NO_DRAFT : draft), [job.id, draft]);
   const reviewers = job.gate?.reviewers ?? [];
   const outsider = reviewers.length > 0 && me?.label !== undefined && !reviewers.includes(me.label ?? '');
@@ -65,7 +56,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
     event.preventDefault();
     const comment = draft.comment.trim();
     if (draft.verdict === 'request_changes' && comment === '') {
-      setWrong('Say what should be different: the next run gets this comment.');
+      setWrong('Say what should change: the next run gets this comment.');
       return;
     }
     setBusy(true);
@@ -81,8 +72,8 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
         },
       });
       await answer(call);
-      tellDone(`${visible(job.name)} is ${WORDS[draft.verdict].done}`);
-      // More verdicts may be needed: they are about the same result, as long as it is on the screen.
+      notifyDone(`${visible(job.name)} is ${REVIEW_VERDICT[draft.verdict].done}`);
+      // More reviews may be needed: they are about the same result while it is on the screen.
       sent.current = { ...NO_DRAFT, epoch: seen };
       setDraft(sent.current);
       keepDraft(job.id, NO_DRAFT);
@@ -97,7 +88,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   if (!may) {
     return (
       <Text size="sm" c="dimmed">
-        A verdict needs the role operator; your token may only look.
+        Reviewing requires the operator role; your token is read-only.
       </Text>
     );
   }
@@ -105,9 +96,9 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
     <form onSubmit={(event) => void send(event)} aria-label="Review" noValidate>
       <Stack gap="sm">
         {other && (
-          <Alert color="orange" title="Look again" role="alert">
+          <Alert color="orange" title="New result" role="alert">
             <Text size="sm">
-              Another result has come in: run {there} instead of run {seen}, which you looked at.
+              Run {there} has finished since you looked at run {seen}. Review the new result.
             </Text>
             <Button
               size="xs"
@@ -118,29 +109,29 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
                 setProblem(undefined);
               }}
             >
-              I have looked at run {there}
+              Review run {there}
             </Button>
           </Alert>
         )}
         {outsider && (
           <Text size="sm" c="var(--giga-warn)">
-            Only {visible(reviewers.join(' or '))} may approve; your token speaks for{' '}
-            {me?.label || 'nobody by name'}.
+            Only {visible(reviewers.join(' or '))} can approve; your token is{' '}
+            {me?.label ? `labeled ${me.label}` : 'not labeled'}.
           </Text>
         )}
         <Radio.Group
           label="Verdict"
           value={draft.verdict}
-          onChange={(value) => change({ verdict: VERDICTS.find((known) => known === value) ?? 'approve' })}
+          onChange={(value) => change({ verdict: wordIn(REVIEW_VERDICT, value) ?? 'approve' })}
         >
           <Stack gap={6} mt={4}>
-            {VERDICTS.map((verdict) => (
+            {wordsOf(REVIEW_VERDICT).map((verdict) => (
               <Radio
                 key={verdict}
                 size="xs"
                 value={verdict}
-                label={WORDS[verdict].label}
-                description={WORDS[verdict].about}
+                label={REVIEW_VERDICT[verdict].label}
+                description={REVIEW_VERDICT[verdict].about}
               />
             ))}
           </Stack>
@@ -148,7 +139,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
         <Textarea
           label="Comment"
           description="Markdown"
-          placeholder="What reads well, what should be different"
+          placeholder="What is good, what should change"
           autosize
           minRows={3}
           maxRows={14}
@@ -159,7 +150,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
         />
         {admin && reviewers.length > 0 && (
           <NativeSelect
-            label="In the name of"
+            label="On behalf of"
             value={reviewer}
             onChange={(event) => setReviewer(event.currentTarget.value)}
             data={[{ value: '', label: me?.label || 'this token' }, ...reviewers]}
@@ -176,11 +167,11 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
             disabled={other || !isShown}
             color={draft.verdict === 'reject' ? 'red' : undefined}
           >
-            {WORDS[draft.verdict].label}
+            {REVIEW_VERDICT[draft.verdict].label}
           </Button>
           {!isShown && (
             <Text size="sm" c="dimmed">
-              A verdict can be given when the result of run {there} is shown.
+              You can review run {there} once its result is shown.
             </Text>
           )}
         </Group>
@@ -190,16 +181,13 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   );
 }
 
-// A review that is half written survives a reload: it is kept for this tab, by job, with the run that it is about. So
-// a result that comes in meanwhile is noticed also when the form was gone in between.
-
-export const VERDICTS = ['approve', 'request_changes', 'reject'] as const;
-export type Verdict = (typeof VERDICTS)[number];
+// A draft of a review survives a reload: it is saved for this tab, by job, with the run that it is about. So a result that
+// comes in meanwhile is noticed even if the form was closed in between.
 
 export interface Draft {
-  verdict: Verdict;
+  verdict: ReviewVerdict;
   comment: string;
-  /// The run whose result was looked at.
+  /// The run whose result was shown.
   epoch?: number;
 }
 
@@ -213,7 +201,7 @@ export function readDraft(jobId: string): Draft {
     if (typeof kept !== 'object' || kept === null) return NO_DRAFT;
     const { verdict, comment, epoch } = kept as Partial<Draft>;
     return {
-      verdict: VERDICTS.find((known) => known === verdict) ?? 'approve',
+      verdict: wordIn(REVIEW_VERDICT, verdict) ?? 'approve',
       comment: typeof comment === 'string' ? comment : '',
       ...(Number.isSafeInteger(epoch) ? { epoch } : {}),
     };
@@ -228,6 +216,6 @@ export function keepDraft(jobId: string, draft: Draft): void {
       sessionStorage.removeItem(key(jobId));
     else sessionStorage.setItem(key(jobId), JSON.stringify(draft));
   } catch {
-    // A browser that keeps nothing still lets one write.
+    // Without storage the form still works.
   }
 }

@@ -59,7 +59,7 @@ const approve = () => screen.findByRole<HTMLButtonElement>('button', { name: 'Ap
 it('takes no verdict on a result that cannot be read, and does not say that there is none', async () => {
   runs = undefined;
   show(job(2));
-  await screen.findByText('That did not work');
+  await screen.findByText('Something went wrong');
   expect((await approve()).disabled).toBe(true);
   expect(screen.queryByText('Checks')).toBeNull();
   expect(screen.queryByText(/no changes|No run/)).toBeNull();
@@ -72,7 +72,7 @@ it('takes no verdict on a result that cannot be read, and does not say that ther
 it('shows the run that is judged and no other in its place', async () => {
   runs = [run(1, { summary: 'what the first did' })];
   show(job(2));
-  await screen.findByText('Run 2 could not be found');
+  await screen.findByText('Run 2 not found');
   expect(screen.queryByText('what the first did')).toBeNull();
   expect((await approve()).disabled).toBe(true);
 });
@@ -80,7 +80,7 @@ it('shows the run that is judged and no other in its place', async () => {
 it('says that a diff was not kept, and where the changes are', async () => {
   runs = [run(2, { filesChanged: 1, branch: 'giga/j1' })];
   show(job(2));
-  await screen.findByText('The diff of run 2 was not kept');
+  await screen.findByText('The diff of run 2 is not available');
   await screen.findByText('giga/j1');
 });
 
@@ -92,9 +92,9 @@ it('keeps to the result that was looked at after a verdict, until one looks agai
   await waitFor(() => expect(said.map((one) => one.leaseEpoch)).toEqual([2]));
   await waitFor(async () => expect((await approve()).disabled).toBe(false));
   become(job(3));
-  await screen.findByText('Look again');
+  await screen.findByText('New result');
   expect((await approve()).disabled).toBe(true);
-  await userEvent.click(screen.getByRole('button', { name: 'I have looked at run 3' }));
+  await userEvent.click(screen.getByRole('button', { name: 'Review run 3' }));
   await userEvent.click(await approve());
   await waitFor(() => expect(said.map((one) => one.leaseEpoch)).toEqual([2, 3]));
 });
@@ -111,6 +111,6 @@ it('pins nothing for whoever comes back after a verdict', async () => {
 it('lets a composite be judged, which has no run of its own', async () => {
   runs = [];
   show(job(0));
-  await screen.findByText('No run of its own');
+  await screen.findByText('This job has no run of its own');
   expect((await approve()).disabled).toBe(false);
 });

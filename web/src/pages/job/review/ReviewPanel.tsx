@@ -7,17 +7,17 @@ import { Panel } from '../../../ui/Panel';
 import { Empty, Loaded } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
 import { DiffPanel } from '../diff/DiffPanel';
-import { quorumOf } from '../now/now';
 import { Checks } from '../runs/Checks';
-import { judgedEpoch, totals } from '../runs/runFacts';
+import { reviewedEpoch, totals } from '../runs/runFacts';
+import { quorumOf } from '../status/status';
 import { EarlierReviews } from './EarlierReviews';
 import classes from './Review.module.css';
 import { ReviewForm } from './ReviewForm';
 
-/// Everything that a verdict takes on one screen: the checks, the changes, what others said, and the form.
+/// All that a review needs on one screen: checks, changes, earlier reviews and the form.
 export function ReviewPanel({ job }: { job: Job }) {
   const query = useQuery(runsQuery(job.id));
-  const epoch = judgedEpoch(job);
+  const epoch = reviewedEpoch(job);
   const run = query.data?.runs.find((one) => one.leaseEpoch === epoch);
   return (
     <div className={classes.review}>
@@ -29,7 +29,7 @@ export function ReviewPanel({ job }: { job: Job }) {
       </Stack>
       <Stack gap="md" className={classes.result}>
         <Panel
-          title={epoch === 0 ? 'The result' : `The result of run ${epoch}`}
+          title={epoch === 0 ? 'Result' : `Result of run ${epoch}`}
           aside={
             run && (
               <Text size="xs" c="dimmed">
@@ -39,15 +39,17 @@ export function ReviewPanel({ job }: { job: Job }) {
           }
         >
           {epoch === 0 ? (
-            <Empty title="No run of its own">Its children did the work; the tab Graph leads to them.</Empty>
+            <Empty title="This job has no run of its own">
+              Its children did the work; see the Graph tab.
+            </Empty>
           ) : (
             <Loaded query={query} what="runs">
               {() =>
                 run ? (
                   <Result job={job} run={run} />
                 ) : (
-                  <Empty title={`Run ${epoch} could not be found`}>
-                    <Text size="sm">It is not among the runs that the coordinator told of so far.</Text>
+                  <Empty title={`Run ${epoch} not found`}>
+                    <Text size="sm">It is not among the runs that are known so far.</Text>
                     <Button size="xs" mt="xs" variant="default" onClick={() => void query.refetch()}>
                       Try again
                     </Button>
@@ -83,17 +85,17 @@ function Result({ job, run }: { job: Job; run: Run }) {
   );
 }
 
-/// Of the run that is judged, and of the whole job where it took several.
+/// Of the run under review, and of the whole job where it took several.
 function cost(runs: readonly Run[], run: Run): string {
   const { costUsd, tokens } = run.report;
   const sum = totals(runs);
-  const told = (dollars: number, used: number) => `${usd(dollars)}, ${plural(used, 'token')}`;
-  const untold = (costUsd ?? undefined) === undefined && (tokens ?? undefined) === undefined;
+  const both = (dollars: number, used: number) => `${usd(dollars)}, ${plural(used, 'token')}`;
+  const unknown = (costUsd ?? undefined) === undefined && (tokens ?? undefined) === undefined;
   const whole =
     runs.length > 1 && (sum.usd > 0 || sum.tokens > 0)
-      ? `; ${told(sum.usd, sum.tokens)} in ${runs.length} runs`
+      ? `; ${both(sum.usd, sum.tokens)} in ${runs.length} runs`
       : '';
-  return `${untold ? 'cost not told' : told(costUsd ?? 0, tokens ?? 0)}${whole}`;
+  return `${unknown ? 'Cost unknown' : both(costUsd ?? 0, tokens ?? 0)}${whole}`;
 }
 
 function Quorum({ job }: { job: Job }) {

@@ -5,7 +5,7 @@ import { visible } from '../../../ui/visible';
 import { plainText } from '../log/ansi';
 import classes from './Runs.module.css';
 
-/// What the manifest's verify commands said. The output of one that failed is open.
+/// The verify commands of the manifest. The output of a failed one is open.
 export function Checks({ checks }: { checks: readonly Check[] | undefined }) {
   if (!checks || checks.length === 0) {
     return (
@@ -27,7 +27,7 @@ export function Checks({ checks }: { checks: readonly Check[] | undefined }) {
               <code>{visible(check.command)}</code>
               {check.wallMs !== undefined && <span className={classes.took}> {duration(check.wallMs)}</span>}
             </summary>
-            <pre className={classes.output}>{readable(check.output) || 'It said nothing.'}</pre>
+            <pre className={classes.output}>{readable(check.output) || 'No output'}</pre>
           </details>
         </li>
       ))}

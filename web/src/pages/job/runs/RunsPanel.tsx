@@ -1,8 +1,10 @@
 import { Anchor, Button, Code, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import type { Job, Run } from '../../../api/types';
+import { labelOf, RUN_OUTCOME, toneOf } from '../../../api/vocabulary';
 import { Ago } from '../../../ui/Ago';
 import { CommandLine } from '../../../ui/CommandLine';
+import { failureTitle } from '../../../ui/events';
 import { count, duration, millis, plural, usd } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
 import { ScrollBox } from '../../../ui/Panel';
@@ -10,11 +12,11 @@ import { useNow } from '../../../ui/useNow';
 import { visible } from '../../../ui/visible';
 import { Checks } from './Checks';
 import classes from './Runs.module.css';
-import { outcomeTone, totals, webLink } from './runFacts';
+import { totals, webLink } from './runFacts';
 
 const SHOWN = 6;
 
-/// Every attempt in a column of its own, the newest first, so that one sees what changed between them.
+/// Every run in a column of its own, newest first, to compare them.
 export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
   const [all, setAll] = useState(false);
   const now = useNow(runs.some((run) => run.outcome === 'running'));
@@ -24,7 +26,7 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
     ['Outcome', (run) => <Outcome run={run} />],
     ['Factory', (run) => visible(run.factoryId)],
     ['Engine', (run) => visible(run.engine ?? '–')],
-    ['Taken', (run) => <Ago at={run.assignedAt} />],
+    ['Claimed', (run) => <Ago at={run.assignedAt} />],
     ['Started', (run) => <Ago at={run.startedAt} />],
     ['Ended', (run) => <Ago at={run.endedAt} />],
     ['Duration', (run) => lasted(run, now)],
@@ -90,12 +92,12 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
 function Outcome({ run }: { run: Run }) {
   return (
     <>
-      <b className={classes.outcome} data-tone={outcomeTone(run.outcome)}>
-        {run.outcome}
+      <b className={classes.outcome} data-tone={toneOf(RUN_OUTCOME, run.outcome)}>
+        {labelOf(RUN_OUTCOME, run.outcome)}
       </b>
       {run.failure && (
         <div className={classes.failure}>
-          {run.failure.reason.replaceAll('_', ' ')}
+          {failureTitle(run.failure.reason, run.failure.detail)}
           {run.failure.detail ? `: ${visible(run.failure.detail)}` : ''}
         </div>
       )}

@@ -7,14 +7,7 @@ export function totals(runs: readonly Run[]): { usd: number; tokens: number } {
   };
 }
 
-export function outcomeTone(outcome: string): 'ok' | 'bad' | 'busy' | 'warn' | 'quiet' {
-  if (outcome === 'succeeded') return 'ok';
-  if (outcome === 'failed') return 'bad';
-  if (outcome === 'running') return 'busy';
-  return outcome === 'expired' || outcome === 'preempted' ? 'warn' : 'quiet';
-}
-
-/// An address that may be followed: https, and nothing hidden in it. A factory told it, so it is anyone's word.
+/// An address that may be followed: https, without credentials. A factory reported it, so anyone may have written it.
 export function webLink(url: string): string | undefined {
   if (!URL.canParse(url)) return undefined;
   const parsed = new URL(url);
@@ -29,8 +22,7 @@ export function chosenRun(job: Job, newestFirst: readonly Run[], epoch: number |
   return newestFirst.find((run) => run.leaseEpoch === wanted) ?? newestFirst[0];
 }
 
-/// The run whose work is up for review: what it handed over, or where it hands nothing over, the last one. A composite
-/// has none of its own: that is 0.
-export function judgedEpoch(job: Pick<Job, 'leaseEpoch' | 'result'>): number {
+/// The run whose result is up for review, or the last one. A group has none of its own: that is 0.
+export function reviewedEpoch(job: Pick<Job, 'leaseEpoch' | 'result'>): number {
   return job.result?.leaseEpoch ?? job.leaseEpoch;
 }

@@ -1,26 +1,27 @@
 import { Button, Group, Switch, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { FeedEvent } from '../../../api/types';
+import { labelOf, STAGE } from '../../../api/vocabulary';
+import { useActorName } from '../../../session/useSession';
 import { Ago } from '../../../ui/Ago';
 import { CodeText } from '../../../ui/CodeText';
+import { eventSentence, eventTone } from '../../../ui/events';
 import { count, plural } from '../../../ui/format';
-import { stageWord } from '../../../ui/StageBadge';
 import { Empty, Loading, ProblemAlert } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { sentence, tone } from './sentences';
 import classes from './Timeline.module.css';
-import type { Told } from './useHistory';
+import type { JobHistory } from './useHistory';
 
 const STEP = 30;
 
-/// Everything that happened to the job, as it happens.
-export function Timeline({ told: { history, loaded, error, retry } }: { told: Told }) {
+/// Everything that happened to the job, live.
+export function Timeline({ history: { history, loaded, error, retry } }: { history: JobHistory }) {
   const [newestFirst, setNewestFirst] = useState(true);
   const [limit, setLimit] = useState(STEP);
   const { events } = history;
   if (events.length === 0) {
     if (error !== undefined) return <ProblemAlert error={error} retry={retry} />;
-    return loaded ? <Empty title="Nothing has happened yet" /> : <Loading what="history" />;
+    return loaded ? <Empty title="No events yet" /> : <Loading what="history" />;
   }
   const shown = newestFirst ? events.slice(-limit).reverse() : events.slice(0, limit);
   const left = events.length - shown.length;
@@ -53,15 +54,16 @@ export function Timeline({ told: { history, loaded, error, retry } }: { told: To
 }
 
 function OneEvent({ event }: { event: FeedEvent }) {
+  const actorName = useActorName();
   const [open, setOpen] = useState(false);
   return (
-    <li className={classes.event} data-tone={tone(event)}>
+    <li className={classes.event} data-tone={eventTone(event)}>
       <div>
-        <CodeText text={visible(sentence(event))} />
+        <CodeText text={visible(eventSentence(event))} />
       </div>
       <div className={classes.meta}>
         <Ago at={event.at} />
-        <span>{visible(event.actor)}</span>
+        <span>{visible(actorName(event.actor))}</span>
         <details onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
           <summary>details</summary>
         </details>
@@ -73,10 +75,10 @@ function OneEvent({ event }: { event: FeedEvent }) {
 
 function details(event: FeedEvent): string {
   const stages = event.to
-    ? `${event.from ? stageWord(event.from) : 'new'} → ${stageWord(event.to)}`
+    ? `${event.from ? labelOf(STAGE, event.from) : 'new'} → ${labelOf(STAGE, event.to)}`
     : undefined;
   const lines = [
-    `${event.type}, number ${event.seq ?? '–'} of this job`,
+    `${event.type}, event ${event.seq ?? '–'} of this job`,
     event.at,
     stages,
     event.cause,

@@ -13,23 +13,23 @@ function eventsAfter(id: string, after: number, signal: AbortSignal): Promise<Ev
   return answer(api.GET('/api/fleet/jobs/{id}/events', { params: { path: { id }, query }, signal }));
 }
 
-export interface Told {
+export interface JobHistory {
   history: History;
-  /// The first look is over.
+  /// The first fetch is done.
   loaded: boolean;
   error: unknown;
   retry: () => void;
 }
 
 /// Everything that happened to a job: what there is, page by page, and then what the feed brings.
-export function useHistory(id: string): Told {
+export function useHistory(id: string): JobHistory {
   const feed = useFeed();
   const [history, setHistory] = useState<History>(NO_HISTORY);
   const [loaded, setLoaded] = useState(false);
   const [error, setError] = useState<unknown>();
   const newest = useRef(history);
   const fetching = useRef<AbortController | null>(null);
-  // Something came in while a page was on its way, which may not have it yet.
+  // An event came while a page was being fetched, which may not have it yet.
   const again = useRef(false);
 
   const take = useCallback((events: readonly FeedEvent[]) => {
@@ -89,7 +89,7 @@ export function useHistory(id: string): Told {
   return { history, loaded, error, retry: () => void fill() };
 }
 
-export interface History {
+interface History {
   /// By `seq`, from 1 up.
   readonly events: readonly FeedEvent[];
   /// Something after this `seq` has to be fetched.
@@ -102,7 +102,7 @@ export function lastSeq(history: History): number {
   return history.events.at(-1)?.seq ?? 0;
 }
 
-/// Takes what came in, in whatever order and as often as it comes. What does not follow on is left out and asked for.
+/// Adds events in any order, any number of times. After a gap the rest is left out and fetched.
 export function withEvents(history: History, incoming: readonly FeedEvent[]): History {
   const events = [...history.events];
   let missingAfter: number | undefined;

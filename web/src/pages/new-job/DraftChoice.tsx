@@ -5,14 +5,14 @@ import { Note } from '../../ui/Note';
 import { visible } from '../../ui/visible';
 import { type DraftPlace, dropDraft, loadDraft, productOf } from './draft';
 
-/// A draft is kept, and the link here was for another product: which of the two is meant decides whose budget pays.
-export function KeptOrNew({
+/// There is a saved draft, and the link was for another product: the choice decides whose budget pays.
+export function DraftChoice({
   place,
   product,
   children,
 }: {
   place: DraftPlace;
-  /// The one that the link named.
+  /// The product in the link.
   product?: string;
   children: ReactNode;
 }) {
@@ -25,23 +25,23 @@ export function KeptOrNew({
     ? `is for ${visible(other)}`
     : kept.text === null
       ? 'names no product'
-      : 'is edited by hand';
+      : 'has an edited manifest';
   const start = () => {
     dropDraft(place);
     setKept(undefined);
   };
   return (
-    <Note tone="warn" title="A draft is kept here">
+    <Note tone="warn" title="There is a saved draft">
       <Stack gap="xs" align="flex-start">
         <Text size="sm">
-          {`${name ? `“${visible(name)}”` : 'It'} ${whose}, and you came to make a job for ${visible(product)}. Starting anew drops it.`}
+          {`${name ? `“${visible(name)}”` : 'The draft'} ${whose}, and you followed a link for ${visible(product)}. Starting over discards the draft.`}
         </Text>
         <Group gap="xs">
           <Button size="xs" onClick={() => void navigate({ search: {}, replace: true })}>
-            Go on with the draft
+            Continue the draft
           </Button>
           <Button size="xs" variant="default" onClick={start}>
-            Start for {visible(product)}
+            Start over for {visible(product)}
           </Button>
         </Group>
       </Stack>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { NameBook, type Named } from './names';
+import { JobNames, type Named } from './jobNames';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers());
 function book(answer = (ids: readonly string[]): Named[] => ids.map((id) => [id, `job ${id}`])) {
   const calls: string[][] = [];
   let changes = 0;
-  const names = new NameBook(
+  const names = new JobNames(
     async (ids) => {
       calls.push([...ids]);
       return answer(ids);

@@ -7,44 +7,47 @@ import { CommandLine } from '../../ui/CommandLine';
 import { duration, millis, plural } from '../../ui/format';
 import { useNow } from '../../ui/useNow';
 import { visible } from '../../ui/visible';
+import classes from './FactoryCard.module.css';
 import { FactoryMenu } from './FactoryMenu';
-import classes from './FactoryTile.module.css';
 import {
   capabilitiesInOrder,
-  STANDING_ABOUT,
-  STANDING_WORDS,
-  type Standing,
+  FACTORY_STATUS,
+  type FactoryStatus,
   seats,
-  standing,
   startCommand,
-} from './standing';
+  statusOf,
+} from './factories';
 
-/// Rows that are kept free for jobs, so that tiles do not grow and shrink with every claim.
+/// Rows reserved for jobs, so that cards do not grow and shrink with every claim.
 const ROWS = 4;
 const CAPABILITIES = 4;
 
-interface TileProps {
+interface CardProps {
   factory: Factory;
   running: Job[];
   offered: number;
 }
 
-/// Drawn anew only when something about this one changed: there may be hundreds.
-export const FactoryTile = memo(function FactoryTile({ factory, running, offered }: TileProps) {
-  const stands = standing(factory);
+/// Rendered again only when this factory changed: there may be hundreds.
+export const FactoryCard = memo(function FactoryCard({ factory, running, offered }: CardProps) {
+  const status = statusOf(factory);
   return (
-    <article className={classes.tile} aria-label={`Factory ${factory.id}`}>
+    <article className={classes.card} aria-label={`Factory ${factory.id}`}>
       <header className={classes.head}>
-        <StandingMark standing={stands} />
+        <StatusMark status={status} />
         <h3 className={classes.name}>{factory.id}</h3>
-        <span className={classes.standing} data-standing={stands} title={STANDING_ABOUT[stands]}>
-          {STANDING_WORDS[stands]}
-          {stands !== 'draining' && factory.state === 'draining' && ', draining'}
+        <span
+          className={classes.status}
+          data-tone={FACTORY_STATUS[status].tone}
+          title={FACTORY_STATUS[status].about}
+        >
+          {FACTORY_STATUS[status].label}
+          {status !== 'draining' && factory.state === 'draining' && ', draining'}
         </span>
         <FactoryMenu factory={factory} />
       </header>
-      {stands === 'new' ? (
-        <NeverSeen factory={factory} />
+      {status === 'new' ? (
+        <NeverStarted factory={factory} />
       ) : (
         <>
           <SeatCells limit={factory.seatLimit} used={factory.seatsUsed} offered={offered} />
@@ -57,17 +60,17 @@ export const FactoryTile = memo(function FactoryTile({ factory, running, offered
   );
 });
 
-/// Nothing is known of its seats and capabilities before it was started once.
-function NeverSeen({ factory }: { factory: Factory }) {
+/// Its seats and capabilities are unknown until it has been started once.
+function NeverStarted({ factory }: { factory: Factory }) {
   return (
     <>
       <p className={classes.facts}>
         <span>
           enrolled <Ago at={factory.enrolledAt} />
         </span>
-        {factory.products.length > 0 && <span>only {factory.products.join(', ')}</span>}
+        {factory.products.length > 0 && <span>{factory.products.join(', ')} only</span>}
       </p>
-      <p className={classes.facts}>Start it on its machine, with the token that enrolling printed:</p>
+      <p className={classes.facts}>Start it on its machine with the token that enrolling it printed:</p>
       <CommandLine command={startCommand(factory.id)} />
     </>
   );
@@ -75,7 +78,7 @@ function NeverSeen({ factory }: { factory: Factory }) {
 
 function Runs({ factory, running }: { factory: Factory; running: Job[] }) {
   const known = new Set(running.map((job) => job.id));
-  // Held, but not in the page of jobs that was read.
+  // Held, but not in the page of jobs that was fetched.
   const unnamed = factory.running.filter((id) => !known.has(id));
   const rows = Math.min(ROWS, Math.max(1, factory.seatLimit));
   const all = [
@@ -88,12 +91,10 @@ function Runs({ factory, running }: { factory: Factory; running: Job[] }) {
     <ul
       className={classes.runs}
       style={{ minHeight: `${rows * 1.45}em` }}
-      aria-label={`What ${factory.id} runs`}
+      aria-label={`Jobs on ${factory.id}`}
     >
       {all.length === 0 && (
-        <li className={classes.idle}>
-          {hidden > 0 ? `${plural(hidden, 'job')} of other products` : 'runs nothing'}
-        </li>
+        <li className={classes.idle}>{hidden > 0 ? `${plural(hidden, 'job')} of other products` : 'idle'}</li>
       )}
       {all.slice(0, fit).map((job) => (
         <li key={job.id} className={classes.run}>
@@ -131,7 +132,7 @@ function Capabilities({ capabilities }: { capabilities: string[] }) {
   const sorted = capabilitiesInOrder(capabilities);
   const shown = all ? sorted : sorted.slice(0, CAPABILITIES);
   const rest = sorted.length - CAPABILITIES;
-  if (sorted.length === 0) return <p className={classes.facts}>no capabilities told yet</p>;
+  if (sorted.length === 0) return <p className={classes.facts}>no capabilities reported yet</p>;
   return (
     <div className={classes.capabilities}>
       {shown.map((capability) => (
@@ -159,33 +160,33 @@ function Facts({ factory }: { factory: Factory }) {
   return (
     <p className={classes.facts}>
       <span>
-        seen <Ago at={factory.lastSeenAt} />
+        last seen <Ago at={factory.lastSeenAt} />
       </span>
-      <span className={differs ? classes.differs : undefined} title="How jobs reach it">
-        {differs ? `meant to ${factory.delivery}, does ${factory.actualDelivery}` : factory.delivery}
+      <span className={differs ? classes.differs : undefined} title="Delivery mode">
+        {differs ? `${factory.actualDelivery} instead of ${factory.delivery}` : factory.delivery}
       </span>
       {Number.isFinite(factory.load) && (
-        <span title="What it says of its own load">load {factory.load.toFixed(2)}</span>
+        <span title="The load that the factory reports">load {factory.load.toFixed(2)}</span>
       )}
       <span title={repos.slice(0, 30).join(', ') || undefined}>
         {plural(repos.length, 'repo')}
-        {factory.canClone && ', clones others'}
+        {factory.canClone && ', can clone others'}
       </span>
-      {factory.products.length > 0 && <span>only {factory.products.join(', ')}</span>}
+      {factory.products.length > 0 && <span>{factory.products.join(', ')} only</span>}
     </p>
   );
 }
 
-/// More cells than this cannot be told apart.
+/// More cells than this are too small to see.
 const CELLS = 32;
 
-/// Seats as cells: filled ones are used, hatched ones offered, empty ones free.
-export function SeatCells({ limit, used, offered }: { limit: number; used: number; offered: number }) {
+/// Seats as cells: filled is used, hatched is offered, empty is free.
+function SeatCells({ limit, used, offered }: { limit: number; used: number; offered: number }) {
   const taken = seats(limit, used, offered);
   const words = [
     `${used} of ${plural(limit, 'seat')} used`,
     taken.reserved > 0 && `${taken.reserved} offered`,
-    taken.over > 0 && `${taken.over} too many`,
+    taken.over > 0 && `${taken.over} over the limit`,
   ].filter(Boolean);
   // Larger factories are drawn in proportion.
   const scale = limit > CELLS ? CELLS / limit : 1;
@@ -211,34 +212,33 @@ export function SeatCells({ limit, used, offered }: { limit: number; used: numbe
   );
 }
 
-/// A shape for each state, so that colour is not all that tells them apart.
-const SHAPES: Record<Standing, string> = {
-  live: 'M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1z',
-  degraded: 'M6 1l5.500 10h-11z',
-  draining: 'M6 1.500a4.500 4.500 0 0 0 0 9z',
-  down: 'M1 1h10v10H1z',
-  stale: 'M2 2l8 8M10 2l-8 8',
-  new: 'M6 1.500a4.500 4.500 0 1 0 0 9 4.500 4.500 0 0 0 0-9z',
+/// A shape for each status, so that colour is not all that tells them apart.
+const SHAPES: Record<FactoryStatus, { path: string; hollow?: boolean }> = {
+  online: { path: 'M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1z' },
+  degraded: { path: 'M6 1l5.500 10h-11z' },
+  draining: { path: 'M6 1.500a4.500 4.500 0 0 0 0 9z' },
+  down: { path: 'M1 1h10v10H1z' },
+  offline: { path: 'M2 2l8 8M10 2l-8 8', hollow: true },
+  new: { path: 'M6 1.500a4.500 4.500 0 1 0 0 9 4.500 4.500 0 0 0 0-9z', hollow: true },
 };
-const HOLLOW: Standing[] = ['stale', 'new'];
 
-export function StandingMark({ standing }: { standing: Standing }) {
-  const hollow = HOLLOW.includes(standing);
+export function StatusMark({ status }: { status: FactoryStatus }) {
+  const { path, hollow } = SHAPES[status];
   return (
     <svg
       className={classes.mark}
-      data-standing={standing}
+      data-tone={FACTORY_STATUS[status].tone}
       width="10"
       height="10"
       viewBox="0 0 12 12"
       aria-hidden="true"
       focusable="false"
     >
-      {standing === 'draining' && (
+      {status === 'draining' && (
         <circle cx="6" cy="6" r="4.500" fill="none" stroke="currentColor" strokeWidth="1.500" />
       )}
       <path
-        d={SHAPES[standing]}
+        d={path}
         fill={hollow ? 'none' : 'currentColor'}
         stroke={hollow ? 'currentColor' : 'none'}
         strokeWidth="2"

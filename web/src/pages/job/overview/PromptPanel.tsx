@@ -6,44 +6,44 @@ import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
 import classes from '../JobView.module.css';
 
-/// What the job was asked to do, in the words of whoever wrote it.
-export function TaskPanel({ job }: { job: Job }) {
+/// What the job was asked to do.
+export function PromptPanel({ job }: { job: Job }) {
   const [raw, setRaw] = useState(false);
   const body = job.bodyMd ?? '';
   return (
     <Panel
-      title="Task"
+      title="Prompt"
       aside={
         <SegmentedControl
           size="xs"
-          aria-label="Show the task"
+          aria-label="Show the prompt"
           value={raw ? 'raw' : 'read'}
           onChange={(value) => setRaw(value === 'raw')}
           data={[
-            { value: 'read', label: 'Read' },
-            { value: 'raw', label: 'As written' },
+            { value: 'read', label: 'Rendered' },
+            { value: 'raw', label: 'Source' },
           ]}
         />
       }
     >
       {body.trim() === '' ? (
         <Text size="sm" c="dimmed">
-          The job has no text.
+          The job has no prompt.
         </Text>
       ) : (
-        <Words text={body} raw={raw} />
+        <Prompt text={body} raw={raw} />
       )}
       {job.personaMd && (
         <details className={classes.persona}>
-          <summary>What the engine is told before that</summary>
-          <Words text={job.personaMd} raw={raw} />
+          <summary>Persona, sent to the engine first</summary>
+          <Prompt text={job.personaMd} raw={raw} />
         </details>
       )}
     </Panel>
   );
 }
 
-function Words({ text, raw }: { text: string; raw: boolean }) {
+function Prompt({ text, raw }: { text: string; raw: boolean }) {
   if (!raw) return <Markdown text={text} />;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keys

@@ -1,35 +1,31 @@
-// How a factory stands, how its seats are taken, and in which order factories are shown. No markup, so that it can be
-// tested.
+// The status of a factory, how its seats are taken, what is offered to it, and the order of factories. No markup.
 
 import type { Factory, FeedEvent, Job } from '../../api/types';
-import { holdsWords } from '../../ui/filter';
+import type { Tone } from '../../api/vocabulary';
+import { matchesWords } from '../../ui/filter';
 import { shellWord } from '../../ui/format';
 
-export type Standing = 'live' | 'degraded' | 'draining' | 'down' | 'stale' | 'new';
+/// What to call the state of a factory; the worst that holds.
+export type FactoryStatus = 'online' | 'degraded' | 'draining' | 'down' | 'offline' | 'new';
 
-export const STANDING_WORDS: Record<Standing, string> = {
-  live: 'live',
-  degraded: 'degraded',
-  draining: 'draining',
-  down: 'down',
-  stale: 'stale',
-  new: 'never seen',
+export const FACTORY_STATUS: Record<FactoryStatus, { label: string; tone: Tone; about: string }> = {
+  online: { label: 'online', tone: 'ok', about: 'connected and taking jobs' },
+  degraded: { label: 'degraded', tone: 'warn', about: 'reports that it is degraded: it is given jobs last' },
+  draining: { label: 'draining', tone: 'warn', about: 'finishes its jobs and takes no new ones' },
+  down: { label: 'down', tone: 'bad', about: 'reports that it is down: it is given no jobs' },
+  offline: {
+    label: 'offline',
+    tone: 'bad',
+    about: 'not responding: its jobs are queued again when their leases end',
+  },
+  new: { label: 'never connected', tone: 'quiet', about: 'enrolled but never started' },
 };
 
-export const STANDING_ABOUT: Record<Standing, string> = {
-  live: 'heard of in time, takes jobs',
-  degraded: 'says that it is degraded: it is given jobs last',
-  draining: 'finishes what it holds and takes nothing new',
-  down: 'says that it is down: it is given nothing',
-  stale: 'not heard of for too long: what it holds comes back when its leases end',
-  new: 'enrolled, but it was never started',
-};
-
-export function standing(factory: Pick<Factory, 'live' | 'health' | 'state' | 'lastSeenAt'>): Standing {
-  if (!factory.live) return factory.lastSeenAt ? 'stale' : 'new';
+export function statusOf(factory: Pick<Factory, 'live' | 'health' | 'state' | 'lastSeenAt'>): FactoryStatus {
+  if (!factory.live) return factory.lastSeenAt ? 'offline' : 'new';
   if (factory.health === 'down') return 'down';
   if (factory.state === 'draining') return 'draining';
-  return factory.health === 'degraded' ? 'degraded' : 'live';
+  return factory.health === 'degraded' ? 'degraded' : 'online';
 }
 
 export interface Seats {
@@ -57,25 +53,25 @@ export function seats(limit: number, used: number, offered = 0): Seats {
 
 const names = new Intl.Collator('en', { numeric: true });
 
-/// By name and by nothing that changes, so that no tile moves away under the pointer. `mac-10` comes after `mac-9`.
+/// By name and by nothing that changes, so that no card moves away under the pointer. `mac-10` comes after `mac-9`.
 export function inOrder(factories: readonly Factory[]): Factory[] {
   return [...factories].sort((a, b) => names.compare(a.id, b.id) || (a.id < b.id ? -1 : 1));
 }
 
-export interface TileFilter {
+export interface FactoryFilter {
   text: string;
-  standing: Standing | 'any' | 'busy' | 'free';
+  status: FactoryStatus | 'any' | 'busy' | 'free';
 }
 
 /// Every word of the text has to be found in the name, a capability, a repository, or a job that it runs.
-export function matches(factory: Factory, filter: TileFilter, running: readonly Job[] = []): boolean {
-  const stands = standing(factory);
+export function matches(factory: Factory, filter: FactoryFilter, running: readonly Job[] = []): boolean {
+  const status = statusOf(factory);
   const { used, free } = seats(factory.seatLimit, factory.seatsUsed);
-  if (filter.standing === 'busy' && used === 0) return false;
-  if (filter.standing === 'free' && !(free > 0 && (stands === 'live' || stands === 'degraded'))) return false;
-  if (!['any', 'busy', 'free', stands].includes(filter.standing)) return false;
+  if (filter.status === 'busy' && used === 0) return false;
+  if (filter.status === 'free' && !(free > 0 && (status === 'online' || status === 'degraded'))) return false;
+  if (!['any', 'busy', 'free', status].includes(filter.status)) return false;
   if (filter.text.trim() === '') return true;
-  return holdsWords(filter.text, [
+  return matchesWords(filter.text, [
     factory.id,
     ...factory.capabilities,
     ...factory.repos.map((repo) => repo.name),
@@ -105,6 +101,9 @@ export function byHolder(jobs: readonly Job[]): Map<string, Job[]> {
   }
   return held;
 }
+
+// Offers: which jobs are offered to a factory and not claimed yet. The list of queued jobs is the start, the feed brings what
+// came after; an offer ends with the next thing that happens to its job.
 
 /// The factory by the job.
 export type Offers = ReadonlyMap<string, string>;
@@ -139,7 +138,7 @@ export function offeredTo(offers: Offers): Map<string, number> {
   return counts;
 }
 
-/// How a factory that was enrolled is started on its own machine. That one knows neither where we are nor its token.
+/// How an enrolled factory is started on its own machine, which knows neither this coordinator's address nor its token.
 export function startCommand(id: string, origin = window.location.origin): string {
   return `giga factory run --id ${shellWord(id)} --url ${shellWord(origin)} --token-file ${shellWord(`${id}.token`)}`;
 }

@@ -3,22 +3,23 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useMemo, useReducer, useState } from 'react';
 import type { FeedEvent } from '../../api/types';
 import { useFeedEvents } from '../../live/LiveProvider';
+import { useActorName } from '../../session/useSession';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
+import { eventSubject, eventTone, eventWords } from '../../ui/events';
 import { Panel } from '../../ui/Panel';
 import { visible } from '../../ui/visible';
-import { NameBook } from './names';
+import classes from './Activity.module.css';
+import { JobNames } from './jobNames';
 import { jobNames, lastEvents, queuedQuery, runningQuery } from './queries';
-import classes from './Ticker.module.css';
-import { eventSubject, eventTone, eventWords, withEvent } from './words';
 
 const MOST = 15;
 
-/// The last things that happened. Rows have one height and their places are kept, so nothing below moves.
-export function Ticker() {
+/// The latest events. Rows have one height and their places are kept, so nothing below moves.
+export function Activity() {
   const [live, setLive] = useState<FeedEvent[]>([]);
   const before = useQuery({
-    queryKey: ['ticker'],
+    queryKey: ['activity'],
     queryFn: ({ signal }) => lastEvents(MOST, signal),
     staleTime: Number.POSITIVE_INFINITY,
   });
@@ -29,10 +30,10 @@ export function Ticker() {
   );
   const names = useNames(events);
   return (
-    <Panel title="What happens" aside={<CommandLine command="giga events -f" />}>
-      <ol className={classes.list} aria-label="The last events, newest first">
+    <Panel title="Recent activity" aside={<CommandLine command="giga events -f" />}>
+      <ol className={classes.list} aria-label="Recent events, newest first">
         {events.length === 0 && (
-          <li className={classes.none}>{before.isLoading ? '' : 'Nothing happened lately.'}</li>
+          <li className={classes.none}>{before.isLoading ? '' : 'No recent activity'}</li>
         )}
         {events.map((event) => (
           <Row key={event.pos} event={event} name={event.jobId ? names.nameOf(event.jobId) : undefined} />
@@ -42,32 +43,33 @@ export function Ticker() {
   );
 }
 
-/// Events name jobs by their ids. What is on this page anyway knows most names; the rest is asked for, in turns.
-function useNames(events: readonly FeedEvent[]): NameBook {
+/// Events carry the ids of jobs. The rest of this page knows most names; the others are fetched in batches.
+function useNames(events: readonly FeedEvent[]): JobNames {
   const running = useQuery(runningQuery()).data?.jobs;
   const queued = useQuery(queuedQuery()).data?.jobs;
   const [, redraw] = useReducer((n: number) => n + 1, 0);
-  const [book] = useState(() => new NameBook(jobNames, redraw));
-  // Told while drawing, since what was told is drawn at once; telling twice changes nothing.
+  const [cache] = useState(() => new JobNames(jobNames, redraw));
+  // While rendering, since the names are shown at once; doing it twice changes nothing.
   useMemo(() => {
-    for (const job of [...(running ?? []), ...(queued ?? [])]) book.learn([[job.id, job.name]]);
+    for (const job of [...(running ?? []), ...(queued ?? [])]) cache.learn([[job.id, job.name]]);
     for (const event of events) {
       const name = (event.data as Record<string, unknown>).name;
       if (event.jobId && event.type === 'job.submitted' && typeof name === 'string')
-        book.learn([[event.jobId, name]]);
+        cache.learn([[event.jobId, name]]);
     }
-  }, [book, running, queued, events]);
+  }, [cache, running, queued, events]);
   useEffect(() => {
-    book.open();
-    return () => book.close();
-  }, [book]);
-  useEffect(() => book.want(events.flatMap((event) => event.jobId ?? [])), [book, events]);
-  return book;
+    cache.open();
+    return () => cache.close();
+  }, [cache]);
+  useEffect(() => cache.want(events.flatMap((event) => event.jobId ?? [])), [cache, events]);
+  return cache;
 }
 
 function Row({ event, name }: { event: FeedEvent; name: string | undefined }) {
+  const actorName = useActorName();
   return (
-    <li className={classes.row} title={`${event.cause} (${event.actor})`}>
+    <li className={classes.row} title={`${event.cause} (${actorName(event.actor)})`}>
       <span className={classes.when}>
         <Ago at={event.at} />
       </span>
@@ -86,4 +88,10 @@ function Row({ event, name }: { event: FeedEvent; name: string | undefined }) {
       </span>
     </li>
   );
+}
+
+/// Newest first, each once, no more than fit.
+export function withEvent(events: readonly FeedEvent[], event: FeedEvent, most: number): FeedEvent[] {
+  if (events.some((known) => known.pos === event.pos)) return [...events];
+  return [event, ...events].sort((a, b) => b.pos - a.pos).slice(0, most);
 }

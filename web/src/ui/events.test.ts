@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { FeedEvent } from '../../../api/types';
-import { isKnown, sentence } from './sentences';
+import type { FeedEvent } from '../api/types';
+import { eventSentence, eventSubject, eventWords, failureTitle, isKnown } from './events';
 
 // The coordinator writes this page from its own list of events.
 const documented = [...readFileSync('../docs/events.md', 'utf8').matchAll(/^\| `([a-z_.]+)` \|/gm)].map(
@@ -37,7 +37,7 @@ describe.each(documented)('%s', (type) => {
       commit: [],
     };
     for (const data of [{}, nonsense]) {
-      const told = sentence(event(type, { data: data as FeedEvent['data'] }));
+      const told = eventSentence(event(type, { data: data as FeedEvent['data'] }));
       expect(told).not.toMatch(/undefined|NaN|null|\[object/);
       expect(told).not.toContain(type);
       expect(told.length).toBeGreaterThan(5);
@@ -49,19 +49,19 @@ describe('sentences', () => {
   it.each([
     [
       event('job.assigned', { data: { factoryId: 'mac-1', leaseEpoch: 3 } as never }),
-      'Taken by mac-1 as run 3',
+      'Claimed by mac-1 as run 3',
     ],
     [
       event('job.failed', { data: { reason: 'verify_failed', detail: 'sh test.sh' } as never }),
-      'Failed, verify failed: sh test.sh',
+      'Verification failed: sh test.sh',
     ],
-    [event('job.reported', { from: 'building', to: 'review' }), 'Work is done; waits for review'],
+    [event('job.reported', { from: 'building', to: 'review' }), 'Succeeded; waiting for review'],
     [
       event('job.changes_requested', {
         cause: 'ana asked for changes: a test: please',
         data: { reviewer: 'ana' } as never,
       }),
-      'ana asked for changes; queued for another run: a test: please',
+      'ana requested changes; queued for another run: a test: please',
     ],
     [
       event('job.approved', {
@@ -74,15 +74,33 @@ describe('sentences', () => {
     ],
     [
       event('job.settled_up', { data: { usdMicros: 1_250_000 } as never }),
-      'The cancelled run really cost $1.25',
+      'Final cost of the cancelled run: $1.25',
     ],
-    [
-      event('job.requeued', { cause: 'try again with more memory' }),
-      'Queued again: try again with more memory',
-    ],
+    [event('job.requeued', { cause: 'try again with more memory' }), 'Requeued: try again with more memory'],
     [event('job.unheard_of', { cause: 'something new' }), 'job.unheard_of: something new'],
     [event('constructor', { cause: 'not ours' }), 'constructor: not ours'],
   ])('%#', (told, text) => {
-    expect(sentence(told)).toBe(text);
+    expect(eventSentence(told)).toBe(text);
   });
+});
+
+it('has words for a type that came later', () => {
+  expect(eventWords({ type: 'job.lease_expired' })).toBe('lease expired');
+  expect(eventWords({ type: 'job.cloned_anew' })).toBe('cloned anew');
+});
+
+it('knows what an event without a job is about', () => {
+  const about = (data: object, part: Partial<FeedEvent> = {}) =>
+    eventSubject(event('job.started', { ...part, data: data as never }));
+  expect(about({ factoryId: 'mac-1' })).toBe('mac-1');
+  expect(about({ topic: 'mail' }, { productId: 'demo' })).toBe('mail');
+  expect(about({ name: 3 }, { productId: 'demo' })).toBe('demo');
+  expect(about({})).toBeUndefined();
+});
+
+it('names a crash by how the process ended', () => {
+  expect(failureTitle('crash', 'exit status: 3\nboom')).toBe('Exited with code 3');
+  expect(failureTitle('crash', 'signal: 9 (SIGKILL)')).toBe('Killed by signal 9');
+  expect(failureTitle('crash')).toBe('Crashed');
+  expect(failureTitle('verify_failed', 'exit status: 3')).toBe('Verification failed');
 });

@@ -9,8 +9,8 @@ import {
   offeredTo,
   offersOf,
   seats,
-  standing,
-} from './standing';
+  statusOf,
+} from './factories';
 
 function factory(part: Partial<Factory>): Factory {
   return {
@@ -63,14 +63,14 @@ describe('seats', () => {
   });
 });
 
-describe('standing', () => {
+describe('status', () => {
   it('says the worst that is true', () => {
-    expect(standing(factory({}))).toBe('live');
-    expect(standing(factory({ state: 'draining' }))).toBe('draining');
-    expect(standing(factory({ state: 'draining', health: 'down' }))).toBe('down');
-    expect(standing(factory({ health: 'degraded' }))).toBe('degraded');
-    expect(standing(factory({ live: false, health: 'down' }))).toBe('stale');
-    expect(standing(factory({ live: false, lastSeenAt: null }))).toBe('new');
+    expect(statusOf(factory({}))).toBe('online');
+    expect(statusOf(factory({ state: 'draining' }))).toBe('draining');
+    expect(statusOf(factory({ state: 'draining', health: 'down' }))).toBe('down');
+    expect(statusOf(factory({ health: 'degraded' }))).toBe('degraded');
+    expect(statusOf(factory({ live: false, health: 'down' }))).toBe('offline');
+    expect(statusOf(factory({ live: false, lastSeenAt: null }))).toBe('new');
   });
 });
 
@@ -99,18 +99,18 @@ describe('filter', () => {
   } as Job;
 
   it('wants every word, in any of the places', () => {
-    expect(matches(factory({}), { text: 'SHELL parser', standing: 'any' })).toBe(true);
-    expect(matches(factory({}), { text: 'shell gpu', standing: 'any' })).toBe(false);
-    expect(matches(factory({}), { text: 'header', standing: 'any' }, [job])).toBe(true);
-    expect(matches(factory({}), { text: 'header', standing: 'any' })).toBe(false);
+    expect(matches(factory({}), { text: 'SHELL parser', status: 'any' })).toBe(true);
+    expect(matches(factory({}), { text: 'shell gpu', status: 'any' })).toBe(false);
+    expect(matches(factory({}), { text: 'header', status: 'any' }, [job])).toBe(true);
+    expect(matches(factory({}), { text: 'header', status: 'any' })).toBe(false);
   });
 
   it('knows who is at work and who has a seat to give', () => {
-    expect(matches(factory({ seatsUsed: 0 }), { text: '', standing: 'busy' })).toBe(false);
-    expect(matches(factory({ seatsUsed: 4 }), { text: '', standing: 'free' })).toBe(false);
-    expect(matches(factory({ state: 'draining' }), { text: '', standing: 'free' })).toBe(false);
-    expect(matches(factory({}), { text: '', standing: 'free' })).toBe(true);
-    expect(matches(factory({}), { text: '', standing: 'stale' })).toBe(false);
+    expect(matches(factory({ seatsUsed: 0 }), { text: '', status: 'busy' })).toBe(false);
+    expect(matches(factory({ seatsUsed: 4 }), { text: '', status: 'free' })).toBe(false);
+    expect(matches(factory({ state: 'draining' }), { text: '', status: 'free' })).toBe(false);
+    expect(matches(factory({}), { text: '', status: 'free' })).toBe(true);
+    expect(matches(factory({}), { text: '', status: 'offline' })).toBe(false);
   });
 });
 

@@ -4,6 +4,8 @@ import { Link } from '@tanstack/react-router';
 import { useId } from 'react';
 import { explainNowQuery } from '../../../api/queries';
 import type { FeedEvent, Job, Run } from '../../../api/types';
+import { isFinal, isHeld } from '../../../api/vocabulary';
+import { useActorName } from '../../../session/useSession';
 import { Ago } from '../../../ui/Ago';
 import { CodeText } from '../../../ui/CodeText';
 import { duration, millis } from '../../../ui/format';
@@ -15,22 +17,23 @@ import { OneRemedy } from '../ExplainRemedies';
 import { plainText } from '../log/ansi';
 import { useLog } from '../log/useLog';
 import { Checks } from '../runs/Checks';
-import classes from './NowCard.module.css';
-import { isHeld, isOver, leaseLeft, spending, tellNow } from './now';
+import classes from './StatusCard.module.css';
+import { jobStatus, leaseLeft, spending } from './status';
 
-interface NowCardProps {
+interface StatusCardProps {
   job: Job;
   runs: readonly Run[];
   events: readonly FeedEvent[];
 }
 
-/// What is happening now, and the smallest thing that would move it.
-export function NowCard({ job, runs, events }: NowCardProps) {
-  const now = useNow(!isOver(job.stage));
+/// What is happening now, and the smallest fix.
+export function StatusCard({ job, runs, events }: StatusCardProps) {
+  const now = useNow(!isFinal(job.stage));
   const title = useId();
-  const { data: explanation } = useQuery({ ...explainNowQuery(job), enabled: !isOver(job.stage) });
-  const told = tellNow({ job, runs, events, explanation, now });
-  // In review the form beside it is the remedy.
+  const { data: explanation } = useQuery({ ...explainNowQuery(job), enabled: !isFinal(job.stage) });
+  const actorName = useActorName();
+  const status = jobStatus({ job, runs, events, explanation, now, actorName });
+  // In review the form below is the remedy.
   const remedy = job.stage === 'review' || isHeld(job.stage) ? undefined : explanation?.remedies[0];
   return (
     <Paper
@@ -38,28 +41,28 @@ export function NowCard({ job, runs, events }: NowCardProps) {
       withBorder
       p="md"
       className={classes.card}
-      data-tone={told.tone}
+      data-tone={status.tone}
       aria-labelledby={title}
     >
       <h2 id={title} className={classes.title} style={{ margin: 0 }}>
-        <CodeText text={visible(told.title)} />
+        <CodeText text={visible(status.title)} />
       </h2>
-      {told.detail && !told.title.includes(told.detail) && (
+      {status.detail && !status.title.includes(status.detail) && (
         <Text size="sm" className={classes.detail} mt={4}>
-          <CodeText text={visible(told.detail)} />
+          <CodeText text={visible(status.detail)} />
         </Text>
       )}
-      {told.since && (
+      {status.since && (
         <Text size="xs" c="dimmed" mt={4}>
-          <Since at={told.since} over={isOver(job.stage)} now={now} />
+          <Since at={status.since} over={isFinal(job.stage)} now={now} />
         </Text>
       )}
       {isHeld(job.stage) && <Held job={job} runs={runs} now={now} />}
       {job.stage === 'blocked' && <Deps job={job} />}
-      {(job.stage === 'failed' || job.stage === 'dead_letter') && <WhatFailed job={job} run={runs[0]} />}
+      {(job.stage === 'failed' || job.stage === 'dead_letter') && <FailedRun job={job} run={runs[0]} />}
       {job.stage === 'dead_letter' && (
         <Text size="sm" mt="xs">
-          Nobody will try it again by itself. Look at the log and the runs, and submit a new job from this
+          It is not retried automatically. Check the log and the runs, then submit a new job based on this
           one.
         </Text>
       )}
@@ -72,12 +75,12 @@ export function NowCard({ job, runs, events }: NowCardProps) {
   );
 }
 
-/// Since when it is so: how long for what goes on, how long ago for what is over.
+/// Since when: a duration while it lasts, a time ago when it is over.
 function Since({ at, over, now }: { at: string; over: boolean; now: number }) {
   const then = millis(at);
   if (over || then === undefined) return <Ago at={at} />;
   const past = Math.max(0, now - then);
-  // Nobody counts the seconds of an hour.
+  // Seconds do not matter after a minute.
   const coarse = past - (past % (past < 60_000 ? 1_000 : 60_000));
   return (
     <time dateTime={at} title={new Date(then).toLocaleString()}>
@@ -86,8 +89,8 @@ function Since({ at, over, now }: { at: string; over: boolean; now: number }) {
   );
 }
 
-/// The checks of the run that failed, and the way to its log.
-function WhatFailed({ job, run }: { job: Job; run: Run | undefined }) {
+/// The failed checks of the last run, and a link to its log.
+function FailedRun({ job, run }: { job: Job; run: Run | undefined }) {
   if (!run) return null;
   const failed = run.report.checks?.filter((check) => !check.passed) ?? [];
   return (
@@ -112,9 +115,9 @@ function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number 
   return (
     <>
       <dl className={classes.facts}>
-        <Fact name="Held by">{job.lease?.factoryId ?? '–'}</Fact>
-        <Fact name="Run (epoch)">{job.leaseEpoch}</Fact>
-        <Fact name="Taken">
+        <Fact name="Factory">{job.lease?.factoryId ?? '–'}</Fact>
+        <Fact name="Run">{job.leaseEpoch}</Fact>
+        <Fact name="Claimed">
           <Ago at={job.lease?.grantedAt} />
         </Fact>
         {run?.engine && <Fact name="Engine">{run.engine}</Fact>}
@@ -141,7 +144,7 @@ function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number 
   );
 }
 
-/// Enough to find a line that says something.
+/// Enough to find a line that is not blank.
 const LAST_ROWS = 200;
 
 function LastLine({ jobId, epoch }: { jobId: string; epoch: number }) {
@@ -158,18 +161,18 @@ function LastLine({ jobId, epoch }: { jobId: string; epoch: number }) {
       title="Open the log"
     >
       {error !== undefined
-        ? 'The log cannot be read right now'
-        : visible(line.slice(0, 500)) || 'Nothing in the log yet'}
+        ? 'The log is not available right now'
+        : visible(line.slice(0, 500)) || 'The log is empty so far'}
     </Link>
   );
 }
 
-/// What it waits for, to be opened.
+/// The jobs it is blocked by.
 function Deps({ job }: { job: Job }) {
   if (job.deps.length === 0) return null;
   return (
     <Text size="sm" mt="xs" component="div">
-      Waits for {job.depsMode === 'any' ? 'one of ' : ''}
+      Blocked by {job.depsMode === 'any' ? 'one of ' : ''}
       {job.deps.slice(0, 20).map((id, index) => (
         <span key={id}>
           {index > 0 ? ', ' : ''}

@@ -1,4 +1,4 @@
-// j and k go down and up the list, x selects, Enter opens. The focus really moves: to the link in the row.
+// j and k move down and up the list, x selects, Enter opens. The focus moves to the link in the row.
 
 import type { Virtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef, useState } from 'react';
@@ -8,7 +8,7 @@ import type { useSelection } from './useSelection';
 
 const SHIFT_X = 'X';
 
-export function useRowKeys(
+export function useTableKeys(
   rows: readonly Job[],
   virtual: Virtualizer<Window, Element>,
   selection: ReturnType<typeof useSelection>,
@@ -38,7 +38,7 @@ export function useRowKeys(
     setActive(job.id);
     virtual.scrollToIndex(next, { align: 'auto' });
   };
-  // Arrows scroll the page as ever, unless one is in the list already.
+  // Arrows scroll the page as usual, unless the focus is in the list.
   const arrow = (by: number) => (event: KeyboardEvent) => {
     if (active === undefined) return;
     event.preventDefault();
@@ -53,7 +53,7 @@ export function useRowKeys(
     ArrowDown: arrow(1),
     ArrowUp: arrow(-1),
     x: () => select(false),
-    // With shift: everything from the one chosen last.
+    // With shift: everything from the row selected last.
     [SHIFT_X]: () => select(true),
     Escape: selection.clear,
   });

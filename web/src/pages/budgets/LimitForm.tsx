@@ -7,7 +7,7 @@ import { budgetQuery, keys } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
-import { tellDone } from '../../ui/Confirm';
+import { notifyDone } from '../../ui/Confirm';
 import { Panel } from '../../ui/Panel';
 import { ProblemAlert } from '../../ui/States';
 import {
@@ -24,11 +24,11 @@ import {
 } from './fields';
 
 const LABELS: Record<Field, [string, string]> = {
-  day: ['A day', 'The most from 00:00 to 24:00 UTC'],
-  week: ['A week', 'From Monday on'],
-  month: ['A month', 'Of the calendar'],
-  total: ['In total', 'The most ever'],
-  job: ['A job that names no cap', 'Set aside while it runs, so that a ceiling cannot be overrun'],
+  day: ['Per day', 'From 00:00 to 24:00 UTC'],
+  week: ['Per week', 'From Monday'],
+  month: ['Per month', 'Calendar month'],
+  total: ['Total', 'For all time'],
+  job: ['Per job without its own limit', 'Reserved while the job runs, so that the limits above hold'],
 };
 
 function figure(field: Field, budget: Budget): string {
@@ -36,8 +36,8 @@ function figure(field: Field, budget: Budget): string {
   return `${LABELS[field][0].toLowerCase()}: ${text === '' ? 'none' : `$${text}`}`;
 }
 
-/// Replaces all ceilings, but only those that the form showed: whoever was faster is not overwritten.
-export function CeilingForm({ budget }: { budget: Budget }) {
+/// Replaces all limits, but only if they are still as the form showed them: nobody else's change is overwritten.
+export function LimitForm({ budget }: { budget: Budget }) {
   const may = useMay('admin');
   const client = useQueryClient();
   const [base, setBase] = useState(budget);
@@ -52,9 +52,9 @@ export function CeilingForm({ budget }: { budget: Budget }) {
     setProblem(undefined);
   };
   const newer = budget.rev > base.rev && !busy;
-  // A pause or a resume, whoever did it, is nothing to this form.
+  // A pause or a resume does not concern this form.
   if (newer && sameFigures(budget, base)) setBase(budget);
-  // Nobody typed anything, so the newer figures simply take their place.
+  // Nothing was typed, so the newer figures simply replace the old ones.
   else if (newer && changed.length === 0) start(budget);
   const outdated = newer && !sameFigures(budget, base);
   const theirs = changedFields(typedFrom(budget), base);
@@ -72,7 +72,7 @@ export function CeilingForm({ budget }: { budget: Budget }) {
         body: requestOf(typed),
       }),
     );
-  // What was faster than this page may have been a pause: then it is no reason to refuse.
+  // The other change may have been a pause: then there is no conflict.
   const putAgain = async (error: unknown) => {
     if (Problem.from(error).code !== 'rev_mismatch') throw error;
     const now = await client.fetchQuery({ ...budgetQuery(product), staleTime: 0 });
@@ -91,7 +91,7 @@ export function CeilingForm({ budget }: { budget: Budget }) {
       setTyped((now) => rebased(now, typed, typedFrom(saved)));
       setProblem(undefined);
       client.setQueryData(budgetQuery(product).queryKey, saved);
-      tellDone(`The budget of ${product} is set`);
+      notifyDone(`The limits of ${product} were saved`);
     } catch (error) {
       setProblem(error);
     } finally {
@@ -101,12 +101,12 @@ export function CeilingForm({ budget }: { budget: Budget }) {
   };
 
   return (
-    <Panel title="Ceilings">
+    <Panel title="Limits">
       <form onSubmit={(event) => void save(event)} noValidate>
         <Stack gap="sm">
           <Text size="sm" c="dimmed">
-            In dollars; an empty field is no ceiling. A job is started only while what was spent, what is set
-            aside and its own cap stay within all of them.
+            In dollars; leave a field empty for no limit. A job starts only while the amount spent, the amount
+            reserved and its own limit fit within all of them.
           </Text>
           {FIELDS.map((field) => (
             <TextInput
@@ -127,18 +127,18 @@ export function CeilingForm({ budget }: { budget: Budget }) {
             />
           ))}
           {outdated && (
-            <Alert color="orange" title="Somebody changed this budget meanwhile">
+            <Alert color="orange" title="Somebody else changed this budget">
               <Stack gap="xs" align="flex-start">
                 <Text size="sm">
-                  By now it has {theirs.map((field) => figure(field, budget)).join(', ')}. What you typed is
-                  not saved over that before you say so.
+                  It now has {theirs.map((field) => figure(field, budget)).join(', ')}. Your changes are not
+                  saved yet.
                 </Text>
                 <Group gap="xs">
                   <Button size="xs" variant="default" onClick={keepMine}>
-                    Keep what I typed
+                    Keep my changes
                   </Button>
                   <Button size="xs" variant="default" onClick={() => start(budget)}>
-                    Take the new figures
+                    Use the new limits
                   </Button>
                 </Group>
               </Stack>
@@ -147,7 +147,7 @@ export function CeilingForm({ budget }: { budget: Budget }) {
           {problem !== undefined && !outdated && <ProblemAlert error={Problem.from(problem)} />}
           {!may && (
             <Text size="sm" c="dimmed">
-              Setting ceilings needs the role admin.
+              Changing limits requires the admin role.
             </Text>
           )}
           {changed.length > 0 && Object.keys(errors).length === 0 && (
@@ -159,7 +159,7 @@ export function CeilingForm({ budget }: { budget: Budget }) {
               loading={busy}
               disabled={!may || outdated || changed.length === 0 || Object.keys(errors).length > 0}
             >
-              Set ceilings
+              Save limits
             </Button>
             {changed.length > 0 && (
               <Button variant="default" onClick={() => start(budget)}>

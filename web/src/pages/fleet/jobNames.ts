@@ -8,7 +8,7 @@ const EVERY = 1_500;
 /// A page on a second screen is open for weeks.
 const KEPT = 2_000;
 
-export class NameBook {
+export class JobNames {
   /// Nothing for a job that is gone, or not ours to see: it is not asked for again.
   readonly #known = new Map<string, string | undefined>();
   #wanted: readonly string[] = [];
@@ -38,7 +38,7 @@ export class NameBook {
     return this.#known.get(id);
   }
 
-  /// What somebody else said. Kept, since the job may leave the list that it was in.
+  /// Names from elsewhere on the page. Kept, since the job may leave the list that it was in.
   learn(names: Iterable<Named>): void {
     for (const [id, name] of names) this.#known.set(id, name);
   }

@@ -1,9 +1,10 @@
-// Gates: of one topic, and the one in front of all. Closing asks first.
+// Pausing and resuming one topic, or all of them. Both ask first.
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { answer, api, inProduct } from '../../api/client';
 import { keys, whoamiQuery } from '../../api/queries';
 import type { Topic, TopicList } from '../../api/types';
+import { useActorName } from '../../session/useSession';
 import { Ago } from '../../ui/Ago';
 import { ActionButton } from '../../ui/Confirm';
 import { shellWord } from '../../ui/format';
@@ -29,13 +30,13 @@ export function TopicSwitch({ topic }: { topic: Pick<Topic, 'name' | 'productId'
         aria-label={`Resume ${name}`}
         role="operator"
         leftSection={<Icon name="play" size={12} />}
-        done={`${name} is handed out again`}
+        done={`${name} was resumed`}
         command={topicCommand('resume', topic)}
         run={() => answer(api.POST('/api/fleet/topics/{name}/resume', params)).then(after)}
         confirm={{
           title: `Resume ${name} of ${productId}?`,
-          text: 'What is ready is handed out to its workers at once.',
-          yes: 'Resume it',
+          text: 'Ready jobs go to its workers at once.',
+          yes: 'Resume',
         }}
       />
     );
@@ -47,69 +48,70 @@ export function TopicSwitch({ topic }: { topic: Pick<Topic, 'name' | 'productId'
       aria-label={`Pause ${name}`}
       role="operator"
       leftSection={<Icon name="pause" size={12} />}
-      done={`${name} is paused`}
+      done={`${name} was paused`}
       command={topicCommand('pause', topic)}
       run={() => answer(api.POST('/api/fleet/topics/{name}/pause', params)).then(after)}
       confirm={{
         title: `Pause ${name} of ${productId}?`,
-        text: 'Nothing more of it is handed out until it is resumed. What runs goes on, and jobs can still be added.',
-        yes: 'Pause it',
+        text: 'Workers get no more of its jobs until it is resumed. Running jobs continue, and jobs can still be added.',
+        yes: 'Pause',
       }}
     />
   );
 }
 
-/// The gate in front of every topic of every product.
-export function GateOfAll({ paused }: Pick<TopicList, 'paused'>) {
+/// Pauses or resumes every topic of every product.
+export function AllTopics({ paused }: Pick<TopicList, 'paused'>) {
   const client = useQueryClient();
   const { data: me } = useQuery(whoamiQuery());
   const after = () => client.invalidateQueries({ queryKey: keys.topics });
   const everyProduct = me?.everyProduct === true;
+  const actorName = useActorName();
   return (
-    <Panel title="Gate of all topics">
+    <Panel title="All topics">
       <div className={classes.gate} data-closed={paused ? true : undefined}>
         <span className={classes.gateState}>
           <Icon name={paused ? 'pause' : 'check'} size={14} />
           {paused ? (
             <span>
-              <b>Closed</b> by {paused.by}, <Ago at={paused.since} />. Nothing of any topic is handed out.
+              <b>Paused</b> by {actorName(paused.by)}, <Ago at={paused.since} />. Workers get no jobs.
             </span>
           ) : (
             <span>
-              <b>Open.</b> Topics are handed out, those with a closed gate of their own apart.
+              <b>Running</b>, except topics paused individually
             </span>
           )}
         </span>
         {!everyProduct && me ? (
-          <span className={classes.dim}>Moving it needs a token for every product.</span>
+          <span className={classes.dim}>Requires a token for all products.</span>
         ) : paused ? (
           <ActionButton
-            key="open"
-            label="Open"
+            key="resume"
+            label="Resume all"
             role="operator"
             leftSection={<Icon name="play" size={12} />}
-            done="The gate is open"
+            done="All topics were resumed"
             command="giga topic resume --all"
             run={() => answer(api.POST('/api/fleet/topic-gate/open', {})).then(after)}
             confirm={{
-              title: 'Open the gate of all topics?',
-              text: 'Topics that were paused by their name stay paused.',
-              yes: 'Open it',
+              title: 'Resume all topics?',
+              text: 'Topics that were paused individually stay paused.',
+              yes: 'Resume all',
             }}
           />
         ) : (
           <ActionButton
-            key="close"
-            label="Close"
+            key="pause"
+            label="Pause all"
             role="operator"
             leftSection={<Icon name="pause" size={12} />}
-            done="The gate is closed"
+            done="All topics were paused"
             command="giga topic pause --all"
             run={() => answer(api.POST('/api/fleet/topic-gate/close', {})).then(after)}
             confirm={{
-              title: 'Close the gate of all topics?',
-              text: 'Nothing of any topic of any product is handed out until it is opened again. What runs goes on.',
-              yes: 'Close it for everybody',
+              title: 'Pause all topics?',
+              text: 'Workers of every product get no jobs until the topics are resumed. Running jobs continue.',
+              yes: 'Pause all',
               danger: true,
             }}
           />
@@ -119,18 +121,19 @@ export function GateOfAll({ paused }: Pick<TopicList, 'paused'>) {
   );
 }
 
-/// Whether the topic is handed out, and if not, why.
-export function TopicState({ topic, gateClosed }: { topic: Topic; gateClosed: boolean }) {
+/// Whether workers get its jobs, and if not, why.
+export function TopicStatus({ topic, allPaused }: { topic: Topic; allPaused: boolean }) {
+  const actorName = useActorName();
   if (topic.paused) {
     return (
-      <span className={classes.closed} title={`by ${topic.paused.by}`}>
-        paused <Ago at={topic.paused.since} /> by {topic.paused.by}
+      <span className={classes.closed}>
+        paused <Ago at={topic.paused.since} /> by {actorName(topic.paused.by)}
       </span>
     );
   }
-  if (gateClosed) return <span className={classes.closed}>behind the closed gate</span>;
+  if (allPaused) return <span className={classes.closed}>paused with all topics</span>;
   if ((topic.byState.ready ?? 0) > 0 && topic.workers === 0) {
-    return <span className={classes.closed}>no worker connected here</span>;
+    return <span className={classes.closed}>no workers connected</span>;
   }
-  return <span className={classes.open}>open</span>;
+  return <span className={classes.open}>running</span>;
 }
