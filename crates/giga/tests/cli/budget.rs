@@ -67,7 +67,7 @@ fn what_is_not_named_stays_and_none_takes_a_ceiling_away() {
     let last = set(&["--job", "none"]);
     assert_eq!((last.get("jobUsd"), &last["ceilings"]["week"]), (None, &json!(0.5)));
     home.giga(&["budget", "set", "demo"]).fails(2);
-    assert!(home.giga(&["budget", "set", "demo", "--day", "lots"]).fails(2).contains("such as 20 or 2.50"));
+    assert!(home.giga(&["budget", "set", "demo", "--day", "lots"]).fails(2).contains("dollars such as 2.50"));
     assert!(home.giga(&["budget", "set", "demo", "--day", "2000000000"]).fails(1).contains("ceilings.day"));
     assert_eq!(home.giga(&["budget", "list", "-o", "name"]).ok(), "demo\n");
     // The product that is named is meant, whatever the settings say.
