@@ -13,9 +13,9 @@ use crate::signals;
 pub(crate) async fn inbox(args: InboxArgs, context: &Context) -> Done {
     let stop = CancellationToken::new();
     signals::cancel_on_signal(stop.clone(), std::future::ready(()))?;
-    let (told, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let (reported, mut events) = tokio::sync::mpsc::unbounded_channel();
     let mut config = FolderConfig::new(args.folder.clone(), context.client()?);
-    config.told = Some(told);
+    config.told = Some(reported);
     config.product = context.settings.product().map(|product| product.value);
     announce(&format!("ready inbox {}", args.folder.join("inbox").display()))?;
     let telling = async {
@@ -24,15 +24,15 @@ pub(crate) async fn inbox(args: InboxArgs, context: &Context) -> Done {
         }
         Ok::<_, CliError>(())
     };
-    let (ran, told) = tokio::join!(folder::run(config, stop), telling);
+    let (ran, printed) = tokio::join!(folder::run(config, stop), telling);
     ran.map_err(|error| CliError::failed(error.to_string()))?;
-    told
+    printed
 }
 
 fn line(event: &FolderEvent) -> String {
     match event {
         FolderEvent::Submitted { file, job } => format!("{job}  submitted  {file}"),
         FolderEvent::Moved { job, file, place } => format!("{job}  {}  {file}", place.name()),
-        FolderEvent::Refused { file } => format!("-  refused  failed/{file}: the reasons are beside it"),
+        FolderEvent::Refused { file } => format!("-  refused  failed/{file}: the reasons are next to it"),
     }
 }
