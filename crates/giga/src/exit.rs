@@ -32,9 +32,9 @@ pub(crate) enum CliError {
     #[error("{file} was refused")]
     Profile { file: String, problem: Box<Problem> },
     /// The coordinator wants to know who asks, and there is no token.
-    #[error("no token: looked for it in {places}")]
+    #[error("no token found in {places}")]
     NoToken { places: String },
-    #[error("{file} names {url}, and a token is not sent where only a project's file says so", file = file.display())]
+    #[error("{file} names {url}; a token is not sent to an address that only a project's file names", file = file.display())]
     Untrusted { url: String, file: PathBuf },
     /// A setting or its file is wrong.
     #[error("{0}")]
@@ -100,7 +100,7 @@ impl CliError {
                 file_lines(file, problem, hint)
             }
             Self::Profile { file, problem } => {
-                file_lines(file, problem, "nothing was kept; `giga profile add --help` shows a profile")
+                file_lines(file, problem, "nothing was saved; `giga profile add --help` shows an example")
             }
             Self::Client(ClientError::Problem(problem)) if problem.errors.len() > 1 => {
                 let fields = problem.errors.iter().map(|error| Line::Detail(error.message.clone()));
@@ -117,21 +117,21 @@ impl CliError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Client(ClientError::Unreachable { .. }) => {
-                "is the coordinator running? start it with `giga up`, or say where it is with --url"
+                "is the coordinator running? start it with `giga up`, or set its address with --url"
                     .to_owned()
             }
             Self::Client(ClientError::BadAnswer { .. }) => {
-                "is that a coordinator, and of the same version as this `giga`?".to_owned()
+                "is that a coordinator, and the same version as this `giga`?".to_owned()
             }
-            Self::Client(ClientError::BadUrl { .. }) => "such as http://127.0.0.1:7717".to_owned(),
+            Self::Client(ClientError::BadUrl { .. }) => "use an address such as http://127.0.0.1:7717".to_owned(),
             Self::Client(ClientError::Problem(problem)) => return problem_hint(problem),
             Self::NoToken { .. } => {
-                "on the coordinator's machine it is found by itself; elsewhere set GIGA_TOKEN or --token-file"
+                "on the coordinator's machine it is found automatically; elsewhere, set GIGA_TOKEN or --token-file"
                     .to_owned()
             }
-            Self::Untrusted { url, .. } => format!("if you trust it, say so yourself: --url {url}"),
-            Self::NoSuchJob(_) => "see what there is with `giga job list`".to_owned(),
-            Self::NoSuchTopic(_) => "see what there is with `giga topic list`".to_owned(),
+            Self::Untrusted { url, .. } => format!("if you trust it, use --url {url}"),
+            Self::NoSuchJob(_) => "list jobs with `giga job list`".to_owned(),
+            Self::NoSuchTopic(_) => "list topics with `giga topic list`".to_owned(),
             Self::Failed { hint, .. } => return hint.clone(),
             _ => return None,
         })
@@ -140,11 +140,11 @@ impl CliError {
 
 fn problem_hint(problem: &Problem) -> Option<String> {
     let hint = match problem.status {
-        401 => "`giga config show` says which token was sent and where it comes from",
-        403 => "an admin can make a token that may: giga token create --role …",
-        412 => "somebody changed it meanwhile; look again and repeat",
+        401 => "`giga config show` lists the token in use and where it comes from",
+        403 => "an admin can create a token with that right: giga token create --role …",
+        412 => "somebody changed it in the meantime; look at it and try again",
         503 => {
-            "the coordinator runs but its store does not answer; it goes on by itself when the store is back"
+            "the coordinator is running, but its store is not answering; it recovers by itself when the store does"
         }
         _ => return None,
     };

@@ -28,7 +28,7 @@ pub(crate) fn start(settings: &Settings, default: &str) -> Result<(), CliError> 
             builder.with_ansi(colour).with_target(false).init();
         }
         other => {
-            return Err(CliError::Config(format!("{}: `{other}` is not text or json", format.origin)));
+            return Err(CliError::Config(format!("{}: `{other}` is neither text nor json", format.origin)));
         }
     }
     Ok(())

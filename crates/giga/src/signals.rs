@@ -38,7 +38,7 @@ pub(crate) fn cancel_on_signal(
     tokio::spawn(async move {
         signals.next().await;
         tracing::info!("stopping");
-        progress("stopping; once more to stop at once");
+        progress("stopping; press Ctrl-C again to stop at once");
         shutdown.cancel();
         signals.next().await;
         last.await;

@@ -9,9 +9,9 @@ use crate::text::count;
 
 pub(crate) async fn act(client: &Client, action: &Action) -> Result<String, String> {
     match done(client, action).await {
-        Ok(said) => Ok(format!("{said}   ({})", action.line())),
+        Ok(message) => Ok(format!("{message}   ({})", action.line())),
         Err(ClientError::Unreachable { reason, .. }) => {
-            Err(format!("nobody answered ({reason}): whether it was done is not known; look again"))
+            Err(format!("no answer ({reason}): it may or may not have been done; check before trying again"))
         }
         Err(error) => Err(describe(&error)),
     }
@@ -31,9 +31,9 @@ async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
         Action::Drain { factory, undo } => {
             client.drain(factory, *undo).await?;
             if *undo {
-                format!("{factory} takes jobs again")
+                format!("{factory} is taking jobs again")
             } else {
-                format!("{factory} finishes what it holds and takes nothing new")
+                format!("{factory} is draining: it finishes its jobs and takes no new ones")
             }
         }
         Action::PauseBudget { product, stop_running } => {
@@ -41,14 +41,14 @@ async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
             let answer = narrowed(client, Some(product)).pause_budget(product, &request).await?;
             let stopped = match answer.stopped {
                 0 => String::new(),
-                many => format!(", {} asked to let go", count(many as usize, "job")),
+                many => format!(", {} asked to stop", count(many as usize, "job")),
             };
             format!("{product} is paused{stopped}")
         }
         Action::ResumeBudget { product } => {
             let budget = narrowed(client, Some(product)).resume_budget(product).await?;
             let left = budget.left_usd.map(|left| format!(", {left} left")).unwrap_or_default();
-            format!("{product} is open again{left}")
+            format!("{product} is resumed{left}")
         }
         Action::PauseTopic { product, topic } => {
             narrowed(client, Some(product)).pause_topic(topic).await?;
@@ -56,11 +56,11 @@ async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
         }
         Action::ResumeTopic { product, topic } => {
             narrowed(client, Some(product)).resume_topic(topic).await?;
-            format!("topic {topic} is open again")
+            format!("topic {topic} is resumed")
         }
         Action::RetryDead { product, topic, .. } => {
             let answer = narrowed(client, Some(product)).retry_dead(topic, Vec::new()).await?;
-            format!("{} of {topic} ready again", count(answer.retried.len(), "job"))
+            format!("{} of {topic} queued for retry", count(answer.retried.len(), "job"))
         }
     })
 }

@@ -14,7 +14,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-use crate::data::{Desk, Inbox};
+use crate::data::{Fetcher, Inbox};
 use crate::model::{Model, Tone, Who};
 use crate::msg::{Effect, Msg};
 use crate::terminal::Screen;
@@ -41,7 +41,7 @@ pub struct Options<'a> {
 pub enum TopError {
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("the token is a {0}'s, which may not look at the fleet; a viewer's may")]
+    #[error("a token with the role {0} cannot view the fleet; use one with the role viewer")]
     MayNotLook(TokenRole),
     #[error("the terminal: {0}")]
     Terminal(#[from] io::Error),
@@ -59,18 +59,18 @@ pub async fn run(client: Client, options: Options<'_>) -> Result<(), TopError> {
         return Err(TopError::MayNotLook(who.role));
     }
     let (out, inbox) = mpsc::channel(WAITING);
-    let mut desk = Desk::new(client.clone(), out.clone());
-    desk.spawn(feed::follow(client.clone(), out.clone()));
+    let mut fetcher = Fetcher::new(client.clone(), out.clone());
+    fetcher.spawn(feed::follow(client.clone(), out.clone()));
     let screen = Screen::open(options.colour)?;
     let model = Model::new(who, options.product.map(str::to_owned), screen.size()?, (options.clock)());
-    App { client, out, inbox, desk, screen, model, clock: options.clock }.run().await
+    App { client, out, inbox, fetcher, screen, model, clock: options.clock }.run().await
 }
 
 struct App {
     client: Client,
     out: mpsc::Sender<Inbox>,
     inbox: mpsc::Receiver<Inbox>,
-    desk: Desk,
+    fetcher: Fetcher,
     screen: Screen,
     model: Model,
     clock: fn() -> Timestamp,
@@ -156,7 +156,7 @@ impl App {
         match inbox {
             Inbox::Msg(msg) => self.happened(msg),
             Inbox::Free(lane) => {
-                self.desk.free(&lane);
+                self.fetcher.free(&lane);
                 Next::Go
             }
         }
@@ -171,10 +171,10 @@ impl App {
         let mut next = Next::Go;
         for effect in effects {
             match effect {
-                Effect::Fetch(fetch) => self.desk.ask(fetch, self.model.product.clone()),
+                Effect::Fetch(fetch) => self.fetcher.ask(fetch, self.model.product.clone()),
                 Effect::Act(action) => {
                     let (client, out) = (self.client.clone(), self.out.clone());
-                    self.desk.spawn(async move {
+                    self.fetcher.spawn(async move {
                         let outcome = act::act(&client, &action).await;
                         let _ = out.send(Inbox::Msg(Msg::Acted { action, outcome })).await;
                     });
@@ -200,8 +200,7 @@ impl App {
         };
         self.screen.resume()?;
         if !woke {
-            self.model
-                .say(Tone::Bad, "there is no shell to go to: nothing waits for this terminal but giga top");
+            self.model.say(Tone::Bad, "no shell to suspend to: giga top was started without one");
         }
         let now = (self.clock)();
         self.happened(Msg::Tick(now));

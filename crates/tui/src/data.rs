@@ -29,7 +29,7 @@ pub(crate) enum Inbox {
     Free(String),
 }
 
-pub(crate) struct Desk {
+pub(crate) struct Fetcher {
     client: Client,
     out: Sender<Inbox>,
     /// Lanes that are taken, with what waits in them.
@@ -37,7 +37,7 @@ pub(crate) struct Desk {
     tasks: JoinSet<()>,
 }
 
-impl Desk {
+impl Fetcher {
     pub(crate) fn new(client: Client, out: Sender<Inbox>) -> Self {
         Self { client, out, lanes: HashMap::new(), tasks: JoinSet::new() }
     }
@@ -224,9 +224,9 @@ pub(crate) fn describe(error: &ClientError) -> String {
                 text = format!("{text}: {}", more.join("; "));
             }
             let remedy = match problem.status {
-                401 => "; the token is no longer good: giga config show says which it is",
-                403 => "; an admin can make a token that may: giga token create --role …",
-                412 => "; somebody changed it meanwhile, look again",
+                401 => "; the token is no longer valid: see giga config show",
+                403 => "; an admin can create a token with that right: giga token create --role …",
+                412 => "; somebody changed it in the meantime, look again",
                 _ => "",
             };
             format!("{text}{remedy}")
@@ -270,9 +270,9 @@ mod tests {
         let asked = Arc::new(AtomicUsize::new(0));
         let options = ClientOptions { url: server(asked.clone()).await, ..ClientOptions::default() };
         let (out, mut inbox) = mpsc::channel(1_024);
-        let mut desk = Desk::new(Client::new(options).unwrap(), out);
+        let mut fetcher = Fetcher::new(Client::new(options).unwrap(), out);
         for _ in 0..100 {
-            desk.ask(Fetch::Factories, None);
+            fetcher.ask(Fetch::Factories, None);
         }
         let (mut answers, mut free) = (0, 0);
         while free < 2 {
@@ -281,11 +281,11 @@ mod tests {
                 Inbox::Msg(other) => panic!("{other:?}"),
                 Inbox::Free(lane) => {
                     free += 1;
-                    desk.free(&lane);
+                    fetcher.free(&lane);
                 }
             }
         }
-        assert_eq!((answers, asked.load(Ordering::SeqCst), desk.lanes.len()), (2, 2, 0));
+        assert_eq!((answers, asked.load(Ordering::SeqCst), fetcher.lanes.len()), (2, 2, 0));
     }
 
     /// Says what was asked, and answers with a job's log; who wants to wait is not answered.
@@ -324,10 +324,10 @@ mod tests {
         let (tell, mut asked) = mpsc::unbounded_channel();
         let options = ClientOptions { url: log_server(tell).await, ..ClientOptions::default() };
         let (out, mut inbox) = mpsc::channel(1_024);
-        let mut desk = Desk::new(Client::new(options).unwrap(), out);
-        desk.ask(log(true), None);
+        let mut fetcher = Fetcher::new(Client::new(options).unwrap(), out);
+        fetcher.ask(log(true), None);
         asked.recv().await.unwrap();
-        desk.ask(log(false), None);
+        fetcher.ask(log(false), None);
         let answered = tokio::time::timeout(PATIENCE, inbox.recv()).await.expect("answered at once");
         assert!(matches!(&answered, Some(Inbox::Msg(Msg::Got(_)))), "{answered:?}");
     }
@@ -337,7 +337,7 @@ mod tests {
         let (tell, mut asked) = mpsc::unbounded_channel();
         let options = ClientOptions { url: log_server(tell).await, ..ClientOptions::default() };
         let (out, _inbox) = mpsc::channel(1_024);
-        let mut desk = Desk::new(Client::new(options).unwrap(), out);
+        let mut fetcher = Fetcher::new(Client::new(options).unwrap(), out);
         let id = || "01M7GDPAG63TBXR8ZP4H300007".to_owned();
         let of_a_job = [
             Fetch::Job(id()),
@@ -347,11 +347,11 @@ mod tests {
             log(false),
         ];
         for fetch in of_a_job {
-            desk.ask(fetch.clone(), Some("shop".to_owned()));
+            fetcher.ask(fetch.clone(), Some("shop".to_owned()));
             let request = asked.recv().await.unwrap();
             assert!(!request.contains("x-product-id"), "{fetch:?}: {request}");
         }
-        desk.ask(Fetch::Metrics, Some("shop".to_owned()));
+        fetcher.ask(Fetch::Metrics, Some("shop".to_owned()));
         let request = asked.recv().await.unwrap();
         assert!(request.contains("x-product-id: shop"), "{request}");
     }

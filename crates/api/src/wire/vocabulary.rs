@@ -210,7 +210,7 @@ impl From<Role> for TokenRole {
 
 words! {
     /// What a limit is for: a day, a week from Monday or a month by UTC, or all time.
-    Period [of domain::Period] { Day, Week, Month, Total, }
+    Period [of domain::Period] { Day = "daily", Week = "weekly", Month = "monthly", Total = "total", }
 }
 
 words! {

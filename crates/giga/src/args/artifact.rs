@@ -6,29 +6,30 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArtifactCommand {
-    /// List the files that the runs of a job left
+    /// List the files that a job uploaded
     List {
-        /// Its id, the end of its id, or its name
+        /// Job id, the end of an id, or a name
         job: String,
     },
-    /// Fetch a file
+    /// Download a file
     #[command(after_help = "\
 Examples:
   giga artifact get 01J9ZK3V5N8Q4W2E6R7T1Y0ABC -O report.html
   giga artifact get 01J9ZK3V5N8Q4W2E6R7T1Y0ABC | tar -x
 
-A file appears under its name when all of it has arrived.")]
+The file appears under its name once it has arrived completely.")]
     Get(GetArtifactArgs),
-    /// Make a link to a file that works without a token, for a while
+    /// Create a temporary link to a file that works without a token
     #[command(after_help = "\
 Examples:
   giga artifact link 01J9ZK3V5N8Q4W2E6R7T1Y0ABC
   giga artifact link 01J9ZK3V5N8Q4W2E6R7T1Y0ABC --ttl 24h
 
-Whoever has the link has the file until the link ends; nothing but removing the file ends it before.")]
+Anyone with the link can download the file until the link expires; removing the file is the only way
+to revoke it earlier.")]
     Link {
         id: String,
-        /// How long it works, up to 24h [default: 10m]
+        /// How long the link works, up to 24h [default: 10m]
         #[arg(long, value_name = "TIME")]
         ttl: Option<String>,
     },
@@ -39,7 +40,7 @@ Whoever has the link has the file until the link ends; nothing but removing the 
 #[derive(Debug, Args)]
 pub(crate) struct GetArtifactArgs {
     pub(crate) id: String,
-    /// Save it here [default: to stdout]
+    /// File to save to [default: stdout]
     #[arg(short = 'O', long = "save", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }

@@ -4,13 +4,13 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Two factories and three repositories; one factory is killed on the way
+    /// Use two factories and three repositories, and kill one factory along the way
     #[arg(long)]
     pub(crate) fleet: bool,
-    /// Approve without asking; so does a demo whose stdin is no terminal
+    /// Approve without asking; the default if stdin is not a terminal
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Leave the folder with everything in it behind, to look around
+    /// Keep the folder, to look around in it
     #[arg(long)]
     pub(crate) keep: bool,
 }

@@ -10,9 +10,9 @@ use super::word;
 use crate::config::{Key, TrackerKey};
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The world outside")]
+#[command(next_help_heading = "Outbound access")]
 pub(crate) struct OutsideArgs {
-    /// Blocks of addresses and hosts that webhooks may reach although they are private [env: GIGA_EFFECTS_ALLOW]
+    /// Private address ranges and hosts that webhooks may reach [env: GIGA_EFFECTS_ALLOW]
     #[arg(long, value_delimiter = ',', value_name = "CIDR|HOST")]
     pub(crate) effects_allow: Vec<String>,
     #[command(flatten)]
@@ -46,15 +46,15 @@ fn tracker_arg(kind: &'static TrackerKind, key: TrackerKey) -> Arg {
         TrackerKey::Api => arg
             .value_name("URL")
             .action(ArgAction::Set)
-            .help(format!("Where {display_name}'s API is [env: {variable}] [default: {default_api}]")),
+            .help(format!("Address of {display_name}'s API [env: {variable}] [default: {default_api}]")),
         TrackerKey::TokenFile => arg.value_name("FILE").action(ArgAction::Set).help(format!(
-            "File with a token for {display_name}'s issues, which sets up the tracker `{name}` [env: {variable}; {} \
+            "File with a token for {display_name} issues; enables the tracker `{name}` [env: {variable}; {} \
              holds the token itself]",
             settings.token_variable
         )),
         TrackerKey::Repos => arg.value_name("REPO").help(format!(
-            "Which repositories products may use with that token: owner/repo, owner/*, PRODUCT=owner/repo; without any, \
-             those that the product owns, and tokens for all products any [env: {variable}]"
+            "Repositories that products may use with that token: owner/repo, owner/* or PRODUCT=owner/repo \
+             [env: {variable}] [default: those that the product owns; any, for tokens that cover all products]"
         )),
     }
 }
@@ -76,46 +76,46 @@ impl FromArgMatches for TrackerArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WebhookCommand {
-    /// Send what happens from now on to an address
+    /// Send new events to a URL
     #[command(after_help = "\
 Examples:
   giga webhook add https://example.com/hooks
   giga webhook add https://example.com/hooks --types job.shipped,job.failed --product demo
 
-Messages are signed as Standard Webhooks says; the secret is shown once. Without --product they tell
-of every product. A message is sent until it is answered with 2xx, for about two days, always under
-the same webhook-id.")]
+Messages are signed as in Standard Webhooks; the secret is shown once. Without --product, events of
+every product are sent. A message is retried until it is answered with 2xx, for about two days, always
+with the same webhook-id.")]
     Add {
-        /// Where to: https, or what the coordinator's --effects-allow lists
+        /// An https URL, or one that the coordinator's --effects-allow permits
         #[arg(value_name = "URL")]
         address: String,
         /// Only events of these types [default: all]
         #[arg(long, value_delimiter = ',', value_name = "TYPE", value_parser = word::<EventType>(), hide_possible_values = true)]
         types: Vec<EventType>,
     },
-    /// List who is told what
+    /// List webhooks
     List,
-    /// Send nothing more there
+    /// Remove a webhook
     Remove {
-        /// Its id
+        /// Webhook id
         webhook: String,
     },
-    /// Send a message there that tells of nothing, and say what came of it
+    /// Send a test message and show the answer
     Test {
-        /// Its id
+        /// Webhook id
         webhook: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EffectsCommand {
-    /// List what was told and what is on its way, newest first
+    /// List deliveries, newest first
     #[command(after_help = "\
 Examples:
   giga effects list --state dead
   giga effects list --job fix-greeting -o json")]
     List(ListEffectsArgs),
-    /// Give what was given up another chance
+    /// Retry deliveries that were given up
     #[command(after_help = "\
 Examples:
   giga effects retry wh:01J9ZK3V5N8Q4W2E6R7T1Y0ABC:812
@@ -130,40 +130,40 @@ Examples:
 pub(crate) struct ListEffectsArgs {
     #[arg(long, value_parser = word::<EffectState>())]
     pub(crate) state: Option<EffectState>,
-    /// Told to this webhook
+    /// Only deliveries to this webhook
     #[arg(long, value_name = "WEBHOOK")]
     pub(crate) webhook: Option<String>,
-    /// About this job: its id, the end of its id, or its name
+    /// Only deliveries about this job: id, end of an id, or name
     #[arg(long, value_name = "JOB")]
     pub(crate) job: Option<String>,
-    /// How many at most [default: 50]
+    /// Show at most this many [default: 50]
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrackerCommand {
-    /// Make a job of an item
+    /// Create a job from an item
     #[command(after_help = "\
 Examples:
   giga tracker ingest github acme/app#12
   giga tracker ingest github https://github.com/acme/app/issues/12 --manifest fix.md
 
-The item's title is the job's name and its text the body, behind the manifest's own. The same item is
-the same job while the job is kept, whatever it says by now. From then on a comment and a label there
-tell where the job stands.")]
+The item's title becomes the job's name, and its text is added to the manifest's body. The same item
+stays the same job as long as the job is kept, even if the item changes. From then on, a comment and a
+label on the item show the job's status.")]
     Ingest {
-        /// Such as github
+        /// Name of the tracker, such as github
         tracker: String,
-        /// Such as acme/app#12, or its address
+        /// The item, such as acme/app#12, or its URL
         item: String,
-        /// Front matter and body to go with it; `name` may be left out
+        /// Manifest to go with it; `name` may be left out
         #[arg(long, value_name = "FILE")]
         manifest: Option<PathBuf>,
     },
-    /// Tell the item of a job where the job stands, now
+    /// Update the item of a job with the job's status
     Echo {
-        /// Its id, the end of its id, or its name
+        /// Job id, the end of an id, or a name
         job: String,
     },
 }

@@ -11,7 +11,7 @@ use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Hand in a job, or several at once
+    /// Submit a job, or several at once
     #[command(after_help = "\
 Examples:
   giga job submit fix-greeting.md
@@ -20,13 +20,13 @@ Examples:
   giga job submit *.md --parent release-7
   sed s/NAME/hello/ template.md | giga job submit -
 
-Handing in the same file twice makes two jobs, unless its manifest has an idempotencyKey. A submit
-whose answer is lost on the way is repeated safely: one invocation never makes two jobs.
+Submitting the same file twice creates two jobs, unless its manifest has an idempotencyKey. Lost
+answers are retried safely: one invocation never creates a job twice.
 
-Several files are one submit, all or none: their `deps` may name each other. With --parent they
-become children of that job: a composite ships when its children have.")]
+Several files are submitted together, all or none, and their `deps` may name each other. With
+--parent they become children of that job: a composite ships when its children have shipped.")]
     Submit(SubmitArgs),
-    /// Say what a submit would do, without doing it
+    /// Show what submitting a manifest would do, without submitting it
     #[command(after_help = "\
 Examples:
   giga job plan fix-greeting.md
@@ -45,26 +45,26 @@ Examples:
     List(ListArgs),
     /// Show a job with its runs
     Show(JobArg),
-    /// Say why a job is where it is, and what would move it
+    /// Explain the status of a job: what blocks it, and suggested fixes
     #[command(after_help = "\
 Examples:
   giga job explain fix-greeting
   giga job explain 01J9ZK3V5N8Q4W2E6R7T1Y0ABC -o json")]
     Explain(JobArg),
-    /// Show what happened to a job
+    /// Show the events of a job
     #[command(after_help = "\
 Examples:
   giga job events fix-greeting
   giga job events fix-greeting -f")]
     Events(EventsArgs),
-    /// Print what a run of a job printed
+    /// Print the log of a run
     #[command(after_help = "\
 Examples:
   giga job logs fix-greeting
   giga job logs fix-greeting -f
   giga job logs fix-greeting --epoch 1")]
     Logs(LogsArgs),
-    /// Wait until jobs have shipped, or can no longer ship by themselves
+    /// Wait until jobs have shipped, or cannot ship without help
     #[command(after_help = "\
 Examples:
   giga job wait fix-greeting
@@ -74,13 +74,13 @@ Examples:
 Exit codes: 0 shipped or reached · 1 failed, dead-lettered or cancelled · 6 rejected at review
             7 budget exceeded · 124 timed out. Of several jobs, the first bad one decides.")]
     Wait(WaitArgs),
-    /// Ship a job that waits for it
+    /// Ship a job that is ready to ship
     Ship(ActArgs),
-    /// Queue a failed job again
+    /// Put a failed job back in the queue
     Requeue(ActArgs),
     /// Reject a job in review
     Reject(ActArgs),
-    /// Cancel a job, whatever it is doing, and everything below it
+    /// Cancel a job and everything below it
     Cancel(ActArgs),
     /// Write a manifest to start from
     #[command(after_help = "\
@@ -93,7 +93,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct JobArg {
-    /// Its id, the end of its id, or its name
+    /// Job id, the end of an id, or a name
     pub(crate) job: String,
 }
 
@@ -102,10 +102,10 @@ pub(crate) struct SubmitArgs {
     /// Manifests, or - for stdin
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<String>,
-    /// Make them children of this job: its id, the end of its id, or its name
+    /// Make them children of this job: id, end of an id, or name
     #[arg(long, value_name = "JOB")]
     pub(crate) parent: Option<String>,
-    /// Wait until it has shipped, or can no longer ship by itself
+    /// Wait until it has shipped, or cannot ship without help
     #[arg(short, long)]
     pub(crate) wait: bool,
 }
@@ -124,16 +124,16 @@ pub(crate) struct ListArgs {
     /// Only jobs that this factory holds
     #[arg(long, value_name = "FACTORY")]
     pub(crate) factory: Option<String>,
-    /// Only children of this job: its id, the end of its id, or its name
+    /// Only children of this job: id, end of an id, or name
     #[arg(long, value_name = "JOB")]
     pub(crate) parent: Option<String>,
-    /// Only jobs with this in their name
+    /// Only jobs whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub(crate) name: Option<String>,
-    /// At most so many [default: 50]
+    /// Show at most this many [default: 50]
     #[arg(long, value_name = "COUNT", conflicts_with = "all")]
     pub(crate) limit: Option<usize>,
-    /// All of them, page by page
+    /// Show all of them
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -142,7 +142,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub(crate) job: JobArg,
-    /// Go on until the job has ended
+    /// Follow until the job has ended
     #[arg(short, long)]
     pub(crate) follow: bool,
 }
@@ -151,23 +151,23 @@ pub(crate) struct EventsArgs {
 pub(crate) struct LogsArgs {
     #[command(flatten)]
     pub(crate) job: JobArg,
-    /// Go on until the run has ended; one that has not begun is waited for
+    /// Follow until the run has ended; waits for one that has not started yet
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Of this run [default: the latest]
+    /// Which run [default: the latest]
     #[arg(long, value_name = "EPOCH")]
     pub(crate) epoch: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// Ids, ends of ids, or names
+    /// Job ids, ends of ids, or names
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
-    /// Until it is in this stage, or past it for good
+    /// The stage to wait for; a job that is past it counts as well
     #[arg(long, value_name = "STAGE", default_value = "shipped", value_parser = word::<Stage>())]
     pub(crate) until: Stage,
-    /// Give up after so long, such as 90s, 10m or 2h
+    /// Give up after this long, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -176,17 +176,17 @@ pub(crate) struct WaitArgs {
 pub(crate) struct ActArgs {
     #[command(flatten)]
     pub(crate) job: JobArg,
-    /// Why; it goes into the job's history
+    /// Reason, kept in the job's history
     #[arg(short = 'm', long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where to write it, or - for stdout
+    /// File to write, or - for stdout
     #[arg(value_name = "FILE", default_value = "job.md")]
     pub(crate) file: PathBuf,
-    /// Overwrite what is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }

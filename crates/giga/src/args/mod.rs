@@ -47,11 +47,11 @@ Exit codes:
 
 const FIRST_STEPS: &str = "\
 First steps:
-  giga demo                       watch a job go from a manifest to a merge
+  giga demo                       watch a job go from manifest to merge
   giga up                         start a coordinator and a factory on this machine
   giga job init hello.md          write a manifest to start from
-  giga job submit hello.md        hand it in
-  giga job explain hello          see where it would run, or why it waits";
+  giga job submit hello.md        submit it
+  giga job explain hello          see where it runs, or what it is waiting for";
 
 /// Runs coding jobs on a fleet of machines.
 #[derive(Debug, Parser)]
@@ -67,39 +67,39 @@ pub(crate) struct Cli {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
-    /// Where the coordinator is [env: GIGA_URL]
+    /// Address of the coordinator [env: GIGA_URL]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// File with the token to use [env: GIGA_TOKEN_FILE; GIGA_TOKEN holds the token itself]
+    /// File to read the token from [env: GIGA_TOKEN_FILE; GIGA_TOKEN holds the token itself]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Product to work in [env: GIGA_PRODUCT]
     #[arg(long, global = true, value_name = "PRODUCT")]
     pub(crate) product: Option<String>,
-    /// table, json, jsonl or name [env: GIGA_OUTPUT] [default: table]
+    /// Output format: table, json, jsonl or name [env: GIGA_OUTPUT] [default: table]
     #[arg(short, long, global = true, value_name = "FORMAT")]
     pub(crate) output: Option<String>,
-    /// Folder of the coordinator on this machine [env: GIGA_DATA]
+    /// Data folder of the coordinator on this machine [env: GIGA_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// What to log, such as info or giga_store=debug [env: GIGA_LOG]
+    /// Log filter, such as info or giga_store=debug [env: GIGA_LOG]
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
-    /// text or json [env: GIGA_LOG_FORMAT] [default: text]
+    /// Log format: text or json [env: GIGA_LOG_FORMAT] [default: text]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub(crate) log_format: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Watch a real job go from a manifest to a merge; needs nothing and leaves nothing behind
+    /// Run a real job from manifest to merge; needs no setup and leaves nothing behind
     #[command(after_help = "\
 Examples:
   giga demo
   giga demo --fleet
 
-It makes a small repository with a failing test and starts a coordinator and a factory of its own in
-a fresh folder. The last lines, on stdout, name the merge commits.")]
+It creates a small repository with a failing test and starts its own coordinator and factory in a
+temporary folder. The last lines, on stdout, are the merge commits.")]
     Demo(DemoArgs),
     /// Start a coordinator and factories on this machine, with everything in one folder
     #[command(after_help = "\
@@ -108,8 +108,8 @@ Examples:
   giga up --repos ~/code --factories 2
   giga up --data ./playground --listen 127.0.0.1:0 --factories 0
 
-The factories are called local-1, local-2, …; they end with this command, however it ends. With
---repos every repository in that folder can be named in a manifest: repo: NAME.")]
+The factories are named local-1, local-2, … and stop when this command stops. With --repos, manifests
+can name any repository in that folder: repo: NAME.")]
     Up(UpArgs),
     /// Run a coordinator as a service
     #[command(after_help = "\
@@ -118,40 +118,41 @@ Examples:
   giga serve --store postgres://giga@db/giga --listen 0.0.0.0:7717 --log-format json
   giga serve --store postgres://giga@db/giga --broker nats://nats:4222
 
-Several coordinators may share one PostgreSQL: each takes calls and streams, one of them dispatches.
+Several coordinators can share one PostgreSQL database: each serves calls and streams, one of them
+dispatches.
 
-The first start writes an admin token to DIR/admin.token. When it is ready, it says so on stdout:
+The first start writes an admin token to DIR/admin.token. When it is ready, it prints this to stdout:
   ready http://127.0.0.1:7717")]
     Serve(ServeArgs),
-    /// Print the address of the page, with your token in it
+    /// Print the address of the web page, with your token in it
     #[command(after_help = "\
 Examples:
   giga web
   xdg-open \"$(giga web)\"
   giga web --no-token
 
-The token stands behind the #, which browsers do not send to any server; the page takes it out of the
-address at once and keeps it until the tab is closed.")]
+The token comes after the #, which browsers never send to a server. The page removes it from the
+address at once and keeps it until you close the tab.")]
     Web(WebArgs),
-    /// Watch and steer the fleet in the terminal: board, factories, alerts, jobs, budgets, topics
+    /// Watch and control the fleet in the terminal: board, factories, alerts, jobs, budgets, topics
     #[command(after_help = "\
 Examples:
   giga top
   giga top --product demo
 
-`?` shows the keys that work where you are, `/` filters, `:` jumps, `q` quits. With a viewer's token it
+`?` shows the keys of the current view, `/` filters, `:` jumps, `q` quits. With a viewer's token it
 is read-only.")]
     Top,
-    /// Submit, watch and steer jobs
+    /// Submit, watch and manage jobs
     #[command(subcommand)]
     Job(JobCommand),
-    /// Draw a job and all below it: who waits for whom, and how far they are
+    /// Show a job and everything below it as a tree, with dependencies and progress
     #[command(after_help = "\
 Examples:
   giga dag release-7
   giga dag release-7 -o json | jq .progress.percent")]
     Dag(JobArg),
-    /// Look at a job in review, or say what you think of it
+    /// Show a job in review, or review it
     #[command(after_help = "\
 Examples:
   giga review fix-greeting
@@ -159,52 +160,52 @@ Examples:
   giga review fix-greeting --request-changes -m 'the test is missing'
   giga review fix-greeting --request --quorum 2 --reviewers ana,bo,cy
 
-Who reviews is the label of the token; only an admin may speak for somebody else, with --as.")]
+A review is signed with the label of your token; admins can review for somebody else with --as.")]
     Review(ReviewArgs),
-    /// Run, enrol, watch and retire the machines that run jobs
+    /// Run, enroll, list and remove factories, the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
-    /// Files that the runs of jobs left: list, fetch, link, remove
+    /// List, download, link and remove the files that jobs uploaded
     #[command(subcommand)]
     Artifact(ArtifactCommand),
-    /// Plain jobs for handlers in other processes: watch, steer and feed their topics
+    /// Manage topics: queues of plain jobs for handlers in other processes
     #[command(subcommand)]
     Topic(TopicCommand),
-    /// What products may spend: ceilings, what was spent, and the switch that stops it
+    /// Limit what products may spend, see what they spent, and pause them
     #[command(subcommand)]
     Budget(BudgetCommand),
-    /// How much products count, and which repositories they own
+    /// Set each product's share of the fleet and the repositories it owns
     #[command(subcommand)]
     Product(ProductCommand),
-    /// Personas that manifests can name, with what goes with them
+    /// Manage profiles: personas and defaults that manifests can refer to
     #[command(subcommand)]
     Profile(ProfileCommand),
-    /// Tell addresses of yours what happens, as it happens
+    /// Send events to your own endpoints
     #[command(subcommand)]
     Webhook(WebhookCommand),
-    /// What webhooks and trackers are told, and how that goes
+    /// List deliveries to webhooks and trackers, and retry them
     #[command(subcommand)]
     Effects(EffectsCommand),
-    /// Make jobs of items in a tracker, and tell those where their jobs stand
+    /// Create jobs from tracker items, and report their status back
     #[command(subcommand)]
     Tracker(TrackerCommand),
-    /// Make and revoke the tokens of people and programs
+    /// Create, list and revoke tokens for people and programs
     #[command(subcommand)]
     Token(TokenCommand),
-    /// See and switch what can be changed while it runs
+    /// List and change the settings of a running coordinator
     #[command(subcommand)]
     Flags(FlagsCommand),
-    /// What happened in the whole fleet
+    /// Show the events of the whole fleet
     #[command(after_help = "\
 Examples:
   giga events
   giga events -f -o jsonl | jq .type")]
     Events(FeedArgs),
-    /// What somebody should look at
+    /// List what needs attention
     Alerts,
-    /// How much waits, runs and is free
+    /// Show queued and running jobs and free seats
     Metrics,
-    /// Say what this machine has, what is missing, and what to do about it
+    /// Check this machine: what it has, what is missing, and how to fix it
     #[command(after_help = "\
 Examples:
   giga doctor
@@ -212,27 +213,27 @@ Examples:
 
 Exit codes: 0 jobs can run here · 1 something that every job needs is missing")]
     Doctor,
-    /// Remove what ended jobs left on this machine: work folders, merged branches, saved work
+    /// Remove what finished jobs left on this machine: work folders, merged branches, checkpoints
     #[command(after_help = "\
 Examples:
   giga gc --dry-run
   giga gc --base /srv/factory
 
-Nothing unmerged goes, nothing that a running factory holds, and nothing of a job that the
-coordinator does not know to have ended. Factories do the same by themselves every hour.")]
+It keeps unmerged work, whatever a running factory uses, and everything of a job that the coordinator
+does not know to have finished. Factories run the same cleanup every hour.")]
     Gc(GcArgs),
-    /// Turn Markdown files that are dropped into a folder into jobs, and move them as the jobs go
+    /// Watch a folder: submit the Markdown files dropped into it, and move them as their jobs progress
     #[command(after_help = "\
 Examples:
   giga inbox ~/agent-queue
 
-A file in DIR/inbox becomes a job and moves through building, review, testing, shipped and failed as
-its stage does. A file that is refused goes to failed with the reasons beside it.")]
+A file in DIR/inbox becomes a job and moves to building, review, testing, shipped or failed along with
+it. A file that is refused moves to failed, with the reasons next to it.")]
     Inbox(InboxArgs),
-    /// Settings and where each of them comes from
+    /// Show settings and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     #[command(after_help = "\
 Examples:
   giga completions bash > ~/.local/share/bash-completion/completions/giga
@@ -244,13 +245,13 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
+    /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// How many local factories; 0 for a coordinator alone [env: GIGA_FACTORIES] [default: 1]
+    /// Number of local factories; 0 starts only a coordinator [env: GIGA_FACTORIES] [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub(crate) factories: Option<String>,
-    /// Where artifacts and logs go: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
+    /// Where to store artifacts and logs: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
     /// [env: GIGA_ARTIFACTS] [default: DIR]
     #[arg(long, value_name = "PLACE")]
     pub(crate) artifacts: Option<String>,
@@ -262,17 +263,17 @@ pub(crate) struct UpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
-    /// The folder with inbox and its siblings; what is missing is made
+    /// The folder that contains inbox; missing folders are created
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// Say what would go, and touch nothing
+    /// Show what would be removed, without removing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// The folder of one factory [default: every factory in the data folder]
+    /// Clean up the factory in this folder only [default: every factory in the data folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) base: Option<PathBuf>,
 }
@@ -286,11 +287,11 @@ pub(crate) struct ServeArgs {
     /// PostgreSQL, else embedded:]
     #[arg(long, value_name = "URL")]
     pub(crate) broker: Option<String>,
-    /// Where artifacts and logs go: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
+    /// Where to store artifacts and logs: a folder, s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX
     /// [env: GIGA_ARTIFACTS] [default: DIR]
     #[arg(long, value_name = "PLACE")]
     pub(crate) artifacts: Option<String>,
-    /// Where to listen; port 0 picks a free one [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
+    /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
@@ -299,20 +300,20 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
-    /// Its id, the end of its id, or its name
+    /// Job id, the end of an id, or a name
     pub(crate) job: String,
     #[command(flatten)]
     pub(crate) verdict: VerdictArgs,
-    /// A comment for whoever reads it next
+    /// A comment to go with it
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// In whose name, where it is not the token's; admins only
+    /// Review as somebody else; admins only
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) reviewer: Option<String>,
-    /// With --request: how many have to approve [default: 1]
+    /// With --request: how many approvals are needed [default: 1]
     #[arg(long, value_name = "COUNT", requires = "request")]
     pub(crate) quorum: Option<u32>,
-    /// With --request: who may [default: anyone]
+    /// With --request: who may approve [default: anyone]
     #[arg(long, value_delimiter = ',', value_name = "NAME", requires = "request")]
     pub(crate) reviewers: Vec<String>,
 }
@@ -320,38 +321,38 @@ pub(crate) struct ReviewArgs {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct VerdictArgs {
-    /// Good as it is
+    /// Approve the change
     #[arg(long)]
     pub(crate) approve: bool,
-    /// Back to work on the same branch
+    /// Request changes; the job continues on the same branch
     #[arg(long)]
     pub(crate) request_changes: bool,
-    /// Not to be had in this form
+    /// Reject the change
     #[arg(long)]
     pub(crate) reject: bool,
-    /// Ask for a review before the job goes on
+    /// Request a review before the job continues
     #[arg(long)]
     pub(crate) request: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FeedArgs {
-    /// Go on with what happens from now on
+    /// Keep printing new events
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// What came after this position [default: the latest, or with -f what comes]
+    /// Start after this position [default: the latest events, or with -f only new ones]
     #[arg(long, value_name = "POS")]
     pub(crate) after: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Every setting, its value and its origin
+    /// List every setting with its value and origin
     #[command(after_help = "\
-A flag goes before the environment, that before giga.toml, that before the default. giga.toml is
-looked for in the working folder and upwards, in ~/.config/gigafactory, and in the data folder.
+Flags override the environment, which overrides giga.toml, which overrides the defaults. giga.toml is
+looked up in the working folder and its parents, in ~/.config/gigafactory, and in the data folder.
 
-Without settings `giga` talks to the coordinator on this machine: its data folder, by default
+Without settings, `giga` talks to the coordinator on this machine: its data folder, by default
 ~/.local/share/gigafactory, holds its address and a token.")]
     Show,
 }

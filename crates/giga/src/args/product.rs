@@ -6,41 +6,41 @@ use giga_domain::{ScoreTerm, Usd};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BudgetCommand {
-    /// List the budgets that were ever set or spent from
+    /// List budgets
     List,
-    /// Show what a product may spend, has spent, and has set aside for what runs
+    /// Show what a product may spend, has spent, and has reserved for running jobs
     Show(ProductArg),
-    /// Set ceilings; those that are not named stay as they are
+    /// Set limits; those you leave out stay as they are
     #[command(after_help = "\
 Examples:
   giga budget set demo --day 20 --month 300
   giga budget set demo --job 2.50
   giga budget set demo --day none
 
-A job is started only while what was spent, what is set aside for running jobs and its own cap stay
-within every ceiling. Days, weeks (from Monday) and months are those of UTC.")]
+A job starts only if what was spent, what is reserved for running jobs and its own cap fit within
+every limit. Days, weeks (from Monday) and months are in UTC.")]
     Set(SetBudgetArgs),
-    /// Start nothing more of a product until it is resumed
+    /// Start no more jobs of a product until it is resumed
     #[command(after_help = "\
 Examples:
   giga budget pause demo -m 'too many retries'
   giga budget pause demo --stop-running --yes
 
-Running jobs go on, unless --stop-running asks them to save their work and let go; they go on from
-there when the budget is resumed.")]
+Running jobs continue, unless --stop-running asks them to save a checkpoint and stop; they continue
+from there when the budget is resumed.")]
     Pause(PauseBudgetArgs),
-    /// Start jobs of a product again
+    /// Resume a paused product
     #[command(
-        after_help = "Exit codes: 0 resumed · 7 a ceiling is reached: it stays paused until that is raised"
+        after_help = "Exit codes: 0 resumed · 7 still paused: a limit is reached and has to be raised first"
     )]
     Resume(ProductArg),
-    /// Correct the ledger by hand: so much more, or less, was spent than it says
+    /// Correct the ledger by hand: add or subtract an amount
     #[command(after_help = "\
 Examples:
-  giga budget correct demo --usd 1.20 -m 'billed apart'
+  giga budget correct demo --usd 1.20 -m 'billed separately'
   giga budget correct demo --usd -0.80 -m 'refunded'")]
     Correct(CorrectBudgetArgs),
-    /// Draw what was spent over time
+    /// Chart spending over time
     #[command(after_help = "\
 Examples:
   giga budget burndown demo
@@ -60,24 +60,24 @@ pub(crate) struct ProductArg {
 pub(crate) struct SetBudgetArgs {
     #[command(flatten)]
     pub(crate) product: ProductArg,
-    /// The most in a day
+    /// Limit per day
     #[arg(long, value_name = "USD|none", value_parser = amount)]
     pub(crate) day: Option<Amount>,
-    /// The most in a week
+    /// Limit per week
     #[arg(long, value_name = "USD|none", value_parser = amount)]
     pub(crate) week: Option<Amount>,
-    /// The most in a month
+    /// Limit per month
     #[arg(long, value_name = "USD|none", value_parser = amount)]
     pub(crate) month: Option<Amount>,
-    /// The most ever
+    /// Limit in total
     #[arg(long, value_name = "USD|none", value_parser = amount)]
     pub(crate) total: Option<Amount>,
-    /// The most for a job whose manifest says nothing
+    /// Cap for a job whose manifest sets none
     #[arg(long, value_name = "USD|none", value_parser = amount)]
     pub(crate) job: Option<Amount>,
 }
 
-/// What a ceiling is set to.
+/// What a limit is set to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Amount {
     Nothing,
@@ -109,13 +109,13 @@ fn amount(text: &str) -> Result<Amount, String> {
 pub(crate) struct PauseBudgetArgs {
     #[command(flatten)]
     pub(crate) product: ProductArg,
-    /// Why; it goes into the product's history
+    /// Reason, kept in the product's history
     #[arg(short = 'm', long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Running jobs save their work and let go too
+    /// Ask running jobs to save a checkpoint and stop
     #[arg(long)]
     pub(crate) stop_running: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -124,10 +124,10 @@ pub(crate) struct PauseBudgetArgs {
 pub(crate) struct CorrectBudgetArgs {
     #[command(flatten)]
     pub(crate) product: ProductArg,
-    /// So much more, or with a minus so much less
+    /// Amount to add; negative to subtract
     #[arg(long, value_name = "USD", allow_hyphen_values = true)]
     pub(crate) usd: Usd,
-    /// Why; it goes into the product's history
+    /// Reason, kept in the product's history
     #[arg(short = 'm', long, value_name = "TEXT")]
     pub(crate) reason: String,
 }
@@ -136,32 +136,32 @@ pub(crate) struct CorrectBudgetArgs {
 pub(crate) struct BurndownArgs {
     #[command(flatten)]
     pub(crate) product: ProductArg,
-    /// From when on [default: the beginning of the month]
+    /// Start [default: the beginning of the month]
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<String>,
-    /// Until when [default: now]
+    /// End [default: now]
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<String>,
-    /// How long a stretch is, such as 1h or 1d [default: one that fits]
+    /// Length of an interval, such as 1h or 1d [default: one that fits]
     #[arg(long, value_name = "SPAN")]
     pub(crate) bucket: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProductCommand {
-    /// List the products that were ever set
+    /// List products with settings
     List,
     /// Show a product's share, weights and repositories
     Show(ProductArg),
-    /// Set a product's share, weights and repositories; what is not named stays as it is
+    /// Set a product's share, weights and repositories; what you leave out stays as it is
     #[command(after_help = "\
 Examples:
   giga product set demo --share 3
   giga product set demo --repos hello,notes
   giga product set demo --weight affinity=1.5 --weight load=0.5
 
-A share counts against the other products' shares, which are 1 unless they are set. A repository
-has one owner: jobs of other products for it are refused.")]
+Shares are relative to each other; the default is 1. A repository has one owner: jobs of other
+products for it are refused.")]
     Set(SetProductArgs),
 }
 
@@ -169,10 +169,10 @@ has one owner: jobs of other products for it are refused.")]
 pub(crate) struct SetProductArgs {
     #[command(flatten)]
     pub(crate) product: ProductArg,
-    /// Its share of the fleet against the others'
+    /// Share of the fleet, relative to other products
     #[arg(long, value_name = "NUMBER")]
     pub(crate) share: Option<f64>,
-    /// The repositories that it owns, all of them; an empty text is none
+    /// All repositories that it owns; an empty value means none
     #[arg(long, value_delimiter = ',', value_name = "REPO")]
     pub(crate) repos: Option<Vec<String>>,
     #[arg(long = "weight", value_name = "TERM=NUMBER", value_parser = weight, help = about_weights())]
@@ -181,7 +181,7 @@ pub(crate) struct SetProductArgs {
 
 fn about_weights() -> String {
     let terms = ScoreTerm::ALL.map(ScoreTerm::as_str).join(", ");
-    format!("How much a term of a score counts for its jobs: {terms}")
+    format!("Weight of a score term for its jobs: {terms}")
 }
 
 fn weight(text: &str) -> Result<(ScoreTerm, f64), String> {
@@ -192,14 +192,14 @@ fn weight(text: &str) -> Result<(ScoreTerm, f64), String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
-    /// Make a profile, or its next version, from a Markdown file
+    /// Create a profile, or a new version of it, from a Markdown file
     #[command(after_help = "\
 Examples:
   giga profile add coder coder.md
   giga profile add coder - < coder.md
 
-The front matter has what manifests with `persona: coder` need not say themselves, the body is what
-the engine is told before the body of the job:
+The front matter holds defaults for manifests with `persona: coder`; the engine gets the body before
+the body of the job:
   ---
   engine: claude
   capabilities: [has:git]
@@ -208,9 +208,9 @@ the engine is told before the body of the job:
   ---
   You write small changes with tests.
 
-A version never changes. The same file again makes no new one.")]
+A version never changes. Adding the same file again creates no new version.")]
     Add {
-        /// What manifests call it
+        /// The name that manifests use
         name: String,
         /// A Markdown file, or - for stdin
         #[arg(value_name = "FILE")]
@@ -224,7 +224,7 @@ Examples:
   giga profile show coder
   giga profile show coder@3")]
     Show {
-        /// Its name, or one version of it as NAME@VERSION
+        /// Name of the profile, or NAME@VERSION for one version
         #[arg(value_name = "NAME[@VERSION]")]
         profile: String,
     },

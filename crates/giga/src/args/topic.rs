@@ -7,11 +7,11 @@ use super::word;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopicCommand {
-    /// List topics with their depths and who serves them
+    /// List topics with their queue depths and workers
     List,
     /// Show one topic
     Show(TopicArg),
-    /// Hand out nothing more; what runs goes on
+    /// Stop handing out jobs; running jobs continue
     #[command(after_help = "\
 Examples:
   giga topic pause mail
@@ -23,7 +23,7 @@ Examples:
   giga topic resume mail
   giga topic resume --all
 
-What was paused by its name stays paused until it is resumed by its name.")]
+A topic that was paused individually stays paused until it is resumed individually.")]
     Resume(GateArgs),
     /// Add a job
     #[command(after_help = "\
@@ -32,8 +32,8 @@ Examples:
   giga topic enqueue mail --run-at 2026-12-01T09:00:00Z --priority low < letter.json -
   giga topic enqueue mail '{\"ticket\": 812}' --key ticket-812
 
-The same key and payload again is the same job; without --key, a call whose answer is lost on the
-way is repeated safely: one invocation never makes two jobs.")]
+The same key and payload mean the same job. Without --key, lost answers are retried safely: one
+invocation never creates a job twice.")]
     Enqueue(EnqueueArgs),
     /// List jobs in one state, newest first
     #[command(after_help = "\
@@ -41,17 +41,17 @@ Examples:
   giga topic jobs mail --state running
   giga topic jobs mail 01J9ZK3V5N8Q4W2E6R7T1Y0ABC")]
     Jobs(TopicJobsArgs),
-    /// List the jobs that nobody will try again, newest first
+    /// List dead jobs, which are out of retries, newest first
     Dead(TopicArg),
-    /// Give dead jobs another chance
+    /// Retry dead jobs
     #[command(after_help = "\
 Examples:
   giga topic retry mail
   giga topic dead mail -o name | head -1 | xargs giga topic retry mail")]
     Retry {
-        /// Its name
+        /// Name of the topic
         topic: String,
-        /// Which; all of them if none is named
+        /// Jobs to retry [default: all]
         #[arg(value_name = "JOB")]
         jobs: Vec<String>,
     },
@@ -59,14 +59,14 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct TopicArg {
-    /// Its name
+    /// Name of the topic
     pub(crate) topic: String,
 }
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct GateArgs {
-    /// Its name
+    /// Name of the topic
     pub(crate) topic: Option<String>,
     /// Every topic of every product
     #[arg(long)]
@@ -75,39 +75,39 @@ pub(crate) struct GateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EnqueueArgs {
-    /// The topic
+    /// Name of the topic
     pub(crate) topic: String,
-    /// JSON, or - for stdin
+    /// Payload as JSON, or - for stdin
     #[arg(default_value = "{}", allow_hyphen_values = true)]
     pub(crate) payload: String,
-    /// Who goes first
+    /// Higher priorities go first
     #[arg(long, value_parser = word::<Priority>())]
     pub(crate) priority: Option<Priority>,
-    /// Not before this time, such as 2026-12-01T09:00:00Z
+    /// Do not start before this time, such as 2026-12-01T09:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) run_at: Option<String>,
-    /// What makes it unique within the topic
+    /// Idempotency key within the topic
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// Tries after the first [default: 5]
+    /// Retries after the first attempt [default: 5]
     #[arg(long, value_name = "COUNT")]
     pub(crate) retry_max: Option<u32>,
-    /// The first wait before another try; doubles each time [default: 1s]
+    /// Wait before the first retry; doubles each time [default: 1s]
     #[arg(long, value_name = "TIME")]
     pub(crate) backoff: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TopicJobsArgs {
-    /// The topic
+    /// Name of the topic
     pub(crate) topic: String,
-    /// Only this one, with its payload
+    /// Show only this job, with its payload
     #[arg(value_name = "JOB", conflicts_with = "state")]
     pub(crate) job: Option<String>,
-    /// Which
+    /// State of the jobs to list
     #[arg(long, default_value = "ready", value_parser = word::<TopicJobState>())]
     pub(crate) state: TopicJobState,
-    /// How many at most
+    /// Show at most this many
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct WebArgs {
-    /// Print the address alone; the page then asks for a token
+    /// Leave the token out; the page asks for one
     #[arg(long)]
     pub(crate) no_token: bool,
 }

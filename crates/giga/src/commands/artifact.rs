@@ -29,19 +29,19 @@ pub(crate) async fn run(command: ArtifactCommand, context: &Context) -> Done {
         ArtifactCommand::Link { id, ttl } => {
             let answer = client.artifact_link(&id, ttl.as_deref()).await?;
             output.one(&answer.json, "/url", || printable(&answer.url))?;
-            say(&format!("it works until {}", answer.expires_at));
+            say(&format!("the link works until {}", answer.expires_at));
             Ok(())
         }
         ArtifactCommand::Rm { id } => {
             client.delete_artifact(&id).await?;
-            say(&format!("artifact {id} is gone"));
+            say(&format!("artifact {id} was removed"));
             Ok(())
         }
     }
 }
 
 fn table(artifacts: &[Artifact], output: &Output) -> String {
-    let mut table = Columns::new(&["ARTIFACT", "RUN", "NAME~", "SIZE", "TYPE~", "MADE"]);
+    let mut table = Columns::new(&["ARTIFACT", "RUN", "NAME~", "SIZE", "TYPE~", "CREATED"]);
     table.right(&[1, 3]);
     for artifact in artifacts {
         table.row([
@@ -60,7 +60,8 @@ async fn get(client: &Client, args: &GetArtifactArgs, output: &Output) -> Done {
     let Some(path) = &args.file else {
         if std::io::stdout().is_terminal() {
             return Err(CliError::Usage(
-                "a file may hold anything and is not shown on a terminal; save it with -O FILE".to_owned(),
+                "a file may contain anything, so it is not printed to a terminal; save it with -O FILE"
+                    .to_owned(),
             ));
         }
         let mut pieces = client.artifact_stream(&args.id).await?;
@@ -70,7 +71,7 @@ async fn get(client: &Client, args: &GetArtifactArgs, output: &Output) -> Done {
         return Ok(());
     };
     let size = save(client, &args.id, path).await?;
-    say(&format!("{size} bytes in {}", path.display()));
+    say(&format!("saved {size} bytes to {}", path.display()));
     Ok(())
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn run(command: BudgetCommand, context: &Context) -> Done {
     match command {
         BudgetCommand::List => {
             let answer = context.client()?.budgets().await?;
-            let none = "no budgets yet; `giga budget set PRODUCT --day USD` makes one";
+            let none = "no budgets yet; create one with `giga budget set PRODUCT --day USD`";
             output.list(&answer.json, ("/budgets", "/productId"), none, || list(&answer.budgets))
         }
         BudgetCommand::Show(args) => {
@@ -47,7 +47,8 @@ pub(crate) async fn run(command: BudgetCommand, context: &Context) -> Done {
             }
             let period = budget.paused.as_ref().and_then(|pause| pause.period).unwrap_or(Period::Total);
             say(&printable(&format!(
-                "it stays paused: the ceiling of the {period} is reached; raise it with `giga budget set {} --{period} USD`",
+                "still paused: the {} limit is reached; raise it with `giga budget set {} --{period} USD`",
+                period.label(),
                 budget.product_id
             )));
             Err(CliError::Ended(exit::BUDGET))
@@ -71,7 +72,7 @@ async fn set(args: SetBudgetArgs, client: &Client, output: &Output) -> Done {
     let named = [args.day, args.week, args.month, args.total, args.job];
     if named.iter().all(Option::is_none) {
         return Err(CliError::Usage(
-            "say what to set: --day, --week, --month, --total or --job, each with dollars or none".to_owned(),
+            "say what to set: --day, --week, --month, --total or --job, each with an amount in dollars or none".to_owned(),
         ));
     }
     let product = &args.product.product;
@@ -94,13 +95,15 @@ async fn pause(args: PauseBudgetArgs, client: &Client, output: &Output) -> Done 
     let product = args.product.product;
     if !args.yes && somebody_is_there() {
         let now = match running(client, &product).await? {
-            None => format!("nothing of {product} runs"),
-            Some(jobs) if args.stop_running => format!("{jobs} of {product} will be asked to let go"),
-            Some(jobs) => format!("{jobs} of {product} will go on"),
+            None => format!("{product} has no running jobs"),
+            Some(jobs) if args.stop_running => {
+                format!("{jobs} of {product} will be asked to save a checkpoint and stop")
+            }
+            Some(jobs) => format!("{jobs} of {product} will continue"),
         };
-        let question = format!("{now}, and nothing new starts. Pause it?");
+        let question = format!("{now}, and no new ones will start. Pause it?");
         if !ask(&printable(&question), false).await {
-            say("nothing was changed");
+            say("nothing changed");
             return Err(CliError::Ended(exit::FAILED));
         }
     }
@@ -109,7 +112,7 @@ async fn pause(args: PauseBudgetArgs, client: &Client, output: &Output) -> Done 
     output.one(&answer.json, "/budget/productId", || {
         let mut shown = text(&answer.budget, output);
         if args.stop_running {
-            let _ = writeln!(shown, "\n{} asked to save their work and let go", counted(answer.stopped, ""));
+            let _ = writeln!(shown, "\n{} asked to save a checkpoint and stop", counted(answer.stopped, ""));
         }
         shown
     })
@@ -133,7 +136,7 @@ fn counted(count: u64, more: &str) -> String {
 }
 
 fn list(budgets: &[Budget]) -> String {
-    let mut table = Columns::new(&["PRODUCT", "STATE", "TODAY", "MONTH", "SET ASIDE", "LEFT", "CEILING"]);
+    let mut table = Columns::new(&["PRODUCT", "STATE", "TODAY", "MONTH", "RESERVED", "LEFT", "LIMIT"]);
     for budget in budgets {
         let spent = |period: Period| {
             let found = budget.periods.iter().find(|known| known.period == period);
@@ -157,7 +160,7 @@ fn list(budgets: &[Budget]) -> String {
 fn state(budget: &Budget) -> Cell {
     match budget.paused {
         Some(_) => Cell::new("paused").fg(Color::Red),
-        None => Cell::new("open").fg(Color::Green),
+        None => Cell::new("active").fg(Color::Green),
     }
 }
 
@@ -165,10 +168,10 @@ fn state(budget: &Budget) -> Cell {
 fn text(budget: &Budget, output: &Output) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", printable(&budget.product_id), standing(budget, output));
     let cap = match budget.job_usd {
-        Some(cap) => format!("{cap}, where its manifest says nothing"),
-        None => "none, where its manifest says nothing".to_owned(),
+        Some(cap) => format!("{cap}, unless the manifest sets one"),
+        None => "none, unless the manifest sets one".to_owned(),
     };
-    let _ = writeln!(text, "  cap of a job  {cap}\n");
+    let _ = writeln!(text, "  cap per job  {cap}\n");
     for line in periods(budget).lines() {
         let _ = writeln!(text, "  {line}");
     }
@@ -178,13 +181,13 @@ fn text(budget: &Budget, output: &Output) -> String {
 fn standing(budget: &Budget, output: &Output) -> String {
     let Some(pause) = &budget.paused else {
         return match (budget.left_usd, &budget.tightest) {
-            (Some(left), Some(period)) => format!("open, {left} left of the {period}"),
-            _ => "open, without a ceiling".to_owned(),
+            (Some(left), Some(period)) => format!("active, {left} left of the {} limit", period.label()),
+            _ => "active, no limit".to_owned(),
         };
     };
     let since = ago(&pause.at, output.now);
     let why = match (&pause.period, &pause.by, &pause.reason) {
-        (Some(period), ..) => format!("the ceiling of the {period} is reached"),
+        (Some(period), ..) => format!("the {} limit is reached", period.label()),
         (None, Some(by), Some(reason)) => format!("by {by}: {reason}"),
         (None, Some(by), None) => format!("by {by}"),
         (None, None, _) => pause.cause.to_string(),
@@ -193,7 +196,7 @@ fn standing(budget: &Budget, output: &Output) -> String {
 }
 
 fn periods(budget: &Budget) -> String {
-    let mut table = Columns::new(&["PERIOD", "SPENT", "SET ASIDE", "LEFT", "CEILING", "TOKENS", "USED"]);
+    let mut table = Columns::new(&["PERIOD", "SPENT", "RESERVED", "LEFT", "LIMIT", "TOKENS", "USED"]);
     for period in &budget.periods {
         let BudgetPeriod { spent_usd, tokens, ceiling_usd, left_usd, .. } = period;
         let picture = ceiling_usd.map(|ceiling| {
@@ -213,7 +216,7 @@ fn periods(budget: &Budget) -> String {
     table.render()
 }
 
-/// What was spent up to each stretch, as columns below the ceiling.
+/// What was spent up to the end of each interval, as columns below the limit.
 fn chart(burndown: &Burndown) -> String {
     let values = cumulative(burndown);
     let highest = values.iter().copied().max().unwrap_or_default();
@@ -223,7 +226,7 @@ fn chart(burndown: &Burndown) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m  {} spent", printable(&burndown.product_id), burndown.total_usd);
     let _ = match burndown.ceiling_usd {
         Some(ceiling) => writeln!(text, " of {ceiling}"),
-        None => writeln!(text, ", without a ceiling"),
+        None => writeln!(text, ", no limit"),
     };
     let heights: Vec<f64> = values.iter().map(|value| value.as_f64()).collect();
     let lines = columns(&heights, top.as_f64(), CHART_LINES);

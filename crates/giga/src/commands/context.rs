@@ -24,7 +24,7 @@ impl Context {
         let wanted = settings.output();
         let format = Format::parse(&wanted.value).ok_or_else(|| {
             CliError::Config(format!(
-                "{}: `{}` is not a format; there are table, json, jsonl and name",
+                "{}: `{}` is not a format; use table, json, jsonl or name",
                 wanted.origin, wanted.value
             ))
         })?;
@@ -75,10 +75,7 @@ impl Context {
             several => {
                 let shown = several.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
                 let more = if several.len() > 5 { ", …" } else { "" };
-                Err(CliError::Usage(format!(
-                    "`{meant}` could be any of {} jobs: {shown}{more}",
-                    several.len()
-                )))
+                Err(CliError::Usage(format!("`{meant}` matches {} jobs: {shown}{more}", several.len())))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `giga dag`: a job and all below it, who waits for whom, and how far they are.
+//! `giga dag`: a job and everything below it, with dependencies and progress.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub(crate) async fn dag(meant: &str, context: &Context) -> Done {
     let dag = client.dag(&id).await?;
     context.output.one(&dag.json, "/rootId", || dag_text(&dag))?;
     if dag.truncated {
-        say(&format!("the first {} jobs; there are more below them", dag.jobs.len()));
+        say(&format!("showing the first {} jobs; there are more below them", dag.jobs.len()));
     }
     Ok(())
 }
@@ -99,10 +99,10 @@ impl<'d> Names<'d> {
                 None => failure.reason.label().to_owned(),
             };
         }
-        if job.stage == Stage::Blocked { self.waits_for(job) } else { String::new() }
+        if job.stage == Stage::Blocked { self.waiting_for(job) } else { String::new() }
     }
 
-    fn waits_for(&self, job: &DagJob) -> String {
+    fn waiting_for(&self, job: &DagJob) -> String {
         let gone = (String::new(), None);
         let awaited: Vec<String> = job
             .deps
@@ -117,10 +117,10 @@ impl<'d> Names<'d> {
             let _ = write!(named, " and {more} more");
         }
         match (named.is_empty(), job.deps_mode) {
-            (true, _) if job.kind == JobKind::Composite => "waits for its children".to_owned(),
+            (true, _) if job.kind == JobKind::Composite => "waiting for its children".to_owned(),
             (true, _) => String::new(),
-            (false, DepsMode::Any) => format!("waits for any of {named}"),
-            (false, DepsMode::All) => format!("waits for {named}"),
+            (false, DepsMode::Any) => format!("waiting for any of {named}"),
+            (false, DepsMode::All) => format!("waiting for {named}"),
         }
     }
 }

@@ -75,14 +75,14 @@ pub(crate) async fn doctor(context: &Context) -> Done {
     context.output.list(
         &json!({"usable": usable, "findings": list}),
         ("/findings", "/name"),
-        "nothing was looked at",
+        "nothing was checked",
         || table(&findings),
     )?;
     if usable { Ok(()) } else { Err(CliError::Ended(exit::FAILED)) }
 }
 
 fn table(findings: &[Finding]) -> String {
-    let mut table = Columns::new(&["WHAT", "NAME", "STATE", "DETAIL~", "TO DO~"]);
+    let mut table = Columns::new(&["WHAT", "NAME", "STATE", "DETAIL~", "FIX~"]);
     for finding in findings {
         table.row([
             Cell::new(finding.kind),
@@ -101,9 +101,9 @@ async fn artifacts(context: &Context) -> Option<Finding> {
     let (state, detail, remedy) = match giga_blobs::open(&place, &Settings::cloud_variables()) {
         Err(error) => (State::Broken, error.to_string(), Some(error.remedy.to_owned())),
         Ok(places) => match places.check().await {
-            Ok(()) => (State::Ready, "can be written to".to_owned(), None),
+            Ok(()) => (State::Ready, "writable".to_owned(), None),
             Err(error) => {
-                let remedy = "does it exist, and may these credentials write to it?";
+                let remedy = "check that it exists and that these credentials may write to it";
                 (State::Broken, error.to_string(), Some(remedy.to_owned()))
             }
         },
@@ -114,8 +114,8 @@ async fn artifacts(context: &Context) -> Option<Finding> {
 async fn git() -> Finding {
     let mut command = tokio::process::Command::new("git");
     command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
-    let said = tokio::time::timeout(PATIENCE, command.output()).await;
-    let text = match said {
+    let output = tokio::time::timeout(PATIENCE, command.output()).await;
+    let text = match output {
         Ok(Ok(output)) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
@@ -147,7 +147,7 @@ async fn engine_findings(context: &Context) -> Vec<Finding> {
                 name: "engines".to_owned(),
                 state: State::Broken,
                 detail: error.to_string(),
-                remedy: Some("put giga.toml right".to_owned()),
+                remedy: Some("fix giga.toml".to_owned()),
             }];
         }
     };
@@ -174,9 +174,9 @@ async fn coordinator(context: &Context) -> Finding {
     let asked = async {
         let metrics = context.client()?.metrics().await?;
         Ok::<_, CliError>(match metrics.factories.live {
-            0 => "answers; no factory is live".to_owned(),
-            1 => "answers; 1 factory is live".to_owned(),
-            live => format!("answers; {live} factories are live"),
+            0 => "running, no factory is online".to_owned(),
+            1 => "running, 1 factory is online".to_owned(),
+            live => format!("running, {live} factories are online"),
         })
     };
     let (state, detail, remedy) = match asked.await {
@@ -185,9 +185,9 @@ async fn coordinator(context: &Context) -> Finding {
         Err(error) => {
             let remedy = match &error {
                 CliError::Client(giga_api::client::ClientError::Unreachable { .. }) => {
-                    "start one with `giga up`, or say where it is with --url"
+                    "start one with `giga up`, or set its address with --url"
                 }
-                _ => "`giga config show` says which address and token are used, and why",
+                _ => "`giga config show` lists the address and token in use, and where they come from",
             };
             (State::Missing, error.to_string(), Some(remedy.to_owned()))
         }
@@ -205,11 +205,11 @@ fn data_folder(context: &Context) -> Finding {
             (State::Broken, format!("cannot be used: {error}"), Some(remedy))
         }
         Ok(free) if free < LITTLE_SPACE => {
-            let remedy = "make room; `giga gc` removes what ended jobs left".to_owned();
+            let remedy = "free some space; `giga gc` removes what finished jobs left".to_owned();
             (State::Missing, format!("only {} free", size(free)), Some(remedy))
         }
         Ok(free) => {
-            let made = if path.exists() { "" } else { "not made yet; " };
+            let made = if path.exists() { "" } else { "not created yet; " };
             (State::Ready, format!("{made}{} free", size(free)), None)
         }
     };
@@ -232,20 +232,15 @@ fn size(bytes: u64) -> String {
 fn repos(context: &Context) -> Finding {
     let (name, state, detail, remedy) = match context.settings.repos() {
         None => {
-            let remedy = "--repos DIR, or `repos` in giga.toml, offers the repositories of a folder";
-            ("-".to_owned(), State::Missing, "no folder was named".to_owned(), Some(remedy.to_owned()))
+            let remedy = "offer the repositories of a folder with --repos DIR, or `repos` in giga.toml";
+            ("-".to_owned(), State::Missing, "no folder is set".to_owned(), Some(remedy.to_owned()))
         }
         Some(set) => {
             let name = set.value.display().to_string();
             if set.value.is_dir() {
                 (name, State::Ready, format!("from {}", set.origin), None)
             } else {
-                (
-                    name,
-                    State::Broken,
-                    "not a folder".to_owned(),
-                    Some(format!("put it right: {}", set.origin)),
-                )
+                (name, State::Broken, "not a folder".to_owned(), Some(format!("fix {}", set.origin)))
             }
         }
     };

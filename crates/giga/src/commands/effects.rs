@@ -31,7 +31,7 @@ pub(crate) async fn webhook(command: WebhookCommand, context: &Context) -> Done 
             })?;
             if output.format == Format::Table {
                 say(&format!(
-                    "the secret is shown this once; `giga webhook test {}` tries it",
+                    "the secret is shown only this once; try it with `giga webhook test {}`",
                     answer.webhook.id
                 ));
             }
@@ -39,12 +39,12 @@ pub(crate) async fn webhook(command: WebhookCommand, context: &Context) -> Done 
         }
         WebhookCommand::List => {
             let answer = client.webhooks().await?;
-            let none = "no webhooks; `giga webhook add URL` makes one";
+            let none = "no webhooks; add one with `giga webhook add URL`";
             output.list(&answer.json, ("/webhooks", "/id"), none, || webhooks(&answer.webhooks, output))
         }
         WebhookCommand::Remove { webhook } => {
             client.remove_webhook(&webhook).await?;
-            say(&format!("webhook {} is told nothing more", printable(&webhook)));
+            say(&format!("webhook {} was removed", printable(&webhook)));
             Ok(())
         }
         WebhookCommand::Test { webhook } => test(&webhook, &client, output).await,
@@ -54,7 +54,7 @@ pub(crate) async fn webhook(command: WebhookCommand, context: &Context) -> Done 
 /// Sends it, and waits for the first answer.
 async fn test(webhook: &str, client: &Client, output: &Output) -> Done {
     let sent = client.test_webhook(webhook).await?;
-    progress("waiting for its answer");
+    progress("waiting for an answer");
     let answered = async {
         loop {
             let effect = client.effect(&sent.id).await?;
@@ -66,26 +66,23 @@ async fn test(webhook: &str, client: &Client, output: &Output) -> Done {
     };
     let Ok(effect) = tokio::time::timeout(PATIENCE, answered).await else {
         return Err(CliError::failed(format!(
-            "no answer yet; `giga effects list --webhook {webhook}` shows it"
+            "no answer yet; check `giga effects list --webhook {webhook}`"
         )));
     };
     let effect = effect?;
-    output.one(&effect.json, "/id", || told(&effect))?;
+    output.one(&effect.json, "/id", || outcome(&effect))?;
     if effect.state == EffectState::Delivered {
         return Ok(());
     }
-    Err(CliError::failed(format!(
-        "it did not arrive: {}",
-        printable(effect.detail.as_deref().unwrap_or("-"))
-    )))
+    Err(CliError::failed(format!("not delivered: {}", printable(effect.detail.as_deref().unwrap_or("-")))))
 }
 
-fn told(effect: &Effect) -> String {
+fn outcome(effect: &Effect) -> String {
     format!("{}: {}", effect.state, printable(effect.detail.as_deref().unwrap_or("-")))
 }
 
 fn webhooks(webhooks: &[Webhook], output: &Output) -> String {
-    let mut table = Columns::new(&["WEBHOOK", "PRODUCT", "TYPES~", "MADE", "URL~"]);
+    let mut table = Columns::new(&["WEBHOOK", "PRODUCT", "TYPES~", "CREATED", "URL~"]);
     for webhook in webhooks {
         let types = if webhook.types.is_empty() {
             "all".to_owned()
@@ -143,18 +140,18 @@ async fn list(args: ListEffectsArgs, client: &Client, context: &Context) -> Done
         all.value.next_cursor = next.value.next_cursor;
         append_page(&mut all.json, next.json, "effects", "nextCursor");
     }
-    output.list(&all.json, ("/effects", "/id"), "nothing was told outside", || table(&all.effects, output))
+    output.list(&all.json, ("/effects", "/id"), "no deliveries", || table(&all.effects, output))
 }
 
 fn table(effects: &[Effect], output: &Output) -> String {
-    let mut table = Columns::new(&["EFFECT", "TYPE", "STATE", "TRIES", "MADE", "LAST ANSWER~"]);
+    let mut table = Columns::new(&["EFFECT", "TYPE", "STATE", "TRIES", "CREATED", "LAST ANSWER~"]);
     for effect in effects {
         let colour = match effect.state {
             EffectState::Dead => Color::Red,
             EffectState::Delivered => Color::Green,
             EffectState::Pending => Color::Reset,
         };
-        let item = effect.item.as_deref().map(|item| format!("echo to {}", printable(item)));
+        let item = effect.item.as_deref().map(|item| format!("update of {}", printable(item)));
         table.row([
             Cell::new(&effect.id),
             Cell::new(item.or_else(|| effect.kind.clone()).unwrap_or_else(|| "-".to_owned())),
@@ -179,7 +176,7 @@ pub(crate) async fn tracker(command: TrackerCommand, context: &Context) -> Done 
             answer.warnings.iter().for_each(|warning| warn(warning));
             output.one(&answer.json, "/job/id", || answer.job.id.clone())?;
             if output.format == Format::Table && answer.status == 200 {
-                say("the item had its job already");
+                say("the item already had a job");
             }
             Ok(())
         }

@@ -16,7 +16,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
     match command {
         FactoryCommand::List => {
             let answer = client.factories().await?;
-            let none = "no factories; `giga factory run` makes one of this machine";
+            let none = "no factories; `giga factory run` turns this machine into one";
             output.list(&answer.json, ("/factories", "/id"), none, || table(&answer.factories, output))
         }
         FactoryCommand::Show(FactoryArg { id }) => {
@@ -27,8 +27,8 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
             let answer = client.enroll(&EnrollRequest { factory_id: id, products, capabilities }).await?;
             output.one(&answer.json, "/factory/id", || answer.token.clone())?;
             say(&format!(
-                "factory {} is enrolled; its token is shown this once, so keep it: on that machine it goes into \
-                 GIGA_TOKEN or a file for --token-file",
+                "factory {} is enrolled; its token is shown only this once: on that machine, put it into GIGA_TOKEN or \
+                 into a file for --token-file",
                 answer.factory.id
             ));
             Ok(())
@@ -38,9 +38,9 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
             output.one(&factory.json, "/id", || {
                 let holds = match factory.running.len() {
                     _ if undo => String::new(),
-                    0 => "; it holds nothing".to_owned(),
-                    1 => "; it finishes 1 job".to_owned(),
-                    count => format!("; it finishes {count} jobs"),
+                    0 => "; no running jobs".to_owned(),
+                    1 => "; finishing 1 job".to_owned(),
+                    count => format!("; finishing {count} jobs"),
                 };
                 format!("{}  {}{holds}", printable(&factory.id), factory.state)
             })
@@ -48,13 +48,13 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
         FactoryCommand::Deregister(FactoryArg { id }) => {
             client.deregister(&id).await?;
             say(&format!(
-                "factory {id} is forgotten and its tokens are revoked; what it holds comes back when its leases end"
+                "factory {id} was removed and its tokens were revoked; its running jobs are requeued when their leases end"
             ));
             Ok(())
         }
         FactoryCommand::Prune { idle } => {
             let answer = client.prune(&idle).await?;
-            output.list(&answer.json, ("/pruned", ""), "no factory was silent for so long", || {
+            output.list(&answer.json, ("/pruned", ""), "no factory has been offline for that long", || {
                 answer.pruned.iter().map(|id| printable(id) + "\n").collect()
             })
         }
@@ -62,7 +62,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
             let answer = client.rotate_factory_token(&id).await?;
             output.one(&answer.json, "/token", || answer.token.clone())?;
             say(&format!(
-                "the new token is shown this once; the old one works for another {}",
+                "the new token is shown only this once; the old one works for another {}",
                 millis(answer.old_valid_for_ms)
             ));
             Ok(())
@@ -71,7 +71,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
         FactoryCommand::RevokeToken(FactoryArg { id }) => {
             client.revoke_factory_tokens(&id).await?;
             say(&format!(
-                "every token of factory {id} is revoked; `giga factory rotate-token {id}` gives it a new one"
+                "all tokens of factory {id} are revoked; `giga factory rotate-token {id}` issues a new one"
             ));
             Ok(())
         }
@@ -82,9 +82,9 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
 fn condition(factory: &Factory) -> Cell {
     match (factory.live, factory.state, factory.health) {
         _ if factory.last_seen_at.is_none() => Cell::new("never seen").fg(Color::Yellow),
-        (false, ..) => Cell::new("stale").fg(Color::Red),
+        (false, ..) => Cell::new("offline").fg(Color::Red),
         (true, FactoryState::Draining, _) => Cell::new(factory.state).fg(Color::Yellow),
-        (true, FactoryState::Active, Health::Ok) => Cell::new("live").fg(Color::Green),
+        (true, FactoryState::Active, Health::Ok) => Cell::new("online").fg(Color::Green),
         (true, FactoryState::Active, Health::Degraded | Health::Down) => {
             Cell::new(factory.health).fg(Color::Red)
         }
@@ -96,7 +96,7 @@ fn delivery(factory: &Factory) -> String {
     if factory.delivery == factory.actual_delivery {
         factory.delivery.to_string()
     } else {
-        format!("{} (wished: {})", factory.actual_delivery, factory.delivery)
+        format!("{} (configured: {})", factory.actual_delivery, factory.delivery)
     }
 }
 
@@ -128,7 +128,7 @@ fn text(factory: &Factory, output: &Output) -> String {
     let seen = match factory.last_seen_at.as_deref().map(|at| ago(at, output.now)) {
         None => "never".to_owned(),
         Some(seen) if factory.live => seen,
-        Some(seen) => format!("{seen} (stale)"),
+        Some(seen) => format!("{seen} (offline)"),
     };
     let facts = [
         ("state", Some(factory.state.to_string())),
@@ -141,11 +141,11 @@ fn text(factory: &Factory, output: &Output) -> String {
         ("has", Some(joined(&factory.capabilities))),
         (
             "withheld",
-            (!withheld.is_empty()).then(|| format!("{} (its token does not allow it)", joined(&withheld))),
+            (!withheld.is_empty()).then(|| format!("{} (not allowed by its token)", joined(&withheld))),
         ),
         ("repos", Some(joined(&repos))),
         ("can clone", Some(if factory.can_clone { "yes" } else { "no" }.to_owned())),
-        ("runs", Some(joined(&factory.running))),
+        ("running", Some(joined(&factory.running))),
         ("enrolled", Some(ago(&factory.enrolled_at, output.now))),
     ];
     let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&factory.id));

@@ -37,20 +37,20 @@ fn is_shadow(flag: &Flag) -> bool {
 /// How far the plans and the polling are apart, in a line.
 fn divergence(shadow: &Shadow) -> String {
     let counts = format!(
-        "shadow: {} claimed where the dispatcher would have sent them, {} elsewhere",
+        "shadow: {} jobs claimed where the dispatcher would have sent them, {} elsewhere",
         shadow.agreements, shadow.divergences
     );
     match shadow.recent.first() {
         None => counts,
         Some(last) => printable(&format!(
-            "{counts}; the last of these: {} for {}, claimed by {}",
+            "{counts}; the latest of those: {} for {}, claimed by {}",
             last.job_id, last.routed_to, last.claimed_by
         )),
     }
 }
 
 fn table(flags: &[Flag]) -> String {
-    let mut table = Columns::new(&["FLAG", "VALUE", "DEFAULT", "TAKES~", "MEANING~"]);
+    let mut table = Columns::new(&["FLAG", "VALUE", "DEFAULT", "ACCEPTS~", "MEANING~"]);
     for flag in flags {
         let value = if flag.is_default { flag.value.to_string() } else { format!("{} (set)", flag.value) };
         let cells = [&flag.name, &value, &flag.default.to_string(), &flag.takes, &flag.about];

@@ -40,7 +40,7 @@ pub(crate) async fn events(args: FeedArgs, context: &Context) -> Done {
 pub(crate) async fn alerts(context: &Context) -> Done {
     let answer = context.client()?.alerts().await?;
     context.output.list(&answer.json, ("/alerts", "/code"), "no alerts", || {
-        let mut table = Columns::new(&["ALERT", "SINCE", "WHAT~"]);
+        let mut table = Columns::new(&["ALERT", "SINCE", "MESSAGE~"]);
         for Alert { title, message, since, .. } in &answer.alerts {
             let since = since.as_deref().map_or("-".to_owned(), |at| ago(at, context.output.now));
             table.row([printable(title), since, printable(message)]);
@@ -59,14 +59,14 @@ fn metrics_text(metrics: &FleetMetrics) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "factories  {} live, {} stale, {} draining",
+        "factories  {} online, {} offline, {} draining",
         factories.live, factories.stale, factories.draining
     );
     let used = (factories.utilisation * 100.0).round();
     let _ = writeln!(text, "seats      {} of {} used ({used}%)", factories.seats_used, factories.seats);
     let oldest = metrics.oldest_queued_ms;
-    let oldest = oldest.map_or("nothing".to_owned(), |oldest| format!("the longest for {}", millis(oldest)));
-    let _ = writeln!(text, "waiting    {oldest}");
+    let oldest = oldest.map_or("none".to_owned(), |oldest| format!("oldest for {}", millis(oldest)));
+    let _ = writeln!(text, "queued     {oldest}");
     if metrics.products.is_empty() {
         return text;
     }

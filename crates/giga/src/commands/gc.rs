@@ -20,7 +20,7 @@ pub(crate) async fn gc(args: GcArgs, context: &Context) -> Done {
     let bases = match args.base {
         Some(base) if base.join("mirrors").is_dir() => vec![base],
         Some(base) => {
-            return Err(CliError::failed(format!("{} is not the folder of a factory", base.display())));
+            return Err(CliError::failed(format!("{} is not a factory's folder", base.display())));
         }
         None => bases_in(&context.settings.factories_folder()),
     };
@@ -51,7 +51,7 @@ fn bases_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn print(reports: &[(PathBuf, GcReport)], dry_run: bool, context: &Context) -> Done {
-    let gone = if dry_run { "would go" } else { "removed" };
+    let gone = if dry_run { "would remove" } else { "removed" };
     let rows: Vec<(&PathBuf, &str, &GcItem)> = reports
         .iter()
         .flat_map(|(base, report)| {
@@ -68,7 +68,7 @@ fn print(reports: &[(PathBuf, GcReport)], dry_run: bool, context: &Context) -> D
         .collect();
     let json = json!({"dryRun": dry_run, "items": items});
     context.output.list(&json, ("/items", "/name"), "nothing to clean up", || {
-        let mut table = Columns::new(&["FACTORY", "OUTCOME", "KIND", "NAME", "WHY~"]);
+        let mut table = Columns::new(&["FACTORY", "OUTCOME", "KIND", "NAME", "REASON~"]);
         for (base, what, item) in &rows {
             let factory = base.file_name().unwrap_or_default().to_string_lossy();
             let cells = [&factory, *what, kind(item.kind), &item.name, &item.why];
@@ -78,7 +78,7 @@ fn print(reports: &[(PathBuf, GcReport)], dry_run: bool, context: &Context) -> D
     })?;
     if reports.is_empty() {
         say(&format!(
-            "no factory has worked in {}; --base DIR names another folder",
+            "no factory has run in {}; choose another folder with --base DIR",
             context.settings.factories_folder().display()
         ));
     }
@@ -88,8 +88,8 @@ fn print(reports: &[(PathBuf, GcReport)], dry_run: bool, context: &Context) -> D
 const fn kind(kind: GcKind) -> &'static str {
     match kind {
         GcKind::Worktree => "work folder",
-        GcKind::LocalBranch => "branch here",
-        GcKind::OriginBranch => "branch at the origin",
+        GcKind::LocalBranch => "local branch",
+        GcKind::OriginBranch => "origin branch",
         GcKind::Mirror => "mirror",
     }
 }

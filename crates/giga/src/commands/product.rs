@@ -17,7 +17,7 @@ pub(crate) async fn run(command: ProductCommand, context: &Context) -> Done {
     match command {
         ProductCommand::List => {
             let answer = context.client()?.products().await?;
-            let none = "no product was set yet; all of them count the same";
+            let none = "no product has settings yet; all get the same share";
             output.list(&answer.json, ("/products", "/productId"), none, || list(&answer.products))
         }
         ProductCommand::Show(args) => {

@@ -29,7 +29,7 @@ pub(crate) async fn run(command: ProfileCommand, context: &Context) -> Done {
         }
         ProfileCommand::List => {
             let answer = client.profiles().await?;
-            let none = "no profiles; `giga profile add NAME FILE.md` makes one";
+            let none = "no profiles; add one with `giga profile add NAME FILE.md`";
             output.list(&answer.json, ("/profiles", "/name"), none, || list(&answer.profiles, output))
         }
         ProfileCommand::Show { profile } => {
@@ -61,7 +61,7 @@ async fn read(file: &str) -> Result<Vec<u8>, CliError> {
 }
 
 fn list(profiles: &[Profile], output: &Output) -> String {
-    let mut table = Columns::new(&["PROFILE", "MADE", "BY", "FILLS IN~"]);
+    let mut table = Columns::new(&["PROFILE", "CREATED", "BY", "DEFAULTS~"]);
     for profile in profiles {
         let keys: Vec<&str> = profile.defaults.keys().map(String::as_str).collect();
         table.row([
@@ -76,8 +76,8 @@ fn list(profiles: &[Profile], output: &Output) -> String {
 
 fn text(profile: &Profile, output: &Output) -> String {
     let mut text = format!("\x1b[1m{}@{}\x1b[0m\n", printable(&profile.name), profile.version);
-    let made = format!("{} by {}", ago(&profile.created_at, output.now), profile.created_by);
-    let _ = writeln!(text, "  {:<12}  {}", "made", printable(&made));
+    let created = format!("{} by {}", ago(&profile.created_at, output.now), profile.created_by);
+    let _ = writeln!(text, "  {:<12}  {}", "created", printable(&created));
     for (key, value) in &profile.defaults {
         let value = match value {
             Value::String(text) => text.clone(),

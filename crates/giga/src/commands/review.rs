@@ -1,4 +1,4 @@
-//! Looking at a job in review, and saying what one thinks of it.
+//! Showing a job in review, and reviewing it.
 
 use std::fmt::Write;
 
@@ -44,7 +44,7 @@ pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
 /// Asks for a review before the job goes on.
 async fn request(args: ReviewArgs, context: &Context) -> Done {
     if args.message.is_some() || args.reviewer.is_some() {
-        return Err(CliError::Usage("--request asks others; it has no comment and no --as".to_owned()));
+        return Err(CliError::Usage("--request takes no comment and no --as".to_owned()));
     }
     let client = context.client()?;
     let id = context.job_id(&client, &args.job).await?;
@@ -98,16 +98,16 @@ fn cost(job: &Job, runs: &[Run]) -> String {
         runs.iter().filter_map(|run| run.report.cost_usd).sum::<Usd>(),
         runs.iter().filter_map(|run| run.report.tokens).sum::<u64>(),
     );
-    let told = |(usd, tokens): (Usd, u64)| format!("{usd}, {tokens} tokens");
+    let shown = |(usd, tokens): (Usd, u64)| format!("{usd}, {tokens} tokens");
     let this = judged(job, runs).map(|run| match (run.report.cost_usd, run.report.tokens) {
-        (None, None) => "not told".to_owned(),
-        (usd, tokens) => told((usd.unwrap_or_default(), tokens.unwrap_or(0))),
+        (None, None) => "cost unknown".to_owned(),
+        (usd, tokens) => shown((usd.unwrap_or_default(), tokens.unwrap_or(0))),
     });
     let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
     format!(
         "  this run   {}\n  whole job  {} in {count}\n",
         this.unwrap_or_else(|| "-".to_owned()),
-        told(all)
+        shown(all)
     )
 }
 
@@ -137,13 +137,13 @@ fn earlier(job: &Job, output: &Output) -> String {
     for note in &job.reviews {
         let verdict = match note.verdict {
             ReviewVerdict::Approve => "approved",
-            ReviewVerdict::RequestChanges => "asked for changes",
-            ReviewVerdict::Reject => "rejected it",
+            ReviewVerdict::RequestChanges => "requested changes",
+            ReviewVerdict::Reject => "rejected",
         };
         let when = ago(&note.at, output.now);
-        let said =
+        let comment =
             note.comment.as_ref().map_or_else(String::new, |comment| format!(": {}", comment.trim_end()));
-        let line = format!("{} {verdict} (run {}, {when}){said}", note.reviewer, note.lease_epoch);
+        let line = format!("{} {verdict} (run {}, {when}){comment}", note.reviewer, note.lease_epoch);
         for (index, line) in printable(&line).lines().enumerate() {
             let _ = writeln!(text, "  {}{line}", if index == 0 { "" } else { "  " });
         }

@@ -20,7 +20,7 @@ pub(crate) async fn run(command: TokenCommand, context: &Context) -> Done {
             let answer = context.client_in(None)?.issue_token(&request).await?;
             output.one(&answer.json, "/id", || answer.token.clone())?;
             say(&format!(
-                "token {} is shown this once; `giga token revoke {}` ends it",
+                "token {} is shown only this once; revoke it with `giga token revoke {}`",
                 answer.id, answer.id
             ));
             Ok(())
@@ -31,14 +31,14 @@ pub(crate) async fn run(command: TokenCommand, context: &Context) -> Done {
         }
         TokenCommand::Revoke { id } => {
             context.client()?.revoke_token(&id).await?;
-            say(&format!("token {id} is revoked"));
+            say(&format!("token {id} was revoked"));
             Ok(())
         }
     }
 }
 
 fn table(tokens: &[Token], output: &Output) -> String {
-    let mut table = Columns::new(&["TOKEN", "ROLE", "FOR~", "LABEL~", "MADE", "STATE"]);
+    let mut table = Columns::new(&["TOKEN", "ROLE", "FOR~", "LABEL~", "CREATED", "STATE"]);
     for token in tokens {
         let products =
             if token.products.is_empty() { "every product".to_owned() } else { token.products.join(", ") };

@@ -14,8 +14,8 @@ use crate::system::SystemClock;
 pub(crate) async fn top(context: &Context) -> Done {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(CliError::Usage(
-            "`giga top` draws on a terminal, and this is none; `giga job list`, `giga factory list` and `giga metrics` \
-             print the same"
+            "`giga top` needs a terminal; `giga job list`, `giga factory list` and `giga metrics` print the same \
+             information"
                 .to_owned(),
         ));
     }
@@ -32,7 +32,7 @@ pub(crate) async fn top(context: &Context) -> Done {
         Err(TopError::Terminal(error)) => Err(CliError::failed(format!("cannot use the terminal: {error}"))),
         Err(error @ TopError::MayNotLook(_)) => Err(CliError::failed_but(
             error.to_string(),
-            "an admin makes one: giga token create --role viewer",
+            "an admin can create one: giga token create --role viewer",
         )),
     }
 }

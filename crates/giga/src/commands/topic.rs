@@ -23,9 +23,12 @@ pub(crate) async fn run(command: TopicCommand, context: &Context) -> Done {
         TopicCommand::List => {
             let answer = client.topics().await?;
             if let (Some(pause), Format::Table) = (&answer.paused, output.format) {
-                say(&format!("everything is {}; `giga topic resume --all` ends it", paused(pause, output)));
+                say(&format!(
+                    "all topics are {}; resume them with `giga topic resume --all`",
+                    paused(pause, output)
+                ));
             }
-            let none = "no topics; `giga topic enqueue` makes one";
+            let none = "no topics; `giga topic enqueue` creates one";
             output.list(&answer.json, ("/topics", "/name"), none, || table(&answer.topics, output))
         }
         TopicCommand::Show(TopicArg { topic }) => show(&client, &topic, context).await,
@@ -39,11 +42,13 @@ pub(crate) async fn run(command: TopicCommand, context: &Context) -> Done {
         }
         TopicCommand::Pause(_) => {
             let answer = client.pause_all_topics().await?;
-            output.one(&answer.json, "", || "every topic is paused".to_owned())
+            output.one(&answer.json, "", || "all topics are paused".to_owned())
         }
         TopicCommand::Resume(_) => {
             let answer = client.resume_all_topics().await?;
-            output.one(&answer.json, "", || "every topic goes on, but those paused by name".to_owned())
+            output.one(&answer.json, "", || {
+                "all topics are running, except those paused individually".to_owned()
+            })
         }
         TopicCommand::Enqueue(args) => enqueue(args, &client, output).await,
         TopicCommand::Jobs(TopicJobsArgs { topic, job: Some(job), .. }) => {
@@ -56,7 +61,7 @@ pub(crate) async fn run(command: TopicCommand, context: &Context) -> Done {
         }
         TopicCommand::Retry { topic, jobs } => {
             let answer = client.retry_dead(&topic, jobs).await?;
-            output.list(&answer.json, ("/retried", ""), "no dead jobs to try again", || {
+            output.list(&answer.json, ("/retried", ""), "no dead jobs to retry", || {
                 answer.retried.iter().map(|id| printable(id) + "\n").collect()
             })
         }
@@ -79,7 +84,7 @@ async fn show(client: &Client, name: &str, context: &Context) -> Done {
             let products: Vec<&str> =
                 several.iter().map(|index| all.topics[*index].product_id.as_str()).collect();
             let products = products.join(", ");
-            Err(CliError::Usage(format!("`{name}` is a topic of {products}; say which with --product")))
+            Err(CliError::Usage(format!("`{name}` exists in {products}; choose one with --product")))
         }
     }
 }
@@ -87,9 +92,7 @@ async fn show(client: &Client, name: &str, context: &Context) -> Done {
 async fn enqueue(args: EnqueueArgs, client: &Client, output: &Output) -> Done {
     let text = if args.payload == "-" { read_stdin().await? } else { args.payload };
     let payload: Box<RawValue> = serde_json::from_str(text.trim()).map_err(|error| {
-        CliError::Usage(format!(
-            "the payload is not JSON ({error}); plain text needs quotes: '\"like this\"'"
-        ))
+        CliError::Usage(format!("the payload is not JSON ({error}); quote plain text: '\"like this\"'"))
     })?;
     // One that lives as long as this invocation, so that a call whose answer was lost can be repeated.
     let made_up = || format!("cli-{}", SystemRandomness.job_id(SystemClock.now()));
@@ -108,7 +111,7 @@ async fn enqueue(args: EnqueueArgs, client: &Client, output: &Output) -> Done {
         answer.jobs.iter().map(|job| printable(&job.id) + "\n").collect()
     })?;
     if existing && output.format == Format::Table {
-        say("the key was seen before; this is the job that it made");
+        say("the key was used before; this is its job");
     }
     Ok(())
 }
@@ -120,7 +123,7 @@ async fn read_stdin() -> Result<String, CliError> {
         std::io::stdin().take(most).read_to_string(&mut text).map(|_| text)
     });
     let read = read.await.map_err(|_| CliError::Interrupted)?;
-    read.map_err(|error| CliError::Usage(format!("the payload cannot be read from stdin: {error}")))
+    read.map_err(|error| CliError::Usage(format!("cannot read the payload from stdin: {error}")))
 }
 
 async fn jobs(
@@ -169,7 +172,7 @@ fn table(topics: &[Topic], output: &Output) -> String {
     for topic in topics {
         let state = match &topic.paused {
             Some(pause) => Cell::new(paused(pause, output)).fg(Color::Yellow),
-            None => Cell::new("open").fg(Color::Green),
+            None => Cell::new("running").fg(Color::Green),
         };
         let mut row = vec![Cell::new(printable(&topic.name)), Cell::new(printable(&topic.product_id)), state];
         use TopicJobState::{Dead, Done, Ready, Running, Scheduled};
@@ -191,7 +194,7 @@ fn facts(heading: &str, facts: &[(&str, Option<String>)]) -> String {
 }
 
 fn text(topic: &Topic, output: &Output) -> String {
-    let state = topic.paused.as_ref().map_or("open".to_owned(), |pause| paused(pause, output));
+    let state = topic.paused.as_ref().map_or("running".to_owned(), |pause| paused(pause, output));
     let of = |state| Some(count(topic, state).to_string());
     facts(
         &topic.name,
@@ -214,7 +217,7 @@ fn jobs_table(jobs: &[TopicJob], output: &Output) -> String {
     let mut headings = vec!["ID", "STATE", "PRIORITY", "ATTEMPTS"];
     headings.extend(any_worker.then_some("WORKER"));
     headings.extend(any_error.then_some("LAST ERROR~"));
-    headings.push("MADE");
+    headings.push("CREATED");
     let mut table = Columns::new(&headings);
     for job in jobs {
         let mut row = vec![
@@ -243,7 +246,7 @@ fn job_text(job: &TopicJob, output: &Output) -> String {
             ("priority", Some(job.priority.to_string())),
             ("attempts", Some(format!("{} of {} used", job.attempts, u64::from(job.retry_max) + 1))),
             ("backoff", Some(millis(job.retry_backoff_ms))),
-            ("made", when(&Some(job.created_at.clone()))),
+            ("created", when(&Some(job.created_at.clone()))),
             ("due", when(&job.due_at)),
             ("worker", job.worker_id.clone()),
             ("lease", when(&job.expires_at)),

@@ -21,7 +21,7 @@ pub(crate) async fn web(args: WebArgs, context: &Context) -> Done {
     if !client.has_page().await? {
         return Err(CliError::failed_but(
             format!("the coordinator at {} was built without its web page", client.url()),
-            "build giga again where Node 20.19 or newer is installed with npm: GIGA_WEB=require cargo build \
+            "build giga again with Node 20.19 or newer and npm installed: GIGA_WEB=require cargo build \
              --release -p giga; `giga top` shows the same in a terminal",
         ));
     }
@@ -29,7 +29,7 @@ pub(crate) async fn web(args: WebArgs, context: &Context) -> Done {
     if !args.no_token {
         let token = context.settings.token_for(&context.settings.url())?;
         let token = token.ok_or_else(|| CliError::NoToken { places: context.settings.token_places() })?;
-        progress("The address carries your token: it is for you alone.");
+        progress("The address contains your token; keep it to yourself.");
         url = format!("{url}#token={}", token.secret.reveal());
     }
     context.output.one(&json!({ "url": url }), "/url", || url.clone())

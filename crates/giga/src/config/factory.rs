@@ -79,7 +79,7 @@ impl Settings {
                 let api = api.map_err(|error| CliError::Config(format!("{origin}: {error}")))?;
                 Ok(Arc::new(GitHub::new(api)))
             }
-            other => Err(CliError::Config(format!("{origin}: `{other}` is none of none, gh and github"))),
+            other => Err(CliError::Config(format!("{origin}: `{other}` is not one of none, gh, github"))),
         }
     }
 
@@ -92,7 +92,7 @@ impl Settings {
         }
         match set {
             Setting { origin: origin @ Origin::Flag(_), value } => Err(CliError::Config(format!(
-                "{origin}: `{}` is no broker that a factory can read; it takes nats://HOST or tls://HOST",
+                "{origin}: `{}` is not a broker that a factory can read from; use nats://HOST or tls://HOST",
                 mask_url(&value)
             ))),
             _ => Ok(None),
@@ -116,7 +116,7 @@ impl Settings {
             None => Ok(Setting { value: EnginesConfig::default(), origin: Origin::Default }),
             Some(Setting { origin: Origin::File { path, of_project: true }, .. }) => {
                 Err(CliError::Config(format!(
-                    "{}: [engines] are programs that run with your rights, so a project may not choose them; put \
+                    "{}: [engines] run with your rights, so a project may not choose them; put \
                      them into ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
                     path.display()
                 )))
@@ -152,7 +152,7 @@ impl Settings {
         let Setting { value, origin } = self.get_or(key, default);
         match duration(&value) {
             Ok(time) if !time.is_zero() => Ok(Setting { value: time, origin }),
-            Ok(_) => Err(CliError::Config(format!("{origin}: `{value}` is no time at all"))),
+            Ok(_) => Err(CliError::Config(format!("{origin}: `{value}` must be longer than zero"))),
             Err(error) => Err(CliError::Config(format!("{origin}: {error}"))),
         }
     }

@@ -89,9 +89,9 @@ fn unknown(name: &str) -> String {
     let names: Vec<&str> = Key::all().map(Key::name).chain([Key::ENGINES]).collect();
     match suggest(name, names.iter().copied()) {
         _ if name == "token" => {
-            "a token does not belong into a file that is shared; name its file with `token-file`".to_owned()
+            "a token does not belong in a shared file; point to its file with `token-file`".to_owned()
         }
         Some(near) => format!("there is no setting `{name}`; did you mean `{near}`?"),
-        None => format!("there is no setting `{name}`; there are {}", names.join(", ")),
+        None => format!("there is no setting `{name}`; the settings are {}", names.join(", ")),
     }
 }

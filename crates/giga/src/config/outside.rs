@@ -89,7 +89,7 @@ impl Settings {
 
 fn not_for_a_project(path: &std::path::Path, key: Key) -> CliError {
     CliError::Config(format!(
-        "{}: `{}` says what may be reached with your rights, so a project may not choose it; put it into \
+        "{}: `{}` decides what may be reached with your rights, so a project may not choose it; put it into \
          ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
         path.display(),
         key.name()

@@ -23,12 +23,12 @@ pub(super) async fn lock(base: &Path, patient: bool) -> Result<File, CliError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) if patient => {
-            tracing::info!(base = %base.display(), "waiting for the factory before this one to leave");
+            tracing::info!(base = %base.display(), "waiting for the previous factory to exit");
             let waited = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
             waited.map_err(|error| cannot(error.into()))?.map_err(cannot)
         }
         Err(TryLockError::WouldBlock) => Err(CliError::failed_but(
-            format!("another factory works in {}", base.display()),
+            format!("another factory is running in {}", base.display()),
             "use that one, stop it first, or give this one its own: --id NAME --base DIR",
         )),
         Err(TryLockError::Error(error)) => Err(cannot(error)),

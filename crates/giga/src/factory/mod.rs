@@ -47,14 +47,14 @@ pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliEr
         // It holds nothing yet, so there is nothing to hand back.
         return Ok(());
     }
-    tracing::info!("leaving: running jobs are saved and handed back");
-    progress("leaving; once more to leave at once");
+    tracing::info!("shutting down: checkpointing and releasing running jobs");
+    progress("shutting down; press Ctrl-C again to stop at once");
     stop.cancel();
     tokio::select! {
         ended = &mut agent => ended,
         () = signals.next() => Err(CliError::Interrupted),
         () = tokio::time::sleep(LEAVE_WITHIN), if args.until_stdin_ends => {
-            Err(CliError::failed("leaving took too long; what was not handed back is settled at the next start"))
+            Err(CliError::failed("shutting down took too long; jobs that were not released are settled at the next start"))
         }
     }
 }

@@ -57,7 +57,7 @@ impl DataFolder {
 
     /// After this the file holds a token that works: the one it had, or a new one.
     pub(super) async fn keep_admin_token(&self, coordinator: &Coordinator) -> Result<AdminToken, CliError> {
-        let failed = |error: Error| CliError::failed(format!("cannot make an admin token: {error}"));
+        let failed = |error: Error| CliError::failed(format!("cannot create an admin token: {error}"));
         if let Some(first) = coordinator.bootstrap_admin().await.map_err(failed)? {
             self.write_token(&first)?;
             return Ok(AdminToken::Written);
@@ -69,7 +69,7 @@ impl DataFolder {
         {
             return Ok(AdminToken::Kept);
         }
-        let reason = if path.exists() { "has no token that works here" } else { "is missing" };
+        let reason = if path.exists() { "holds no valid token" } else { "is missing" };
         self.write_token(&coordinator.new_admin().await.map_err(failed)?)?;
         say(&format!("{} {reason}: a new admin token was written to it", path.display()));
         Ok(AdminToken::Written)
@@ -113,7 +113,7 @@ fn in_use(path: &Path) -> CliError {
     let place = std::fs::read_to_string(path.join("url"));
     let place = place.map(|url| format!(" at {}", url.trim())).unwrap_or_default();
     CliError::failed_but(
-        format!("a coordinator already runs on {}{place}", path.display()),
+        format!("a coordinator is already running in {}{place}", path.display()),
         "use that one, stop it first, or give this one its own folder: --data DIR --listen 127.0.0.1:0",
     )
 }

@@ -117,7 +117,7 @@ async fn keep_running(
     loop {
         let started = Instant::now();
         match command.spawn() {
-            Err(error) => warn(&format!("{name} cannot be started: {error}")),
+            Err(error) => warn(&format!("cannot start {name}: {error}")),
             Ok(mut child) => {
                 // Taken out, because waiting for a child closes the pipe.
                 let pipe = child.stdin.take();
@@ -131,11 +131,11 @@ async fn keep_running(
                 match status {
                     // Somebody asked it to, and not us.
                     Ok(status) if status.success() => {
-                        warn(&format!("{name} has left and is not started again"));
+                        warn(&format!("{name} exited and is not restarted"));
                         return;
                     }
-                    Ok(status) => warn(&format!("{name} ended ({status}); it is started again")),
-                    Err(error) => warn(&format!("{name} was lost ({error}); it is started again")),
+                    Ok(status) => warn(&format!("{name} exited ({status}); restarting it")),
+                    Err(error) => warn(&format!("{name} was lost ({error}); restarting it")),
                 }
             }
         }

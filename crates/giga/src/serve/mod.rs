@@ -39,7 +39,7 @@ pub(crate) async fn up(settings: &Settings) -> Result<(), CliError> {
     let embedded = settings.embedded_store();
     let set = settings.store();
     if set.value != embedded {
-        say(&format!("`giga up` uses the embedded store; for {} start `giga serve`", mask_url(&set.value)));
+        say(&format!("`giga up` uses the embedded store; to use {}, run `giga serve`", mask_url(&set.value)));
     }
     run(settings, &embedded, Settings::EMBEDDED_BROKER, Some(Plan::new(settings)?)).await
 }
@@ -137,9 +137,9 @@ async fn listen(wanted: Setting<String>) -> Result<(TcpListener, SocketAddr), Cl
         match error.kind() {
             std::io::ErrorKind::AddrInUse => CliError::failed_but(
                 message,
-                "is a coordinator running already? `--listen 127.0.0.1:0` picks a free port",
+                "a coordinator may be running already; `--listen 127.0.0.1:0` picks a free port",
             ),
-            _ => CliError::failed_but(message, "an address and a port, such as 127.0.0.1:7717"),
+            _ => CliError::failed_but(message, "use an address and a port, such as 127.0.0.1:7717"),
         }
     })?;
     Ok((listener, address))
@@ -161,12 +161,12 @@ async fn places(place: &str) -> Result<Places, CliError> {
     let shown = mask_url(place);
     let opened = giga_blobs::open(place, &Settings::cloud_variables());
     let places = opened.map_err(|error| {
-        CliError::failed_but(format!("cannot keep artifacts in {shown}: {error}"), error.remedy)
+        CliError::failed_but(format!("cannot store artifacts in {shown}: {error}"), error.remedy)
     })?;
     places.check().await.map_err(|error| {
         CliError::failed_but(
-            format!("cannot keep artifacts in {shown}: {error}"),
-            "does it exist, and may these credentials write to it? `giga doctor` tries it again",
+            format!("cannot store artifacts in {shown}: {error}"),
+            "check that it exists and that these credentials may write to it; `giga doctor` tests it",
         )
     })?;
     Ok(places)
@@ -187,7 +187,7 @@ pub(crate) async fn start(
             let message = format!("cannot use the broker {}: {error}", mask_url(broker));
             CliError::failed_but(
                 message,
-                "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST; one that is only away is waited for",
+                "--broker takes embedded:, postgres://USER@HOST/DB or nats://HOST; a broker that is only unreachable is retried",
             )
         })?
     };
@@ -216,7 +216,7 @@ pub(crate) async fn start(
         if error.is_transient() {
             CliError::failed_but(
                 message,
-                "is the database running, and may this machine and user connect to it?",
+                "check that the database is running and that this machine and user may connect to it",
             )
         } else {
             CliError::failed(message)
@@ -246,7 +246,7 @@ fn greet(started: &Started<'_>) {
     let (command, does) = way_in(*has_page);
     lines.push(format!("  \x1b[36m{command}\x1b[0m    {does}"));
     lines.push(String::new());
-    lines.push("Ctrl-C stops it; everything is kept.".to_owned());
+    lines.push("Ctrl-C stops it. Everything is kept.".to_owned());
     for line in lines {
         say(&line);
     }
@@ -255,9 +255,9 @@ fn greet(started: &Started<'_>) {
 /// How to look at it all: a command, and what it does. A page that is not there is not promised.
 fn way_in(has_page: bool) -> (&'static str, &'static str) {
     if has_page {
-        ("giga web", "prints the address of the page, with your token in it")
+        ("giga web", "prints the address of the web page, with your token in it")
     } else {
-        ("giga top", "shows the fleet in the terminal; this giga was built without the page")
+        ("giga top", "shows the fleet in the terminal; this giga was built without the web page")
     }
 }
 
@@ -273,7 +273,7 @@ fn factory_lines(plan: &Plan, settings: &Settings) -> Vec<String> {
     let each = if plan.names().len() == 1 { "at once" } else { "at once each" };
     let repos = match settings.repos() {
         Some(repos) => format!("  repos    {}", repos.value.display()),
-        None => "  repos    none; --repos DIR offers the repositories of a folder".to_owned(),
+        None => "  repos    none; offer the repositories of a folder with --repos DIR".to_owned(),
     };
     vec![format!("  factory  {names}, {jobs} {each}"), repos]
 }

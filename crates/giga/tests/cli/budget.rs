@@ -67,7 +67,7 @@ fn what_is_not_named_stays_and_none_takes_a_ceiling_away() {
     let last = set(&["--job", "none"]);
     assert_eq!((last.get("jobUsd"), &last["ceilings"]["week"]), (None, &json!(0.5)));
     home.giga(&["budget", "set", "demo"]).fails(2);
-    assert!(home.giga(&["budget", "set", "demo", "--day", "lots"]).fails(2).contains("such as 20 or 2.50"));
+    assert!(home.giga(&["budget", "set", "demo", "--day", "lots"]).fails(2).contains("dollars such as 2.50"));
     assert!(home.giga(&["budget", "set", "demo", "--day", "2000000000"]).fails(1).contains("ceilings.day"));
     assert_eq!(home.giga(&["budget", "list", "-o", "name"]).ok(), "demo\n");
     // The product that is named is meant, whatever the settings say.
@@ -80,15 +80,12 @@ fn a_ceiling_that_is_reached_stays_shut_with_the_code_for_money() {
     let _server = home.start();
     home.giga(&["budget", "set", "demo", "--total", "1"]).ok();
     let corrected = home.giga(&["budget", "correct", "demo", "--usd", "1.20", "-m", "billed apart"]).ok();
-    assert!(
-        corrected.contains("paused") && corrected.contains("the ceiling of the total is reached"),
-        "{corrected}"
-    );
+    assert!(corrected.contains("paused") && corrected.contains("the total limit is reached"), "{corrected}");
     let said = home.giga(&["budget", "resume", "demo"]).fails(7);
     assert!(said.contains("giga budget set demo --total USD"), "{said}");
     home.giga(&["budget", "correct", "demo", "--usd", "-0.70", "-m", "refunded"]).ok();
     let open = home.giga(&["budget", "show", "demo"]).ok();
-    assert!(open.contains("open, $0.50 left of the total"), "{open}");
+    assert!(open.contains("active, $0.50 left of the total limit"), "{open}");
     home.giga(&["budget", "correct", "demo", "--usd", "1"]).fails(2);
     home.giga(&["budget", "correct", "demo", "--usd", "0", "-m", "x"]).fails(1);
 
@@ -99,7 +96,7 @@ fn a_ceiling_that_is_reached_stays_shut_with_the_code_for_money() {
     assert_eq!(json["bucketMs"], 86_400_000);
     assert!(home.giga(&["budget", "burndown", "demo", "--bucket", "1w"]).fails(1).contains("not a duration"));
     let nothing = home.giga(&["budget", "burndown", "other"]).ok();
-    assert!(nothing.contains("$0.00 spent, without a ceiling") && !nothing.contains("NaN"), "{nothing}");
+    assert!(nothing.contains("$0.00 spent, no limit") && !nothing.contains("NaN"), "{nothing}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ async fn a_tree_is_made_drawn_and_worked_off() {
     // It says what goes with it, and everything does.
     let cancelled = run(giga(home.path()).args(["job", "cancel", "release"]));
     assert!(
-        cancelled.err.contains("2 jobs below it that had not ended are cancelled with it"),
+        cancelled.err.contains("2 jobs below it that had not finished are cancelled as well"),
         "{cancelled:?}"
     );
     wait_for(&home, "page", "cancelled");

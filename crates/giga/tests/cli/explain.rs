@@ -55,12 +55,12 @@ async fn a_job_that_would_run_shows_every_score() {
     Holder::enroll(&home, &server, "xcode-1", &["os:macos", "engine:shell", "has:xcode"]).await;
     home.write("job.md", manifest("easy", "capabilities: [os:linux]\nbudget: {usd: 1.5}\nretry: {max: 1}\n"));
     let plan = home.giga(&["job", "plan", "job.md"]).ok();
-    assert!(plan.contains("At worst it costs $3.00"), "{plan}");
+    assert!(plan.contains("It costs $3.00 at most"), "{plan}");
     home.giga(&["job", "submit", "job.md"]).ok();
     let text = home.giga(&["job", "explain", "easy"]).ok();
     let header = text.lines().find(|line| line.contains("FACTORY")).unwrap().to_owned();
     assert!(
-        header.contains("SCORE") && header.contains("CAPABILITY FIT") && header.contains("BECAUSE"),
+        header.contains("SCORE") && header.contains("CAPABILITY FIT") && header.contains("REASON"),
         "{text}"
     );
     let row = |id: &str| {

@@ -82,7 +82,7 @@ fn gc_removes_what_is_merged_and_says_so_before() {
     let branches = || origin.git(&["for-each-ref", "--format=%(refname)", "refs/heads/aq"]);
     let before = branches();
     let planned = home.giga(&["gc", "--dry-run"]).ok();
-    assert!(planned.contains("would go") && planned.contains(&format!("aq/job/{id}/1")), "{planned}");
+    assert!(planned.contains("would remove") && planned.contains(&format!("aq/job/{id}/1")), "{planned}");
     assert_eq!(branches(), before, "a dry run touches nothing");
     let done = home.giga(&["gc"]).ok();
     assert!(done.contains("removed"), "{done}");
@@ -262,7 +262,7 @@ fn one_agent_per_folder() {
     std::fs::create_dir_all(home.path().join("repos")).unwrap();
     let first = factory(&home, "mine");
     let refused = home.giga(&["factory", "run", "--once", "--id", "mine"]).fails(1);
-    assert!(refused.contains("another factory works in") && refused.contains("--base DIR"), "{refused}");
+    assert!(refused.contains("another factory is running in") && refused.contains("--base DIR"), "{refused}");
     drop(first);
     home.giga(&["factory", "run", "--once", "--id", "mine"]).ok();
 }

@@ -63,7 +63,7 @@ fn pages_become_one_list() {
     assert_eq!(count(&["job", "list", "--limit", "2", "-o", "name"]), 2);
     assert_eq!(count(&["job", "list", "--all", "-o", "name"]), 3);
     let limited = run(giga(home.path()).args(["job", "list", "--limit", "2"]));
-    assert!(limited.err.contains("--all shows more"), "{limited:?}");
+    assert!(limited.err.contains("see more with --limit or --all"), "{limited:?}");
     assert_eq!(count(&["job", "list", "--stage", "queued,blocked", "-o", "name"]), 2);
     assert_eq!(count(&["job", "list", "--priority", "high", "-o", "name"]), 1);
     assert_eq!(count(&["job", "list", "--repo", "hello", "-o", "name"]), 1);

@@ -94,7 +94,7 @@ fn jobs_are_meant_by_id_by_part_of_it_or_by_name() {
         assert_eq!(home.giga(&["job", "show", meant, "-o", "name"]).ok().trim(), id, "{meant}");
     }
     let ambiguous = home.giga(&["job", "cancel", "twin"]).fails(2);
-    assert!(ambiguous.contains("`twin` could be any of 2 jobs"), "{ambiguous}");
+    assert!(ambiguous.contains("`twin` matches 2 jobs"), "{ambiguous}");
     assert!(home.giga(&["job", "show", "three"]).fails(3).contains("there is no job `three`"));
     assert!(
         home.giga(&["job", "show", "01J9ZK3V5N8Q4W2E6R7T1Y0ABC"]).fails(3).contains("there is no job 01J9")
@@ -111,7 +111,7 @@ fn one_invocation_makes_one_job_and_two_make_two() {
         home.giga(&["job", "submit", file]).ok();
     }
     let again = run(giga(home.path()).args(["job", "submit", "keyed.md"]));
-    assert!(again.err.contains("the key `ticket-812` was seen before"), "{again:?}");
+    assert!(again.err.contains("the key `ticket-812` was used before"), "{again:?}");
     let names = home.giga(&["job", "list", "-o", "jsonl"]).ok();
     assert_eq!(names.matches("\"name\":\"plain\"").count(), 2);
     assert_eq!(names.matches("\"name\":\"keyed\"").count(), 1);

@@ -27,9 +27,9 @@ fn a_file_that_cannot_be_read_says_why() {
     home.write("folder/x", "");
     home.write("huge.md", vec![b'x'; 1024 * 1024 + 1]);
     let why = |file: &str| home.giga(&["job", "submit", file]).fails(1);
-    assert!(why("gone.md").contains("cannot read the manifest gone.md: there is no such file"));
+    assert!(why("gone.md").contains("cannot read the manifest gone.md: no such file"));
     assert!(why("folder").contains("it is a folder"));
     assert!(why("latin1.md").contains("it is not UTF-8 text"));
     assert!(why("huge.md").contains("it is larger than 1 MiB"));
-    assert!(why("gone.md").contains("hint: `giga job init FILE`"));
+    assert!(why("gone.md").contains("hint: write one to start from with `giga job init FILE`"));
 }

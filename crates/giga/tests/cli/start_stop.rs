@@ -55,7 +55,10 @@ fn one_coordinator_per_folder() {
     let home = Home::new();
     let server = home.start();
     let second = home.giga(&["up", "--listen", "127.0.0.1:0"]).fails(1);
-    assert!(second.contains("a coordinator already runs on") && second.contains(&server.url), "{second}");
+    assert!(
+        second.contains("a coordinator is already running in") && second.contains(&server.url),
+        "{second}"
+    );
     assert!(second.contains("hint: "), "{second}");
     home.giga(&["job", "list"]).ok();
     // The lock ends with the process, however it ends.

@@ -32,7 +32,7 @@ fn a_follower_misses_nothing_while_the_coordinator_restarts() {
     command.args(["serve", "--listen", &address]);
     let _server = Server::spawn(command, home.path());
     home.giga(&["job", "cancel", "followed"]).ok();
-    assert_eq!(talk.next().unwrap().unwrap(), "connected again; nothing was missed");
+    assert_eq!(talk.next().unwrap().unwrap(), "reconnected; nothing was missed");
     let last = next();
     assert_eq!((last["seq"].as_u64(), last["to"].as_str()), (Some(2), Some("cancelled")));
     assert!(following.wait().unwrap().success(), "the job has ended, so has the stream");

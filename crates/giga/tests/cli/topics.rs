@@ -25,7 +25,7 @@ fn a_topic_is_fed_watched_paused_and_resumed() {
         .ok();
     let id = id.trim();
     let again = run(giga(home.path()).args(["topic", "enqueue", "mail", r#"{"to": "ana"}"#, "--key", "k1"]));
-    assert_eq!((again.out.trim(), again.err.contains("seen before")), (id, true), "{again:?}");
+    assert_eq!((again.out.trim(), again.err.contains("used before")), (id, true), "{again:?}");
     home.giga(&["topic", "enqueue", "mail", "--run-at", "2999-01-01T00:00:00Z"]).ok();
     golden("pause", &["topic", "pause", "mail"]);
     golden("list", &["topic", "list"]);
@@ -37,7 +37,7 @@ fn a_topic_is_fed_watched_paused_and_resumed() {
     home.giga(&["topic", "resume", "mail"]).ok();
     home.giga(&["topic", "pause", "--all"]).ok();
     let listed = run(giga(home.path()).args(["topic", "list"]));
-    assert!(listed.err.contains("everything is paused by token"), "{listed:?}");
+    assert!(listed.err.contains("all topics are paused by token"), "{listed:?}");
     home.giga(&["topic", "resume", "--all"]).ok();
     let topic = parsed(&home.giga(&["topic", "show", "mail", "-o", "json"]).ok());
     assert_eq!((&topic["byState"]["ready"], topic.get("paused")), (&json!(1), None));
@@ -61,7 +61,7 @@ fn what_is_wrong_is_said_with_the_usual_codes() {
     let home = Home::new();
     let _server = home.start();
     let said = home.giga(&["topic", "enqueue", "mail", "{to: ana}"]).fails(2);
-    assert!(said.contains("the payload is not JSON") && said.contains("needs quotes"), "{said}");
+    assert!(said.contains("the payload is not JSON") && said.contains("quote plain text"), "{said}");
     home.giga(&["topic", "pause"]).fails(2);
     home.giga(&["topic", "pause", "mail", "--all"]).fails(2);
     let said = home.giga(&["topic", "show", "nothing"]).fails(3);

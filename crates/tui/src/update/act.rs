@@ -12,7 +12,7 @@ pub(super) fn act(model: &mut Model, key: char) -> Option<Vec<Effect>> {
     let wanted = wanted(model, key)?;
     if !model.who.may_act() {
         let role = model.who.role;
-        let text = format!("read-only: a {role}'s token may not do that (giga token create --role operator)");
+        let text = format!("read-only: the role {role} may not do that (giga token create --role operator)");
         model.say(Tone::Bad, text);
         return Some(Vec::new());
     }
@@ -42,7 +42,7 @@ pub(super) fn answer(model: &mut Model, key: KeyCode) -> Vec<Effect> {
             go(model, Action::PauseBudget { product, stop_running: true })
         }
         _ => {
-            model.say(Tone::Plain, "left as it is");
+            model.say(Tone::Plain, "cancelled");
             Vec::new()
         }
     }
@@ -98,9 +98,9 @@ fn judge(job: &Job, key: char) -> Option<(bool, &'static str)> {
             "only a failed job or one in review can be requeued",
         ),
         'S' => (stage == Stage::Testing, "only a job that is ready to ship can be shipped"),
-        'x' => (!stage.is_terminal(), "it has ended already"),
+        'x' => (!stage.is_terminal(), "it has already finished"),
         'X' => (stage == Stage::Review, "only a job in review can be rejected; x cancels"),
-        'A' | 'C' => (stage == Stage::Review, "only a job in review can be judged"),
+        'A' | 'C' => (stage == Stage::Review, "only a job in review can be reviewed"),
         _ => return None,
     })
 }
@@ -141,7 +141,7 @@ fn on_budget(model: &Model, key: char) -> Option<Wanted> {
     let budget = model.shown_budgets().into_iter().find(|budget| budget.product_id == product)?;
     Some(match (key, &budget.paused) {
         ('P', Some(pause)) if pause.cause == PauseCause::Operator => {
-            Wanted::Not(format!("{} is paused already", clean(&product)))
+            Wanted::Not(format!("{} is already paused", clean(&product)))
         }
         ('P', _) => Wanted::Action(Action::PauseBudget { product, stop_running: false }),
         ('R', None) => Wanted::Not(format!("{} is not paused", clean(&product))),
@@ -156,7 +156,7 @@ fn on_topic(model: &Model, key: char) -> Option<Wanted> {
     let (product, name) = (topic.product_id.clone(), topic.name.clone());
     let dead = topic.by_state.get(&TopicJobState::Dead).copied().unwrap_or(0);
     Some(match (key, &topic.paused) {
-        ('P', Some(_)) => Wanted::Not(format!("{} is paused already", clean(&name))),
+        ('P', Some(_)) => Wanted::Not(format!("{} is already paused", clean(&name))),
         ('P', None) => Wanted::Action(Action::PauseTopic { product, topic: name }),
         ('R', None) => Wanted::Not(format!("{} is not paused", clean(&name))),
         ('R', Some(_)) => Wanted::Action(Action::ResumeTopic { product, topic: name }),

@@ -54,9 +54,9 @@ pub(super) fn got(model: &mut Model, got: Got) -> Vec<Effect> {
             }
         }
         Answer::Found { text, jobs } => match jobs.as_slice() {
-            [] => model.say(Tone::Bad, format!("there is no job `{text}`; :jobs and / look for one")),
+            [] => model.say(Tone::Bad, format!("there is no job `{text}`; search with / in :jobs")),
             [one] => return super::open_job(model, &one.id),
-            several => model.say(Tone::Bad, format!("`{text}` could be {}", choices(several))),
+            several => model.say(Tone::Bad, format!("`{text}` matches {}", choices(several))),
         },
         _ if !fits => {}
         Answer::Metrics(metrics) => {

@@ -16,8 +16,8 @@ pub(super) fn jump(model: &mut Model, text: &str) -> Vec<Effect> {
     match (word, rest) {
         ("", _) => Vec::new(),
         ("q" | "quit", _) => vec![Effect::Quit],
-        ("job", "") => said(model, ":job wants a name or the beginning of an id"),
-        ("factory", "") => said(model, ":factory wants an id"),
+        ("job", "") => refuse(model, ":job needs a name or the beginning of an id"),
+        ("factory", "") => refuse(model, ":factory needs an id"),
         ("job", meant) => match known_job(model, meant) {
             Some(id) => open_job(model, &id),
             None => vec![Effect::Fetch(Fetch::Find(meant.to_owned()))],
@@ -28,8 +28,8 @@ pub(super) fn jump(model: &mut Model, text: &str) -> Vec<Effect> {
                 factories.filter(|id| id.starts_with(meant)).cloned().partition(|id| *id == meant);
             match (exact.first(), begins.as_slice()) {
                 (Some(id), _) | (None, [id]) => open_factory(model, id),
-                (None, []) => said(model, &format!("there is no factory `{meant}`; :factories lists them")),
-                (None, several) => said(model, &format!("`{meant}` could be {}", several.join(", "))),
+                (None, []) => refuse(model, &format!("there is no factory `{meant}`; :factories lists them")),
+                (None, several) => refuse(model, &format!("`{meant}` matches {}", several.join(", "))),
             }
         }
         _ => {
@@ -37,10 +37,10 @@ pub(super) fn jump(model: &mut Model, text: &str) -> Vec<Effect> {
             let fitting: Vec<&str> = WORDS.into_iter().filter(|known| known.starts_with(word)).collect();
             match fitting.as_slice() {
                 [one] if rest.is_empty() && !one.ends_with(' ') => jump(model, one),
-                _ => said(
+                _ => refuse(
                     model,
                     &format!(
-                        "there is no `:{}`; there are {}, job NAME, factory ID and q",
+                        "there is no `:{}`; use {}, job NAME, factory ID or q",
                         clean(word),
                         Tab::ALL.map(Tab::name).join(", ")
                     ),
@@ -50,7 +50,7 @@ pub(super) fn jump(model: &mut Model, text: &str) -> Vec<Effect> {
     }
 }
 
-fn said(model: &mut Model, text: &str) -> Vec<Effect> {
+fn refuse(model: &mut Model, text: &str) -> Vec<Effect> {
     model.say(Tone::Bad, text);
     Vec::new()
 }

@@ -30,7 +30,7 @@ pub(super) fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     }
     match key.code {
         KeyCode::Char('r') if control => {
-            model.say(Tone::Plain, "asked for everything anew");
+            model.say(Tone::Plain, "reloading everything");
             everything(model)
         }
         KeyCode::Char(_) if held => Vec::new(),
@@ -90,7 +90,7 @@ fn back(model: &mut Model) -> Vec<Effect> {
 fn next_product(model: &mut Model) -> Vec<Effect> {
     let known: Vec<&String> = model.products.iter().collect();
     if known.len() < 2 && model.product.is_none() {
-        model.say(Tone::Plain, "there is no other product to show");
+        model.say(Tone::Plain, "there is no other product");
         return Vec::new();
     }
     let next = match &model.product {
@@ -204,7 +204,7 @@ fn enter(model: &mut Model) -> Vec<Effect> {
                     switch(model, Tab::Jobs)
                 }
                 _ => {
-                    model.say(Tone::Plain, "this one is about the fleet as a whole");
+                    model.say(Tone::Plain, "this alert is about the whole fleet");
                     Vec::new()
                 }
             }
@@ -262,7 +262,7 @@ fn job_key(model: &mut Model, code: KeyCode) -> Vec<Effect> {
             }
             KeyCode::Char('n' | 'N') => {
                 if !page.log.find(code == KeyCode::Char('N'), height) {
-                    model.say(Tone::Plain, "nothing to find; / says what to look for");
+                    model.say(Tone::Plain, "no search yet; press / to search");
                 }
                 return Vec::new();
             }

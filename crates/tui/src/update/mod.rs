@@ -34,7 +34,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Open => {
             // What became of an action says more than that.
             if model.link.feed_back() && model.note.is_none() {
-                model.say(Tone::Good, "connected again");
+                model.say(Tone::Good, "reconnected");
             }
             everything(model)
         }
@@ -50,7 +50,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         }
         Msg::Acted { outcome, .. } => {
             match outcome {
-                Ok(said) => model.say(Tone::Good, said),
+                Ok(message) => model.say(Tone::Good, message),
                 Err(why) => model.say(Tone::Bad, why),
             }
             everything(model)

@@ -108,7 +108,7 @@ fn leave(model: &mut Model, what: &Typing) -> Vec<Effect> {
             Vec::new()
         }
         Typing::Comment { .. } => {
-            model.say(Tone::Plain, "nothing was done");
+            model.say(Tone::Plain, "cancelled");
             Vec::new()
         }
         Typing::Jump => Vec::new(),
@@ -121,7 +121,7 @@ fn enter(model: &mut Model, prompt: Prompt) -> Vec<Effect> {
         Typing::Search => {
             let misses = model.job_page().is_some_and(|page| page.log.found.is_none());
             if misses && !prompt.text.is_empty() {
-                model.say(Tone::Bad, format!("`{}` is not in what is here of the log", prompt.text));
+                model.say(Tone::Bad, format!("`{}` is not in the part of the log shown here", prompt.text));
             }
             Vec::new()
         }
@@ -129,7 +129,7 @@ fn enter(model: &mut Model, prompt: Prompt) -> Vec<Effect> {
         Typing::Comment { id, name, epoch } => {
             let comment = prompt.text.trim().to_owned();
             if comment.is_empty() {
-                model.say(Tone::Bad, "say what is to be changed, or Esc to leave it");
+                model.say(Tone::Bad, "say what should change, or press Esc to cancel");
                 model.prompt =
                     Some(Prompt { what: Typing::Comment { id, name, epoch }, text: String::new() });
                 return Vec::new();

@@ -16,9 +16,9 @@ pub(crate) const FOOT: usize = 5;
 pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let shown = model.shown_alerts();
     match &model.alerts {
-        None => return nothing(area, buf, &["asking the coordinator …"]),
+        None => return nothing(area, buf, &["loading …"]),
         Some(all) if all.is_empty() => {
-            return nothing(area, buf, &["No alerts."]);
+            return nothing(area, buf, &["No alerts"]);
         }
         Some(_) if shown.is_empty() => {
             return nothing(area, buf, &["No alert matches; Esc clears the filter."]);
@@ -31,7 +31,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
         column("ALERT", 20, 0),
         column("SINCE", 6, 0).right(),
         column("ABOUT", 14, 1),
-        column("WHAT", 20, 0).grows(),
+        column("MESSAGE", 20, 0).grows(),
     ];
     let cursor = &model.alert_list.cursor;
     let rows = shown.iter().skip(cursor.top()).map(|alert| {

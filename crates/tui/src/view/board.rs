@@ -28,12 +28,12 @@ pub(crate) fn head_height(model: &Model) -> usize {
 
 pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let Some(metrics) = &model.metrics else {
-        return nothing(area, buf, &["asking the coordinator …"]);
+        return nothing(area, buf, &["loading …"]);
     };
     if metrics.products.iter().all(|product| product.by_stage.values().all(|count| *count == 0)) {
         let first = match &model.product {
-            Some(product) => format!("No jobs in {} yet. Hand one in:", clean(product)),
-            None => "No jobs yet. Hand one in:".to_owned(),
+            Some(product) => format!("No jobs in {} yet. Submit one:", clean(product)),
+            None => "No jobs yet. Submit one:".to_owned(),
         };
         return nothing(area, buf, &[&first, "", "giga job init hello.md", "giga job submit hello.md"]);
     }

@@ -18,13 +18,13 @@ pub(crate) const ROW: usize = 4;
 pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let shown = model.shown_budgets();
     match &model.budgets {
-        None => return nothing(area, buf, &["asking the coordinator …"]),
+        None => return nothing(area, buf, &["loading …"]),
         Some(all) if all.is_empty() => {
             return nothing(
                 area,
                 buf,
                 &[
-                    "No product has spent anything or has a budget yet. A ceiling is set with",
+                    "No product has spent anything or has a budget yet. Set a limit:",
                     "",
                     "giga budget set PRODUCT --day 20 --job 2.50",
                 ],
@@ -36,7 +36,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
         Some(_) => {}
     }
     let first = Rect { height: 1, ..area };
-    line(first, buf, &[(" █ spent  ▒ set aside for what runs  ░ left; by UTC".to_owned(), theme::faint())]);
+    line(first, buf, &[(" █ spent  ▒ reserved for running jobs  ░ left   (UTC)".to_owned(), theme::faint())]);
     let cursor = &model.budget_list.cursor;
     let room = model.list_height();
     for (at, budget) in shown.iter().enumerate().skip(cursor.top()).take(room.max(1)) {
@@ -51,8 +51,10 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
     let Some(first) = rows.next() else { return };
     let (state, style) = match &budget.paused {
         None => match (budget.left_usd, &budget.tightest) {
-            (Some(left), Some(period)) => (format!("open, {left} left of the {period}"), theme::good()),
-            _ => ("open, without a ceiling".to_owned(), theme::good()),
+            (Some(left), Some(period)) => {
+                (format!("active, {left} left of the {} limit", period.label()), theme::good())
+            }
+            _ => ("active, no limit".to_owned(), theme::good()),
         },
         Some(pause) => {
             let since = age(&pause.at, model.now);
@@ -63,9 +65,9 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
                     let until =
                         budget.periods.iter().find(|p| p.period == period).and_then(|p| p.until.as_deref());
                     let opens = until.map_or("until it is raised".to_owned(), |until| {
-                        format!("opens {}", when(until, model.now))
+                        format!("reopens {}", when(until, model.now))
                     });
-                    format!("PAUSED {since}: the ceiling of the {} is reached, {opens}", period)
+                    format!("PAUSED {since}: the {} limit is reached, {opens}", period.label())
                 }
                 (_, Some(by), _) => format!("PAUSED {since} by {}{reason}", clean(by)),
                 _ => format!("PAUSED {since}{reason}"),
@@ -73,7 +75,7 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
             (text, theme::loud())
         }
     };
-    let cap = budget.job_usd.map_or("no cap for a job".to_owned(), |cap| format!("{cap} a job at most"));
+    let cap = budget.job_usd.map_or("no cap per job".to_owned(), |cap| format!("{cap} cap per job"));
     let pieces = [
         (format!(" {}  ", clean(&budget.product_id)), theme::title()),
         (state, style),
@@ -100,7 +102,7 @@ fn amounts(period: &BudgetPeriod, reserved: Usd, room: usize) -> Vec<(String, St
     match period.ceiling_usd {
         None => vec![
             (name, theme::faint()),
-            (fit(&format!("{spent}{aside} spent, no ceiling"), room.saturating_sub(7)), Style::new()),
+            (fit(&format!("{spent}{aside} spent, no limit"), room.saturating_sub(7)), Style::new()),
         ],
         Some(ceiling) => {
             let left = period.left_usd.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Why a job is where it is: the sentence, what is in the way, what would help, and every factory's verdict.
+//! The status of a job: a sentence, what blocks it, suggested fixes, and every factory's verdict.
 
 use giga_api::wire::{Explanation, FactoryVerdict};
 use ratatui::style::Style;
@@ -22,14 +22,14 @@ pub(super) fn lines(explanation: &Explanation, cells: usize) -> Vec<Pieces> {
     text(" ", &explanation.summary, theme::title());
     if !explanation.blockers.is_empty() {
         text(" ", "", Style::new());
-        text(" ", "In the way", theme::faint());
+        text(" ", "Blocked by", theme::faint());
         for blocker in &explanation.blockers {
             text("   ", &blocker.message, theme::warn());
         }
     }
     if !explanation.remedies.is_empty() {
         text(" ", "", Style::new());
-        text(" ", "What would help", theme::faint());
+        text(" ", "Suggested fixes", theme::faint());
         for remedy in &explanation.remedies {
             text(" - ", &remedy.message, Style::new());
             if let Some(command) = &remedy.command {

@@ -17,7 +17,7 @@ pub(crate) const HEAD: usize = 9;
 
 pub(super) fn state(factory: &Factory) -> (&'static str, Style) {
     match (factory.live, factory.state, factory.health) {
-        (false, _, _) => ("stale", theme::bad()),
+        (false, _, _) => ("offline", theme::bad()),
         (true, FactoryState::Draining, _) => (factory.state.as_str(), theme::warn()),
         (true, FactoryState::Active, Health::Ok) => (factory.health.as_str(), theme::good()),
         (true, FactoryState::Active, Health::Degraded) => (factory.health.as_str(), theme::warn()),
@@ -59,13 +59,13 @@ fn delivery(factory: &Factory) -> String {
 pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let shown = model.shown_factories();
     match &model.factories {
-        None => return nothing(area, buf, &["asking the coordinator …"]),
+        None => return nothing(area, buf, &["loading …"]),
         Some(all) if all.is_empty() => {
             return nothing(
                 area,
                 buf,
                 &[
-                    "No factories: jobs wait until there is one. Enrol a machine, and run it there:",
+                    "No factories: jobs wait until there is one. Enroll a machine and run it there:",
                     "",
                     "giga factory enroll mac-1",
                     "giga factory run",
@@ -83,7 +83,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
         column("SEATS", 12, 0),
         column("LOAD", 4, 3).right(),
         column("DELIVERY", 8, 4),
-        column("RUNS", 13, 1).grows(),
+        column("RUNNING", 13, 1).grows(),
         column("CAPABILITIES", 13, 5).grows(),
     ];
     let cursor = &model.factory_list.cursor;
@@ -106,21 +106,21 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
 pub(super) fn draw_one(model: &Model, id: &str, cursor: &Cursor, area: Rect, buf: &mut Buffer) {
     let Some(factory) = model.factory(id) else {
         let text = match &model.factories {
-            None => "asking the coordinator …".to_owned(),
-            Some(_) => format!("There is no factory {} any more. Esc goes back.", clean(id)),
+            None => "loading …".to_owned(),
+            Some(_) => format!("Factory {} was removed. Esc goes back.", clean(id)),
         };
         return nothing(area, buf, &[&text]);
     };
     let (word, style) = state(factory);
-    let heard = factory
+    let seen = factory
         .last_seen_at
         .as_deref()
-        .map_or("never heard of".to_owned(), |at| format!("heard of {} ago", age(at, model.now)));
+        .map_or("never seen".to_owned(), |at| format!("seen {} ago", age(at, model.now)));
     let products =
         if factory.products.is_empty() { "every product".to_owned() } else { factory.products.join(", ") };
     let mut repos: Vec<String> = factory.repos.iter().map(|repo| repo.name.clone()).collect();
     if factory.can_clone {
-        repos.push("and clones others".to_owned());
+        repos.push("can clone others".to_owned());
     }
     let none = |words: Vec<String>| if words.is_empty() { "none".to_owned() } else { words.join("  ") };
     let missing: Vec<String> =
@@ -129,11 +129,11 @@ pub(super) fn draw_one(model: &Model, id: &str, cursor: &Cursor, area: Rect, buf
         vec![
             (format!(" {}  ", clean(id)), theme::title()),
             (word.to_owned(), style),
-            (format!("  {heard}, enrolled {} ago", age(&factory.enrolled_at, model.now)), theme::faint()),
+            (format!("  {seen}, enrolled {} ago", age(&factory.enrolled_at, model.now)), theme::faint()),
         ],
         vec![(
             format!(
-                " seats {}   load {}   jobs reach it by {}",
+                " seats {}   load {}   delivery {}",
                 seats(factory, 10),
                 load(factory),
                 clean(&delivery(factory))
@@ -162,7 +162,7 @@ pub(super) fn draw_one(model: &Model, id: &str, cursor: &Cursor, area: Rect, buf
     let below =
         Rect { y: area.y + HEAD as u16 - 1, height: area.height.saturating_sub(HEAD as u16 - 1), ..area };
     if factory.running.is_empty() {
-        line(Rect { height: 1, ..below }, buf, &[(" nothing runs here".to_owned(), theme::faint())]);
+        line(Rect { height: 1, ..below }, buf, &[(" no running jobs".to_owned(), theme::faint())]);
         return;
     }
     let columns = [

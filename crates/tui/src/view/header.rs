@@ -22,7 +22,7 @@ fn fleet(model: &Model, area: Rect, buf: &mut Buffer) {
     let alerts = alerts(model);
     let mut pieces: Vec<Piece> = Vec::new();
     match &model.metrics {
-        None => pieces.push((" asking the coordinator …".to_owned(), theme::faint())),
+        None => pieces.push((" loading …".to_owned(), theme::faint())),
         Some(metrics) => {
             let factories = &metrics.factories;
             let (used, seats) = (factories.seats_used, factories.seats);
@@ -31,9 +31,9 @@ fn fleet(model: &Model, area: Rect, buf: &mut Buffer) {
             pieces.push((" ".to_owned(), Style::new()));
             pieces.push((bar_text((f64::from(used), 0.0), f64::from(seats), cells), busy));
             pieces.push((format!(" {used}/{seats} seats"), theme::title()));
-            let live = format!("  {} live", factories.live);
+            let live = format!("  {} online", factories.live);
             pieces.push((live, if factories.live == 0 { theme::warn() } else { Style::new() }));
-            for (count, word) in [(factories.stale, "stale"), (factories.draining, "draining")] {
+            for (count, word) in [(factories.stale, "offline"), (factories.draining, "draining")] {
                 if count > 0 {
                     pieces.push((format!(" {count} {word}"), theme::warn()));
                 }
@@ -58,7 +58,7 @@ fn fleet(model: &Model, area: Rect, buf: &mut Buffer) {
 fn alerts(model: &Model) -> Piece {
     match model.alerts.as_ref().map(Vec::len) {
         None => (String::new(), Style::new()),
-        Some(0) => ("no alerts".to_owned(), theme::faint()),
+        Some(0) => ("No alerts".to_owned(), theme::faint()),
         Some(1) => ("1 alert".to_owned(), theme::loud()),
         Some(many) => (format!("{many} alerts"), theme::loud()),
     }

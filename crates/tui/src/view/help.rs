@@ -21,13 +21,12 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     Clear.render(over, buf);
     let foot = if model.who.may_act() {
-        " any key closes "
+        " any key closes this "
     } else {
-        " read-only: keys that act are left out · any key closes "
+        " read-only: actions are hidden · any key closes this "
     };
-    let block = Block::bordered()
-        .title(" keys that work here ")
-        .title_bottom(cut(foot, usize::from(width.saturating_sub(2))));
+    let block =
+        Block::bordered().title(" keys ").title_bottom(cut(foot, usize::from(width.saturating_sub(2))));
     let inner = block.inner(over);
     block.render(over, buf);
     for (row, key) in inner.rows().zip(all) {

@@ -32,7 +32,7 @@ pub(super) fn draw(model: &Model, page: &JobPage, area: Rect, buf: &mut Buffer) 
         return nothing(area, buf, &[&text, "", "Esc goes back."]);
     }
     let Some(job) = &page.job else {
-        return nothing(area, buf, &["asking the coordinator …"]);
+        return nothing(area, buf, &["loading …"]);
     };
     let mut head = now(model, page, job);
     head.push(parts(page));
@@ -78,11 +78,11 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
     let spent = ended + job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.spent_usd);
     let repo = job.repo.as_deref().map_or("no repository".to_owned(), |repo| clean(short_repo(repo)));
     let second = format!(
-        " {}  {repo}  {}  epoch {}  {} used up  {spent}",
+        " {}  {repo}  {}  epoch {}  {}  {spent}",
         clean(&job.product_id),
         job.priority,
         job.lease_epoch,
-        count(job.attempts as usize, "attempt"),
+        count(job.attempts as usize, "failed attempt"),
     );
     let third = why(job).unwrap_or_else(|| vec![(format!(" {}", job.id), theme::faint())]);
     vec![first, vec![(second, Style::new())], third]
@@ -141,12 +141,12 @@ fn parts(page: &JobPage) -> Pieces {
     if page.part == Part::Log && page.log.epoch.is_some_and(|epoch| epoch > 0) {
         let log = &page.log;
         let state = match (log.complete, log.follow) {
-            (true, _) => "the run is over",
+            (true, _) => "finished",
             (false, true) => "following",
-            (false, false) => "not following: f",
+            (false, false) => "not following (f)",
         };
         let epoch = log.epoch.map(|epoch| format!("  epoch {epoch}")).unwrap_or_default();
-        let skipped = if log.skipped { ", its end" } else { "" };
+        let skipped = if log.skipped { ", the end of it" } else { "" };
         pieces.push((format!(" {epoch}  {}{skipped}, {state}", count(log.len(), "line")), theme::faint()));
         if !log.search.is_empty() {
             pieces.push((format!("  /{}", clean(&log.search)), theme::warn()));
@@ -159,17 +159,17 @@ fn lines(model: &Model, page: &JobPage, cells: usize) -> Vec<Pieces> {
     match page.part {
         Part::Log => Vec::new(),
         Part::Events if page.events.is_empty() => {
-            vec![vec![(" asking the coordinator …".to_owned(), theme::faint())]]
+            vec![vec![(" loading …".to_owned(), theme::faint())]]
         }
         // The newest first: that is what somebody opens a job for.
         Part::Events => page.events.iter().rev().map(|event| happened(event, model.now)).collect(),
         Part::Explain => match &page.explain {
-            None => vec![vec![(" asking the coordinator …".to_owned(), theme::faint())]],
+            None => vec![vec![(" loading …".to_owned(), theme::faint())]],
             Some(explanation) => explain::lines(explanation, cells),
         },
         Part::Runs => match page.runs.as_deref() {
-            None => vec![vec![(" asking the coordinator …".to_owned(), theme::faint())]],
-            Some([]) => vec![vec![(" It has not run yet; w says why.".to_owned(), theme::faint())]],
+            None => vec![vec![(" loading …".to_owned(), theme::faint())]],
+            Some([]) => vec![vec![(" It has not run yet; press w to see why.".to_owned(), theme::faint())]],
             Some(runs) => runs.iter().rev().flat_map(|one| run(one, model.now, cells)).collect(),
         },
     }
@@ -245,10 +245,10 @@ fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
 fn log(log: &Log, job: &Job, area: Rect, buf: &mut Buffer) {
     if log.is_empty() {
         let text = match (log.loaded, job.lease_epoch) {
-            (false, _) => "asking the coordinator …",
-            (true, 0) => "It has not run yet; w says why.",
-            (true, _) if log.complete => "The run printed nothing.",
-            (true, _) => "Nothing was printed so far.",
+            (false, _) => "loading …",
+            (true, 0) => "It has not run yet; press w to see why.",
+            (true, _) if log.complete => "The run has no output.",
+            (true, _) => "No output yet.",
         };
         return nothing(area, buf, &[text]);
     }

@@ -22,7 +22,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     }
     if !shown.is_empty() {
         let more = match (jobs.loading, &jobs.next) {
-            (true, _) => ", fetching more …",
+            (true, _) => ", loading more …",
             (false, Some(_)) => ", more below",
             (false, None) => "",
         };
@@ -35,20 +35,18 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if shown.is_empty() {
         return match (jobs.loaded, jobs.list.filter.is_empty(), jobs.group) {
-            (false, _, _) => nothing(below, buf, &["asking the coordinator …"]),
-            (true, false, _) => nothing(
-                below,
-                buf,
-                &["No job has that in its name; Esc clears the filter, s changes the stages."],
-            ),
+            (false, _, _) => nothing(below, buf, &["loading …"]),
+            (true, false, _) => {
+                nothing(below, buf, &["No job name matches; Esc clears the filter, s changes the stages."])
+            }
             (true, true, Group::All) => {
                 nothing(
                     below,
                     buf,
-                    &["No jobs yet. Hand one in:", "", "giga job init hello.md", "giga job submit hello.md"],
+                    &["No jobs yet. Submit one:", "", "giga job init hello.md", "giga job submit hello.md"],
                 );
             }
-            (true, true, _) => nothing(below, buf, &["No job is in these stages; s changes them."]),
+            (true, true, _) => nothing(below, buf, &["No job is in these stages; s changes the stages."]),
         };
     }
     let product = if model.product.is_some() { 9 } else { 2 };

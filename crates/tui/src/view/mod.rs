@@ -29,7 +29,7 @@ pub fn draw(model: &Model, colour: bool, area: Rect, buf: &mut Buffer) {
         return;
     }
     if area.width < LEAST.0 || area.height < LEAST.1 {
-        let text = format!("too small: {}×{} at least", LEAST.0, LEAST.1);
+        let text = format!("too small: needs at least {}×{}", LEAST.0, LEAST.1);
         buf.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
         return;
     }

@@ -16,12 +16,12 @@ use crate::update::{completion, fits_stage};
 type Pieces = Vec<(String, Style)>;
 
 pub(super) fn draw(model: &Model, first: Rect, second: Rect, buf: &mut Buffer) {
-    line(first, buf, &said(model, usize::from(first.width)));
+    line(first, buf, &message(model, usize::from(first.width)));
     line(second, buf, &below(model, usize::from(second.width)));
 }
 
 /// What is fixed stays: names and what was typed give way to it.
-fn said(model: &Model, room: usize) -> Pieces {
+fn message(model: &Model, room: usize) -> Pieces {
     if let Some(prompt) = &model.prompt {
         let before = match &prompt.what {
             Typing::Filter => "/".to_owned(),
@@ -29,9 +29,9 @@ fn said(model: &Model, room: usize) -> Pieces {
             Typing::Jump => ":".to_owned(),
             // Most of the line is for the answer.
             Typing::Comment { name, .. } if room >= 60 => {
-                format!("what should change in {}? ", cut(&clean(name), room / 4))
+                format!("request changes to {}: ", cut(&clean(name), room / 4))
             }
-            Typing::Comment { .. } => "what should change? ".to_owned(),
+            Typing::Comment { .. } => "request changes: ".to_owned(),
         };
         let left = room.saturating_sub(width(&before) + 2);
         let mut pieces = vec![
@@ -59,7 +59,7 @@ fn said(model: &Model, room: usize) -> Pieces {
     if let Some((since, reason)) = model.link.lost() {
         let after = span(model.now.since(*since));
         return vec![
-            (format!(" connection lost, trying again ({after})"), theme::loud()),
+            (format!(" connection lost, reconnecting ({after})"), theme::loud()),
             (format!("  {}", clean(reason)), theme::faint()),
         ];
     }
@@ -70,7 +70,7 @@ fn said(model: &Model, room: usize) -> Pieces {
         Some(filter) if !filter.is_empty() => {
             vec![
                 (format!(" /{}", clean(filter)), theme::title()),
-                ("  Esc clears it".to_owned(), theme::faint()),
+                ("  Esc clears the filter".to_owned(), theme::faint()),
             ]
         }
         _ => Vec::new(),
@@ -80,10 +80,11 @@ fn said(model: &Model, room: usize) -> Pieces {
 /// The question, with how to answer it.
 fn asked(action: &Action, room: usize) -> Pieces {
     let (long, brief) = match action {
-        Action::PauseBudget { .. } => {
-            (" y to confirm, s to stop what runs too, any other key: no", " y yes, s stops runs, other: no")
-        }
-        _ => (" y to confirm, any other key leaves it as it is", " y yes, any other key no"),
+        Action::PauseBudget { .. } => (
+            " y: pause, s: pause and stop running jobs, any other key: cancel",
+            " y yes, s also stop jobs, other no",
+        ),
+        _ => (" y to confirm, any other key cancels", " y yes, other no"),
     };
     let more = if width(long) + 20 < room { long } else { brief };
     let left = room.saturating_sub(width(more) + 1);
@@ -96,18 +97,20 @@ fn asked(action: &Action, room: usize) -> Pieces {
 
 fn below(model: &Model, room: usize) -> Pieces {
     if let Some(action) = &model.ask {
-        return vec![(" the same: ".to_owned(), theme::faint()), (action.line(), theme::command())];
+        return vec![(" same as: ".to_owned(), theme::faint()), (action.line(), theme::command())];
     }
     match model.prompt.as_ref().map(|prompt| (&prompt.what, &prompt.text)) {
         Some((Typing::Comment { id, name, .. }, text)) => {
             let meant = crate::update::meant(model, id, name);
             let command = format!("giga review {} --request-changes -m {}", quoted(&meant), quoted(text));
             return vec![
-                (" Enter sends, Esc leaves it; the same: ".to_owned(), theme::faint()),
+                (" Enter sends, Esc cancels; same as: ".to_owned(), theme::faint()),
                 (command, theme::command()),
             ];
         }
-        Some((Typing::Jump, _)) => return keys_of(&[("Tab", "complete"), ("Enter", "go"), ("Esc", "leave")]),
+        Some((Typing::Jump, _)) => {
+            return keys_of(&[("Tab", "complete"), ("Enter", "go"), ("Esc", "cancel")]);
+        }
         Some((Typing::Filter, _)) => return keys_of(&[("Enter", "keep"), ("Esc", "clear")]),
         Some((Typing::Search, _)) => {
             return keys_of(&[("Enter", "keep"), ("n N", "next, previous"), ("Esc", "clear")]);

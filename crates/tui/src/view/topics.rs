@@ -13,14 +13,14 @@ use crate::text::{age, clean};
 pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let shown = model.shown_topics();
     let Some(all) = &model.topics else {
-        return nothing(area, buf, &["asking the coordinator …"]);
+        return nothing(area, buf, &["loading …"]);
     };
     if all.topics.is_empty() {
         return nothing(
             area,
             buf,
             &[
-                "No topics. They are for plain jobs whose handler is a function in your own process; one comes to be with its first job:",
+                "No topics. A topic holds plain jobs for a handler in your own process; its first job creates it:",
                 "",
                 "giga topic enqueue mail '{\"to\": \"ana\"}'",
             ],
@@ -64,7 +64,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     table::draw(list, buf, &columns, rows, cursor.index().checked_sub(cursor.top()));
     let gate = all.paused.as_ref().map(|pause| {
         format!(
-            " everything is paused since {} by {}: giga topic resume --all",
+            " all topics were paused {} ago by {}: giga topic resume --all",
             age(&pause.since, model.now),
             clean(&pause.by)
         )
@@ -72,7 +72,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     let own = shown.get(cursor.index()).and_then(|topic| {
         let pause = topic.paused.as_ref()?;
         Some(format!(
-            " {} is paused since {} by {}",
+            " {} was paused {} ago by {}",
             clean(&topic.name),
             age(&pause.since, model.now),
             clean(&pause.by)

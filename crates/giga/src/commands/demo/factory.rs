@@ -60,8 +60,8 @@ impl FactoryProcess {
         if line.starts_with("ready") {
             return Ok(());
         }
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-        Err(CliError::failed(format!("{} did not start: {}", self.name, said.trim())))
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        Err(CliError::failed(format!("{} did not start: {}", self.name, log.trim())))
     }
 
     pub(super) async fn kill(mut self) -> Result<(), CliError> {

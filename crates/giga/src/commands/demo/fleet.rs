@@ -26,12 +26,12 @@ struct Play {
     merged: Option<String>,
 }
 
-pub(super) async fn tell(stage: &mut DemoStage) -> Result<(), CliError> {
+pub(super) async fn run(stage: &mut DemoStage) -> Result<(), CliError> {
     say(
-        "Three jobs on two factories, one of which will not survive. Everything is real, nothing stays behind.",
+        "Three jobs on two factories, one of which gets killed. Everything is real, and it is all removed afterwards.",
     );
 
-    step("1  Three repositories with a failing test each, and two factories");
+    step("1  Three repositories, each with a failing test, and two factories");
     let mut origins = Vec::new();
     for name in REPOS {
         origins.push((name, stage.origin(name, BROKEN_GREETING).await?));
@@ -39,7 +39,7 @@ pub(super) async fn tell(stage: &mut DemoStage) -> Result<(), CliError> {
     stage.factory("factory-1").await?;
     stage.factory("factory-2").await?;
     say(&format!("  {}", REPOS.join(", ")));
-    say("  factory-1 and factory-2, processes of their own, have joined.");
+    say("  factory-1 and factory-2, each a separate process, have joined.");
 
     step("2  A job for each repository");
     let mut plays = BTreeMap::new();
@@ -49,14 +49,14 @@ pub(super) async fn tell(stage: &mut DemoStage) -> Result<(), CliError> {
     }
     let played = tokio::time::timeout(PATIENCE, watch(stage, &mut plays)).await;
     played.map_err(|_| {
-        CliError::failed_but("the jobs did not get on", "`giga demo --fleet --keep` leaves the logs behind")
+        CliError::failed_but("the jobs made no progress", "`giga demo --fleet --keep` keeps the logs")
     })??;
 
-    step("3  All merged; what was made before the kill is part of the history");
+    step("3  All merged, including what was done before the kill");
     for play in plays.values() {
-        let (passed, said) = play.origin.test().await?;
+        let (passed, output) = play.origin.test().await?;
         if !passed {
-            return Err(CliError::failed(format!("{} was merged, but its test fails: {said}", play.name)));
+            return Err(CliError::failed(format!("{} was merged, but its test fails: {output}", play.name)));
         }
     }
     if let Some(long) = plays.values().find(|play| play.name == LONG) {
@@ -74,7 +74,7 @@ fn manifest(stage: &DemoStage, name: &str) -> String {
     let fix = "sed 's/Helo/Hello/' greet.sh > greet.new; mv greet.new greet.sh";
     let script = if name == LONG {
         format!(
-            "  if git log --format=%s | grep -qx '{FIRST_HALF}'; then echo 'half of it is done already'\n  \
+            "  if git log --format=%s | grep -qx '{FIRST_HALF}'; then echo 'half of it is already done'\n  \
              else {fix}; git commit --quiet --all --message '{FIRST_HALF}'\n  \
              while [ -e '{}' ]; do sleep 0.2; done; exit 1; fi\n  \
              echo 'Greets properly.' > NOTES\n",
@@ -106,7 +106,7 @@ async fn watch(stage: &mut DemoStage, plays: &mut BTreeMap<String, Play>) -> Res
                     stage.kill_factory(&lease.factory_id).await?;
                     killed = true;
                     say(&format!(
-                        "  \x1b[1;31m{} was killed (kill -9).\x1b[0m Its lease ends in a moment; then the other goes on.",
+                        "  \x1b[1;31m{} was killed (kill -9).\x1b[0m Its lease expires in a moment; then the other one takes over.",
                         lease.factory_id
                     ));
                 }

@@ -21,15 +21,15 @@ pub(crate) async fn run(args: &DemoArgs) -> Result<(), CliError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut stage = DemoStage::open(args.keep).await?;
     let asks = !args.yes && somebody_is_there();
-    let told =
-        async { if args.fleet { fleet::tell(&mut stage).await } else { tour::tell(&mut stage, asks).await } };
-    let told = tokio::select! {
-        told = told => told,
+    let ended =
+        async { if args.fleet { fleet::run(&mut stage).await } else { tour::run(&mut stage, asks).await } };
+    let ended = tokio::select! {
+        ended = ended => ended,
         _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
         _ = terminate.recv() => Err(CliError::Interrupted),
     };
     stage.clear().await;
-    told
+    ended
 }
 
 /// A step of the story.
@@ -37,7 +37,7 @@ fn step(title: &str) {
     say(&format!("\n\x1b[1m{title}\x1b[0m"));
 }
 
-/// Something that a program said, set apart from what the demo says.
+/// The output of a program, set apart from what the demo prints.
 fn quote(text: &str) {
     for line in text.lines() {
         say(&format!("  \x1b[2m│\x1b[0m {}", crate::output::printable(line)));

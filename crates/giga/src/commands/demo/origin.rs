@@ -85,8 +85,8 @@ async fn git(dir: &Path, args: &[&str]) -> Result<String, CliError> {
         )
     })?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(CliError::failed(format!("git {}: {}", args.join(" "), said.trim())));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(CliError::failed(format!("git {}: {}", args.join(" "), errors.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -118,8 +118,8 @@ impl DemoStage {
             }
         };
         tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| {
-            let message = format!("the job did not get on within {} s", PATIENCE.as_secs());
-            Err(CliError::failed_but(message, "`giga demo --keep` leaves the logs of the factories behind"))
+            let message = format!("the job made no progress within {} s", PATIENCE.as_secs());
+            Err(CliError::failed_but(message, "`giga demo --keep` keeps the logs of the factories"))
         })
     }
 
@@ -139,9 +139,9 @@ impl DemoStage {
         let _ = self.server.await;
         self.coordinator.stop().await;
         if self.keep {
-            say(&format!("\nEverything is in {}", self.folder.keep().display()));
+            say(&format!("\nEverything was kept in {}", self.folder.keep().display()));
         } else if let Err(error) = self.folder.close() {
-            say(&format!("a folder of the demo could not be removed: {error}"));
+            say(&format!("cannot remove the demo's folder: {error}"));
         }
     }
 }
@@ -162,11 +162,7 @@ fn hopeless(job: &Job) -> Option<String> {
     let ended = matches!(job.stage, Stage::Failed | Stage::DeadLetter | Stage::Cancelled);
     ended.then(|| match &job.failure {
         Some(failure) => {
-            format!(
-                "{}: {}",
-                failure.reason.label(),
-                failure.detail.as_deref().unwrap_or("it did not say why")
-            )
+            format!("{}: {}", failure.reason.label(), failure.detail.as_deref().unwrap_or("no reason given"))
         }
         None => job.stage.label().to_owned(),
     })

@@ -13,8 +13,8 @@ use crate::output::{announce, say};
 
 const MANIFEST: &str = include_str!("fix-greeting.md");
 
-pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliError> {
-    say("A job on its way from a manifest to a merge. Everything is real, and nothing stays behind.");
+pub(super) async fn run(stage: &mut DemoStage, asks: bool) -> Result<(), CliError> {
+    say("One job from manifest to merge. Everything is real, and it is all removed afterwards.");
 
     step("1  A repository with a failing test");
     let origin = stage.origin("hello", BROKEN_GREETING).await?;
@@ -23,8 +23,8 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
 
     step("2  A coordinator and a factory");
     stage.factory("factory-1").await?;
-    say(&format!("  The coordinator listens on {}.", stage.client.url()));
-    say("  factory-1, a process of its own, has joined and says what it can do:");
+    say(&format!("  The coordinator is listening on {}.", stage.client.url()));
+    say("  factory-1, a separate process, has joined and reports its capabilities:");
     let factory = stage.client.factory("factory-1").await?;
     quote(&factory.capabilities.join(" "));
 
@@ -34,16 +34,16 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
     say("  Where would it run, and why?");
     explain(&plan.explanation);
     let job = stage.submit(MANIFEST).await?.id;
-    say(&format!("  Handed in as {job}."));
+    say(&format!("  Submitted as {job}."));
 
-    step("4  Built and verified, live");
+    step("4  Running and verified, live");
     stage.until(&job, |job| !matches!(job.stage, Stage::Queued | Stage::Assigned)).await?;
     follow_log(stage, &job).await?;
 
     step("5  Review");
     let reviewed = stage.until(&job, |job| job.stage == Stage::Review).await?;
-    let change = reviewed.result.ok_or_else(|| CliError::failed("the run handed nothing over"))?;
-    say(&format!("  It waits for one approval. The change is on {}:", change.branch));
+    let change = reviewed.result.ok_or_else(|| CliError::failed("the run produced no result"))?;
+    say(&format!("  It needs one approval. The change is on {}:", change.branch));
     quote(&origin.diff(&change.commit).await?);
     let approved = !asks || ask("  Approve it?", true).await;
     let verdict = if approved { ReviewVerdict::Approve } else { ReviewVerdict::Reject };
@@ -64,14 +64,14 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
     let commit = stage.until_merged(&job).await?;
     quote(&origin.history().await?);
     say("  $ sh test.sh");
-    let (passed, said) = origin.test().await?;
-    quote(&said);
+    let (passed, output) = origin.test().await?;
+    quote(&output);
     if !passed {
         return Err(CliError::failed("the job was merged, but the test still fails"));
     }
     announce(&format!("merged fix-greeting {commit}"))?;
     say(
-        "\nNext: \x1b[36mgiga demo --fleet\x1b[0m kills a factory in the middle of its work, \x1b[36mgiga up\x1b[0m is yours to keep.",
+        "\nNext: \x1b[36mgiga demo --fleet\x1b[0m kills a factory in the middle of a job, \x1b[36mgiga up\x1b[0m starts a fleet of your own.",
     );
     Ok(())
 }

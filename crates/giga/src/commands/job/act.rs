@@ -19,7 +19,7 @@ pub(super) async fn act(action: OperatorAction, args: ActArgs, context: &Context
         .one(&job.json, "/id", || format!("{}  {}  {}", job.id, job.stage.label(), printable(&job.name)))?;
     if below > 0 {
         let jobs = if below == 1 { "job".to_owned() } else { format!("{below} jobs") };
-        say(&format!("the {jobs} below it that had not ended are cancelled with it; see `giga dag {id}`"));
+        say(&format!("the {jobs} below it that had not finished are cancelled as well; see `giga dag {id}`"));
     }
     Ok(())
 }

@@ -67,8 +67,8 @@ pub(crate) async fn follow_until(
 
 pub(super) fn tell(signal: &Signal) {
     match signal {
-        Signal::Lost(error) => say(&format!("connection lost ({error}); trying again…")),
-        Signal::Back => say("connected again; nothing was missed"),
+        Signal::Lost(error) => say(&format!("connection lost ({error}); reconnecting…")),
+        Signal::Back => say("reconnected; nothing was missed"),
         Signal::Event(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Why a job is where it is: the sentence first, then what is in the way, what would help, and the whole fleet.
+//! The status of a job: a sentence first, then what blocks it, suggested fixes, and the whole fleet.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -24,13 +24,13 @@ pub(super) async fn explain(meant: &str, context: &Context) -> Done {
 pub(super) fn explanation_text(about: &str, explanation: &Explanation) -> String {
     let mut text = format!("{about}\n\x1b[1m{}\x1b[0m\n", printable(&sentence(&explanation.summary)));
     if !explanation.blockers.is_empty() {
-        text.push_str("\nIn the way\n");
+        text.push_str("\nBlocked by\n");
         for blocker in &explanation.blockers {
             let _ = writeln!(text, "  {}: {}", blocker.code, printable(&blocker.message));
         }
     }
     if !explanation.remedies.is_empty() {
-        text.push_str("\nWhat would help\n");
+        text.push_str("\nSuggested fixes\n");
         for remedy in &explanation.remedies {
             let _ = writeln!(text, "  - {}", printable(&remedy.message));
             if let Some(command) = &remedy.command {
@@ -64,7 +64,7 @@ fn factories_table(factories: &[FactoryVerdict]) -> String {
         header.extend(terms.iter().map(|term| term.label().to_uppercase()));
     }
     if rejected {
-        header.push("BECAUSE~".to_owned());
+        header.push("REASON~".to_owned());
     }
     let mut table = Columns::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
     for factory in factories {

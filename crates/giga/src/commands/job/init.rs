@@ -27,7 +27,7 @@ pub(super) fn init(args: &InitArgs, context: &Context) -> Done {
     let written = options.open(&args.file).and_then(|mut file| file.write_all(STARTER.as_bytes()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => CliError::failed_but(
-            format!("{shown} is there already and was left as it is"),
+            format!("{shown} already exists"),
             "choose another name, or overwrite it with --force",
         ),
         _ => CliError::failed(format!("cannot write {shown}: {error}")),

@@ -43,7 +43,7 @@ pub(super) async fn list(args: ListArgs, context: &Context) -> Done {
     }
     context.output.list(&page.json, ("/jobs", "/id"), "no jobs", || jobs_table(&page.jobs, context))?;
     if page.next_cursor.is_some() && context.output.format == Format::Table {
-        say(&format!("the newest {}; --limit or --all shows more", page.jobs.len()));
+        say(&format!("the newest {}; see more with --limit or --all", page.jobs.len()));
     }
     Ok(())
 }

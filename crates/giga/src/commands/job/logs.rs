@@ -26,7 +26,7 @@ pub(super) async fn logs(args: LogsArgs, context: &Context) -> Done {
     let wait = if args.follow { WAIT } else { Duration::ZERO };
     let mut piece = client.log(&id, args.epoch, 0, wait).await?;
     if piece.total == 0 && piece.complete {
-        say(if args.epoch.is_some() { "that run printed nothing" } else { "no run has printed anything" });
+        say(if args.epoch.is_some() { "that run has no output" } else { "no output yet" });
     }
     let mut whole = String::new();
     loop {

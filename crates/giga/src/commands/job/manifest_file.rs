@@ -78,7 +78,7 @@ fn read_all(file: &str) -> Result<Vec<u8>, String> {
     match read {
         Ok(_) if bytes.len() as u64 == limit => Err("it is larger than 1 MiB".to_owned()),
         Ok(_) => Ok(bytes),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err("there is no such file".to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err("no such file".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -86,6 +86,6 @@ fn read_all(file: &str) -> Result<Vec<u8>, String> {
 fn no_manifest(name: &str, why: &str) -> CliError {
     CliError::failed_but(
         format!("cannot read the manifest {name}: {why}"),
-        "`giga job init FILE` writes one to start from",
+        "write one to start from with `giga job init FILE`",
     )
 }

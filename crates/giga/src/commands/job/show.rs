@@ -49,7 +49,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("stage", Some(job.stage.label().to_owned())),
         ("failure", failure),
         (
-            "held by",
+            "running on",
             lease.map(|l| format!("{} (lease ends {})", l.factory_id, ago(&l.expires_at, output.now))),
         ),
         ("spent", lease.filter(|l| !l.spent_usd.is_zero() || l.spent_tokens > 0).map(spent_so_far)),
@@ -61,7 +61,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("engine", Some(job.engine.clone().unwrap_or_else(|| "any".to_owned()))),
         ("needs", Some(joined(&job.capabilities))),
         ("depends on", (!job.deps.is_empty()).then(|| format!("{} of {}", job.deps_mode, joined(&job.deps)))),
-        ("attempts", Some(job.attempts.to_string())),
+        ("failed attempts", Some(job.attempts.to_string())),
         ("evictions", (job.evictions > 0).then(|| job.evictions.to_string())),
         ("epoch", Some(job.lease_epoch.to_string())),
         ("revision", Some(job.rev.to_string())),
@@ -75,7 +75,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&job.name));
     for (name, value) in facts {
         if let Some(value) = value {
-            let _ = writeln!(text, "  {name:<11}  {}", printable(&value));
+            let _ = writeln!(text, "  {name:<15}  {}", printable(&value));
         }
     }
     if !runs.is_empty() {
@@ -87,7 +87,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
     text
 }
 
-/// What the holder told of its run, and what may still come.
+/// What the run has spent so far, and what it may still spend.
 fn spent_so_far(lease: &Lease) -> String {
     let Lease { spent_usd: spent, spent_tokens: tokens, reserved_usd: reserved, .. } = lease;
     if reserved.is_zero() {

@@ -25,7 +25,7 @@ pub(super) async fn submit(args: SubmitArgs, context: &Context) -> Done {
         format!("{}  {}  {}", job.id, job.stage.label(), printable(&job.name))
     })?;
     if answer.status == 200 && idempotency == Idempotency::InManifest {
-        say(&format!("the key `{}` was seen before: this is the job that it made", key_of(job)));
+        say(&format!("the key `{}` was used before; this is its job", key_of(job)));
     }
     for warning in &answer.warnings {
         warn(warning);
@@ -53,15 +53,17 @@ pub(super) async fn plan(file: &str, context: &Context) -> Done {
         warn(warning);
     }
     if answer.refused {
-        warn("submitting it would be refused: the flag `strict` takes no job that no factory could run");
+        warn(
+            "submitting it would be refused: with the flag `strict`, some factory must be able to run the job",
+        );
     }
     Ok(())
 }
 
 fn plan_text(plan: &PlanAnswer) -> String {
-    let mut text = explanation_text("Nothing was submitted; this is what would happen:", &plan.explanation);
+    let mut text = explanation_text("Nothing was submitted. This is what would happen:", &plan.explanation);
     if let Some(usd) = plan.worst_case_usd {
-        let _ = writeln!(text, "\nAt worst it costs {usd}, all retries included.");
+        let _ = writeln!(text, "\nIt costs {usd} at most, including all retries.");
     }
     text
 }

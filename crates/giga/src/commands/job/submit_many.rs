@@ -30,7 +30,7 @@ pub(super) async fn submit_many(args: SubmitArgs, context: &Context) -> Done {
     context.output.list(&answer.json, ("/jobs", "/job/id"), "no jobs", || table(&answer.jobs))?;
     for made in &answer.jobs {
         if !made.created {
-            say(&format!("{} was there before: its key has made it", printable(&made.job.name)));
+            say(&format!("{} already existed: its key was used before", printable(&made.job.name)));
         }
         for warning in &made.warnings {
             warn(&format!("{}: {warning}", made.job.name));
