@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use giga_api::client::{Client, ClientError, ClientOptions, Idempotency, Signal};
+use giga_api::wire::{OperatorAction, ProblemCode};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -96,14 +97,14 @@ async fn looking_is_repeated_until_it_succeeds() {
 async fn it_gives_up_in_the_end() {
     let script = Script::play(vec![problem(503, "unavailable"); 10]).await;
     let error = script.client.flags().await.unwrap_err();
-    assert_eq!(error.code(), Some("unavailable"));
+    assert_eq!(error.code(), Some(ProblemCode::Unavailable));
     assert_eq!(script.requests().len(), 4);
 }
 
 #[tokio::test]
 async fn what_may_have_happened_is_not_done_twice() {
     let script = Script::play(vec![hang_up(), json(JOB)]).await;
-    let error = script.client.act("x", "ship", None, Some(7)).await.unwrap_err();
+    let error = script.client.act("x", OperatorAction::Ship, None, Some(7)).await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     let requests = script.requests();
     assert_eq!(requests.len(), 1);
@@ -149,7 +150,7 @@ async fn answers_that_are_none_of_ours_are_told_apart() {
 async fn what_was_typed_stays_one_part_of_the_path() {
     let script = Script::play(vec![problem(404, "not_found")]).await;
     let error = script.client.job("../tokens?x=1#y").await.unwrap_err();
-    assert_eq!(error.code(), Some("not_found"));
+    assert_eq!(error.code(), Some(ProblemCode::NotFound));
     let request = &script.requests()[0];
     assert!(request.starts_with("GET /api/fleet/jobs/..%2Ftokens%3Fx=1%23y HTTP/1.1"), "{request}");
 }
@@ -170,7 +171,7 @@ async fn a_stream_goes_on_where_it_broke_off() {
         stream(cut_off),
         problem(503, "unavailable"),
         stream(event(2)),
-        problem(401, "revoked"),
+        problem(401, "unauthenticated"),
     ])
     .await;
     let mut follow = script.client.follow_job("x", 0);
@@ -184,7 +185,7 @@ async fn a_stream_goes_on_where_it_broke_off() {
         }
     };
     assert_eq!(heard, ["event 1", "lost", "back", "event 2", "lost"]);
-    assert_eq!(end.code(), Some("revoked"), "a refusal is final");
+    assert_eq!(end.code(), Some(ProblemCode::Unauthenticated), "a refusal is final");
     let asked: Vec<String> = script
         .requests()
         .iter()

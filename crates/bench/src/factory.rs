@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use giga_api::client::{Client, ClientOptions};
-use giga_api::wire::{ClaimAnswer, HeartbeatRequest, PatchRequest, ReportRequest};
+use giga_api::wire::{ClaimAnswer, Delivery, Health, HeartbeatRequest, PatchRequest, ReportRequest, Stage};
 use giga_proto::v1::fleet_client::FleetClient;
 use giga_proto::v1::{StreamGrantsRequest, StreamGrantsResponse, stream_grants_response::Event};
 use tokio::time::Interval;
@@ -39,7 +39,7 @@ impl Stub {
             repos: Vec::new(),
             seat_limit: seats,
             load: 0.0,
-            health: "ok".to_owned(),
+            health: Health::Ok,
             can_clone: true,
             cost_usd_per_hour: None,
             delivery: None,
@@ -51,7 +51,7 @@ impl Stub {
         let bearer = format!("Bearer {token}").parse()?;
         request.metadata_mut().insert("authorization", bearer);
         let stream = FleetClient::new(channel).stream_grants(request).await?.into_inner();
-        heartbeat.delivery = Some("stream".to_owned());
+        heartbeat.delivery = Some(Delivery::Stream);
         client.heartbeat(&heartbeat).await?;
         let mut beats = tokio::time::interval(BEAT);
         beats.reset();
@@ -98,8 +98,7 @@ async fn serve(args: &FactoryArgs) -> Result<()> {
         // Each on its own: a call that has to be repeated holds up nobody else.
         tokio::spawn(async move {
             let (job, epoch) = (&grant.job.id, grant.lease_epoch);
-            let start =
-                PatchRequest { lease_epoch: epoch, stage: Some("building".to_owned()), checkpoint: None };
+            let start = PatchRequest { lease_epoch: epoch, stage: Some(Stage::Building), checkpoint: None };
             let report = ReportRequest { lease_epoch: epoch, ..ReportRequest::default() };
             for _ in 0..20 {
                 let started = client.patch_job(job, &start).await;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use giga_api::wire::Topic;
+use giga_api::wire::{Topic, TopicJobState};
 use giga_worker::Job;
 
 use crate::Size;
@@ -65,8 +65,8 @@ impl Bench {
         Ok(topics.into_iter().find(|topic| topic.name == TOPIC))
     }
 
-    async fn count(&self, state: &str) -> Result<u64> {
-        Ok(self.topic().await?.and_then(|topic| topic.by_state.get(state).copied()).unwrap_or_default())
+    async fn count(&self, state: TopicJobState) -> Result<u64> {
+        Ok(self.topic().await?.and_then(|topic| topic.by_state.get(&state).copied()).unwrap_or_default())
     }
 
     async fn workers(&self) -> Result<u64> {
@@ -131,14 +131,16 @@ impl Bench {
         let mut workers = WorkerProcesses::start(&self.coordinator, processes, 1)?;
         self.until("the workers connect", async |bench| Ok(bench.workers().await? >= processes as u64))
             .await?;
-        let done = self.count("done").await?;
+        let done = self.count(TopicJobState::Done).await?;
         let cost = self
             .measured(jobs, async {
                 self.pause(false).await?;
                 workers.until(jobs as u64).await?;
                 let all = done + jobs as u64;
-                self.until("every result is written", async |bench| Ok(bench.count("done").await? >= all))
-                    .await
+                self.until("every result is written", async |bench| {
+                    Ok(bench.count(TopicJobState::Done).await? >= all)
+                })
+                .await
             })
             .await?;
         workers.stop().await?;

@@ -10,8 +10,8 @@ use giga_domain::{FailReason, Job, JobId, JobKind, Priority, ProductId, Stage, T
 use giga_ports::StoreError;
 use giga_ports::store::JobFilter;
 use giga_scheduler::{
-    Blocker, Explanation, Fix, JobView, Policy, Remedy, Snapshot, Unroutable, explain, preemption_victim,
-    routable,
+    Blocker, BlockerCode, Explanation, Fix, JobView, Policy, Remedy, Snapshot, Unroutable, explain,
+    preemption_victim, routable,
 };
 
 use crate::alerts::jobs;
@@ -116,7 +116,7 @@ impl Coordinator {
             jobs(job.spec.deps.len()),
             open.len()
         );
-        let blockers = open.iter().map(|dep| named("dependency", dep)).collect();
+        let blockers = open.iter().map(|dep| named(BlockerCode::Dependency, dep)).collect();
         let remedies = open.iter().filter_map(|dep| remedy_for_dep(dep)).collect();
         Ok(standing(summary, blockers, remedies))
     }
@@ -153,7 +153,7 @@ impl Coordinator {
             why.remedies.push(Remedy::command("give it children", command));
         }
         let open = children.iter().filter(|child| child.stage() != Stage::Shipped);
-        why.blockers.extend(open.take(MOST_NAMED).map(|child| named("child", child)));
+        why.blockers.extend(open.take(MOST_NAMED).map(|child| named(BlockerCode::Child, child)));
         why.remedies.extend(retries(job, &children));
         Ok(why)
     }
@@ -176,7 +176,7 @@ fn with_preemption(
             running.factory, evict.deadline
         );
         explanation.summary = format!("waits for a seat: {message}");
-        explanation.blockers.insert(0, Blocker { code: "preemption", message });
+        explanation.blockers.insert(0, Blocker::new(BlockerCode::Preemption, message));
         return explanation;
     }
     if job.priority != Priority::Critical || state.flag("preemption") == true {
@@ -201,7 +201,7 @@ fn composite_plan() -> Explanation {
     )
 }
 
-fn named(code: &'static str, job: &Job) -> Blocker {
+fn named(code: BlockerCode, job: &Job) -> Blocker {
     let stands = match job.stage() {
         Stage::Assigned => "starting",
         Stage::Building => "running",
@@ -210,7 +210,7 @@ fn named(code: &'static str, job: &Job) -> Blocker {
         Stage::DeadLetter => "a dead letter",
         stage => stage.as_str(),
     };
-    Blocker { code, message: format!("{} ({}) is {stands}", job.id, job.spec.name) }
+    Blocker::new(code, format!("{} ({}) is {stands}", job.id, job.spec.name))
 }
 
 fn remedy_for_dep(dep: &Job) -> Option<Remedy> {
@@ -275,12 +275,12 @@ fn explain_settled(job: &Job) -> Explanation {
         Stage::Review => {
             let gate = job.gate();
             let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
-            let blocker =
-                Blocker { code: "review", message: format!("needs {} approval(s) from {who}", gate.quorum) };
+            let needed = format!("needs {} approval(s) from {who}", gate.quorum);
+            let blocker = Blocker::new(BlockerCode::Review, needed);
             standing("waits for review", vec![blocker], vec![look("review it", id)])
         }
         Stage::Testing => {
-            let blocker = Blocker { code: "ship", message: "the manifest says `ship: manual`".to_owned() };
+            let blocker = Blocker::new(BlockerCode::Ship, "the manifest says `ship: manual`");
             standing("ready to ship", vec![blocker], vec![Remedy::fix("ship it", Fix::Ship(id))])
         }
         Stage::Failed => {
@@ -288,7 +288,7 @@ fn explain_settled(job: &Job) -> Explanation {
             let reason = failure.map_or("unknown", |f| f.reason.as_str());
             let detail =
                 failure.and_then(|f| f.detail.as_deref()).map(|d| format!(": {d}")).unwrap_or_default();
-            let blocker = Blocker { code: "failed", message: format!("{reason}{detail}") };
+            let blocker = Blocker::new(BlockerCode::Failed, format!("{reason}{detail}"));
             let remedies =
                 vec![Remedy::fix("retry it", Fix::Requeue(id)), Remedy::fix("give it up", Fix::Cancel(id))];
             standing(format!("failed ({reason}) and waits for an operator"), vec![blocker], remedies)

@@ -42,16 +42,6 @@ pub enum Directive {
     Drain,
 }
 
-impl Directive {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancel => "cancel",
-            Self::Preempt => "preempt",
-            Self::Drain => "drain",
-        }
-    }
-}
-
 #[derive(Debug, Clone)]
 pub struct Renewal {
     pub expires_at: Timestamp,

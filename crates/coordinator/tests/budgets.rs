@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Fleet, operator, request};
 use counted::Counted;
-use giga_coordinator::{Coordinator, Error, FactoryStream, Grant, Options, Ports, StreamEvent};
+use giga_coordinator::{Coordinator, Directive, Error, FactoryStream, Grant, Options, Ports, StreamEvent};
 use giga_domain::budget::PerPeriod;
 use giga_domain::{
     AlertKind, Budget, BudgetChange, BudgetSettings, Delivery, EventKind, Holder, HolderAction, Job,
@@ -271,8 +271,7 @@ async fn a_pause_that_stops_what_runs_asks_every_holder_and_costs_no_attempt() {
     for job in &held {
         let holder = Holder { factory: mac.clone(), epoch: job.epoch };
         let told = fleet.coordinator.renew(job.id, holder, None).await.unwrap().directives;
-        let told: Vec<&str> = told.into_iter().map(giga_coordinator::Directive::as_str).collect();
-        assert_eq!(told, if job.id == other.id { vec![] } else { vec!["preempt"] });
+        assert_eq!(told, if job.id == other.id { vec![] } else { vec![Directive::Preempt] });
     }
     let mine = held.iter().find(|job| job.id != other.id).unwrap();
     let (_, explanation) = fleet.coordinator.explain(mine.id).await.unwrap();

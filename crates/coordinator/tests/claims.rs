@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use common::{Fleet, advertised, factory_id, operator, request};
-use giga_coordinator::Error;
+use giga_coordinator::{Directive, Error};
 use giga_domain::factory::FactoryScope;
 use giga_domain::{FactoryState, Holder, HolderAction, Stage};
 use giga_ports::StoreError;
@@ -95,7 +95,7 @@ async fn a_draining_factory_gets_nothing_and_is_told_so() {
     assert_eq!(fleet.claim(&mac, "r2").await, None);
     let holder = Holder { factory: mac.clone(), epoch: held.epoch };
     let renewal = fleet.coordinator.renew(held.id, holder, None).await.unwrap();
-    assert_eq!(renewal.directives.iter().map(|d| d.as_str()).collect::<Vec<_>>(), ["drain"]);
+    assert_eq!(renewal.directives, [Directive::Drain]);
     fleet.coordinator.set_factory_state(mac.clone(), FactoryState::Active, operator()).await.unwrap();
     assert!(fleet.claim(&mac, "r3").await.is_some());
 }
@@ -123,7 +123,7 @@ async fn a_cancelled_job_tells_its_holder_to_stop_and_takes_nothing_more_from_it
         .unwrap();
     let holder = Holder { factory: mac.clone(), epoch: held.epoch };
     let renewal = fleet.coordinator.renew(held.id, holder, None).await.unwrap();
-    assert_eq!(renewal.directives.iter().map(|d| d.as_str()).collect::<Vec<_>>(), ["cancel"]);
+    assert_eq!(renewal.directives, [Directive::Cancel]);
     let late = fleet.hold(&held, vec![HolderAction::Start]).await.unwrap_err();
     assert!(late.to_string().starts_with("fenced"), "{late}");
     assert_eq!(fleet.job(held.id).await.stage(), Stage::Cancelled);

@@ -9,6 +9,7 @@ use common::{Fleet, factory_id, request};
 use giga_coordinator::{Accept, Coordinator, NewItem, Options, StreamEvent};
 use giga_domain::{Delivery, EventKind, FactoryId, FeedPos, HolderAction, JobId, Stage};
 use giga_ports::Broker;
+use giga_scheduler::Filter;
 use serde_json::{Value, json};
 
 const PICKUP: Duration = Duration::from_secs(10);
@@ -293,7 +294,7 @@ async fn explain_says_to_whom_a_job_is_on_offer() {
         "{}",
         explained.summary
     );
-    assert_eq!(explained.blockers.iter().map(|b| b.code).collect::<Vec<_>>(), ["offered"]);
+    assert_eq!(explained.blockers.iter().map(|b| b.code).collect::<Vec<_>>(), [Filter::Offered.into()]);
 }
 
 #[tokio::test]

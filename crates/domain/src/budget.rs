@@ -10,12 +10,18 @@ use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use jiff::{RoundMode, Unit, ZonedRound};
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
+use crate::id::IdError;
 use crate::transition::Refund;
+use crate::word::words;
 use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum Period {
     Day,
     Week,
@@ -23,18 +29,9 @@ pub enum Period {
     Total,
 }
 
+words!(Period, "period");
+
 impl Period {
-    pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Total];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-            Self::Total => "total",
-        }
-    }
-
     /// When the period that `now` lies in began. `Total` has begun before everything.
     pub fn start(self, now: Timestamp) -> Timestamp {
         self.bounds(now).map_or(Timestamp::ZERO, |(start, _)| start)
@@ -225,6 +222,9 @@ pub struct Charge {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum ChargeHow {
     /// What the holder told.
     Measured,
@@ -232,6 +232,8 @@ pub enum ChargeHow {
     Assumed,
     Correction,
 }
+
+words!(ChargeHow, "kind of charge");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BudgetChange {

@@ -2,17 +2,19 @@
 //!
 //! An offer carries no truth. Whoever acts on one claims in the store, which alone knows whether it still stands.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 use crate::id::IdError;
+use crate::word::words;
 use crate::{CapabilitySet, DispatchSeq, FactoryId, JobId, NodeId, Priority, ProductId, Term, Timestamp};
 
 /// How jobs reach a factory. Can be switched at run time, for the fleet and for single factories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum Delivery {
     /// The factory asks. The permanent fallback.
     Poll,
@@ -27,38 +29,12 @@ pub enum Delivery {
     SelfSelect,
 }
 
+words!(Delivery, "delivery mode");
+
 impl Delivery {
-    pub const ALL: [Self; 5] = [Self::Poll, Self::Shadow, Self::Stream, Self::Broker, Self::SelfSelect];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Poll => "poll",
-            Self::Shadow => "shadow",
-            Self::Stream => "stream",
-            Self::Broker => "broker",
-            Self::SelfSelect => "self_select",
-        }
-    }
-
     /// Whether the dispatcher chooses targets for a factory that works this way.
     pub const fn is_targeted(self) -> bool {
         matches!(self, Self::Stream | Self::Broker)
-    }
-}
-
-impl fmt::Display for Delivery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Delivery {
-    type Err = IdError;
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let named = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
-        named.ok_or_else(|| {
-            IdError::new("delivery mode", text, "one of poll, shadow, stream, broker, self_select")
-        })
     }
 }
 

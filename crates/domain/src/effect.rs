@@ -10,7 +10,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
+use crate::id::IdError;
+use crate::word::words;
 use crate::{EffectId, EventKind, FeedPos, JobId, ProductId, Timestamp, WebhookId, backoff};
 
 /// Somebody who wants to be told what happens in a product.
@@ -150,6 +153,28 @@ pub enum EffectState {
     Delivered,
     /// Given up. Somebody can give it another chance.
     Dead,
+}
+
+/// An [`EffectState`] without what goes with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
+pub enum EffectStateName {
+    Pending,
+    Delivered,
+    Dead,
+}
+
+words!(EffectStateName, "state");
+
+impl EffectState {
+    pub const fn name(self) -> EffectStateName {
+        match self {
+            Self::Pending { .. } => EffectStateName::Pending,
+            Self::Delivered => EffectStateName::Delivered,
+            Self::Dead => EffectStateName::Dead,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

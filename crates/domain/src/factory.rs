@@ -1,11 +1,17 @@
 //! A worker host as the coordinator knows it.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
+use crate::id::IdError;
+use crate::word::words;
 use crate::{CapabilitySet, Delivery, FactoryId, ProductId, Timestamp, Usd};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum FactoryState {
     #[default]
     Active,
@@ -13,14 +19,21 @@ pub enum FactoryState {
     Draining,
 }
 
+words!(FactoryState, "factory state");
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum Health {
     #[default]
     Ok,
     Degraded,
     Down,
 }
+
+words!(Health, "health");
 
 /// What its token allows. Empty products mean every product; `None` capabilities mean every capability.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

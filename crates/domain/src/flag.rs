@@ -1,9 +1,10 @@
 //! Feature flags: typed, persisted, audited. A flag that is not in this table does not exist.
 
 use serde_json::Value;
+use strum::VariantNames;
 use thiserror::Error;
 
-use crate::FactoryId;
+use crate::{Delivery, FactoryId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlagType {
@@ -45,7 +46,7 @@ pub const FLAGS: &[FlagDef] = &[
     FlagDef {
         name: DELIVERY,
         about: "How jobs reach factories; `delivery.FACTORY` sets it for one factory",
-        kind: FlagType::Choice(&["poll", "shadow", "stream", "broker", "self_select"]),
+        kind: FlagType::Choice(<Delivery as VariantNames>::VARIANTS),
         default: "\"stream\"",
     },
     FlagDef {

@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
+use crate::id::IdError;
+use crate::word::words;
 use crate::{
     CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Spend, Stage,
     Timestamp, Usd, Verdict, backoff,
@@ -14,6 +17,9 @@ use crate::{
 /// Ordered: `Critical` sorts first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum Priority {
     Critical,
     High,
@@ -22,9 +28,9 @@ pub enum Priority {
     Low,
 }
 
-impl Priority {
-    pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Normal, Self::Low];
+words!(Priority, "priority");
 
+impl Priority {
     /// 0 for critical up to 3 for low.
     pub const fn rank(self) -> u8 {
         self as u8
@@ -33,19 +39,13 @@ impl Priority {
     pub fn from_rank(rank: u8) -> Option<Self> {
         Self::ALL.get(usize::from(rank)).copied()
     }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Critical => "critical",
-            Self::High => "high",
-            Self::Normal => "normal",
-            Self::Low => "low",
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum JobKind {
     /// Runs an engine on a factory.
     #[default]
@@ -54,17 +54,27 @@ pub enum JobKind {
     Composite,
 }
 
+words!(JobKind, "job kind");
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum DepsMode {
     #[default]
     All,
     Any,
 }
 
+words!(DepsMode, "deps mode");
+
 /// What becomes of a composite when one of its children fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum FailurePolicy {
     /// It fails at once, and the children that have not ended are cancelled.
     #[default]
@@ -73,13 +83,20 @@ pub enum FailurePolicy {
     Continue,
 }
 
+words!(FailurePolicy, "failure policy");
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum ShipMode {
     #[default]
     Manual,
     Auto,
 }
+
+words!(ShipMode, "ship mode");
 
 /// What one run of the job may use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -320,6 +337,9 @@ pub struct Checkpoint {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum FailReason {
     VerifyFailed,
     BudgetExceeded,
@@ -336,37 +356,7 @@ pub enum FailReason {
     ChildFailed,
 }
 
-impl FailReason {
-    pub const ALL: [Self; 11] = [
-        Self::VerifyFailed,
-        Self::BudgetExceeded,
-        Self::Timeout,
-        Self::Crash,
-        Self::CapabilityMismatch,
-        Self::NoEngine,
-        Self::Infrastructure,
-        Self::LeaseExpired,
-        Self::Rejected,
-        Self::DependencyFailed,
-        Self::ChildFailed,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::VerifyFailed => "verify_failed",
-            Self::BudgetExceeded => "budget_exceeded",
-            Self::Timeout => "timeout",
-            Self::Crash => "crash",
-            Self::CapabilityMismatch => "capability_mismatch",
-            Self::NoEngine => "no_engine",
-            Self::Infrastructure => "infrastructure",
-            Self::LeaseExpired => "lease_expired",
-            Self::Rejected => "rejected",
-            Self::DependencyFailed => "dependency_failed",
-            Self::ChildFailed => "child_failed",
-        }
-    }
-}
+words!(FailReason, "reason");
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,11 +1,13 @@
 //! One execution attempt of a job. A run is named by its job and epoch: a grant is a run.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::{Epoch, FactoryId, Failure, JobId, ProductId, Timestamp, Usd};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RunOutcome {
     Running,
     Succeeded,

@@ -8,13 +8,19 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use subtle::ConstantTimeEq;
 
 use crate::factory::FactoryScope;
+use crate::id::IdError;
+use crate::word::words;
 use crate::{FactoryId, ProductId, Timestamp, TokenId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum Role {
     /// Serves topics: streams their jobs, keeps them and reports. Reads nothing.
     Worker,
@@ -28,19 +34,7 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
-    pub const ALL: [Self; 5] = [Self::Worker, Self::Viewer, Self::Submitter, Self::Operator, Self::Admin];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::Viewer => "viewer",
-            Self::Submitter => "submitter",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-}
+words!(Role, "role");
 
 /// What tokens of people and programs are good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,13 +12,14 @@
 //! the two hot steps (claim, success) set-wise; the conformance suite holds them to [`step`].
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
 use crate::id::IdError;
 use crate::job::RetryPolicy;
+use crate::word::words;
 use crate::{Epoch, JobId, Priority, ProductId, Timestamp, TopicName, WorkerId};
 
 /// What is tried again where nobody said how often: soon, and not for ever.
@@ -37,7 +38,11 @@ impl fmt::Display for TopicKey {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum TopicStage {
     Scheduled,
     Ready,
@@ -46,35 +51,11 @@ pub enum TopicStage {
     Dead,
 }
 
+words!(TopicStage, "state");
+
 impl TopicStage {
-    pub const ALL: [Self; 5] = [Self::Scheduled, Self::Ready, Self::Running, Self::Done, Self::Dead];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Scheduled => "scheduled",
-            Self::Ready => "ready",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Dead => "dead",
-        }
-    }
-
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Done | Self::Dead)
-    }
-}
-
-impl fmt::Display for TopicStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for TopicStage {
-    type Err = IdError;
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let named = Self::ALL.into_iter().find(|stage| stage.as_str() == text);
-        named.ok_or_else(|| IdError::new("state", text, "one of scheduled, ready, running, done, dead"))
     }
 }
 

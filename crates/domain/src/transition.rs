@@ -17,9 +17,12 @@ pub use merge::MergeOutcome;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
+use crate::id::IdError;
 use crate::job::{ReviewGate, ShipMode};
+use crate::word::words;
 use crate::{
     Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, EventKind, Evict, FactoryId, FailReason, Failure,
     Job, JobResult, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Spend,
@@ -54,7 +57,9 @@ pub enum HolderAction {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum OperatorAction {
     Ship,
     Requeue,
@@ -62,26 +67,20 @@ pub enum OperatorAction {
     Cancel,
 }
 
-impl OperatorAction {
-    pub const ALL: [Self; 4] = [Self::Ship, Self::Requeue, Self::Reject, Self::Cancel];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ship => "ship",
-            Self::Requeue => "requeue",
-            Self::Reject => "reject",
-            Self::Cancel => "cancel",
-        }
-    }
-}
+words!(OperatorAction, "action");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum Verdict {
     Approve,
     RequestChanges,
     Reject,
 }
+
+words!(Verdict, "verdict");
 
 /// What a reviewer says.
 #[derive(Debug, Clone, PartialEq, Eq)]

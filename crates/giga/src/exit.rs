@@ -67,11 +67,10 @@ impl CliError {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Client(ClientError::Problem(problem)) => match (problem.status, problem.code.as_str()) {
-                (_, "budget_exceeded") => BUDGET,
-                (401 | 403, _) => AUTH,
-                (404, _) => NOT_FOUND,
-                (409 | 412, _) => CONFLICT,
+            Self::Client(ClientError::Problem(problem)) => match problem.status {
+                401 | 403 => AUTH,
+                404 => NOT_FOUND,
+                409 | 412 => CONFLICT,
                 _ => FAILED,
             },
             Self::Client(ClientError::BadUrl { .. } | ClientError::Unsendable(_))
@@ -140,11 +139,11 @@ impl CliError {
 }
 
 fn problem_hint(problem: &Problem) -> Option<String> {
-    let hint = match (problem.status, problem.code.as_str()) {
-        (401, _) => "`giga config show` says which token was sent and where it comes from",
-        (403, _) => "an admin can make a token that may: giga token create --role …",
-        (412, _) => "somebody changed it meanwhile; look again and repeat",
-        (503, _) => {
+    let hint = match problem.status {
+        401 => "`giga config show` says which token was sent and where it comes from",
+        403 => "an admin can make a token that may: giga token create --role …",
+        412 => "somebody changed it meanwhile; look again and repeat",
+        503 => {
             "the coordinator runs but its store does not answer; it goes on by itself when the store is back"
         }
         _ => return None,
@@ -192,22 +191,21 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn problem(status: u16, code: &str) -> CliError {
-        let problem = Problem { status, code: code.to_owned(), ..Problem::default() };
+    fn problem(status: u16) -> CliError {
+        let problem = Problem { status, ..Problem::default() };
         CliError::Client(ClientError::Problem(Box::new(problem)))
     }
 
     #[test]
     fn every_kind_of_error_has_its_code() {
         let table = [
-            (problem(401, "unauthenticated"), AUTH),
-            (problem(403, "forbidden"), AUTH),
-            (problem(404, "not_found"), NOT_FOUND),
-            (problem(409, "illegal_transition"), CONFLICT),
-            (problem(412, "rev_mismatch"), CONFLICT),
-            (problem(422, "invalid"), FAILED),
-            (problem(503, "store_unavailable"), FAILED),
-            (problem(409, "budget_exceeded"), BUDGET),
+            (problem(401), AUTH),
+            (problem(403), AUTH),
+            (problem(404), NOT_FOUND),
+            (problem(409), CONFLICT),
+            (problem(412), CONFLICT),
+            (problem(422), FAILED),
+            (problem(503), FAILED),
             (CliError::Usage("x".to_owned()), USAGE),
             (CliError::Config("x".to_owned()), USAGE),
             (CliError::NoToken { places: String::new() }, AUTH),

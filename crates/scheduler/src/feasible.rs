@@ -7,12 +7,15 @@
 use giga_domain::job::repo_name;
 use giga_domain::{Capability, FactoryState, Health, Timestamp};
 use serde::Serialize;
+use strum::Display;
 
 use crate::{FactoryView, JobView, Policy, Snapshot};
 
 /// In the order in which they are asked; the first that fails is the rejection. Up to `Seats` they are about a
 /// factory, from `NotReady` to `Concurrency` about the job alone, the last two about the pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Filter {
     Draining,
     Stale,
@@ -29,32 +32,10 @@ pub enum Filter {
     Excluded,
 }
 
-impl Filter {
-    /// Stable: outside clients match on it.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Draining => "draining",
-            Self::Stale => "stale",
-            Self::Down => "down",
-            Self::Product => "product",
-            Self::Capabilities => "capabilities",
-            Self::Repo => "repo",
-            Self::Seats => "seats",
-            Self::NotReady => "not_ready",
-            Self::Paused => "paused",
-            Self::Budget => "budget",
-            Self::Concurrency => "concurrency",
-            Self::Offered => "offered",
-            Self::Excluded => "excluded",
-        }
-    }
-}
-
 /// Why a factory cannot take the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rejection {
-    /// A [`Filter::code`].
-    pub filter: &'static str,
+    pub filter: Filter,
     pub detail: String,
 }
 

@@ -19,7 +19,7 @@ mod select;
 pub mod snapshot;
 pub mod summary;
 
-pub use explain::{Blocker, Explanation, FactoryVerdict, Fix, Remedy, explain};
+pub use explain::{Blocker, BlockerCode, Explanation, FactoryVerdict, Fix, Remedy, explain};
 pub use feasible::{Filter, Rejection};
 pub use plan::{Placement, Plan, Unplaced, plan, plan_offers};
 pub use policy::{Ceiling, ProductPolicy};

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use axum::http::Method;
-use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, ParameterStyle, PathItem};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
-    Components, ContentBuilder, HttpMethod, InfoBuilder, ObjectBuilder, OpenApi, OpenApiBuilder,
-    PathsBuilder, Ref, RefOr, Required, Response, ResponseBuilder, Schema, Type,
+    ArrayBuilder, Components, ContentBuilder, HttpMethod, InfoBuilder, ObjectBuilder, OpenApi,
+    OpenApiBuilder, PathsBuilder, Ref, RefOr, Required, Response, ResponseBuilder, Schema, Type,
 };
 
-use crate::routes::{self, Access, Body, Code, Content, Place, Route, SchemaOf, Scope, schema_of};
+use crate::problem;
+use crate::routes::{self, Access, Body, Code, Content, Place, Route, SchemaOf, Scope, Takes, schema_of};
 
 const BEARER: &str = "token";
 const ABOUT: &str = "Jobs, factories, events and the state of the fleet. JSON is camelCase, times are RFC 3339. \
@@ -60,7 +61,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> OperationBuilder {
         operation = operation.security(SecurityRequirement::new::<_, _, &str>(BEARER, []));
     }
     for name in route.path_names() {
-        operation = operation.parameter(parameter(name, ParameterIn::Path, "").required(Required::True));
+        let known = route.params.iter().find(|param| param.place == Place::Path && param.name == name);
+        let takes = known.map_or(Takes::Text, |param| param.takes);
+        let parameter = parameter(name, ParameterIn::Path, "").required(Required::True);
+        operation = operation.parameter(taking(parameter, takes, schemas));
     }
     if route.scope.narrows() {
         let about = "Only this product; needed where the token has several and one must be chosen";
@@ -68,10 +72,12 @@ fn operation(route: &Route, schemas: &mut Schemas) -> OperationBuilder {
     }
     for param in &route.params {
         let place = match param.place {
+            Place::Path => continue,
             Place::Query => ParameterIn::Query,
             Place::Header => ParameterIn::Header,
         };
-        operation = operation.parameter(parameter(param.name, place, param.about));
+        let parameter = parameter(param.name, place, param.about);
+        operation = operation.parameter(taking(parameter, param.takes, schemas));
     }
     operation = operation.request_body(request_body(route.body, schemas));
     for answer in &route.answers {
@@ -119,7 +125,7 @@ type Schemas = BTreeMap<String, RefOr<Schema>>;
 fn by_status(codes: Vec<Code>) -> BTreeMap<u16, Vec<&'static str>> {
     let mut statuses: BTreeMap<u16, Vec<&'static str>> = BTreeMap::new();
     for code in codes {
-        statuses.entry(code.status().as_u16()).or_default().push(code.as_str());
+        statuses.entry(problem::status(code).as_u16()).or_default().push(code.as_str());
     }
     statuses
 }
@@ -191,8 +197,11 @@ fn json(schema: SchemaOf, schemas: &mut Schemas) -> utoipa::openapi::Content {
     if (schema.name)() == "Value" {
         return ContentBuilder::new().schema(Some((schema.schema)())).build();
     }
-    let name = collect(schema, schemas);
-    ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build()
+    ContentBuilder::new().schema(Some(named(schema, schemas))).build()
+}
+
+fn named(schema: SchemaOf, schemas: &mut Schemas) -> RefOr<Schema> {
+    Ref::from_schema_name(collect(schema, schemas)).into()
 }
 
 fn collect(schema: SchemaOf, schemas: &mut Schemas) -> String {
@@ -219,6 +228,17 @@ fn parameter(name: &str, place: ParameterIn, about: &str) -> ParameterBuilder {
         .required(Required::False)
         .description((!about.is_empty()).then_some(about))
         .schema(Some(text()))
+}
+
+fn taking(parameter: ParameterBuilder, takes: Takes, schemas: &mut Schemas) -> ParameterBuilder {
+    match takes {
+        Takes::Text => parameter,
+        Takes::Word(schema) => parameter.schema(Some(named(schema, schemas))),
+        Takes::Words(schema) => parameter
+            .schema(Some(ArrayBuilder::new().items(named(schema, schemas))))
+            .style(Some(ParameterStyle::Form))
+            .explode(Some(false)),
+    }
 }
 
 fn http_method(method: &Method) -> HttpMethod {

@@ -7,86 +7,44 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
+pub use giga_api::wire::ProblemCode as Code;
 use giga_coordinator::Error;
 use giga_domain::flag::FlagError;
 use giga_domain::manifest::ManifestError;
 use giga_domain::{JobId, Refusal};
 use giga_ports::{BlobError, EffectsError, StoreError};
 
-/// Clients decide by these; each has one status and one title for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Code {
-    InvalidRequest,
-    InvalidManifest,
-    Unauthenticated,
-    Forbidden,
-    NotFound,
-    MethodNotAllowed,
-    RequestTimeout,
-    Fenced,
-    IllegalTransition,
-    ResultMismatch,
-    NotYours,
-    LogGap,
-    IdempotencyConflict,
-    FactoryExists,
-    NoHeartbeat,
-    RepoOwned,
-    RevMismatch,
-    PayloadTooLarge,
-    RangeNotSatisfiable,
-    UnsupportedMediaType,
-    Unroutable,
-    Internal,
-    Unavailable,
+/// Each has one status and one title for ever.
+const fn row(code: Code) -> (StatusCode, &'static str) {
+    match code {
+        Code::InvalidRequest => (StatusCode::BAD_REQUEST, "Invalid request"),
+        Code::InvalidManifest => (StatusCode::BAD_REQUEST, "Invalid manifest"),
+        Code::Unauthenticated => (StatusCode::UNAUTHORIZED, "Not authenticated"),
+        Code::Forbidden => (StatusCode::FORBIDDEN, "Not allowed"),
+        Code::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+        Code::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
+        Code::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "Request too slow"),
+        Code::Fenced => (StatusCode::CONFLICT, "The lease is not held any more"),
+        Code::IllegalTransition => (StatusCode::CONFLICT, "Not from this stage"),
+        Code::ResultMismatch => (StatusCode::CONFLICT, "Another result than was looked at"),
+        Code::NotYours => (StatusCode::CONFLICT, "Not yours to take"),
+        Code::LogGap => (StatusCode::CONFLICT, "The log does not stand there"),
+        Code::IdempotencyConflict => (StatusCode::CONFLICT, "Idempotency key used for something else"),
+        Code::FactoryExists => (StatusCode::CONFLICT, "Factory already enrolled"),
+        Code::NoHeartbeat => (StatusCode::CONFLICT, "No heartbeat yet"),
+        Code::RepoOwned => (StatusCode::CONFLICT, "Another product owns the repository"),
+        Code::RevMismatch => (StatusCode::PRECONDITION_FAILED, "Changed in the meantime"),
+        Code::PayloadTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Body too large"),
+        Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "No such bytes"),
+        Code::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type"),
+        Code::Unroutable => (StatusCode::UNPROCESSABLE_ENTITY, "No factory could run it"),
+        Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
+        Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
+    }
 }
 
-impl Code {
-    const fn row(self) -> (StatusCode, &'static str, &'static str) {
-        match self {
-            Self::InvalidRequest => (StatusCode::BAD_REQUEST, "invalid_request", "Invalid request"),
-            Self::InvalidManifest => (StatusCode::BAD_REQUEST, "invalid_manifest", "Invalid manifest"),
-            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Not allowed"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "not_found", "Not found"),
-            Self::MethodNotAllowed => {
-                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
-            }
-            Self::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout", "Request too slow"),
-            Self::Fenced => (StatusCode::CONFLICT, "fenced", "The lease is not held any more"),
-            Self::IllegalTransition => (StatusCode::CONFLICT, "illegal_transition", "Not from this stage"),
-            Self::ResultMismatch => {
-                (StatusCode::CONFLICT, "result_mismatch", "Another result than was looked at")
-            }
-            Self::NotYours => (StatusCode::CONFLICT, "not_yours", "Not yours to take"),
-            Self::LogGap => (StatusCode::CONFLICT, "log_gap", "The log does not stand there"),
-            Self::IdempotencyConflict => {
-                (StatusCode::CONFLICT, "idempotency_conflict", "Idempotency key used for something else")
-            }
-            Self::FactoryExists => (StatusCode::CONFLICT, "factory_exists", "Factory already enrolled"),
-            Self::NoHeartbeat => (StatusCode::CONFLICT, "no_heartbeat", "No heartbeat yet"),
-            Self::RepoOwned => (StatusCode::CONFLICT, "repo_owned", "Another product owns the repository"),
-            Self::RevMismatch => (StatusCode::PRECONDITION_FAILED, "rev_mismatch", "Changed in the meantime"),
-            Self::PayloadTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "Body too large"),
-            Self::RangeNotSatisfiable => {
-                (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", "No such bytes")
-            }
-            Self::UnsupportedMediaType => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type")
-            }
-            Self::Unroutable => (StatusCode::UNPROCESSABLE_ENTITY, "unroutable", "No factory could run it"),
-            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
-            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Unavailable"),
-        }
-    }
-
-    pub const fn status(self) -> StatusCode {
-        self.row().0
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        self.row().1
-    }
+pub(crate) const fn status(code: Code) -> StatusCode {
+    row(code).0
 }
 
 /// An answer that is an error.
@@ -98,11 +56,11 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        let (status, word, title) = code.row();
+        let (status, title) = row(code);
         let body = wire::Problem {
             title: title.to_owned(),
             status: status.as_u16(),
-            code: word.to_owned(),
+            code,
             detail: detail.into(),
             ..wire::Problem::default()
         };
@@ -175,7 +133,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.code.status(), axum::Json(*self.body)).into_response();
+        let mut response = (status(self.code), axum::Json(*self.body)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         match self.code {
@@ -309,12 +267,12 @@ impl From<Refusal> for Problem {
             Refusal::Fenced { current, stage, .. } => {
                 let mut problem = Self::new(Code::Fenced, text);
                 problem.body.lease_epoch = Some(current.0);
-                problem.body.stage = Some(stage.as_str().to_owned());
+                problem.body.stage = Some(stage.into());
                 problem
             }
             Refusal::Illegal { from, .. } => {
                 let mut problem = Self::new(Code::IllegalTransition, text);
-                problem.body.stage = Some(from.as_str().to_owned());
+                problem.body.stage = Some(from.into());
                 problem
             }
             Refusal::NotClaimable(_) => Self::new(Code::NotYours, text),

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use giga_api::wire;
-use giga_coordinator::{Alert, BudgetView, Burndown, Diverged, FlagValue};
+use giga_coordinator::{Alert, BudgetView, Burndown, Directive, Diverged, FlagValue};
 use giga_domain::factory::FactoryRepo;
 use giga_domain::flag::FlagType;
 use giga_domain::token::{Grant, TokenRecord};
-use giga_domain::{Delivery, Factory, FactoryState, Health, JobId, PerTerm, ProductId};
+use giga_domain::{Delivery, Factory, JobId, PerTerm, ProductId};
 use giga_ports::store::JobText;
-use giga_scheduler::{Explanation, FactoryVerdict, Remedy};
+use giga_scheduler::{BlockerCode, Explanation, FactoryVerdict, Filter, Remedy};
 
 use crate::app::App;
 use crate::caller::{Caller, Products};
@@ -65,18 +65,9 @@ impl App {
         let products = factory.scope.products.iter().filter(|p| caller.products.allows(p));
         wire::Factory {
             id: factory.id.to_string(),
-            state: match factory.state {
-                FactoryState::Active => "active",
-                FactoryState::Draining => "draining",
-            }
-            .to_owned(),
+            state: factory.state.into(),
             live: self.coordinator.is_live(factory),
-            health: match advertised.health {
-                Health::Ok => "ok",
-                Health::Degraded => "degraded",
-                Health::Down => "down",
-            }
-            .to_owned(),
+            health: advertised.health.into(),
             capabilities: texts(factory.usable_capabilities().iter()),
             advertised: texts(advertised.capabilities.iter()),
             products: texts(products),
@@ -85,8 +76,8 @@ impl App {
             seat_limit: advertised.seat_limit,
             seats_used: held.len() as u32,
             load: advertised.load,
-            delivery: self.coordinator.wished_delivery(&factory.id).to_string(),
-            actual_delivery: advertised.delivery.unwrap_or(Delivery::Poll).to_string(),
+            delivery: self.coordinator.wished_delivery(&factory.id).into(),
+            actual_delivery: advertised.delivery.unwrap_or(Delivery::Poll).into(),
             running: texts(held.iter().filter(|id| !hidden.contains(id))),
             enrolled_at: factory.enrolled_at.to_string(),
             last_seen_at: self.coordinator.last_seen(factory).map(|at| at.to_string()),
@@ -107,7 +98,7 @@ pub(crate) fn explanation(
     let remedies = explanation.remedies.into_iter();
     wire::Explanation {
         summary: explanation.summary,
-        blockers: blockers.map(|b| wire::Blocker { code: b.code.to_owned(), message: b.message }).collect(),
+        blockers: blockers.map(|b| wire::Blocker { code: blocker(b.code), message: b.message }).collect(),
         remedies: remedies.map(remedy).collect(),
         factories: explanation.factories.into_iter().filter(sees).map(verdict).collect(),
     }
@@ -124,17 +115,36 @@ fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {
         feasible: verdict.feasible,
         rejected_by: verdict
             .rejected_by
-            .map(|r| wire::Rejection { filter: r.filter.to_owned(), detail: r.detail }),
+            .map(|r| wire::Rejection { filter: filter(r.filter), detail: r.detail }),
         score: verdict.score,
         terms: (verdict.terms.iter().flat_map(PerTerm::iter))
-            .map(|(term, value)| (term.to_string(), *value))
+            .map(|(term, value)| (term.into(), *value))
             .collect(),
+    }
+}
+
+/// Words of the core that the wire crate cannot see. A new one is a compile error here.
+macro_rules! told_as {
+    ($(fn $name:ident($core:ty) -> $wire:ty { $($word:ident)* $(, $other:pat => $as:expr)? })*) => {
+        $(pub(crate) fn $name(core: $core) -> $wire {
+            match core { $(<$core>::$word => <$wire>::$word,)* $($other => $as,)? }
+        })*
+    };
+}
+
+told_as! {
+    fn directive(Directive) -> wire::Directive { Cancel Preempt Drain }
+    fn blocker(BlockerCode) -> wire::BlockerCode {
+        NoFactories Order Preemption Dependency Child Review Ship Failed, BlockerCode::Filter(by) => filter(by)
+    }
+    fn filter(Filter) -> wire::BlockerCode {
+        Draining Stale Down Product Capabilities Repo Seats NotReady Paused Budget Concurrency Offered Excluded
     }
 }
 
 pub(crate) fn alert(alert: Alert) -> wire::Alert {
     wire::Alert {
-        code: alert.kind.as_str().to_owned(),
+        code: alert.kind.into(),
         severity: alert.severity().into(),
         title: alert.title().to_owned(),
         remedy: alert.remedy().map(remedy),
@@ -182,13 +192,13 @@ pub(crate) fn products_of(grant: &Grant) -> &[ProductId] {
 
 pub(crate) fn token(token: &TokenRecord) -> wire::Token {
     let (role, factory_id) = match &token.grant {
-        Grant::User { role, .. } => (role.as_str(), None),
-        Grant::Factory { factory, .. } => ("factory", Some(factory.to_string())),
+        Grant::User { role, .. } => (wire::Role::from(*role).into(), None),
+        Grant::Factory { factory, .. } => (wire::TokenRole::Factory, Some(factory.to_string())),
     };
     wire::Token {
         id: token.id.to_string(),
         label: token.label.clone(),
-        role: role.to_owned(),
+        role,
         products: texts(products_of(&token.grant)),
         factory_id,
         created_at: token.created_at.to_string(),
@@ -215,7 +225,7 @@ pub(crate) fn burndown(burndown: &Burndown) -> wire::Burndown {
         to: burndown.to.to_string(),
         bucket_ms: u64::try_from(burndown.bucket.as_millis()).unwrap_or(u64::MAX),
         ceiling_usd: burndown.ceiling.map(|(_, ceiling)| ceiling),
-        ceiling_of: burndown.ceiling.map(|(period, _)| period.as_str().to_owned()),
+        ceiling_of: burndown.ceiling.map(|(period, _)| period.into()),
         total_usd: burndown.total(),
         buckets: buckets.collect(),
     }

@@ -1,7 +1,7 @@
 //! Doing what was confirmed, and saying what became of it.
 
 use giga_api::client::{Client, ClientError};
-use giga_api::wire::{Job, PauseBudgetRequest, ReviewRequest};
+use giga_api::wire::{Job, PauseBudgetRequest, ReviewRequest, ReviewVerdict};
 
 use crate::data::{describe, narrowed};
 use crate::msg::Action;
@@ -19,13 +19,13 @@ pub(crate) async fn act(client: &Client, action: &Action) -> Result<String, Stri
 
 async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
     Ok(match action {
-        Action::Job { act, id, .. } => standing(&client.act(id, act.word(), None, None).await?.value),
+        Action::Job { act, id, .. } => standing(&client.act(id, *act, None, None).await?.value),
         Action::Approve { id, epoch, .. } => {
-            let request = verdict("approve", None, *epoch);
+            let request = verdict(ReviewVerdict::Approve, None, *epoch);
             standing(&client.review(id, &request).await?.value)
         }
         Action::RequestChanges { id, epoch, comment, .. } => {
-            let request = verdict("request_changes", Some(comment.clone()), *epoch);
+            let request = verdict(ReviewVerdict::RequestChanges, Some(comment.clone()), *epoch);
             standing(&client.review(id, &request).await?.value)
         }
         Action::Drain { factory, undo } => {
@@ -65,11 +65,11 @@ async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
     })
 }
 
-fn verdict(word: &str, comment: Option<String>, epoch: Option<u64>) -> ReviewRequest {
+fn verdict(verdict: ReviewVerdict, comment: Option<String>, epoch: Option<u64>) -> ReviewRequest {
     // Bound to what was looked at: a result that came since is not judged by this.
-    ReviewRequest { verdict: word.to_owned(), reviewer: None, comment, lease_epoch: epoch }
+    ReviewRequest { verdict, reviewer: None, comment, lease_epoch: epoch }
 }
 
 fn standing(job: &Job) -> String {
-    format!("{} is {}", job.name, job.stage.replace('_', " "))
+    format!("{} is {}", job.name, job.stage.label())
 }

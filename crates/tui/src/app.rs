@@ -6,6 +6,7 @@ use std::time::Duration;
 use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures::{FutureExt, StreamExt};
 use giga_api::client::{Client, ClientError};
+use giga_api::wire::TokenRole;
 use giga_domain::Timestamp;
 use rustix::process::{Signal, getpid, kill_process};
 use thiserror::Error;
@@ -41,7 +42,7 @@ pub enum TopError {
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error("the token is a {0}'s, which may not look at the fleet; a viewer's may")]
-    MayNotLook(String),
+    MayNotLook(TokenRole),
     #[error("the terminal: {0}")]
     Terminal(#[from] io::Error),
     /// By a signal; the screen is as it was.
@@ -54,7 +55,7 @@ pub async fn run(client: Client, options: Options<'_>) -> Result<(), TopError> {
     // Before the screen is taken: who cannot be let in is told so where they typed.
     let who = client.whoami().await?.value;
     let who = Who::from(who);
-    if !matches!(who.role.as_str(), "viewer" | "submitter" | "operator" | "admin") {
+    if !who.may_look() {
         return Err(TopError::MayNotLook(who.role));
     }
     let (out, inbox) = mpsc::channel(WAITING);

@@ -140,8 +140,7 @@ async fn perform(client: &Client, fetch: Fetch) -> Result<Answer, ClientError> {
         Fetch::Budgets => Answer::Budgets(client.budgets().await?.value.budgets),
         Fetch::Topics => Answer::Topics(client.topics().await?.value),
         Fetch::Column(column) => {
-            let stages = column.stages().iter().map(|stage| (*stage).to_owned()).collect();
-            let query = JobQuery { stages, limit: Some(COLUMN), ..JobQuery::default() };
+            let query = JobQuery { stages: column.stages(), limit: Some(COLUMN), ..JobQuery::default() };
             Answer::Column(column, client.jobs(&query).await?.value.jobs)
         }
         Fetch::Jobs { generation, group, name, cursor } => {
@@ -181,8 +180,11 @@ async fn perform(client: &Client, fetch: Fetch) -> Result<Answer, ClientError> {
 }
 
 fn query(group: Group, name: String) -> JobQuery {
-    let stages = group.stages().iter().map(|stage| (*stage).to_owned()).collect();
-    JobQuery { stages, name: Some(name).filter(|name| !name.is_empty()), ..JobQuery::default() }
+    JobQuery {
+        stages: group.stages(),
+        name: Some(name).filter(|name| !name.is_empty()),
+        ..JobQuery::default()
+    }
 }
 
 /// By its whole id, by its name (the newest of that name), by the beginning or end of its id, or by a part of its
@@ -221,10 +223,10 @@ pub(crate) fn describe(error: &ClientError) -> String {
             if !more.is_empty() {
                 text = format!("{text}: {}", more.join("; "));
             }
-            let remedy = match (problem.status, problem.code.as_str()) {
-                (401, _) => "; the token is no longer good: giga config show says which it is",
-                (403, _) => "; an admin can make a token that may: giga token create --role …",
-                (412, _) => "; somebody changed it meanwhile, look again",
+            let remedy = match problem.status {
+                401 => "; the token is no longer good: giga config show says which it is",
+                403 => "; an admin can make a token that may: giga token create --role …",
+                412 => "; somebody changed it meanwhile, look again",
                 _ => "",
             };
             format!("{text}{remedy}")

@@ -2,7 +2,8 @@
 
 use crossterm::event::KeyEvent;
 use giga_api::wire::{
-    Alert, Budget, Event, Explanation, Factory, FleetMetrics, Job, JobPage, LogPiece, Run, TopicList,
+    Alert, Budget, Event, Explanation, Factory, FleetMetrics, Job, JobPage, LogPiece, OperatorAction, Run,
+    TopicList,
 };
 use giga_domain::Timestamp;
 
@@ -130,29 +131,10 @@ impl Fetch {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobAct {
-    Requeue,
-    Ship,
-    Cancel,
-    Reject,
-}
-
-impl JobAct {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Requeue => "requeue",
-            Self::Ship => "ship",
-            Self::Cancel => "cancel",
-            Self::Reject => "reject",
-        }
-    }
-}
-
 /// Something that changes the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    Job { act: JobAct, id: String, name: String, meant: String },
+    Job { act: OperatorAction, id: String, name: String, meant: String },
     Approve { id: String, name: String, meant: String, epoch: Option<u64> },
     RequestChanges { id: String, name: String, meant: String, epoch: Option<u64>, comment: String },
     Drain { factory: String, undo: bool },
@@ -167,7 +149,7 @@ impl Action {
     /// The same as a command line.
     pub fn line(&self) -> String {
         match self {
-            Self::Job { act, meant, .. } => format!("giga job {} {}", act.word(), quoted(meant)),
+            Self::Job { act, meant, .. } => format!("giga job {} {}", act, quoted(meant)),
             Self::Approve { meant, .. } => format!("giga review {} --approve", quoted(meant)),
             Self::RequestChanges { meant, comment, .. } => {
                 format!("giga review {} --request-changes -m {}", quoted(meant), quoted(comment))
@@ -194,7 +176,7 @@ impl Action {
     /// Asked before it is done; nothing where it only gives back what was taken.
     pub fn question(&self) -> Option<String> {
         Some(match self {
-            Self::Job { act, name, .. } => format!("{} {}?", act.word(), clean(name)),
+            Self::Job { act, name, .. } => format!("{} {}?", act, clean(name)),
             Self::Approve { name, .. } => format!("approve {}?", clean(name)),
             Self::Drain { factory, undo: false } => format!("drain {}?", clean(factory)),
             Self::PauseBudget { product, .. } => format!("pause {}?", clean(product)),

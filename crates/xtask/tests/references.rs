@@ -93,3 +93,53 @@ fn api() {
     }
     check("api.md", &page);
 }
+
+/// A closed set of words is an enum in the document, and so in the types that clients make of it.
+#[test]
+fn words_of_the_wire_are_enums() {
+    let document = serde_json::to_value(giga_server::openapi()).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let vocabulary = include_str!("../../api/src/wire/vocabulary.rs");
+    let declared = vocabulary.split("#[cfg(test)]").next().unwrap().split("words! {").skip(1);
+    let names: Vec<&str> = declared
+        .filter_map(|words| words.lines().map(str::trim).find(|line| line.starts_with(char::is_uppercase)))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(schemas[name]["enum"].is_array(), "{name} is not an enum of the document");
+    }
+    let mut plain = Vec::new();
+    texts_about_words(&document, "", &mut plain);
+    assert!(plain.is_empty(), "these list the words that they take; let them be enums: {plain:#?}");
+}
+
+/// Strings that are documented as "`a`, `b` or `c`".
+fn texts_about_words(value: &Value, place: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let is_text = |schema: &Value| {
+                let kind = &schema["type"];
+                kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&"string".into()))
+            };
+            let text = is_text(value) || is_text(&value["items"]) || is_text(&value["schema"]);
+            let about = fields.get("description").and_then(Value::as_str).unwrap_or_default();
+            if text && lists_words(about) {
+                found.push(format!("{place}: {about}"));
+            }
+            fields
+                .iter()
+                .for_each(|(name, field)| texts_about_words(field, &format!("{place}/{name}"), found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts_about_words(item, place, found)),
+        _ => {}
+    }
+}
+
+fn lists_words(about: &str) -> bool {
+    let parts: Vec<&str> = about.split('`').collect();
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    parts.windows(3).enumerate().any(|(at, parts)| {
+        at % 2 == 1 && matches!(parts[1], ", " | " or " | ", or ") && is_word(parts[0]) && is_word(parts[2])
+    })
+}

@@ -3,8 +3,8 @@
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    AddWebhookAnswer, AddWebhookRequest, EchoRequest, Effect, EffectPage, IngestRequest, SubmitAnswer,
-    WebhookList,
+    AddWebhookAnswer, AddWebhookRequest, EchoRequest, Effect, EffectPage, EffectState, IngestRequest,
+    SubmitAnswer, WebhookList,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -12,7 +12,7 @@ type Result<T> = std::result::Result<Answer<T>, ClientError>;
 /// Everything that is set must hold.
 #[derive(Debug, Clone, Default)]
 pub struct EffectQuery {
-    pub state: Option<String>,
+    pub state: Option<EffectState>,
     pub webhook: Option<String>,
     pub job: Option<String>,
     pub limit: Option<usize>,
@@ -40,7 +40,7 @@ impl Client {
     /// Newest first.
     pub async fn effects(&self, query: &EffectQuery) -> Result<EffectPage> {
         let call = Call::get(&["effects"])
-            .query("state", query.state.as_ref())
+            .query("state", query.state)
             .query("webhook", query.webhook.as_ref())
             .query("job", query.job.as_ref())
             .query("limit", query.limit)

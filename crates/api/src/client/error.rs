@@ -3,7 +3,7 @@
 use reqwest::Url;
 use thiserror::Error;
 
-use crate::wire::Problem;
+use crate::wire::{Problem, ProblemCode};
 
 #[derive(Debug, Error)]
 pub enum ClientError {
@@ -39,9 +39,9 @@ impl ClientError {
     }
 
     /// The stable code of a refusal.
-    pub fn code(&self) -> Option<&str> {
+    pub fn code(&self) -> Option<ProblemCode> {
         match self {
-            Self::Problem(problem) => Some(&problem.code),
+            Self::Problem(problem) => Some(problem.code),
             _ => None,
         }
     }

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
-    ActionRequest, EventPage, Explanation, Job, JobPage, LogPiece, PlanAnswer, RequestReviewRequest,
-    ReviewRequest, RunList, SubmitAnswer,
+    ActionRequest, EventPage, Explanation, Job, JobPage, LogPiece, OperatorAction, PlanAnswer, Priority,
+    RequestReviewRequest, ReviewRequest, RunList, Stage, SubmitAnswer,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -17,8 +17,8 @@ type Result<T> = std::result::Result<Answer<T>, ClientError>;
 pub struct JobQuery {
     /// At most 100.
     pub ids: Vec<String>,
-    pub stages: Vec<String>,
-    pub priorities: Vec<String>,
+    pub stages: Vec<Stage>,
+    pub priorities: Vec<Priority>,
     pub repo: Option<String>,
     pub factory: Option<String>,
     pub parent: Option<String>,
@@ -38,6 +38,12 @@ pub enum Idempotency {
     Key(String),
 }
 
+/// `a,b,c`, or nothing for none.
+fn words(words: &[impl ToString]) -> Option<String> {
+    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+    (!words.is_empty()).then(|| words.join(","))
+}
+
 impl Client {
     /// A Markdown manifest, byte for byte.
     pub async fn submit(&self, manifest: Vec<u8>, idempotency: &Idempotency) -> Result<SubmitAnswer> {
@@ -55,7 +61,6 @@ impl Client {
     }
 
     pub async fn jobs(&self, query: &JobQuery) -> Result<JobPage> {
-        let words = |words: &[String]| (!words.is_empty()).then(|| words.join(","));
         let call = Call::get(&["jobs"])
             .query("id", words(&query.ids))
             .query("stage", words(&query.stages))
@@ -102,9 +107,15 @@ impl Client {
         self.ask(call.query("limit", Some(limits::PAGE_MAX))).await
     }
 
-    /// `ship`, `requeue`, `reject` or `cancel`. With `rev`, only if nobody changed the job meanwhile.
-    pub async fn act(&self, id: &str, action: &str, reason: Option<String>, rev: Option<u64>) -> Result<Job> {
-        let call = Call::post(&["jobs", id, "actions", action]).json(&ActionRequest { reason });
+    /// With `rev`, only if nobody changed the job meanwhile.
+    pub async fn act(
+        &self,
+        id: &str,
+        action: OperatorAction,
+        reason: Option<String>,
+        rev: Option<u64>,
+    ) -> Result<Job> {
+        let call = Call::post(&["jobs", id, "actions", action.as_str()]).json(&ActionRequest { reason });
         self.ask(call.header("if-match", rev.map(|rev| format!("\"rev-{rev}\"")))).await
     }
 

@@ -4,7 +4,7 @@ use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
     EnqueueAnswer, EnqueueRequest, RetryDeadAnswer, RetryDeadRequest, Topic, TopicGate, TopicJob,
-    TopicJobPage, TopicList,
+    TopicJobPage, TopicJobState, TopicList,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -43,7 +43,7 @@ impl Client {
     pub async fn topic_jobs(
         &self,
         topic: &str,
-        state: &str,
+        state: TopicJobState,
         limit: Option<usize>,
         cursor: Option<&str>,
     ) -> Result<TopicJobPage> {

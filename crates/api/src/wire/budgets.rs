@@ -1,10 +1,12 @@
 //! What a product may spend and has spent. Money is dollars, exact to a millionth.
 
 use giga_domain as domain;
-use giga_domain::budget::{Pause, PauseCause, PerPeriod};
+use giga_domain::budget::{self, Pause, PerPeriod};
 use giga_domain::{Timestamp, Usd, usd};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::{PauseCause, Period};
 
 /// What a run has used up so far, all told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -96,9 +98,9 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub left_usd: Option<Usd>,
-    /// Which ceiling that is: `day`, `week`, `month` or `total`.
+    /// Which ceiling that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tightest: Option<String>,
+    pub tightest: Option<Period>,
     /// Day, week, month and total, as of now.
     pub periods: Vec<BudgetPeriod>,
     /// What the settings leave open, with the remedy.
@@ -110,22 +112,20 @@ pub struct Budget {
 #[serde(rename_all = "camelCase")]
 pub struct BudgetPause {
     pub at: String,
-    /// `operator`, until somebody resumes it, or `ceiling`, until its period is over or the ceiling is raised.
-    pub cause: String,
+    pub cause: PauseCause,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// With `ceiling`: of those that are reached now, the one whose period ends last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub period: Option<String>,
+    pub period: Option<Period>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetPeriod {
-    /// `day`, `week` (from Monday), `month`, by UTC, or `total`.
-    pub period: String,
+    pub period: Period,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,9 +160,9 @@ pub struct Burndown {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub ceiling_usd: Option<Usd>,
-    /// Which period that is: `day`, `week`, `month` or `total`.
+    /// Which period that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ceiling_of: Option<String>,
+    pub ceiling_of: Option<Period>,
     #[schema(value_type = f64)]
     pub total_usd: Usd,
     pub buckets: Vec<BurndownBucket>,
@@ -193,7 +193,7 @@ impl Budget {
             paused: budget.pause_now(now).as_ref().map(Into::into),
             reserved_usd: budget.reserved,
             left_usd: left.map(|(left, _)| left),
-            tightest: left.map(|(_, period)| period.as_str().to_owned()),
+            tightest: left.map(|(_, period)| period.into()),
             periods: domain::Period::ALL.map(|period| BudgetPeriod::of(budget, period, now)).into(),
             warnings: warnings(&budget.settings, &budget.product),
         }
@@ -216,7 +216,7 @@ impl BudgetPeriod {
         let spent = budget.spent_in(period, now);
         let ceiling = *budget.settings.ceilings.of(period);
         Self {
-            period: period.as_str().to_owned(),
+            period: period.into(),
             since: period.end(now).map(|_| period.start(now).to_string()),
             until: period.end(now).map(|at| at.to_string()),
             spent_usd: spent.usd,
@@ -237,9 +237,13 @@ impl From<&PerPeriod<Option<Usd>>> for Ceilings {
 impl From<&Pause> for BudgetPause {
     fn from(pause: &Pause) -> Self {
         let (cause, by, reason, period) = match &pause.cause {
-            PauseCause::Operator { by, reason } => ("operator", Some(by.to_string()), reason.clone(), None),
-            PauseCause::Ceiling { period } => ("ceiling", None, None, Some(period.as_str().to_owned())),
+            budget::PauseCause::Operator { by, reason } => {
+                (PauseCause::Operator, Some(by.to_string()), reason.clone(), None)
+            }
+            budget::PauseCause::Ceiling { period } => {
+                (PauseCause::Ceiling, None, None, Some((*period).into()))
+            }
         };
-        Self { at: pause.at.to_string(), cause: cause.to_owned(), by, reason, period }
+        Self { at: pause.at.to_string(), cause, by, reason, period }
     }
 }

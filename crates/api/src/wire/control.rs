@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::{Role, TokenKind};
+
 /// Whose token this is, and what it is good for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -10,11 +12,10 @@ pub struct WhoAmI {
     pub token_id: String,
     /// What the token was called when it was issued; may be empty.
     pub label: String,
-    /// `user` or `factory`.
-    pub kind: String,
-    /// `admin`, `operator`, `submitter`, `viewer` or `worker`; a factory has none.
+    pub kind: TokenKind,
+    /// A factory has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<String>,
+    pub role: Option<Role>,
     /// The products that the token is for. Empty: every product, and `everyProduct` says so too.
     pub products: Vec<String>,
     pub every_product: bool,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Failure, Job};
+use super::{DepsMode, Failure, Job, JobKind, Stage};
 
 /// One job of many: a manifest with its body, or both as one Markdown document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -78,14 +78,14 @@ pub struct Dag {
 pub struct DagJob {
     pub id: String,
     pub name: String,
-    pub kind: String,
-    pub stage: String,
+    pub kind: JobKind,
+    pub stage: Stage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<String>,
     /// 0 for the job that was asked about.
     pub depth: usize,
     pub deps: Vec<String>,
-    pub deps_mode: String,
+    pub deps_mode: DepsMode,
     /// Who holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factory_id: Option<String>,
@@ -109,7 +109,7 @@ pub struct DagProgress {
     #[schema(value_type = f64)]
     pub spent_usd: Usd,
     /// Only stages that are not empty.
-    pub by_stage: BTreeMap<String, u64>,
+    pub by_stage: BTreeMap<Stage, u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -117,5 +117,5 @@ pub struct DagProgress {
 pub struct DagDep {
     pub id: String,
     pub name: String,
-    pub stage: String,
+    pub stage: Stage,
 }

@@ -1,10 +1,12 @@
 //! What the world outside is told: webhooks, the outbox, and the bridge to trackers.
 
 use giga_domain as domain;
-use giga_domain::{EffectState, EffectTarget};
+use giga_domain::EffectTarget;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+
+use super::{EffectState, EventType};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -14,9 +16,9 @@ pub struct AddWebhookRequest {
     /// Of which product; absent: the token's one product, or every product and the fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product_id: Option<String>,
-    /// Event types such as `job.shipped`; empty or absent: all of them.
+    /// Such as `job.shipped`; empty or absent: all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub types: Vec<String>,
+    pub types: Vec<EventType>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -36,7 +38,7 @@ pub struct Webhook {
     pub product_id: Option<String>,
     pub url: String,
     /// Empty: all of them.
-    pub types: Vec<String>,
+    pub types: Vec<EventType>,
     pub created_at: String,
 }
 
@@ -66,8 +68,7 @@ pub struct Effect {
     /// The event's type, for webhooks.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// `pending`, `delivered` or `dead`.
-    pub state: String,
+    pub state: EffectState,
     /// When it is tried next, while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
@@ -115,7 +116,7 @@ impl From<&domain::Webhook> for Webhook {
             id: webhook.id.to_string(),
             product_id: webhook.product.as_ref().map(ToString::to_string),
             url: webhook.url.clone(),
-            types: webhook.kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
+            types: webhook.kinds.iter().map(|kind| (*kind).into()).collect(),
             created_at: webhook.created_at.to_string(),
         }
     }
@@ -127,10 +128,9 @@ impl From<&domain::Effect> for Effect {
             EffectTarget::Webhook(id) => (Some(id.to_string()), None, None),
             EffectTarget::Tracker { tracker, item } => (None, Some(tracker.clone()), Some(item.clone())),
         };
-        let (state, due_at) = match effect.state {
-            EffectState::Pending { due } => ("pending", Some(due.to_string())),
-            EffectState::Delivered => ("delivered", None),
-            EffectState::Dead => ("dead", None),
+        let due_at = match effect.state {
+            domain::EffectState::Pending { due } => Some(due.to_string()),
+            domain::EffectState::Delivered | domain::EffectState::Dead => None,
         };
         Self {
             id: effect.id.to_string(),
@@ -140,7 +140,7 @@ impl From<&domain::Effect> for Effect {
             tracker,
             item,
             kind: effect.payload.get("type").and_then(Value::as_str).map(str::to_owned),
-            state: state.to_owned(),
+            state: effect.state.name().into(),
             due_at,
             attempts: effect.attempts,
             detail: effect.detail.clone(),

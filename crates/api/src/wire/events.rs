@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::{EventType, Stage};
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
@@ -18,13 +20,13 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
     pub at: String,
-    /// Such as `job.assigned`; also the SSE event name.
+    /// Also the SSE event name.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: EventType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
+    pub from: Option<Stage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
+    pub to: Option<Stage>,
     pub cause: String,
     /// Such as `factory mac-1`, `token tok-…` or `reaper`.
     pub actor: String,
@@ -49,9 +51,9 @@ impl From<&domain::Event> for Event {
             job_id: event.job.map(|(id, _)| id.to_string()),
             seq: event.job.map(|(_, seq)| seq.0),
             at: event.at.to_string(),
-            kind: event.kind.as_str().to_owned(),
-            from: event.from.map(|s| s.as_str().to_owned()),
-            to: event.to.map(|s| s.as_str().to_owned()),
+            kind: event.kind.into(),
+            from: event.from.map(Into::into),
+            to: event.to.map(Into::into),
             cause: event.cause.clone(),
             actor: event.actor.to_string(),
             data: event.data.clone(),

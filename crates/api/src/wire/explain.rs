@@ -1,9 +1,13 @@
 //! Why a job is where it is, and what a submit would do.
 
+use std::collections::BTreeMap;
+
 use giga_domain::Usd;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+
+use super::{BlockerCode, RemedyMethod, Role, ScoreTerm};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,7 +38,7 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocker {
-    pub code: String,
+    pub code: BlockerCode,
     pub message: String,
 }
 
@@ -54,14 +58,13 @@ pub struct Remedy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemedyCall {
-    /// `POST` or `PUT`.
-    pub method: String,
+    pub method: RemedyMethod,
     pub path: String,
     /// JSON; without one the call has no body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// The least role that may make it: `operator` or `admin`.
-    pub role: String,
+    /// The least role that may make it.
+    pub role: Role,
     /// It changes something for everybody, so that only a token for every product will do.
     pub every_product: bool,
 }
@@ -77,12 +80,13 @@ pub struct FactoryVerdict {
     pub score: Option<f64>,
     /// Each term's contribution to the score, by its name.
     #[serde(default)]
-    pub terms: std::collections::BTreeMap<String, f64>,
+    pub terms: BTreeMap<ScoreTerm, f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejection {
-    pub filter: String,
+    /// What it does not pass.
+    pub filter: BlockerCode,
     pub detail: String,
 }

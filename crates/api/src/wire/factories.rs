@@ -1,18 +1,19 @@
 //! Worker hosts.
 
 use giga_domain::Usd;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
+
+use super::{Delivery, Directive, FactoryState, Health};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Factory {
     pub id: String,
-    /// `active` or `draining`.
-    pub state: String,
+    pub state: FactoryState,
     /// Heard of within its heartbeat deadline.
     pub live: bool,
-    pub health: String,
+    pub health: Health,
     /// What it may be given: advertised, cut to its token's scope.
     pub capabilities: Vec<String>,
     /// What it said it has.
@@ -24,10 +25,10 @@ pub struct Factory {
     pub seat_limit: u32,
     pub seats_used: u32,
     pub load: f64,
-    /// How jobs should reach it: `poll`, `shadow`, `stream`, `broker` or `self_select`.
-    pub delivery: String,
+    /// How jobs should reach it.
+    pub delivery: Delivery,
     /// How they do, as it last said.
-    pub actual_delivery: String,
+    pub actual_delivery: Delivery,
     pub running: Vec<String>,
     pub enrolled_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,9 +79,8 @@ pub struct HeartbeatRequest {
     pub seat_limit: u32,
     #[serde(default)]
     pub load: f64,
-    /// `ok`, `degraded` or `down`.
-    #[serde(default = "ok")]
-    pub health: String,
+    #[serde(default)]
+    pub health: Health,
     /// It can clone what it lacks.
     #[serde(default)]
     pub can_clone: bool,
@@ -90,11 +90,7 @@ pub struct HeartbeatRequest {
     /// How jobs reach it now, which may be less than what it was asked to do: `poll` while its stream is down. Absent
     /// counts as `poll`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<String>,
-}
-
-fn ok() -> String {
-    "ok".to_owned()
+    pub delivery: Option<Delivery>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -109,9 +105,22 @@ pub enum RepoEntry {
 pub struct HeartbeatAnswer {
     pub heartbeat_interval_ms: u64,
     pub stale_after_ms: u64,
-    /// How jobs should reach it: `poll`, `shadow`, `stream`, `broker` or `self_select`.
-    pub delivery: String,
-    pub directives: Vec<String>,
+    /// How jobs should reach it.
+    #[serde(deserialize_with = "known_or_poll")]
+    pub delivery: Delivery,
+    #[serde(deserialize_with = "known")]
+    pub directives: Vec<Directive>,
+}
+
+/// A factory polls where a newer coordinator wishes for a way that it does not know.
+fn known_or_poll<'de, D: Deserializer<'de>>(from: D) -> Result<Delivery, D::Error> {
+    Ok(String::deserialize(from)?.parse().unwrap_or(Delivery::Poll))
+}
+
+/// A factory does not mind what a newer coordinator says beside what it knows.
+pub(super) fn known<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Directive>, D::Error> {
+    let words = Vec::<String>::deserialize(from)?;
+    Ok(words.iter().filter_map(|word| word.parse().ok()).collect())
 }
 
 /// An empty body drains; `{"undo": true}` lets it take jobs again.

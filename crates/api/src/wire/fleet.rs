@@ -6,7 +6,7 @@ use giga_domain::Usd;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Remedy, Severity};
+use super::{AlertCode, Remedy, Severity, Stage};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -32,7 +32,7 @@ pub struct FleetMetrics {
 #[serde(rename_all = "camelCase")]
 pub struct ProductMetrics {
     pub product_id: String,
-    pub by_stage: BTreeMap<String, u64>,
+    pub by_stage: BTreeMap<Stage, u64>,
     /// Of a product that something was ever claimed or set for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<ProductSpending>,
@@ -81,9 +81,7 @@ pub struct StoreMetrics {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Alert {
-    /// `dead_letters`, `budget_exhausted`, `factory_down`, `merge_conflict`, `effects_given_up`, `no_eligible_factory`,
-    /// `starvation`, `stale_factory`, `budget_near`, `budget_paused`, `effects_waiting`.
-    pub code: String,
+    pub code: AlertCode,
     pub severity: Severity,
     /// What this kind of alert is called.
     pub title: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Checkpoint, Job, RunReport, Spend};
+use super::{Checkpoint, Directive, FailReason, Job, Priority, RunReport, Spend, Stage};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -40,7 +40,7 @@ pub enum ClaimOutcome {
 pub struct Candidate {
     pub job_id: String,
     pub product_id: String,
-    pub priority: String,
+    pub priority: Priority,
     /// All that a factory must have, `engine:<engine>` included.
     pub capabilities: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub struct ClaimAnswer {
 pub struct PatchRequest {
     pub lease_epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<String>,
+    pub stage: Option<Stage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
 }
@@ -109,8 +109,8 @@ pub struct RenewRequest {
 #[serde(rename_all = "camelCase")]
 pub struct RenewAnswer {
     pub expires_at: String,
-    /// `cancel`, `preempt`, `drain`.
-    pub directives: Vec<String>,
+    #[serde(deserialize_with = "super::factories::known")]
+    pub directives: Vec<Directive>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -129,8 +129,7 @@ pub struct ReleaseRequest {
 pub struct FailRequest {
     pub job_id: String,
     pub lease_epoch: u64,
-    /// `verify_failed`, `budget_exceeded`, `timeout`, `crash`, `capability_mismatch`, `no_engine`, `infrastructure`.
-    pub reason: String,
+    pub reason: FailReason,
     pub retryable: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

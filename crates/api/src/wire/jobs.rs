@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{ReviewGate, ReviewNote, Spend};
+use super::{
+    DepsMode, FailReason, JobKind, MergeState, Priority, ReviewGate, ReviewNote, RunOutcome, Spend, Stage,
+};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -14,9 +16,9 @@ pub struct Job {
     pub id: String,
     pub product_id: String,
     pub name: String,
-    pub kind: String,
-    pub stage: String,
-    pub priority: String,
+    pub kind: JobKind,
+    pub stage: Stage,
+    pub priority: Priority,
     /// Raised by every change but a lease renewal; the ETag is made from it.
     pub rev: u64,
     /// The fencing token: every grant raises it.
@@ -27,7 +29,7 @@ pub struct Job {
     pub engine: Option<String>,
     pub capabilities: Vec<String>,
     pub deps: Vec<String>,
-    pub deps_mode: String,
+    pub deps_mode: DepsMode,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,8 +98,7 @@ pub struct JobResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Merge {
-    /// `waiting`, `merging`, `merged`, `conflict` or `failed`.
-    pub state: String,
+    pub state: MergeState,
     /// The merge commit, once it is merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -108,13 +109,15 @@ pub struct Merge {
 impl From<&domain::Merge> for Merge {
     fn from(merge: &domain::Merge) -> Self {
         let (state, commit, detail) = match merge {
-            domain::Merge::Waiting { .. } => ("waiting", None, None),
-            domain::Merge::Taken { factory, .. } => ("merging", None, Some(format!("by {factory}"))),
-            domain::Merge::Done { commit } => ("merged", Some(commit.clone()), None),
-            domain::Merge::Conflict { detail } => ("conflict", None, Some(detail.clone())),
-            domain::Merge::Failed { detail } => ("failed", None, Some(detail.clone())),
+            domain::Merge::Waiting { .. } => (MergeState::Waiting, None, None),
+            domain::Merge::Taken { factory, .. } => {
+                (MergeState::Merging, None, Some(format!("by {factory}")))
+            }
+            domain::Merge::Done { commit } => (MergeState::Merged, Some(commit.clone()), None),
+            domain::Merge::Conflict { detail } => (MergeState::Conflict, None, Some(detail.clone())),
+            domain::Merge::Failed { detail } => (MergeState::Failed, None, Some(detail.clone())),
         };
-        Self { state: state.to_owned(), commit, detail }
+        Self { state, commit, detail }
     }
 }
 
@@ -159,7 +162,7 @@ pub struct Checkpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    pub reason: String,
+    pub reason: FailReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -181,13 +184,8 @@ impl From<&domain::Checkpoint> for Checkpoint {
 
 impl From<&domain::Failure> for Failure {
     fn from(failure: &domain::Failure) -> Self {
-        Self { reason: failure.reason.as_str().to_owned(), detail: failure.detail.clone() }
+        Self { reason: failure.reason.into(), detail: failure.detail.clone() }
     }
-}
-
-/// The word that serde writes for a plain enum.
-fn word<T: Serialize>(value: &T) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 impl From<&domain::Job> for Job {
@@ -202,16 +200,16 @@ impl From<&domain::Job> for Job {
             id: job.id.to_string(),
             product_id: job.product.to_string(),
             name: spec.name.clone(),
-            kind: word(&spec.kind),
-            stage: job.stage().as_str().to_owned(),
-            priority: spec.priority.as_str().to_owned(),
+            kind: spec.kind.into(),
+            stage: job.stage().into(),
+            priority: spec.priority.into(),
             rev: job.rev.0,
             lease_epoch: job.epoch.0,
             repo: spec.repo.clone(),
             engine: spec.engine.clone(),
             capabilities: spec.capabilities.iter().map(ToString::to_string).collect(),
             deps: spec.deps.iter().map(ToString::to_string).collect(),
-            deps_mode: word(&spec.deps_mode),
+            deps_mode: spec.deps_mode.into(),
             parent_id: spec.parent.map(|id| id.to_string()),
             topic: spec.topic.clone(),
             attempts: job.attempts,
@@ -340,8 +338,7 @@ pub struct Run {
     pub started_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// `running`, `succeeded`, `failed`, `expired`, `released`, `preempted`, `cancelled`.
-    pub outcome: String,
+    pub outcome: RunOutcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     pub report: RunReport,
@@ -382,14 +379,9 @@ impl From<&domain::Check> for Check {
 
 impl From<&domain::Run> for Run {
     fn from(run: &domain::Run) -> Self {
-        let (outcome, failure) = match &run.outcome {
-            domain::RunOutcome::Running => ("running", None),
-            domain::RunOutcome::Succeeded => ("succeeded", None),
-            domain::RunOutcome::Failed { failure } => ("failed", Some(failure.into())),
-            domain::RunOutcome::Expired => ("expired", None),
-            domain::RunOutcome::Released => ("released", None),
-            domain::RunOutcome::Preempted => ("preempted", None),
-            domain::RunOutcome::Cancelled => ("cancelled", None),
+        let failure = match &run.outcome {
+            domain::RunOutcome::Failed { failure } => Some(failure.into()),
+            _ => None,
         };
         Self {
             job_id: run.job.to_string(),
@@ -399,7 +391,7 @@ impl From<&domain::Run> for Run {
             assigned_at: run.assigned_at.to_string(),
             started_at: run.started_at.map(|at| at.to_string()),
             ended_at: run.ended_at.map(|at| at.to_string()),
-            outcome: outcome.to_owned(),
+            outcome: (&run.outcome).into(),
             failure,
             report: (&run.report).into(),
         }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::{ProblemCode, Stage};
+
 /// Content type `application/problem+json`. Programs decide by `code`; `detail` is for people.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -10,8 +12,7 @@ pub struct Problem {
     /// A short name of the kind of problem, the same for every occurrence.
     pub title: String,
     pub status: u16,
-    /// Stable, snake_case: `fenced`, `illegal_transition`, `not_found`, …
-    pub code: String,
+    pub code: ProblemCode,
     /// What happened this time, and what would be right.
     pub detail: String,
     /// The fields that were wrong, where the request was.
@@ -22,7 +23,7 @@ pub struct Problem {
     pub lease_epoch: Option<u64>,
     /// With `fenced` and `illegal_transition`: where the job stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<String>,
+    pub stage: Option<Stage>,
     /// With `idempotency_conflict`: the job that the key made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,

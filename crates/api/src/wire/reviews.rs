@@ -1,15 +1,15 @@
 //! What reviewers are asked and what they say.
 
 use giga_domain as domain;
-use giga_domain::Verdict;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::ReviewVerdict;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReviewRequest {
-    /// `approve`, `request_changes`, `reject`.
-    pub verdict: String,
+    pub verdict: ReviewVerdict,
     /// Who says so; the token's label when left out. Only an admin speaks for somebody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
@@ -48,8 +48,7 @@ pub struct ReviewGate {
 #[serde(rename_all = "camelCase")]
 pub struct ReviewNote {
     pub reviewer: String,
-    /// `approve`, `request_changes`, `reject`.
-    pub verdict: String,
+    pub verdict: ReviewVerdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     pub at: String,
@@ -76,12 +75,7 @@ impl From<&domain::ReviewNote> for ReviewNote {
     fn from(note: &domain::ReviewNote) -> Self {
         Self {
             reviewer: note.reviewer.clone(),
-            verdict: match note.verdict {
-                Verdict::Approve => "approve",
-                Verdict::RequestChanges => "request_changes",
-                Verdict::Reject => "reject",
-            }
-            .to_owned(),
+            verdict: note.verdict.into(),
             comment: note.comment.clone(),
             at: note.at.to_string(),
             lease_epoch: note.epoch.0,

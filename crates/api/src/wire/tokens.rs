@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::{Role, TokenRole};
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IssueTokenRequest {
-    /// `admin`, `operator`, `submitter`, `viewer`, or `worker`, which serves topics and reads nothing.
-    pub role: String,
+    pub role: Role,
     /// Empty or absent: every product.
     #[serde(default)]
     pub products: Vec<String>,
@@ -29,8 +30,7 @@ pub struct IssueTokenAnswer {
 pub struct Token {
     pub id: String,
     pub label: String,
-    /// `admin`, `operator`, `submitter`, `viewer`, `worker` or `factory`.
-    pub role: String,
+    pub role: TokenRole,
     pub products: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factory_id: Option<String>,

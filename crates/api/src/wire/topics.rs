@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::{Priority, TopicJobState};
+
 /// A closed gate: nothing behind it is handed out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopicPause {
@@ -19,8 +21,7 @@ pub struct TopicPause {
 pub struct Topic {
     pub product_id: String,
     pub name: String,
-    /// How many jobs are `scheduled`, `ready`, `running`, `done` and `dead`.
-    pub by_state: BTreeMap<String, u64>,
+    pub by_state: BTreeMap<TopicJobState, u64>,
     /// Its own gate, where that is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<TopicPause>,
@@ -63,9 +64,9 @@ pub struct NewTopicJob {
     /// Any JSON, at most 256 KiB; its bytes reach the handler as they were sent.
     #[schema(value_type = Value)]
     pub payload: Box<RawValue>,
-    /// `critical`, `high`, `normal` or `low`.
+    /// `normal` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<String>,
+    pub priority: Option<Priority>,
     /// Not before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<String>,
@@ -85,7 +86,7 @@ pub struct EnqueueRequest {
     #[schema(value_type = Option<Value>)]
     pub payload: Option<Box<RawValue>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<String>,
+    pub priority: Option<Priority>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,9 +117,8 @@ pub struct TopicJob {
     pub id: String,
     pub product_id: String,
     pub topic: String,
-    /// `scheduled`, `ready`, `running`, `done` or `dead`.
-    pub state: String,
-    pub priority: String,
+    pub state: TopicJobState,
+    pub priority: Priority,
     /// Attempts that are used up.
     pub attempts: u32,
     /// Tries after the first.

@@ -1,23 +1,394 @@
-//! The words of the wire: enums that mirror those of the domain.
+//! Every closed set of words on the wire, and what people read for them.
+//!
+//! An enum here has its own list of variants: a word that the core adds does not reach outsiders by itself, it is a
+//! compile error here first. Words never change; labels may.
 
+use giga_domain as domain;
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-/// How bad an alert is, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    Critical,
-    Warning,
-    Info,
+/// An enum with its words in snake_case. `[of T]` makes it the mirror of an enum of the core, in both directions;
+/// `= "…"` after each variant is what people read for it.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident $([of $source:ty])? {
+        $($(#[$on:meta])* $variant:ident = $label:literal,)+
+    }) => {
+        words! { $(#[$about])* $name $([of $source])? { $($(#[$on])* $variant,)+ } }
+
+        impl $name {
+            /// What people read for it.
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$variant => $label,)+ }
+            }
+        }
+    };
+    ($(#[$about:meta])* $name:ident [of $source:ty] { $($(#[$on:meta])* $variant:ident,)+ }) => {
+        words! { $(#[$about])* $name { $($(#[$on])* $variant,)+ } }
+
+        impl From<$source> for $name {
+            fn from(value: $source) -> Self {
+                match value { $(<$source>::$variant => Self::$variant,)+ }
+            }
+        }
+
+        impl From<$name> for $source {
+            fn from(value: $name) -> Self {
+                match value { $($name::$variant => Self::$variant,)+ }
+            }
+        }
+    };
+    ($(#[$about:meta])* $name:ident { $($(#[$on:meta])* $variant:ident,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+        #[serde(rename_all = "snake_case")]
+        #[strum(serialize_all = "snake_case", const_into_str)]
+        pub enum $name { $($(#[$on])* $variant,)+ }
+
+        impl $name {
+            pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
+
+            /// The word itself.
+            pub const fn as_str(self) -> &'static str {
+                self.into_str()
+            }
+        }
+    };
 }
 
-impl From<giga_domain::Severity> for Severity {
-    fn from(severity: giga_domain::Severity) -> Self {
-        match severity {
-            giga_domain::Severity::Critical => Self::Critical,
-            giga_domain::Severity::Warning => Self::Warning,
-            giga_domain::Severity::Info => Self::Info,
+words! {
+    /// Where a job stands.
+    Stage [of domain::Stage] {
+        Queued = "queued",
+        Blocked = "blocked",
+        Assigned = "starting",
+        Building = "running",
+        Review = "review",
+        Testing = "ready to ship",
+        Shipped = "shipped",
+        Failed = "failed",
+        DeadLetter = "dead letter",
+        Cancelled = "cancelled",
+    }
+}
+
+impl Stage {
+    /// Nothing happens to the job any more.
+    pub fn is_terminal(self) -> bool {
+        domain::Stage::from(self).is_terminal()
+    }
+
+    /// A factory has it.
+    pub fn is_held(self) -> bool {
+        domain::Stage::from(self).is_held()
+    }
+}
+
+words! {
+    /// Most urgent first.
+    Priority [of domain::Priority] { Critical, High, Normal, Low, }
+}
+
+words! {
+    /// `agent` runs an engine on a factory; `composite` stands for its children.
+    JobKind [of domain::JobKind] { Agent, Composite, }
+}
+
+words! {
+    /// Whether a job waits for all of its deps or for any one of them.
+    DepsMode [of domain::job::DepsMode] { All, Any, }
+}
+
+words! {
+    /// Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
+    FailReason [of domain::FailReason] {
+        VerifyFailed = "verification failed",
+        BudgetExceeded = "budget exceeded",
+        Timeout = "timed out",
+        Crash = "crashed",
+        CapabilityMismatch = "capability mismatch",
+        NoEngine = "no engine",
+        Infrastructure = "infrastructure",
+        LeaseExpired = "lease expired",
+        Rejected = "rejected",
+        DependencyFailed = "dependency failed",
+        ChildFailed = "child failed",
+    }
+}
+
+words! {
+    /// How a run ended, or `running`.
+    RunOutcome { Running, Succeeded, Failed, Expired, Released, Preempted, Cancelled, }
+}
+
+impl From<&domain::RunOutcome> for RunOutcome {
+    fn from(outcome: &domain::RunOutcome) -> Self {
+        match outcome {
+            domain::RunOutcome::Running => Self::Running,
+            domain::RunOutcome::Succeeded => Self::Succeeded,
+            domain::RunOutcome::Failed { .. } => Self::Failed,
+            domain::RunOutcome::Expired => Self::Expired,
+            domain::RunOutcome::Released => Self::Released,
+            domain::RunOutcome::Preempted => Self::Preempted,
+            domain::RunOutcome::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+words! {
+    /// What a shipped job's repository made of it.
+    MergeState { Waiting, Merging, Merged, Conflict, Failed, }
+}
+
+words! {
+    /// What became of an order to merge.
+    MergeOutcome { Merged, Conflict, Failed, }
+}
+
+words! {
+    ReviewVerdict [of domain::Verdict] { Approve, RequestChanges, Reject, }
+}
+
+words! {
+    /// What an operator can do to a job.
+    OperatorAction [of domain::OperatorAction] { Ship, Requeue, Reject, Cancel, }
+}
+
+words! {
+    /// How jobs reach a factory.
+    Delivery [of domain::Delivery] { Poll, Shadow, Stream, Broker, SelfSelect, }
+}
+
+words! {
+    #[derive(Default)]
+    Health [of domain::Health] {
+        #[default]
+        Ok,
+        Degraded,
+        Down,
+    }
+}
+
+words! {
+    /// A factory that is draining finishes what it holds and is given nothing new.
+    FactoryState [of domain::FactoryState] { Active, Draining, }
+}
+
+words! {
+    /// What a factory is told to do: `cancel` stops the run, `preempt` saves its work and lets go, `drain` takes
+    /// nothing new.
+    Directive { Cancel, Preempt, Drain, }
+}
+
+words! {
+    /// What a person's or program's token may do, least first. `worker` serves topics and reads nothing.
+    Role [of domain::token::Role] { Worker, Viewer, Submitter, Operator, Admin, }
+}
+
+words! {
+    /// Whose token it is.
+    TokenKind { User, Factory, }
+}
+
+words! {
+    /// A role, or `factory` for the token of a factory.
+    TokenRole { Worker, Viewer, Submitter, Operator, Admin, Factory, }
+}
+
+impl From<Role> for TokenRole {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Worker => Self::Worker,
+            Role::Viewer => Self::Viewer,
+            Role::Submitter => Self::Submitter,
+            Role::Operator => Self::Operator,
+            Role::Admin => Self::Admin,
+        }
+    }
+}
+
+words! {
+    /// What a limit is for: a day, a week from Monday or a month by UTC, or all time.
+    Period [of domain::Period] { Day, Week, Month, Total, }
+}
+
+words! {
+    /// `operator` lasts until somebody resumes it, `ceiling` until its period is over or the limit is raised.
+    PauseCause { Operator, Ceiling, }
+}
+
+words! {
+    /// How a message to the world outside stands. One that is `dead` is given up.
+    EffectState [of domain::EffectStateName] { Pending, Delivered, Dead, }
+}
+
+words! {
+    TopicJobState [of domain::topic::TopicStage] { Scheduled, Ready, Running, Done, Dead, }
+}
+
+words! {
+    AlertCode [of domain::AlertKind] {
+        DeadLetters,
+        BudgetExhausted,
+        FactoryDown,
+        MergeConflict,
+        EffectsGivenUp,
+        NoEligibleFactory,
+        Starvation,
+        StaleFactory,
+        BudgetNear,
+        BudgetPaused,
+        EffectsWaiting,
+    }
+}
+
+words! {
+    /// How bad an alert is, worst first.
+    Severity [of domain::Severity] { Critical, Warning, Info, }
+}
+
+words! {
+    /// What stands in a job's way. Up to `excluded` they are the filters that a factory is held to.
+    BlockerCode {
+        Draining,
+        Stale,
+        Down,
+        Product,
+        Capabilities,
+        Repo,
+        Seats,
+        NotReady,
+        Paused,
+        Budget,
+        Concurrency,
+        Offered,
+        Excluded,
+        NoFactories,
+        Order,
+        Preemption,
+        Dependency,
+        Child,
+        Review,
+        Ship,
+        Failed,
+    }
+}
+
+words! {
+    /// What a score is made of; the keys of a product's weights.
+    ScoreTerm [of domain::ScoreTerm] {
+        #[serde(rename = "capabilityFit")]
+        #[strum(serialize = "capabilityFit")]
+        CapabilityFit = "capability fit",
+        Affinity = "affinity",
+        Load = "load",
+        #[serde(rename = "costFit")]
+        #[strum(serialize = "costFit")]
+        CostFit = "cost fit",
+        Health = "health",
+        Starvation = "starvation",
+    }
+}
+
+words! {
+    RemedyMethod {
+        #[serde(rename = "POST")]
+        #[strum(serialize = "POST")]
+        Post,
+        #[serde(rename = "PUT")]
+        #[strum(serialize = "PUT")]
+        Put,
+    }
+}
+
+words! {
+    /// What programs decide by; each has one status and one title for ever.
+    #[derive(Default)]
+    ProblemCode {
+        InvalidRequest,
+        InvalidManifest,
+        Unauthenticated,
+        Forbidden,
+        NotFound,
+        MethodNotAllowed,
+        RequestTimeout,
+        Fenced,
+        IllegalTransition,
+        ResultMismatch,
+        NotYours,
+        LogGap,
+        IdempotencyConflict,
+        FactoryExists,
+        NoHeartbeat,
+        RepoOwned,
+        RevMismatch,
+        PayloadTooLarge,
+        RangeNotSatisfiable,
+        UnsupportedMediaType,
+        Unroutable,
+        #[default]
+        Internal,
+        Unavailable,
+    }
+}
+
+macro_rules! event_type {
+    ($($variant:ident = $text:tt, $about:tt;)*) => {
+        words! {
+            /// See `docs/events.md`; also the SSE event's name.
+            EventType [of domain::EventKind] {
+                $(#[serde(rename = $text)] #[strum(serialize = $text)] $variant,)*
+            }
+        }
+    };
+}
+
+domain::event_kinds!(event_type);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Outsiders rely on the words; the core's enums have the same ones.
+    #[test]
+    fn a_word_is_the_same_in_the_core_on_the_wire_and_as_text() {
+        macro_rules! same {
+            ($($name:ident = $source:ty;)+) => {
+                $(for value in $name::ALL.iter().copied() {
+                    assert_eq!(serde_json::to_value(value).unwrap(), value.as_str());
+                    assert_eq!(value.as_str().parse(), Ok(value));
+                    assert_eq!(<$source>::from(value).as_str(), value.as_str());
+                    assert_eq!($name::from(<$source>::from(value)), value);
+                })+
+            };
+        }
+        same! {
+            Stage = domain::Stage;
+            Priority = domain::Priority;
+            JobKind = domain::JobKind;
+            DepsMode = domain::job::DepsMode;
+            FailReason = domain::FailReason;
+            ReviewVerdict = domain::Verdict;
+            OperatorAction = domain::OperatorAction;
+            Delivery = domain::Delivery;
+            Health = domain::Health;
+            FactoryState = domain::FactoryState;
+            Role = domain::token::Role;
+            Period = domain::Period;
+            EffectState = domain::EffectStateName;
+            TopicJobState = domain::topic::TopicStage;
+            AlertCode = domain::AlertKind;
+            ScoreTerm = domain::ScoreTerm;
+            EventType = domain::EventKind;
+        }
+        assert_eq!(serde_json::to_value(RemedyMethod::Put).unwrap(), RemedyMethod::Put.as_str());
+    }
+
+    #[test]
+    fn a_token_has_the_role_that_it_was_given() {
+        for role in Role::ALL {
+            assert_eq!(TokenRole::from(*role).as_str(), role.as_str());
         }
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::MergeOutcome;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppendLogAnswer {
@@ -96,8 +98,7 @@ pub struct MergeOrder {
 pub struct SettleMergeRequest {
     pub factory_id: String,
     pub attempt: u32,
-    /// `merged`, `conflict` or `failed`.
-    pub outcome: String,
+    pub outcome: MergeOutcome,
     /// With `merged`: the merge commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,

@@ -39,18 +39,6 @@ pub(super) const KEYS: &[&str] = &[
     "runAt",
 ];
 
-const PRIORITIES: &[(&str, Priority)] = &[
-    ("critical", Priority::Critical),
-    ("high", Priority::High),
-    ("normal", Priority::Normal),
-    ("low", Priority::Low),
-];
-const KINDS: &[(&str, JobKind)] = &[("agent", JobKind::Agent), ("composite", JobKind::Composite)];
-const DEPS_MODES: &[(&str, DepsMode)] = &[("all", DepsMode::All), ("any", DepsMode::Any)];
-const FAILURE_POLICIES: &[(&str, FailurePolicy)] =
-    &[("fail_fast", FailurePolicy::FailFast), ("continue", FailurePolicy::Continue)];
-const SHIP_MODES: &[(&str, ShipMode)] = &[("manual", ShipMode::Manual), ("auto", ShipMode::Auto)];
-
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 const MOST_RETRIES: u64 = 100;
 const MOST_AT_ONCE: u64 = 10_000;
@@ -98,10 +86,10 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         Some(text.to_owned())
     });
     let capabilities = top.get("capabilities").map(|f| capabilities(&f, p)).unwrap_or_default();
-    let priority = top.get("priority").and_then(|f| f.word(PRIORITIES, p)).unwrap_or_default();
-    let kind = top.get("kind").and_then(|f| f.word(KINDS, p)).unwrap_or_default();
+    let priority = top.get("priority").and_then(|f| f.word(p)).unwrap_or_default();
+    let kind = top.get("kind").and_then(|f| f.word(p)).unwrap_or_default();
     let deps = top.get("deps").map(|f| deps(&f, name.as_deref(), p)).unwrap_or_default();
-    let deps_mode = top.get("depsMode").and_then(|f| f.word(DEPS_MODES, p)).unwrap_or_default();
+    let deps_mode = top.get("depsMode").and_then(|f| f.word(p)).unwrap_or_default();
     let on_failure = top.get("onFailure").and_then(|f| on_failure(&f, kind, p)).unwrap_or_default();
     let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
     let retry = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
@@ -109,7 +97,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let review = top.get("review").and_then(|f| review(&f, p)).unwrap_or_default();
     // A composite has nothing of its own to ship: its children have been shipped, each by its own gate.
     let ship_unsaid = if kind == JobKind::Composite { ShipMode::Auto } else { ShipMode::default() };
-    let ship = top.get("ship").and_then(|f| f.word(SHIP_MODES, p)).unwrap_or(ship_unsaid);
+    let ship = top.get("ship").and_then(|f| f.word(p)).unwrap_or(ship_unsaid);
     let concurrency = top.get("concurrency").and_then(|f| concurrency(&f, p));
     let idempotency_key =
         top.get("idempotencyKey").and_then(|f| f.printable(limits::IDEMPOTENCY_KEY_CHARS, p));
@@ -233,7 +221,7 @@ fn on_failure(field: &Field<'_>, kind: JobKind, p: &mut Problems) -> Option<Fail
             p,
         );
     }
-    field.word(FAILURE_POLICIES, p)
+    field.word(p)
 }
 
 fn budget(field: &Field<'_>, p: &mut Problems) -> Option<BudgetCaps> {

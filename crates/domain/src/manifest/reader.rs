@@ -5,6 +5,8 @@
 
 use std::ops::RangeInclusive;
 
+use strum::VariantArray;
+
 use super::error::{Problems, either, is_unprintable, quoted, shortened};
 use super::quantity::{self, format_duration};
 use super::suggest;
@@ -165,13 +167,16 @@ impl<'t> Field<'t> {
     }
 
     /// One of a few words.
-    pub(super) fn word<T: Copy>(&self, words: &[(&'static str, T)], problems: &mut Problems) -> Option<T> {
-        let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+    pub(super) fn word<T>(&self, problems: &mut Problems) -> Option<T>
+    where
+        T: Copy + Into<&'static str> + VariantArray,
+    {
+        let names: Vec<&str> = T::VARIANTS.iter().map(|value| (*value).into()).collect();
         let Value::Text(given) = &self.node.value else {
             self.expected(&either(&names), problems);
             return None;
         };
-        let found = words.iter().find(|(name, _)| name == given).map(|(_, value)| *value);
+        let found = T::VARIANTS.iter().copied().find(|value| (*value).into() == given.as_str());
         if found.is_none() {
             let hint = suggest(given, names.iter().copied())
                 .map(|near| format!("; did you mean `{near}`?"))

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError, ClientOptions};
-use giga_api::wire::EnrollRequest;
+use giga_api::wire::{EnrollRequest, ProblemCode};
 
 use super::{AgentConfig, AgentError};
 
@@ -37,7 +37,7 @@ pub(super) async fn client(config: &AgentConfig) -> Result<(Client, String), Age
 async fn is_refused(config: &AgentConfig, token: &str) -> Result<bool, AgentError> {
     let asked = connect(config, Some(token.to_owned()))?.queue_state(None, Duration::ZERO).await;
     // Whoever does not answer has not refused.
-    Ok(asked.is_err_and(|error| error.code() == Some("unauthenticated")))
+    Ok(asked.is_err_and(|error| error.code() == Some(ProblemCode::Unauthenticated)))
 }
 
 /// By its form: who it belongs to is told by its beginning.
@@ -85,7 +85,7 @@ pub async fn take_over(config: &AgentConfig) -> Result<(), AgentError> {
             tracing::info!(factory = %config.id, "took the name over");
             write_private(&path, &answer.token).map_err(AgentError::file(path))
         }
-        Err(error) if error.code() == Some("not_found") => Ok(()),
+        Err(error) if error.code() == Some(ProblemCode::NotFound) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

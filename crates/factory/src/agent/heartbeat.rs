@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::ClientError;
-use giga_api::wire::{FactoryRepo, HeartbeatRequest, RepoEntry};
-use giga_domain::{Capability, CapabilitySet, Delivery};
+use giga_api::wire::{FactoryRepo, Health, HeartbeatRequest, RepoEntry};
+use giga_domain::{Capability, CapabilitySet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -49,16 +49,13 @@ async fn beat(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError>
             .collect(),
         seat_limit: shared.seat_limit,
         load: used as f64 / f64::from(shared.seat_limit.max(1)),
-        health: "ok".to_owned(),
+        health: Health::Ok,
         can_clone: shared.can_clone,
         cost_usd_per_hour: None,
-        delivery: Some(shared.ways.actual.borrow().to_string()),
+        delivery: Some((*shared.ways.actual.borrow()).into()),
     };
     let answer = shared.client.heartbeat(&request).await?;
-    shared.ways.wish(answer.delivery.parse().unwrap_or_else(|_| {
-        tracing::debug!(delivery = answer.delivery, "a way of delivery that this version does not know");
-        Delivery::Poll
-    }));
+    shared.ways.wish(answer.delivery.into());
     Ok((Duration::from_millis(answer.heartbeat_interval_ms), capabilities))
 }
 

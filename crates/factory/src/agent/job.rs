@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use giga_api::wire::{Check, Checkpoint, ClaimAnswer, PatchRequest, RunReport};
+use giga_api::wire::{Check, Checkpoint, ClaimAnswer, PatchRequest, RunReport, Stage};
 use giga_domain::FailReason;
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
@@ -167,7 +167,7 @@ impl JobRun<'_> {
 
     async fn start(&self) -> Result<(), Ending> {
         let patch =
-            PatchRequest { lease_epoch: self.held.epoch, stage: Some("building".into()), checkpoint: None };
+            PatchRequest { lease_epoch: self.held.epoch, stage: Some(Stage::Building), checkpoint: None };
         match self.shared.client.patch_job(&self.held.job, &patch).await {
             Ok(_) => Ok(()),
             Err(error) if lease::is_final(&error) => Err(Ending::Stopped(StopCause::LeaseLost)),

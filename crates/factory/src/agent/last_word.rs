@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giga_api::wire::{Checkpoint, FailRequest, ReleaseRequest, ReportRequest, Spend};
+use giga_api::wire::{Checkpoint, FailRequest, ProblemCode, ReleaseRequest, ReportRequest, Spend};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -49,7 +49,7 @@ pub(super) async fn say(shared: &Shared, held: &Held, ending: &Ending, with: &Pa
                 let request = FailRequest {
                     job_id: held.job.clone(),
                     lease_epoch,
-                    reason: failure.reason.as_str().to_owned(),
+                    reason: failure.reason.into(),
                     retryable: failure.retryable,
                     detail: Some(plain(&failure.detail)),
                     checkpoint,
@@ -75,7 +75,7 @@ pub(super) async fn say(shared: &Shared, held: &Held, ending: &Ending, with: &Pa
             Ok(()) => return Heard::Taken,
             Err(error) if !error.is_passing() => {
                 tracing::warn!(job = held.job, %error, "the last word was refused");
-                if error.code() == Some("fenced") {
+                if error.code() == Some(ProblemCode::Fenced) {
                     // Where it was cancelled a moment ago, what it cost is still of use. Otherwise this is refused too.
                     let _ = shared.client.release(&held.job, &cost_alone(held, with.spend)).await;
                 }

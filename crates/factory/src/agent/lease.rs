@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError};
-use giga_api::wire::{ClaimAnswer, RenewAnswer};
+use giga_api::wire::{ClaimAnswer, Directive, ProblemCode, RenewAnswer};
 use giga_domain::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -133,10 +133,9 @@ impl LeaseKeeper {
 
 /// What the answer to a renewal asks of the holder.
 pub(super) fn asked_to_stop(answer: &RenewAnswer) -> Option<StopCause> {
-    let told = |word: &str| answer.directives.iter().any(|directive| directive == word);
-    if told("cancel") {
+    if answer.directives.contains(&Directive::Cancel) {
         Some(StopCause::Cancelled)
-    } else if told("preempt") {
+    } else if answer.directives.contains(&Directive::Preempt) {
         Some(StopCause::Preempted)
     } else {
         None
@@ -145,5 +144,6 @@ pub(super) fn asked_to_stop(answer: &RenewAnswer) -> Option<StopCause> {
 
 /// The coordinator answered, and the answer is no.
 pub(super) fn is_final(error: &ClientError) -> bool {
-    matches!(error.code(), Some("fenced" | "not_found" | "unauthenticated" | "forbidden"))
+    use ProblemCode::{Fenced, Forbidden, NotFound, Unauthenticated};
+    matches!(error.code(), Some(Fenced | NotFound | Unauthenticated | Forbidden))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::ClientError;
-use giga_api::wire::{ClaimMergeRequest, MergeOrder as Order, SettleMergeRequest};
+use giga_api::wire::{self, ClaimMergeRequest, MergeOrder as Order, SettleMergeRequest};
 use giga_domain::{Delivery, Epoch};
 use tokio_util::sync::CancellationToken;
 
@@ -75,22 +75,22 @@ pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
 }
 
 async fn carry_out(shared: &Shared, order: &Order) -> SettleMergeRequest {
-    let settled = |outcome: &str, commit: Option<String>, detail: Option<String>| SettleMergeRequest {
+    let settled = |outcome, commit: Option<String>, detail: Option<String>| SettleMergeRequest {
         factory_id: shared.id.to_string(),
         attempt: order.attempt,
-        outcome: outcome.to_owned(),
+        outcome,
         commit,
         detail,
     };
     match merge(shared, order).await {
         Ok(MergeOutcome::Merged { commit, .. } | MergeOutcome::AlreadyMerged { commit, .. }) => {
-            settled("merged", Some(commit.to_string()), None)
+            settled(wire::MergeOutcome::Merged, Some(commit.to_string()), None)
         }
         Ok(MergeOutcome::Conflict { files, detail }) => {
             let detail = format!("conflicts in {}: {detail}", files.join(", "));
-            settled("conflict", None, Some(detail.chars().take(2_000).collect()))
+            settled(wire::MergeOutcome::Conflict, None, Some(detail.chars().take(2_000).collect()))
         }
-        Err(error) => settled("failed", None, Some(error.to_string())),
+        Err(error) => settled(wire::MergeOutcome::Failed, None, Some(error.to_string())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giga_api::wire::{Checkpoint, Job, ReleaseRequest, Spend};
+use giga_api::wire::{Checkpoint, Job, ProblemCode, ReleaseRequest, Spend, Stage};
 
 use super::{Shared, job::run_marker, plan};
 use crate::engines::kill_run;
@@ -30,7 +30,7 @@ async fn settle(shared: &Shared, leftover: &Leftover, tree: Worktree) {
     kill_engine(&run_marker(&id, leftover.epoch.0)).await;
     let job = match shared.client.job(&id).await {
         Ok(job) => Some(job.value),
-        Err(error) if error.code() == Some("not_found") => None,
+        Err(error) if error.code() == Some(ProblemCode::NotFound) => None,
         Err(error) => {
             tracing::warn!(job = id, %error, "nobody could be asked about a leftover; it is kept");
             return;
@@ -106,7 +106,7 @@ async fn hand_back(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Workt
 /// last renewal: all that it was allowed to, or more where more is noted. A script has no account.
 fn used_up(job: &Job, noted: Option<SpendNote>) -> Option<Spend> {
     let lease = job.lease.as_ref()?;
-    if job.stage != "building" || plan::is_script(job) {
+    if job.stage != Stage::Building || plan::is_script(job) {
         return None;
     }
     let noted = noted.unwrap_or_default();

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use giga_api::client::Client;
+use giga_api::wire::ProblemCode;
 use giga_domain::{JobId, Stage, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -36,11 +37,8 @@ impl JobStates for CoordinatorsWord {
 impl CoordinatorsWord {
     async fn stage(&self, job: JobId) -> Result<Option<(JobId, Stage)>, String> {
         match self.0.job(&job.to_string()).await {
-            Ok(answer) => match answer.stage.parse() {
-                Ok(stage) => Ok(Some((job, stage))),
-                Err(_) => Err(format!("job {job} is in a stage of another version: {}", answer.stage)),
-            },
-            Err(error) if error.code() == Some("not_found") => Ok(None),
+            Ok(answer) => Ok(Some((job, answer.stage.into()))),
+            Err(error) if error.code() == Some(ProblemCode::NotFound) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }

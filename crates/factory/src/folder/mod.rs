@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError, Idempotency};
+use giga_api::wire::ProblemCode;
 use giga_domain::manifest::Draft;
 use giga_domain::{JobId, Stage, limits};
 use sha2::{Digest, Sha256};
@@ -164,7 +165,7 @@ impl Folder {
                 for warning in &answer.warnings {
                     tracing::warn!(name, warning, "submitted with a warning");
                 }
-                self.submitted(name, &answer.job.id, &answer.job.stage);
+                self.submitted(name, &answer.job.id, answer.job.stage.into());
             }
             Err(ClientError::Problem(problem)) if refusal::is_about_the_file(&problem) => {
                 self.refuse(name, &refusal::text(name, &problem));
@@ -174,9 +175,9 @@ impl Folder {
         }
     }
 
-    fn submitted(&mut self, name: &str, id: &str, stage: &str) {
-        let (Ok(job), Ok(stage)) = (id.parse::<JobId>(), stage.parse()) else {
-            return tracing::error!(id, stage, "the coordinator answered with something else than a job");
+    fn submitted(&mut self, name: &str, id: &str, stage: Stage) {
+        let Ok(job) = id.parse::<JobId>() else {
+            return tracing::error!(id, "the coordinator answered with something else than a job");
         };
         if let Some(ticket) = self.tickets.get(&job) {
             let text = refusal::again(name, job, &ticket.file);
@@ -220,12 +221,9 @@ impl Folder {
             return Some(());
         }
         match self.client.job(&job.to_string()).await {
-            Ok(answer) => match answer.stage.parse() {
-                Ok(stage) => self.settle(job, stage),
-                Err(error) => tracing::error!(%error, "a stage that this version does not know"),
-            },
+            Ok(answer) => self.settle(job, answer.stage.into()),
             // Retired: the file stays where it is, and may be submitted again one day.
-            Err(error) if error.code() == Some("not_found") => {
+            Err(error) if error.code() == Some(ProblemCode::NotFound) => {
                 self.tickets.remove(&job);
                 if let Err(error) = tickets::remove(&self.places, job) {
                     tracing::warn!(%error, %job, "a ticket could not be removed");

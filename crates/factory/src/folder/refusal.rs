@@ -39,7 +39,7 @@ fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use giga_api::wire::FieldError;
+    use giga_api::wire::{FieldError, ProblemCode};
 
     #[test]
     fn every_problem_is_told_with_its_line() {
@@ -48,7 +48,7 @@ mod tests {
         let problem = Problem {
             title: "Invalid manifest".to_owned(),
             status: 400,
-            code: "invalid_manifest".to_owned(),
+            code: ProblemCode::InvalidManifest,
             errors: vec![error(Some(3), "priorty"), error(None, "deps")],
             ..Problem::default()
         };

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use giga_api::wire::Stage;
 use giga_domain::Delivery;
 use serde_json::json;
 
@@ -56,7 +57,7 @@ async fn kill(mode: Delivery) {
     assert_eq!(origin.file("main", "after.txt"), "after");
     assert_eq!(merged.attempts, 1, "a lost lease uses one up");
     let outcomes: Vec<_> =
-        world.runs(&job).await.into_iter().map(|run| (run.factory_id, run.outcome)).collect();
+        world.runs(&job).await.into_iter().map(|run| (run.factory_id, run.outcome.to_string())).collect();
     let expected = [("a", "expired"), ("b", "succeeded")];
     assert_eq!(outcomes, expected.map(|(id, outcome)| (id.to_owned(), outcome.to_owned())));
     second.drain().await;
@@ -64,7 +65,7 @@ async fn kill(mode: Delivery) {
     // The first one comes back: its engine of before is ended, what it had is kept aside, nothing is pushed.
     let again = world.factory("a");
     let other = world.submit("other", "ship: auto", "true").await;
-    world.until_stage(&other, "shipped").await;
+    world.until_stage(&other, Stage::Shipped).await;
     assert_eq!(processes_of(&job), Vec::<u32>::new());
     assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
     assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), [format!("aq/quarantine/{job}/1")]);
@@ -113,7 +114,7 @@ async fn freeze(mode: Delivery, engine_finishes: bool) {
     first.signal("CONT");
     // Having settled the old run, it has its seat back.
     let next = world.submit("next", "ship: auto", "true").await;
-    world.until_stage(&next, "shipped").await;
+    world.until_stage(&next, Stage::Shipped).await;
 
     assert_eq!(processes_of(&job), Vec::<u32>::new());
     assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), [format!("aq/quarantine/{job}/1")]);

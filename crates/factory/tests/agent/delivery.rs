@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use giga_api::wire::Stage;
 use giga_broker::Embedded;
 use giga_domain::Delivery;
 use giga_factory::agent::BrokerDoor;
@@ -32,7 +33,7 @@ async fn prepared(world: World, mode: Delivery) -> World {
 
 async fn does_a_job(world: &World, name: &str) {
     let job = world.submit(name, "ship: auto", "true").await;
-    world.until_stage(&job, "shipped").await;
+    world.until_stage(&job, Stage::Shipped).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,7 +47,7 @@ async fn jobs_come_down_the_stream_without_a_claim() {
         jobs.push(world.submit(&format!("job-{number}"), "ship: auto", "true").await);
     }
     for job in &jobs {
-        let done = world.until_stage(job, "shipped").await;
+        let done = world.until_stage(job, Stage::Shipped).await;
         assert_eq!(done.lease_epoch, 1, "granted once");
     }
     assert_eq!(world.answered(CLAIM).await, 0);
@@ -114,7 +115,7 @@ async fn the_way_is_switched_while_a_job_runs() {
     world.set_flag("delivery.a", json!("poll")).await;
     world.until_delivered_by("a", Delivery::Poll).await;
     std::fs::write(gate, "go\n").unwrap();
-    let done = world.until_stage(&long, "shipped").await;
+    let done = world.until_stage(&long, Stage::Shipped).await;
     assert_eq!(done.lease_epoch, 1, "it was never disturbed");
     factory.drain().await;
 }
@@ -154,7 +155,7 @@ async fn a_coordinator_that_is_gone_for_a_while_is_found_again() {
     front.gone();
     let job = world.submit("between", "ship: auto", "true").await;
     front.everything_through();
-    world.until_stage(&job, "shipped").await;
+    world.until_stage(&job, Stage::Shipped).await;
     world.until_delivered_by("a", Delivery::Stream).await;
     factory.drain().await;
 }
@@ -167,7 +168,7 @@ async fn a_streaming_factory_that_leaves_is_left_alone() {
     let job = world.submit("long", "", &format!("echo up; read _ < {}", gate.display())).await;
     world.until_logged(&job, "up\n").await;
     factory.drain().await;
-    world.until_stage(&job, "queued").await;
+    world.until_stage(&job, Stage::Queued).await;
     world.until_delivered_by("a", Delivery::Poll).await;
     let events = world.client.job_events(&job, None).await.unwrap().value.events;
     let events: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
@@ -187,12 +188,12 @@ async fn a_claim_whose_answer_was_lost_is_repeated_until_it_is_heard() {
         config.url.clone_from(&front.url);
         let factory = Factory::start(config);
         let job = world.submit("lost", "ship: auto", "true").await;
-        world.until_stage(&job, "assigned").await;
+        world.until_stage(&job, Stage::Assigned).await;
         // More than one call tries by itself: the agent has come back with another one.
         world.until_answered(CLAIM, world.answered(CLAIM).await + 5).await;
-        assert_eq!(world.job(&job).await.stage, "assigned", "nobody has heard of it");
+        assert_eq!(world.job(&job).await.stage, Stage::Assigned, "nobody has heard of it");
         front.everything_through();
-        assert_eq!(world.until_stage(&job, "shipped").await.lease_epoch, 1, "{mode}");
+        assert_eq!(world.until_stage(&job, Stage::Shipped).await.lease_epoch, 1, "{mode}");
         factory.drain().await;
     }
 }
@@ -216,7 +217,7 @@ async fn a_factory_that_picks_by_itself_takes_only_what_it_can_run() {
     config.seats = 2;
     let factory = Factory::start(config);
     for job in &jobs {
-        assert_eq!(world.until_stage(job, "shipped").await.lease_epoch, 1);
+        assert_eq!(world.until_stage(job, Stage::Shipped).await.lease_epoch, 1);
     }
     world.until_delivered_by("a", Delivery::SelfSelect).await;
     for job in &cannot {
@@ -257,7 +258,7 @@ async fn a_factory_reads_its_own_offers_and_polls_while_the_broker_is_down() {
         jobs.push(world.submit(&format!("job-{number}"), "ship: auto", "true").await);
     }
     for job in &jobs {
-        assert_eq!(world.until_stage(job, "shipped").await.lease_epoch, 1);
+        assert_eq!(world.until_stage(job, Stage::Shipped).await.lease_epoch, 1);
     }
     assert_eq!(world.answered(CLAIM).await, claims);
     assert!(world.answered(ACCEPT).await >= 5);

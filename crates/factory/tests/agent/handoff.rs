@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use giga_api::wire::{ReviewVerdict, RunOutcome, Stage};
 use giga_domain::Delivery;
 
 use super::world::{Factory, LEASE_MS, World, processes_of, work_folders};
@@ -18,7 +19,7 @@ fn half_and_half(gate: &std::path::Path) -> String {
 }
 
 fn outcomes(runs: Vec<giga_api::wire::Run>) -> Vec<(String, String)> {
-    runs.into_iter().map(|run| (run.factory_id, run.outcome)).collect()
+    runs.into_iter().map(|run| (run.factory_id, run.outcome.to_string())).collect()
 }
 
 fn expected(pairs: [(&str, &str); 2]) -> Vec<(String, String)> {
@@ -35,19 +36,19 @@ async fn changes_are_made_elsewhere_on_the_commits_that_were_judged_with_the_rev
                   else echo 1 > first.txt; git add .; git commit -qm 'the first round'; fi\n\
                   test -n \"${GIGA_REVIEW_COMMENTS:-}\" || echo nobody has said anything";
     let job = world.submit("two-hosts", "repo: hello\nreview: {quorum: 1}\nship: auto", script).await;
-    world.until_stage(&job, "review").await;
+    world.until_stage(&job, Stage::Review).await;
     assert!(world.log(&job, Some(1)).await.contains("nobody has said anything"));
     first.drain().await;
 
-    world.review(&job, "request_changes", Some("Say hello.\nThen stop.")).await;
+    world.review(&job, ReviewVerdict::RequestChanges, Some("Say hello.\nThen stop.")).await;
     let second = world.factory("b");
-    let reviewed = world.until(&job, |job| job.stage == "review" && job.lease_epoch == 2).await;
+    let reviewed = world.until(&job, |job| job.stage == Stage::Review && job.lease_epoch == 2).await;
     let branch = reviewed.result.unwrap().branch;
     assert_eq!(origin.file(&branch, "log.txt"), "the first round\nfirst");
     let said = origin.file(&branch, "said.txt");
     assert!(said.contains("A reviewer (ana) asked for changes:\n\n> Say hello.\n> Then stop."), "{said}");
 
-    world.review(&job, "approve", None).await;
+    world.review(&job, ReviewVerdict::Approve, None).await;
     world.until_merged(&job).await;
     let history = origin.git(&["log", "--format=%s", "main"]);
     assert!(history.contains("the first round") && history.contains("two-hosts"), "{history}");
@@ -114,7 +115,7 @@ async fn an_origin_that(refuses: &str) {
     assert!(asked.elapsed() < Duration::from_secs(25), "within the grace: {:?}", asked.elapsed());
     let kept = waiting.checkpoint.unwrap();
     assert_eq!((kept.factory_id.as_deref(), waiting.attempts), (Some("a"), 0));
-    assert_eq!(world.runs(&job).await[0].outcome, "preempted");
+    assert_eq!(world.runs(&job).await[0].outcome, RunOutcome::Preempted);
     std::fs::remove_file(hook).unwrap();
     std::fs::remove_file(closed).unwrap();
     std::fs::write(busy, "go\n").unwrap();
@@ -173,6 +174,6 @@ async fn a_factory_that_streams_hears_at_once_that_a_seat_is_needed() {
     world.evict(&job, &urgent).await;
     world.until(&job, |job| job.evictions == 1).await;
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
-    assert_eq!(world.runs(&job).await[0].outcome, "preempted");
+    assert_eq!(world.runs(&job).await[0].outcome, RunOutcome::Preempted);
     factory.drain().await;
 }

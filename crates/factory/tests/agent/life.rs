@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientOptions};
+use giga_api::wire::{OperatorAction, ReviewVerdict, Stage};
 
 use super::child::ChildFactory;
 use super::world::{World, processes_of, work_folders};
@@ -19,11 +20,11 @@ async fn a_job_is_done_verified_and_merged() {
     let job = world.submit("fix-greeting", more, &script).await;
 
     world.until_logged(&job, "working\n").await;
-    assert_eq!(world.job(&job).await.stage, "building", "the log was read while it ran");
+    assert_eq!(world.job(&job).await.stage, Stage::Building, "the log was read while it ran");
     std::fs::write(gate, "go\n").unwrap();
     let merged = world.until_merged(&job).await;
 
-    assert_eq!(merged.stage, "shipped");
+    assert_eq!(merged.stage, Stage::Shipped);
     let commit = merged.merge.unwrap().commit.unwrap();
     assert_eq!(origin.git(&["rev-parse", "main"]), commit);
     assert_eq!(origin.file("main", "greeting.txt"), "hello");
@@ -50,7 +51,7 @@ async fn a_job_without_a_repository_runs_in_an_empty_folder() {
     let world = World::start().await;
     let factory = world.factory("a");
     let job = world.submit("look", "ship: auto", "ls -A | wc -l; touch x").await;
-    world.until_stage(&job, "shipped").await;
+    world.until_stage(&job, Stage::Shipped).await;
     assert!(world.log(&job, None).await.contains("\n0\n"));
     factory.drain().await;
     let scratch = std::fs::read_dir(world.base("a").join("scratch")).unwrap();
@@ -64,10 +65,10 @@ async fn changes_that_a_reviewer_asks_for_go_on_where_the_work_was() {
     let factory = world.factory("a");
     let script = "if [ -f first.txt ]; then echo 2 > second.txt; else echo 1 > first.txt; fi";
     let job = world.submit("two-rounds", "repo: hello\nreview: {quorum: 1}\nship: auto", script).await;
-    world.until_stage(&job, "review").await;
-    world.review(&job, "request_changes", None).await;
-    world.until(&job, |job| job.stage == "review" && job.lease_epoch == 2).await;
-    world.review(&job, "approve", None).await;
+    world.until_stage(&job, Stage::Review).await;
+    world.review(&job, ReviewVerdict::RequestChanges, None).await;
+    world.until(&job, |job| job.stage == Stage::Review && job.lease_epoch == 2).await;
+    world.review(&job, ReviewVerdict::Approve, None).await;
     world.until_merged(&job).await;
 
     assert_eq!(origin.file("main", "first.txt"), "1");
@@ -93,14 +94,14 @@ async fn what_has_shipped_is_merged_while_every_seat_is_taken() {
     let origin = world.origin("hello");
     let factory = world.factory("a");
     let first = world.submit("first", "repo: hello", "echo x > x.txt").await;
-    world.until_stage(&first, "testing").await;
+    world.until_stage(&first, Stage::Testing).await;
     let gate = world.gate("gate");
     let long = world.submit("long", "", &format!("echo busy; read _ < {}", gate.display())).await;
     world.until_logged(&long, "busy\n").await;
-    world.client.act(&first, "ship", None, None).await.unwrap();
+    world.client.act(&first, OperatorAction::Ship, None, None).await.unwrap();
     world.until_merged(&first).await;
     assert_eq!(origin.file("main", "x.txt"), "x");
-    assert_eq!(world.job(&long).await.stage, "building");
+    assert_eq!(world.job(&long).await.stage, Stage::Building);
     factory.drain().await;
 }
 
@@ -111,7 +112,7 @@ async fn a_job_that_waits_for_a_repository_starts_when_the_repository_is_there()
     let factory = world.factory("a");
     let job = world.submit("early", "repo: late\nship: auto", "echo x > x.txt").await;
     let other = world.submit("other", "ship: auto", "true").await;
-    world.until_stage(&other, "shipped").await;
+    world.until_stage(&other, Stage::Shipped).await;
     let submitted = std::time::Instant::now();
     world.origin("late");
     world.until_merged(&job).await;
@@ -128,8 +129,8 @@ async fn an_agent_told_to_take_one_job_takes_one_and_leaves() {
     let mut config = world.config("a");
     config.once = true;
     super::world::Factory::start(config).ended().await.unwrap();
-    assert_eq!(world.job(&first).await.stage, "testing");
-    assert_eq!(world.job(&second).await.stage, "queued");
+    assert_eq!(world.job(&first).await.stage, Stage::Testing);
+    assert_eq!(world.job(&second).await.stage, Stage::Queued);
 }
 
 /// The token stands in the agent's own environment and in its folder; what it starts sees neither, only one of its own.
@@ -158,9 +159,9 @@ async fn an_engine_sees_no_token_but_its_jobs_own() {
     };
     let inside = Client::new(options).unwrap();
     assert_eq!(inside.job(&job).await.unwrap().value.name, "spy");
-    assert!(inside.act(&job, "cancel", None, None).await.is_err(), "it may not steer");
+    assert!(inside.act(&job, OperatorAction::Cancel, None, None).await.is_err(), "it may not steer");
     std::fs::write(gate, "go\n").unwrap();
-    world.until_stage(&job, "testing").await;
+    world.until_stage(&job, Stage::Testing).await;
     assert!(inside.job(&job).await.is_err(), "its epoch is over");
 
     let log = world.log(&job, None).await;

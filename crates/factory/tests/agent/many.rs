@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use giga_api::client::Client;
+use giga_api::wire::MergeState;
 use giga_domain::{JobId, Stage, Timestamp};
 use giga_factory::workspace::{GcOptions, JobStates};
 
@@ -17,7 +18,7 @@ impl JobStates for Coordinator {
         let mut stages = BTreeMap::new();
         for job in jobs {
             let found = self.0.job(&job.to_string()).await.map_err(|error| error.to_string())?;
-            stages.insert(*job, found.stage.parse().map_err(|_| found.stage.clone())?);
+            stages.insert(*job, found.stage.into());
         }
         Ok(stages)
     }
@@ -45,16 +46,16 @@ async fn twenty_jobs_on_one_repository() {
     for (number, job) in jobs.iter().enumerate() {
         let settled = world
             .until(job, |job| {
-                assert_ne!(job.stage, "failed", "{job:#?}");
-                job.merge
-                    .as_ref()
-                    .is_some_and(|m| matches!(m.state.as_str(), "merged" | "conflict" | "failed"))
+                assert_ne!(job.stage, Stage::Failed.into(), "{job:#?}");
+                job.merge.as_ref().is_some_and(|m| {
+                    matches!(m.state, MergeState::Merged | MergeState::Conflict | MergeState::Failed)
+                })
             })
             .await;
         let merge = settled.merge.unwrap();
-        match merge.state.as_str() {
-            "merged" => merged.push(number),
-            "conflict" => {
+        match merge.state {
+            MergeState::Merged => merged.push(number),
+            MergeState::Conflict => {
                 assert!(merge.detail.unwrap().contains("greeting.txt"));
                 conflicts.push(number);
             }

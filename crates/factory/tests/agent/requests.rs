@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use giga_api::wire::{OperatorAction, Stage};
 use giga_factory::forge::{Forge, ForgeError, Opened, PullRequest, RequestMerge};
 use giga_factory::workspace::{CommitId, GitUrl};
 use parking_lot::Mutex;
@@ -55,11 +56,11 @@ async fn a_result_is_shown_as_a_request_and_merged_through_it_once_it_ships() {
     let factory = Factory::start(config);
     let job = world.submit("shown", "repo: hello", "echo x > x.txt").await;
 
-    world.until_stage(&job, "testing").await;
+    world.until_stage(&job, Stage::Testing).await;
     assert!(forge.merged.lock().is_empty(), "nobody has said that it may be merged");
     let report = world.runs(&job).await[0].report.clone();
     assert_eq!(report.pull_request.as_deref(), Some("https://forge.example/pull/0"));
-    world.client.act(&job, "ship", None, None).await.unwrap();
+    world.client.act(&job, OperatorAction::Ship, None, None).await.unwrap();
     let merged = world.until_merged(&job).await.merge.unwrap();
 
     let requests = forge.requests.lock().clone();

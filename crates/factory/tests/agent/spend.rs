@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use giga_api::wire::{FailReason, ReviewVerdict, Stage};
 use giga_domain::{Actor, BudgetChange, BudgetSettings, ChargeHow, Usd};
 use giga_factory::agent::AgentConfig;
 use giga_factory::engines::{CommandConfig, EventFormat, Program};
@@ -71,7 +72,7 @@ async fn what_a_run_uses_up_is_known_while_it_runs_and_charged_at_its_end() {
         (1_000, Usd::from_micros(3_000), Usd::from_dollars(2))
     );
     std::fs::write(gate, "go\n").unwrap();
-    world.until_stage(&job, "testing").await;
+    world.until_stage(&job, Stage::Testing).await;
 
     let report = world.runs(&job).await[0].report.clone();
     assert_eq!((report.cost_usd, report.tokens), (Some(Usd::from_micros(500_000)), Some(1_500)));
@@ -96,8 +97,8 @@ async fn a_run_is_stopped_at_the_cap_that_its_product_sets_and_pays_what_it_used
     let factory = Factory::start(metered(&world, "a", &script.join("\n")));
     let job = world.ask("too-dear", "engine: metered").await;
 
-    let failed = world.until_stage(&job, "failed").await.failure.unwrap();
-    assert_eq!(failed.reason, "budget_exceeded");
+    let failed = world.until_stage(&job, Stage::Failed).await.failure.unwrap();
+    assert_eq!(failed.reason, FailReason::BudgetExceeded);
     assert!(failed.detail.unwrap().contains("$1.20 are spent, the job's cap is $1.00"));
     let report = world.runs(&job).await[0].report.clone();
     assert_eq!((report.cost_usd, report.tokens), (Some(Usd::from_micros(1_200_000)), Some(400_000)));
@@ -117,10 +118,10 @@ async fn a_session_that_is_gone_on_with_is_not_charged_twice() {
     );
     let factory = Factory::start(metered(&world, "a", &script));
     let job = world.ask("talker", "engine: metered\nreview: {quorum: 1}").await;
-    let reviewed = world.until_stage(&job, "review").await;
+    let reviewed = world.until_stage(&job, Stage::Review).await;
     assert_eq!(reviewed.checkpoint.unwrap().session_id.as_deref(), Some("s-1"));
-    world.review(&job, "request_changes", Some("more")).await;
-    let again = world.until(&job, |job| job.stage == "review" && job.lease_epoch == 2).await;
+    world.review(&job, ReviewVerdict::RequestChanges, Some("more")).await;
+    let again = world.until(&job, |job| job.stage == Stage::Review && job.lease_epoch == 2).await;
 
     let log = world.log(&job, Some(2)).await;
     assert!(log.contains("resumed s-1"), "{log}");
@@ -144,6 +145,6 @@ async fn a_run_that_is_handed_back_pays_what_it_used() {
     let began = std::time::Instant::now();
     factory.drain().await;
     assert!(began.elapsed() < Duration::from_secs(15));
-    assert_eq!(world.job(&job).await.stage, "queued");
+    assert_eq!(world.job(&job).await.stage, Stage::Queued);
     assert_eq!(charges(&world, &job).await, [(3_000, 1_000, ChargeHow::Measured)]);
 }

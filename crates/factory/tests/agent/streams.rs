@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use giga_api::client::{Client, ClientOptions};
-use giga_api::wire::{ClaimAnswer, ClaimRequest, HeartbeatRequest, RepoEntry};
+use giga_api::wire::{ClaimAnswer, ClaimRequest, Health, HeartbeatRequest, RepoEntry, RunOutcome, Stage};
 use giga_domain::{Delivery, Timestamp};
 use giga_proto::v1::fleet_server::{Fleet, FleetServer};
 use giga_proto::v1::stream_grants_response::Event;
@@ -116,10 +116,10 @@ impl Scene {
                     repos: vec![RepoEntry::Name("hello".to_owned())],
                     seat_limit: count,
                     load: 0.0,
-                    health: "ok".to_owned(),
+                    health: Health::Ok,
                     can_clone: false,
                     cost_usd_per_hour: None,
-                    delivery: Some("stream".to_owned()),
+                    delivery: Some(Delivery::Stream.into()),
                 };
                 client.heartbeat(&beat).await.unwrap();
                 let request = ClaimRequest {
@@ -154,11 +154,11 @@ async fn a_grant_that_comes_twice_is_run_once() {
     world.until_logged(&job, "up\n").await;
     scene.stand_in.grant(&claim);
     std::fs::write(gate, "go\n").unwrap();
-    world.until_stage(&job, "shipped").await;
+    world.until_stage(&job, Stage::Shipped).await;
     // What comes after the third has been read after it.
     let next = world.submit("next", "ship: auto", "true").await;
     scene.stand_in.grant(&scene.claim(1).await[0]);
-    world.until_stage(&next, "shipped").await;
+    world.until_stage(&next, Stage::Shipped).await;
     assert_eq!(std::fs::read_to_string(count).unwrap(), "once\n");
     assert_eq!(world.runs(&job).await.len(), 1);
     scene.factory.drain().await;
@@ -182,14 +182,14 @@ async fn a_grant_without_a_seat_keeps_its_lease_until_there_is_one() {
     let long_after = expiry(second_claim).plus(Duration::from_millis(2 * LEASE_MS));
     let waited = tokio::time::timeout(PATIENCE, async {
         while world.lease_of(&second).await.is_none_or(|expires| expires < long_after) {
-            assert_eq!(world.job(&second).await.stage, "assigned");
+            assert_eq!(world.job(&second).await.stage, Stage::Assigned);
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     });
     waited.await.expect("the lease is renewed");
     std::fs::write(gate, "go\n").unwrap();
     for job in [&first, &second] {
-        assert_eq!(world.until_stage(job, "shipped").await.lease_epoch, 1);
+        assert_eq!(world.until_stage(job, Stage::Shipped).await.lease_epoch, 1);
     }
     scene.factory.drain().await;
 }
@@ -207,9 +207,9 @@ async fn a_grant_that_comes_too_late_leaves_no_trace() {
     world.until(&job, |job| job.lease.is_none()).await;
     scene.stand_in.grant(&late);
     scene.stand_in.grant(&scene.claim(1).await[0]);
-    world.until_stage(&job, "shipped").await;
-    let outcomes: Vec<String> = world.runs(&job).await.into_iter().map(|run| run.outcome).collect();
-    assert_eq!(outcomes, ["expired", "succeeded"]);
+    world.until_stage(&job, Stage::Shipped).await;
+    let outcomes: Vec<_> = world.runs(&job).await.into_iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, [RunOutcome::Expired, RunOutcome::Succeeded]);
     scene.factory.drain().await;
     assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), Vec::<String>::new());
     assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
@@ -225,7 +225,7 @@ async fn nonsense_on_a_stream_is_passed_over() {
     scene.stand_in.say.send(Event::Grant(Grant { claim: b"{".to_vec() })).unwrap();
     scene.stand_in.say.send(Event::News(News {})).unwrap();
     scene.stand_in.grant(&claim);
-    assert_eq!(world.until_stage(&job, "shipped").await.lease_epoch, 1);
+    assert_eq!(world.until_stage(&job, Stage::Shipped).await.lease_epoch, 1);
     assert_eq!(scene.stand_in.asked.lock().await.len(), 1, "the stream went on");
     scene.factory.drain().await;
 }
@@ -239,7 +239,7 @@ async fn news_make_it_look_at_once() {
     world.until_delivered_by("a", Delivery::Stream).await;
     let job = world.submit("fix", "repo: hello\nship: auto", "echo hello > greeting.txt").await;
     scene.stand_in.grant(&scene.claim(1).await[0]);
-    world.until_stage(&job, "shipped").await;
+    world.until_stage(&job, Stage::Shipped).await;
     scene.stand_in.say.send(Event::News(News {})).unwrap();
     world.until_merged(&job).await;
 
@@ -253,7 +253,7 @@ async fn news_make_it_look_at_once() {
 async fn a_coordinator_that_knows_no_streams_is_polled() {
     let scene = Scene::start(false, OFTEN_MS, 1).await;
     let job = scene.world.submit("polled", "ship: auto", "true").await;
-    scene.world.until_stage(&job, "shipped").await;
+    scene.world.until_stage(&job, Stage::Shipped).await;
     scene.world.until_delivered_by("a", Delivery::Poll).await;
     scene.factory.drain().await;
 }

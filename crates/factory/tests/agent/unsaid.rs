@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use giga_api::wire::{OperatorAction, RunOutcome, Stage};
 use giga_domain::ChargeHow;
 use giga_factory::agent::AgentConfig;
 use giga_factory::engines::{EventFormat, Program};
@@ -39,7 +40,7 @@ async fn a_run_that_is_drained_before_it_says_what_it_used_pays_what_was_set_asi
     let job = world.ask("left", CAP).await;
     world.until_logged(&job, "waiting\n").await;
     factory.drain().await;
-    assert_eq!(world.job(&job).await.stage, "queued");
+    assert_eq!(world.job(&job).await.stage, Stage::Queued);
     assumed(&world, &job).await;
 }
 
@@ -93,14 +94,14 @@ async fn what_a_drained_run_used_is_told_by_the_next_start() {
     world.until_logged(&job, "waiting\n").await;
     front.gone();
     factory.drain().await;
-    assert_eq!(world.job(&job).await.stage, "building", "nobody heard of it");
+    assert_eq!(world.job(&job).await.stage, Stage::Building, "nobody heard of it");
     assert_eq!(processes_of(&job), Vec::<u32>::new());
 
     // One that takes nothing new: it only settles what was left.
     front.everything_through();
     config.engines.commands.clear();
     let again = Factory::start(config);
-    world.until_stage(&job, "queued").await;
+    world.until_stage(&job, Stage::Queued).await;
     assert_eq!(charges(&world, &job).await, [(3_000, 1_000, ChargeHow::Measured)]);
     again.drain().await;
 }
@@ -135,14 +136,14 @@ impl AboutToHandOver {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_job_leaves_the_machine_that_was_cancelled_a_moment_ago() {
     let AboutToHandOver { world, origin, factory, job, gate } = AboutToHandOver::start().await;
-    world.client.act(&job, "cancel", None, None).await.unwrap();
+    world.client.act(&job, OperatorAction::Cancel, None, None).await.unwrap();
     std::fs::write(gate, "go\n").unwrap();
     // The seat is free again only when everything of the first one is gone.
     let next = world.submit("next", "", "true").await;
-    world.until_stage(&next, "testing").await;
+    world.until_stage(&next, Stage::Testing).await;
     assert_eq!(origin.branches(), ["main"]);
     assert_eq!(world.client.artifacts(&job).await.unwrap().value.artifacts, []);
-    assert_eq!(world.job(&job).await.stage, "cancelled");
+    assert_eq!(world.job(&job).await.stage, Stage::Cancelled);
     factory.drain().await;
     assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
 }
@@ -153,8 +154,8 @@ async fn a_seat_that_was_asked_for_a_moment_ago_is_given_up_before_anything_is_h
     let urgent = world.submit("urgent", "priority: critical", &waits_at(&world, "busy")).await;
     world.evict(&job, &urgent).await;
     std::fs::write(gate, "go\n").unwrap();
-    world.until(&job, |job| job.evictions == 1 || job.stage == "testing").await;
-    assert_eq!(world.runs(&job).await[0].outcome, "preempted");
+    world.until(&job, |job| job.evictions == 1 || job.stage == Stage::Testing).await;
+    assert_eq!(world.runs(&job).await[0].outcome, RunOutcome::Preempted);
     let branches = origin.branches();
     assert!(!branches.contains(&format!("aq/job/{job}/1")), "{branches:?}");
     factory.drain().await;
@@ -170,7 +171,7 @@ async fn a_cancelled_run_tells_what_it_really_cost() {
     let factory = Factory::start(metered(&world, "a", &script));
     let job = world.ask("unwanted", CAP).await;
     world.until_logged(&job, "waiting\n").await;
-    world.client.act(&job, "cancel", None, None).await.unwrap();
+    world.client.act(&job, OperatorAction::Cancel, None, None).await.unwrap();
     world.until_answered(RELEASE, 1).await;
     assert_eq!(processes_of(&job), Vec::<u32>::new(), "it was stopped first");
     let paid = async || charges(&world, &job).await.iter().map(|(usd, ..)| usd).sum::<i64>();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientOptions, Idempotency, Signal};
-use giga_api::wire::{Job, ReviewRequest, Run};
+use giga_api::wire::{Job, MergeState, ReviewRequest, ReviewVerdict, Run, Stage};
 use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
@@ -168,9 +168,9 @@ impl World {
         answer.value.job.id
     }
 
-    pub(crate) async fn review(&self, id: &str, verdict: &str, comment: Option<&str>) {
+    pub(crate) async fn review(&self, id: &str, verdict: ReviewVerdict, comment: Option<&str>) {
         let review = ReviewRequest {
-            verdict: verdict.to_owned(),
+            verdict,
             reviewer: Some("ana".to_owned()),
             comment: comment.map(str::to_owned),
             lease_epoch: None,
@@ -218,18 +218,18 @@ impl World {
         }
     }
 
-    pub(crate) async fn until_stage(&self, id: &str, stage: &str) -> Job {
+    pub(crate) async fn until_stage(&self, id: &str, stage: Stage) -> Job {
         self.until(id, |job| job.stage == stage).await
     }
 
     pub(crate) async fn until_merged(&self, id: &str) -> Job {
-        self.until(id, |job| job.merge.as_ref().is_some_and(|merge| merge.state == "merged")).await
+        self.until(id, |job| job.merge.as_ref().is_some_and(|merge| merge.state == MergeState::Merged)).await
     }
 
     /// As soon as the newest run has printed it.
     pub(crate) async fn until_logged(&self, id: &str, text: &str) {
         let waited = tokio::time::timeout(PATIENCE, async {
-            self.until(id, |job| job.stage != "queued" && job.stage != "assigned").await;
+            self.until(id, |job| job.stage != Stage::Queued && job.stage != Stage::Assigned).await;
             let (mut offset, mut seen) = (0, String::new());
             while !seen.contains(text) {
                 let piece = self.client.log(id, None, offset, Duration::from_secs(5)).await.unwrap();

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Subcommand};
+use giga_api::wire::{EffectState, EventType};
 use giga_effects::{TRACKERS, TrackerKind};
 
+use super::word;
 use crate::config::{Key, TrackerKey};
 
 #[derive(Debug, Args)]
@@ -89,8 +90,8 @@ the same webhook-id.")]
         #[arg(value_name = "URL")]
         address: String,
         /// Only events of these types [default: all]
-        #[arg(long, value_delimiter = ',', value_name = "TYPE")]
-        types: Vec<String>,
+        #[arg(long, value_delimiter = ',', value_name = "TYPE", value_parser = word::<EventType>(), hide_possible_values = true)]
+        types: Vec<EventType>,
     },
     /// List who is told what
     List,
@@ -127,8 +128,8 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ListEffectsArgs {
-    #[arg(long, value_parser = PossibleValuesParser::new(["pending", "delivered", "dead"]))]
-    pub(crate) state: Option<String>,
+    #[arg(long, value_parser = word::<EffectState>())]
+    pub(crate) state: Option<EffectState>,
     /// Told to this webhook
     #[arg(long, value_name = "WEBHOOK")]
     pub(crate) webhook: Option<String>,

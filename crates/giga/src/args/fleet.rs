@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use giga_domain::token::Role;
+use giga_api::wire::Role;
+
+use super::word;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FactoryCommand {
@@ -132,8 +133,8 @@ Examples:
 With --product the token works in that product only (several with commas), else in all of them.")]
     Create {
         /// What it may do
-        #[arg(long, value_parser = roles())]
-        role: String,
+        #[arg(long, value_parser = word::<Role>())]
+        role: Role,
         /// What it is for, to know it by later
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
@@ -159,8 +160,4 @@ pub(crate) enum FlagsCommand {
         /// JSON, or a plain word
         value: String,
     },
-}
-
-fn roles() -> PossibleValuesParser {
-    PossibleValuesParser::new(Role::ALL.map(Role::as_str))
 }

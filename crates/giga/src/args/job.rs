@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use giga_domain::{Priority, Stage};
+use giga_api::wire::{Priority, Stage};
 
+use super::word;
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
@@ -113,11 +113,11 @@ pub(crate) struct SubmitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Only these stages
-    #[arg(long, value_delimiter = ',', value_name = "STAGE", value_parser = stages())]
-    pub(crate) stage: Vec<String>,
+    #[arg(long, value_delimiter = ',', value_name = "STAGE", value_parser = word::<Stage>())]
+    pub(crate) stage: Vec<Stage>,
     /// Only these priorities
-    #[arg(long, value_delimiter = ',', value_name = "PRIORITY", value_parser = priorities())]
-    pub(crate) priority: Vec<String>,
+    #[arg(long, value_delimiter = ',', value_name = "PRIORITY", value_parser = word::<Priority>())]
+    pub(crate) priority: Vec<Priority>,
     /// Only jobs for this repository
     #[arg(long)]
     pub(crate) repo: Option<String>,
@@ -165,8 +165,8 @@ pub(crate) struct WaitArgs {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     /// Until it is in this stage, or past it for good
-    #[arg(long, value_name = "STAGE", default_value = "shipped", value_parser = stages())]
-    pub(crate) until: String,
+    #[arg(long, value_name = "STAGE", default_value = "shipped", value_parser = word::<Stage>())]
+    pub(crate) until: Stage,
     /// Give up after so long, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
@@ -189,12 +189,4 @@ pub(crate) struct InitArgs {
     /// Overwrite what is there
     #[arg(long)]
     pub(crate) force: bool,
-}
-
-fn stages() -> PossibleValuesParser {
-    PossibleValuesParser::new(Stage::ALL.map(Stage::as_str))
-}
-
-fn priorities() -> PossibleValuesParser {
-    PossibleValuesParser::new(Priority::ALL.map(Priority::as_str))
 }

@@ -12,8 +12,10 @@ mod topic;
 mod web;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 pub(crate) use artifact::{ArtifactCommand, GetArtifactArgs};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
@@ -25,8 +27,18 @@ pub(crate) use product::{
     Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, ProductCommand, ProfileCommand,
     SetBudgetArgs, SetProductArgs,
 };
+use strum::VariantArray;
 pub(crate) use topic::{EnqueueArgs, GateArgs, TopicArg, TopicCommand, TopicJobsArgs};
 pub(crate) use web::WebArgs;
+
+/// One of the words of an enum of the wire, which help and completion list.
+fn word<T>() -> impl TypedValueParser<Value = T>
+where
+    T: Clone + FromStr<Err = strum::ParseError> + Into<&'static str> + Send + Sync + VariantArray,
+{
+    let words = T::VARIANTS.iter().map(|value| -> &'static str { value.clone().into() });
+    PossibleValuesParser::new(words).try_map(|text| text.parse::<T>())
+}
 
 const EXIT_CODES: &str = "\
 Exit codes:

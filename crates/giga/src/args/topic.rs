@@ -1,9 +1,9 @@
 //! `giga topic …`
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use giga_domain::Priority;
-use giga_domain::topic::TopicStage;
+use giga_api::wire::{Priority, TopicJobState};
+
+use super::word;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopicCommand {
@@ -81,8 +81,8 @@ pub(crate) struct EnqueueArgs {
     #[arg(default_value = "{}", allow_hyphen_values = true)]
     pub(crate) payload: String,
     /// Who goes first
-    #[arg(long, value_parser = PossibleValuesParser::new(Priority::ALL.map(|priority| priority.as_str())))]
-    pub(crate) priority: Option<String>,
+    #[arg(long, value_parser = word::<Priority>())]
+    pub(crate) priority: Option<Priority>,
     /// Not before this time, such as 2026-12-01T09:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) run_at: Option<String>,
@@ -105,8 +105,8 @@ pub(crate) struct TopicJobsArgs {
     #[arg(value_name = "JOB", conflicts_with = "state")]
     pub(crate) job: Option<String>,
     /// Which
-    #[arg(long, default_value = "ready", value_parser = PossibleValuesParser::new(TopicStage::ALL.map(TopicStage::as_str)))]
-    pub(crate) state: String,
+    #[arg(long, default_value = "ready", value_parser = word::<TopicJobState>())]
+    pub(crate) state: TopicJobState,
     /// How many at most
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use comfy_table::{Cell, Color};
 use giga_api::client::{Client, JobQuery};
 use giga_api::wire::{
-    Budget, BudgetPeriod, Burndown, CorrectBudgetRequest, PauseBudgetRequest, SetBudgetRequest,
+    Budget, BudgetPeriod, Burndown, CorrectBudgetRequest, PauseBudgetRequest, Period, SetBudgetRequest, Stage,
 };
 use giga_domain::{Timestamp, Usd};
 use giga_ports::{Clock, Randomness};
@@ -45,7 +45,7 @@ pub(crate) async fn run(command: BudgetCommand, context: &Context) -> Done {
             if budget.paused.is_none() {
                 return Ok(());
             }
-            let period = budget.paused.as_ref().and_then(|pause| pause.period.as_deref()).unwrap_or("total");
+            let period = budget.paused.as_ref().and_then(|pause| pause.period).unwrap_or(Period::Total);
             say(&printable(&format!(
                 "it stays paused: the ceiling of the {period} is reached; raise it with `giga budget set {} --{period} USD`",
                 budget.product_id
@@ -118,7 +118,7 @@ async fn pause(args: PauseBudgetArgs, client: &Client, output: &Output) -> Done 
 /// How many, where there are any.
 async fn running(client: &Client, product: &str) -> Result<Option<String>, CliError> {
     let held = JobQuery {
-        stages: vec!["assigned".to_owned(), "building".to_owned()],
+        stages: Stage::ALL.iter().copied().filter(|stage| stage.is_held()).collect(),
         limit: Some(COUNTED),
         ..JobQuery::default()
     };
@@ -135,19 +135,19 @@ fn counted(count: u64, more: &str) -> String {
 fn list(budgets: &[Budget]) -> String {
     let mut table = Columns::new(&["PRODUCT", "STATE", "TODAY", "MONTH", "SET ASIDE", "LEFT", "CEILING"]);
     for budget in budgets {
-        let spent = |period: &str| {
+        let spent = |period: Period| {
             let found = budget.periods.iter().find(|known| known.period == period);
             or_dash(found.map(|found| found.spent_usd))
         };
-        let tightest = budget.tightest.as_deref().unwrap_or("-");
+        let tightest = budget.tightest.map_or("-", Period::as_str);
         table.row([
             Cell::new(printable(&budget.product_id)),
             state(budget),
-            Cell::new(spent("day")),
-            Cell::new(spent("month")),
+            Cell::new(spent(Period::Day)),
+            Cell::new(spent(Period::Month)),
             Cell::new(budget.reserved_usd),
             Cell::new(or_dash(budget.left_usd)),
-            Cell::new(printable(tightest)),
+            Cell::new(tightest),
         ]);
     }
     table.right(&[2, 3, 4, 5]);
@@ -178,7 +178,7 @@ fn text(budget: &Budget, output: &Output) -> String {
 fn standing(budget: &Budget, output: &Output) -> String {
     let Some(pause) = &budget.paused else {
         return match (budget.left_usd, &budget.tightest) {
-            (Some(left), Some(period)) => format!("open, {left} left of the {}", printable(period)),
+            (Some(left), Some(period)) => format!("open, {left} left of the {period}"),
             _ => "open, without a ceiling".to_owned(),
         };
     };
@@ -187,7 +187,7 @@ fn standing(budget: &Budget, output: &Output) -> String {
         (Some(period), ..) => format!("the ceiling of the {period} is reached"),
         (None, Some(by), Some(reason)) => format!("by {by}: {reason}"),
         (None, Some(by), None) => format!("by {by}"),
-        (None, None, _) => pause.cause.clone(),
+        (None, None, _) => pause.cause.to_string(),
     };
     format!("\x1b[31mpaused\x1b[0m {since}, {}", printable(&why))
 }
@@ -200,7 +200,7 @@ fn periods(budget: &Budget) -> String {
             bar(spent_usd.as_f64(), budget.reserved_usd.as_f64(), ceiling.as_f64(), BAR_CELLS)
         });
         table.row([
-            printable(&period.period),
+            period.period.to_string(),
             spent_usd.to_string(),
             budget.reserved_usd.to_string(),
             or_dash(*left_usd),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use comfy_table::Cell;
-use giga_api::wire::{Dag, DagJob};
+use giga_api::wire::{Dag, DagJob, DepsMode, JobKind, Stage};
 
 use super::Done;
 use super::context::Context;
@@ -30,8 +30,8 @@ fn dag_text(dag: &Dag) -> String {
     let progress = &dag.progress;
     let drawn = bar(progress.shipped as f64, 0.0, progress.total.max(1) as f64, BAR_CELLS);
     let _ = write!(text, "{drawn} {}%, {} of {} shipped", progress.percent, progress.shipped, progress.total);
-    for (stage, count) in progress.by_stage.iter().filter(|(stage, _)| *stage != "shipped") {
-        let _ = write!(text, ", {count} {}", printable(stage));
+    for (stage, count) in progress.by_stage.iter().filter(|(stage, _)| **stage != Stage::Shipped) {
+        let _ = write!(text, ", {count} {}", stage.label());
     }
     if !progress.spent_usd.is_zero() {
         let _ = write!(text, ", {} spent", progress.spent_usd);
@@ -59,7 +59,7 @@ fn tree(dag: &Dag) -> String {
         let shipped = progress.map(|of| format!("{}/{}", of.shipped, of.total)).unwrap_or_default();
         table.row([
             Cell::new(format!("{branch}{}", printable(&job.name))),
-            stage_cell(&job.stage),
+            stage_cell(job.stage),
             Cell::new(shipped),
             Cell::new(printable(&job.id)),
             Cell::new(printable(&names.note(job))),
@@ -76,16 +76,16 @@ fn tree(dag: &Dag) -> String {
 
 /// What jobs are called that others wait for, and whether these still have to.
 struct Names<'d> {
-    known: HashMap<&'d str, (String, &'d str)>,
+    known: HashMap<&'d str, (String, Option<Stage>)>,
 }
 
 impl<'d> Names<'d> {
     fn of(dag: &'d Dag) -> Self {
-        let inside = dag.jobs.iter().map(|job| (job.id.as_str(), (job.name.clone(), job.stage.as_str())));
+        let inside = dag.jobs.iter().map(|job| (job.id.as_str(), (job.name.clone(), Some(job.stage))));
         let outside = dag
             .outside
             .iter()
-            .map(|job| (job.id.as_str(), (format!("{} ({})", job.name, job.id), job.stage.as_str())));
+            .map(|job| (job.id.as_str(), (format!("{} ({})", job.name, job.id), Some(job.stage))));
         Self { known: inside.chain(outside).collect() }
     }
 
@@ -95,20 +95,20 @@ impl<'d> Names<'d> {
         }
         if let Some(failure) = &job.failure {
             return match &failure.detail {
-                Some(detail) => format!("{}: {detail}", failure.reason),
-                None => failure.reason.clone(),
+                Some(detail) => format!("{}: {detail}", failure.reason.label()),
+                None => failure.reason.label().to_owned(),
             };
         }
-        if job.stage == "blocked" { self.waits_for(job) } else { String::new() }
+        if job.stage == Stage::Blocked { self.waits_for(job) } else { String::new() }
     }
 
     fn waits_for(&self, job: &DagJob) -> String {
-        let gone = (String::new(), "gone");
+        let gone = (String::new(), None);
         let awaited: Vec<String> = job
             .deps
             .iter()
             .map(|id| (id, self.known.get(id.as_str()).unwrap_or(&gone)))
-            .filter(|(_, (_, stage))| *stage != "shipped")
+            .filter(|(_, (_, stage))| *stage != Some(Stage::Shipped))
             .map(|(id, (name, _))| if name.is_empty() { id.clone() } else { name.clone() })
             .collect();
         let more = awaited.len().saturating_sub(MOST_NAMED);
@@ -116,11 +116,11 @@ impl<'d> Names<'d> {
         if more > 0 {
             let _ = write!(named, " and {more} more");
         }
-        match (named.is_empty(), job.deps_mode.as_str()) {
-            (true, _) if job.kind == "composite" => "waits for its children".to_owned(),
+        match (named.is_empty(), job.deps_mode) {
+            (true, _) if job.kind == JobKind::Composite => "waits for its children".to_owned(),
             (true, _) => String::new(),
-            (false, "any") => format!("waits for any of {named}"),
-            (false, _) => format!("waits for {named}"),
+            (false, DepsMode::Any) => format!("waits for any of {named}"),
+            (false, DepsMode::All) => format!("waits for {named}"),
         }
     }
 }

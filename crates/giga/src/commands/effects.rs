@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comfy_table::{Cell, Color};
 use giga_api::client::{Client, EffectQuery};
-use giga_api::wire::{AddWebhookRequest, Effect, IngestRequest, Webhook};
+use giga_api::wire::{AddWebhookRequest, Effect, EffectState, IngestRequest, Webhook};
 use giga_domain::limits;
 use giga_domain::manifest::Draft;
 use serde_json::Value;
@@ -58,7 +58,7 @@ async fn test(webhook: &str, client: &Client, output: &Output) -> Done {
     let answered = async {
         loop {
             let effect = client.effect(&sent.id).await?;
-            if effect.state != "pending" || effect.detail.is_some() {
+            if effect.state != EffectState::Pending || effect.detail.is_some() {
                 return Ok::<_, CliError>(effect);
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -71,7 +71,7 @@ async fn test(webhook: &str, client: &Client, output: &Output) -> Done {
     };
     let effect = effect?;
     output.one(&effect.json, "/id", || told(&effect))?;
-    if effect.state == "delivered" {
+    if effect.state == EffectState::Delivered {
         return Ok(());
     }
     Err(CliError::failed(format!(
@@ -87,7 +87,11 @@ fn told(effect: &Effect) -> String {
 fn webhooks(webhooks: &[Webhook], output: &Output) -> String {
     let mut table = Columns::new(&["WEBHOOK", "PRODUCT", "TYPES~", "MADE", "URL~"]);
     for webhook in webhooks {
-        let types = if webhook.types.is_empty() { "all".to_owned() } else { webhook.types.join(", ") };
+        let types = if webhook.types.is_empty() {
+            "all".to_owned()
+        } else {
+            webhook.types.iter().map(|of| of.as_str()).collect::<Vec<_>>().join(", ")
+        };
         table.row([
             webhook.id.clone(),
             webhook.product_id.clone().unwrap_or_else(|| "all".to_owned()),
@@ -145,16 +149,16 @@ async fn list(args: ListEffectsArgs, client: &Client, context: &Context) -> Done
 fn table(effects: &[Effect], output: &Output) -> String {
     let mut table = Columns::new(&["EFFECT", "TYPE", "STATE", "TRIES", "MADE", "LAST ANSWER~"]);
     for effect in effects {
-        let colour = match effect.state.as_str() {
-            "dead" => Color::Red,
-            "delivered" => Color::Green,
-            _ => Color::Reset,
+        let colour = match effect.state {
+            EffectState::Dead => Color::Red,
+            EffectState::Delivered => Color::Green,
+            EffectState::Pending => Color::Reset,
         };
         let item = effect.item.as_deref().map(|item| format!("echo to {}", printable(item)));
         table.row([
             Cell::new(&effect.id),
             Cell::new(item.or_else(|| effect.kind.clone()).unwrap_or_else(|| "-".to_owned())),
-            Cell::new(&effect.state).fg(colour),
+            Cell::new(effect.state).fg(colour),
             Cell::new(effect.attempts),
             Cell::new(ago(&effect.created_at, output.now)),
             Cell::new(dash(effect.detail.as_deref().map(printable).as_deref())),

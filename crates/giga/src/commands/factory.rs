@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
-use giga_api::wire::{EnrollRequest, Factory};
+use giga_api::wire::{EnrollRequest, Factory, FactoryState, Health};
 
 use super::Done;
 use super::context::Context;
@@ -42,7 +42,7 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
                     1 => "; it finishes 1 job".to_owned(),
                     count => format!("; it finishes {count} jobs"),
                 };
-                format!("{}  {}{holds}", printable(&factory.id), printable(&factory.state))
+                format!("{}  {}{holds}", printable(&factory.id), factory.state)
             })
         }
         FactoryCommand::Deregister(FactoryArg { id }) => {
@@ -80,19 +80,21 @@ pub(crate) async fn run(command: FactoryCommand, context: &Context) -> Done {
 
 /// One word for what matters most about it.
 fn condition(factory: &Factory) -> Cell {
-    match (factory.live, factory.state.as_str(), factory.health.as_str()) {
+    match (factory.live, factory.state, factory.health) {
         _ if factory.last_seen_at.is_none() => Cell::new("never seen").fg(Color::Yellow),
         (false, ..) => Cell::new("stale").fg(Color::Red),
-        (true, "draining", _) => Cell::new("draining").fg(Color::Yellow),
-        (true, _, "ok") => Cell::new("live").fg(Color::Green),
-        (true, _, health) => Cell::new(printable(health)).fg(Color::Red),
+        (true, FactoryState::Draining, _) => Cell::new(factory.state).fg(Color::Yellow),
+        (true, FactoryState::Active, Health::Ok) => Cell::new("live").fg(Color::Green),
+        (true, FactoryState::Active, Health::Degraded | Health::Down) => {
+            Cell::new(factory.health).fg(Color::Red)
+        }
     }
 }
 
 /// How jobs reach it, and how they should where that is another way.
 fn delivery(factory: &Factory) -> String {
     if factory.delivery == factory.actual_delivery {
-        factory.delivery.clone()
+        factory.delivery.to_string()
     } else {
         format!("{} (wished: {})", factory.actual_delivery, factory.delivery)
     }
@@ -129,8 +131,8 @@ fn text(factory: &Factory, output: &Output) -> String {
         Some(seen) => format!("{seen} (stale)"),
     };
     let facts = [
-        ("state", Some(factory.state.clone())),
-        ("health", Some(factory.health.clone())),
+        ("state", Some(factory.state.to_string())),
+        ("health", Some(factory.health.to_string())),
         ("seen", Some(seen)),
         ("seats", Some(format!("{} of {} used", factory.seats_used, factory.seat_limit))),
         ("load", Some(format!("{:.2}", factory.load))),

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use giga_api::wire::{Alert, FleetMetrics};
-use giga_domain::Stage;
+use giga_api::wire::{Alert, FleetMetrics, Stage};
 
 use super::Done;
 use super::context::Context;
@@ -72,16 +71,13 @@ fn metrics_text(metrics: &FleetMetrics) -> String {
         return text;
     }
     // Only the stages that any job is in: ten columns of zeros tell nothing.
-    let used: Vec<&str> = Stage::ALL
-        .map(Stage::as_str)
-        .into_iter()
-        .filter(|stage| metrics.products.iter().any(|p| p.by_stage.get(*stage).is_some_and(|n| *n > 0)))
-        .collect();
+    let any = |stage: &Stage| metrics.products.iter().any(|p| p.by_stage.get(stage).is_some_and(|n| *n > 0));
+    let used: Vec<Stage> = Stage::ALL.iter().copied().filter(any).collect();
     let header: Vec<String> =
-        std::iter::once("PRODUCT".to_owned()).chain(used.iter().map(|s| s.to_uppercase())).collect();
+        std::iter::once("PRODUCT".to_owned()).chain(used.iter().map(|s| s.label().to_uppercase())).collect();
     let mut table = Columns::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
     for product in &metrics.products {
-        let counts = used.iter().map(|stage| product.by_stage.get(*stage).copied().unwrap_or(0).to_string());
+        let counts = used.iter().map(|stage| product.by_stage.get(stage).copied().unwrap_or(0).to_string());
         table.row(std::iter::once(printable(&product.product_id)).chain(counts));
     }
     table.right(&(1..=used.len()).collect::<Vec<_>>());

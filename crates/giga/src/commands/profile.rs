@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io::Read;
 
 use giga_api::client::ClientError;
-use giga_api::wire::Profile;
+use giga_api::wire::{ProblemCode, Profile};
 use giga_domain::limits;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(command: ProfileCommand, context: &Context) -> Done {
         ProfileCommand::Add { name, file } => {
             let markdown = read(&file).await?;
             let profile = match client.add_profile(&name, markdown).await {
-                Err(ClientError::Problem(problem)) if problem.code == "invalid_manifest" => {
+                Err(ClientError::Problem(problem)) if problem.code == ProblemCode::InvalidManifest => {
                     return Err(CliError::Profile { file, problem });
                 }
                 answer => answer?,

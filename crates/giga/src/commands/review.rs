@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use giga_api::client::Client;
-use giga_api::wire::{Artifact, Job, RequestReviewRequest, ReviewRequest, Run};
+use giga_api::wire::{Artifact, Job, RequestReviewRequest, ReviewRequest, ReviewVerdict, Run, Stage};
 use giga_domain::Usd;
 
 use super::Done;
@@ -15,9 +15,9 @@ use crate::output::{Output, ago, millis, printable};
 
 pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
     let verdict = match args.verdict {
-        VerdictArgs { approve: true, .. } => "approve",
-        VerdictArgs { request_changes: true, .. } => "request_changes",
-        VerdictArgs { reject: true, .. } => "reject",
+        VerdictArgs { approve: true, .. } => ReviewVerdict::Approve,
+        VerdictArgs { request_changes: true, .. } => ReviewVerdict::RequestChanges,
+        VerdictArgs { reject: true, .. } => ReviewVerdict::Reject,
         VerdictArgs { request: true, .. } => return request(args, context).await,
         _ if args.message.is_some() || args.reviewer.is_some() => {
             return Err(CliError::Usage(
@@ -30,16 +30,11 @@ pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
     let id = context.job_id(&client, &args.job).await?;
     // About the result that stands there now: one that comes in between has to be looked at first.
     let lease_epoch = client.job(&id).await?.result.as_ref().map(|result| result.lease_epoch);
-    let request = ReviewRequest {
-        verdict: verdict.to_owned(),
-        reviewer: args.reviewer,
-        comment: args.message,
-        lease_epoch,
-    };
+    let request = ReviewRequest { verdict, reviewer: args.reviewer, comment: args.message, lease_epoch };
     let job = client.review(&id, &request).await?;
     context.output.one(&job.json, "/id", || {
-        let mut line = format!("{}  {}  {}", job.id, printable(&job.stage), printable(&job.name));
-        if job.stage == "review" {
+        let mut line = format!("{}  {}  {}", job.id, job.stage.label(), printable(&job.name));
+        if job.stage == Stage::Review {
             let _ = write!(line, "  ({})", needed(&job));
         }
         line
@@ -56,7 +51,7 @@ async fn request(args: ReviewArgs, context: &Context) -> Done {
     let request = RequestReviewRequest { quorum: args.quorum, reviewers: args.reviewers };
     let job = client.request_review(&id, &request).await?;
     context.output.one(&job.json, "/id", || {
-        format!("{}  {}  {}  ({})", job.id, printable(&job.stage), printable(&job.name), needed(&job))
+        format!("{}  {}  {}  ({})", job.id, job.stage.label(), printable(&job.name), needed(&job))
     })
 }
 
@@ -76,13 +71,13 @@ async fn look(meant: &str, context: &Context) -> Done {
         if let Some(diff) = &diff {
             let _ = write!(text, "\nChanges\n{}", shown_diff(diff));
         }
-        if job.stage == "review" {
+        if job.stage == Stage::Review {
             let _ = write!(text, "\nNeeded: {}\n", needed(&job));
             for verdict in ["--approve", "--request-changes -m TEXT", "--reject -m TEXT"] {
                 let _ = writeln!(text, "  \x1b[36mgiga review {id} {verdict}\x1b[0m");
             }
         } else {
-            let _ = write!(text, "\nNot in review: it is {}.\n", printable(&job.stage));
+            let _ = write!(text, "\nNot in review: it is {}.\n", job.stage.label());
         }
         text
     })
@@ -140,11 +135,10 @@ fn earlier(job: &Job, output: &Output) -> String {
     }
     let mut text = "\nReviews\n".to_owned();
     for note in &job.reviews {
-        let verdict = match note.verdict.as_str() {
-            "approve" => "approved",
-            "request_changes" => "asked for changes",
-            "reject" => "rejected it",
-            other => other,
+        let verdict = match note.verdict {
+            ReviewVerdict::Approve => "approved",
+            ReviewVerdict::RequestChanges => "asked for changes",
+            ReviewVerdict::Reject => "rejected it",
         };
         let when = ago(&note.at, output.now);
         let said =

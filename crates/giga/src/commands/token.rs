@@ -49,7 +49,7 @@ fn table(tokens: &[Token], output: &Output) -> String {
         };
         table.row([
             printable(&token.id),
-            printable(&token.role),
+            token.role.to_string(),
             printable(token.factory_id.as_deref().unwrap_or(&products)),
             printable(dash(Some(&token.label))),
             ago(&token.created_at, output.now),

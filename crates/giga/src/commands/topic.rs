@@ -5,7 +5,7 @@ use std::io::Read;
 
 use comfy_table::{Cell, Color};
 use giga_api::client::{Answer, Client};
-use giga_api::wire::{EnqueueRequest, Topic, TopicJob, TopicJobPage, TopicPause, TopicRetry};
+use giga_api::wire::{EnqueueRequest, Topic, TopicJob, TopicJobPage, TopicJobState, TopicPause, TopicRetry};
 use giga_domain::limits;
 use giga_ports::{Clock, Randomness};
 use serde_json::value::RawValue;
@@ -50,8 +50,10 @@ pub(crate) async fn run(command: TopicCommand, context: &Context) -> Done {
             let job = client.topic_job(&topic, &job).await?;
             output.one(&job.json, "/id", || job_text(&job, output))
         }
-        TopicCommand::Jobs(args) => jobs(&args.topic, &args.state, args.limit, &client, output).await,
-        TopicCommand::Dead(TopicArg { topic }) => jobs(&topic, "dead", None, &client, output).await,
+        TopicCommand::Jobs(args) => jobs(&args.topic, args.state, args.limit, &client, output).await,
+        TopicCommand::Dead(TopicArg { topic }) => {
+            jobs(&topic, TopicJobState::Dead, None, &client, output).await
+        }
         TopicCommand::Retry { topic, jobs } => {
             let answer = client.retry_dead(&topic, jobs).await?;
             output.list(&answer.json, ("/retried", ""), "no dead jobs to try again", || {
@@ -121,7 +123,13 @@ async fn read_stdin() -> Result<String, CliError> {
     read.map_err(|error| CliError::Usage(format!("the payload cannot be read from stdin: {error}")))
 }
 
-async fn jobs(topic: &str, state: &str, limit: Option<usize>, client: &Client, output: &Output) -> Done {
+async fn jobs(
+    topic: &str,
+    state: TopicJobState,
+    limit: Option<usize>,
+    client: &Client,
+    output: &Output,
+) -> Done {
     let wanted = limit.unwrap_or(limits::PAGE_DEFAULT);
     let page = |cursor: Option<String>, left: usize| async move {
         client.topic_jobs(topic, state, Some(left.min(limits::PAGE_MAX)), cursor.as_deref()).await
@@ -142,8 +150,8 @@ fn paused(pause: &TopicPause, output: &Output) -> String {
     format!("paused by {} {}", printable(&pause.by), ago(&pause.since, output.now))
 }
 
-fn count(topic: &Topic, state: &str) -> u64 {
-    topic.by_state.get(state).copied().unwrap_or_default()
+fn count(topic: &Topic, state: TopicJobState) -> u64 {
+    topic.by_state.get(&state).copied().unwrap_or_default()
 }
 
 fn table(topics: &[Topic], output: &Output) -> String {
@@ -164,9 +172,8 @@ fn table(topics: &[Topic], output: &Output) -> String {
             None => Cell::new("open").fg(Color::Green),
         };
         let mut row = vec![Cell::new(printable(&topic.name)), Cell::new(printable(&topic.product_id)), state];
-        row.extend(
-            ["ready", "scheduled", "running", "done", "dead"].map(|state| Cell::new(count(topic, state))),
-        );
+        use TopicJobState::{Dead, Done, Ready, Running, Scheduled};
+        row.extend([Ready, Scheduled, Running, Done, Dead].map(|state| Cell::new(count(topic, state))));
         row.push(Cell::new(topic.workers));
         table.row(row);
     }
@@ -191,11 +198,11 @@ fn text(topic: &Topic, output: &Output) -> String {
         &[
             ("product", Some(topic.product_id.clone())),
             ("state", Some(state)),
-            ("ready", of("ready")),
-            ("scheduled", of("scheduled")),
-            ("running", of("running")),
-            ("done", of("done")),
-            ("dead", of("dead")),
+            ("ready", of(TopicJobState::Ready)),
+            ("scheduled", of(TopicJobState::Scheduled)),
+            ("running", of(TopicJobState::Running)),
+            ("done", of(TopicJobState::Done)),
+            ("dead", of(TopicJobState::Dead)),
             ("workers", Some(topic.workers.to_string())),
         ],
     )
@@ -212,8 +219,8 @@ fn jobs_table(jobs: &[TopicJob], output: &Output) -> String {
     for job in jobs {
         let mut row = vec![
             printable(&job.id),
-            printable(&job.state),
-            printable(&job.priority),
+            job.state.to_string(),
+            job.priority.to_string(),
             job.attempts.to_string(),
         ];
         row.extend(any_worker.then(|| printable(dash(job.worker_id.as_deref()))));
@@ -232,8 +239,8 @@ fn job_text(job: &TopicJob, output: &Output) -> String {
         &[
             ("topic", Some(job.topic.clone())),
             ("product", Some(job.product_id.clone())),
-            ("state", Some(job.state.clone())),
-            ("priority", Some(job.priority.clone())),
+            ("state", Some(job.state.to_string())),
+            ("priority", Some(job.priority.to_string())),
             ("attempts", Some(format!("{} of {} used", job.attempts, u64::from(job.retry_max) + 1))),
             ("backoff", Some(millis(job.retry_backoff_ms))),
             ("made", when(&Some(job.created_at.clone()))),

@@ -3,8 +3,7 @@
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
 };
-
-use super::words::printable;
+use giga_api::wire::Stage;
 
 /// A flexible column is not made narrower than this.
 const NARROWEST: u16 = 12;
@@ -60,14 +59,14 @@ impl Columns {
 }
 
 /// A stage in its colour: what needs somebody stands out.
-pub(crate) fn stage_cell(stage: &str) -> Cell {
-    let cell = Cell::new(printable(stage));
+pub(crate) fn stage_cell(stage: Stage) -> Cell {
+    let cell = Cell::new(stage.label());
     match stage {
-        "assigned" | "building" => cell.fg(Color::Cyan),
-        "review" | "testing" => cell.fg(Color::Yellow),
-        "shipped" => cell.fg(Color::Green),
-        "failed" | "dead_letter" => cell.fg(Color::Red),
-        "blocked" | "cancelled" => cell.add_attribute(Attribute::Dim),
-        _ => cell,
+        Stage::Queued => cell,
+        Stage::Assigned | Stage::Building => cell.fg(Color::Cyan),
+        Stage::Review | Stage::Testing => cell.fg(Color::Yellow),
+        Stage::Shipped => cell.fg(Color::Green),
+        Stage::Failed | Stage::DeadLetter => cell.fg(Color::Red),
+        Stage::Blocked | Stage::Cancelled => cell.add_attribute(Attribute::Dim),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use giga_domain::{
-    Actor, Effect, EffectId, EffectOutcome, EffectReceiver, EffectState, EffectTarget, FeedPos, JobId,
+    Actor, Effect, EffectId, EffectOutcome, EffectReceiver, EffectStateName, EffectTarget, FeedPos, JobId,
     NewEffect, ProductId, Timestamp,
 };
 
@@ -101,37 +101,9 @@ pub struct RetireEffects {
 pub struct EffectFilter {
     /// Empty: all, those of the fleet included.
     pub products: Vec<ProductId>,
-    /// `pending`, `delivered`, `dead`; `None` for all.
     pub state: Option<EffectStateName>,
     pub target: Option<EffectTarget>,
     pub job: Option<JobId>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EffectStateName {
-    Pending,
-    Delivered,
-    Dead,
-}
-
-impl EffectStateName {
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Dead];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Dead => "dead",
-        }
-    }
-
-    pub const fn of(effect: &Effect) -> Self {
-        match effect.state {
-            EffectState::Pending { .. } => Self::Pending,
-            EffectState::Delivered => Self::Delivered,
-            EffectState::Dead => Self::Dead,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

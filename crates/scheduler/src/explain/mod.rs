@@ -11,8 +11,9 @@ mod words;
 
 use giga_domain::{FactoryId, Timestamp};
 use serde::Serialize;
+use strum::Display;
 
-use crate::feasible::{self, Rejection};
+use crate::feasible::{self, Filter, Rejection};
 use crate::fleet::{Candidates, Fleet, Seats};
 use crate::select::aged;
 use crate::{JobView, Policy, ReadyQueue, Snapshot, Terms};
@@ -37,9 +38,40 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocker {
-    /// A [`Filter::code`](crate::Filter::code), or `no_factories`, or `order` for jobs that are ahead.
-    pub code: &'static str,
+    pub code: BlockerCode,
     pub message: String,
+}
+
+impl Blocker {
+    pub fn new(code: impl Into<BlockerCode>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+/// What stands in a job's way: a filter that no factory passes, or something that is not about factories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum BlockerCode {
+    NoFactories,
+    /// Jobs that are ahead.
+    Order,
+    /// A seat is being freed for it.
+    Preemption,
+    Dependency,
+    Child,
+    Review,
+    Ship,
+    Failed,
+    #[serde(untagged)]
+    #[strum(transparent)]
+    Filter(Filter),
+}
+
+impl From<Filter> for BlockerCode {
+    fn from(filter: Filter) -> Self {
+        Self::Filter(filter)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -124,10 +156,8 @@ fn verdicts(case: &Case<'_>, snapshot: &Snapshot, policy: &Policy) -> Vec<Factor
             FactoryVerdict {
                 factory_id: factory.id.clone(),
                 feasible: failed.is_none(),
-                rejected_by: failed.map(|filter| Rejection {
-                    filter: filter.code(),
-                    detail: words::detail(filter, case, factory),
-                }),
+                rejected_by: failed
+                    .map(|filter| Rejection { filter, detail: words::detail(filter, case, factory) }),
                 score: score.map(|s| s.total),
                 terms: score.map(|s| s.terms),
             }

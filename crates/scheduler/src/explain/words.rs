@@ -7,8 +7,8 @@ use std::time::Duration;
 use giga_domain::budget::PauseCause;
 use giga_domain::{CapabilitySet, Period, Timestamp};
 
-use super::Blocker;
 use super::cause::{Case, Count, Prospect};
+use super::{Blocker, BlockerCode};
 use crate::feasible::{self, Filter};
 use crate::routable::{listed, quoted};
 use crate::{Ceiling, FactoryView, Unroutable};
@@ -54,35 +54,31 @@ pub(super) fn blockers(case: &Case<'_>) -> Vec<Blocker> {
     let mut blockers = Vec::new();
     if let Some(unroutable) = &case.unroutable {
         let code = match unroutable {
-            Unroutable::NoFactories => "no_factories",
-            Unroutable::Capabilities(_) | Unroutable::NoSingleFactory { .. } => Filter::Capabilities.code(),
-            Unroutable::Product(_) => Filter::Product.code(),
-            Unroutable::Repo { .. } => Filter::Repo.code(),
+            Unroutable::NoFactories => BlockerCode::NoFactories,
+            Unroutable::Capabilities(_) | Unroutable::NoSingleFactory { .. } => Filter::Capabilities.into(),
+            Unroutable::Product(_) => Filter::Product.into(),
+            Unroutable::Repo { .. } => Filter::Repo.into(),
         };
-        blockers.push(Blocker { code, message: unroutable.to_string() });
+        blockers.push(Blocker::new(code, unroutable.to_string()));
     }
     for &gate in &case.gates {
-        blockers.push(Blocker { code: gate.code(), message: gate_message(gate, case) });
+        blockers.push(Blocker::new(gate, gate_message(gate, case)));
     }
     if let Some((to, deadline)) = case.offer {
         let message = format!("on offer to {to} until {}", moment(*deadline, case.now));
-        blockers.push(Blocker { code: Filter::Offered.code(), message });
+        blockers.push(Blocker::new(Filter::Offered, message));
     }
     let feasible_somewhere = case.factories.iter().any(|s| s.failures.is_empty());
     if case.unroutable.is_none() && !feasible_somewhere {
-        blockers.extend(
-            factory_obstacles(case)
-                .into_iter()
-                .map(|(filter, message)| Blocker { code: filter.code(), message }),
-        );
+        let obstacles = factory_obstacles(case).into_iter();
+        blockers.extend(obstacles.map(|(filter, message)| Blocker::new(filter, message)));
     }
     match &case.prospect {
         Prospect::Behind { ahead, uses_up } => {
-            let message = overtaken(*uses_up, case, *ahead);
-            blockers.push(Blocker { code: "order", message });
+            blockers.push(Blocker::new(BlockerCode::Order, overtaken(*uses_up, case, *ahead)));
         }
         Prospect::NoSeat { ahead } if ahead.jobs > 0 || ahead.at_least => {
-            blockers.push(Blocker { code: "order", message: ahead_of_it(*ahead) });
+            blockers.push(Blocker::new(BlockerCode::Order, ahead_of_it(*ahead)));
         }
         _ => {}
     }
@@ -211,7 +207,7 @@ fn gate_message(gate: Filter, case: &Case<'_>) -> String {
             ),
             None => String::new(),
         },
-        other => other.code().to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use giga_domain::factory::FactoryRepo;
 use giga_domain::{Health, Priority, ScoreTerm, Usd};
-use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, Weights, plan};
+use giga_scheduler::{FactoryView, Filter, JobView, Policy, ProductPolicy, Weights, plan};
 
 use crate::world::{
     NOW, before, capabilities, factory, factory_id, fleet, job, minutes, policy_of, queue, repo,
@@ -91,6 +91,6 @@ fn what_cannot_run_is_counted_by_shape() {
     let low = |number| JobView { priority: Priority::Low, ..job(number) };
     let queue = queue([wanting(1), wanting(2), wanting(3), low(4), low(5), low(6)]);
     let plan = plan(&queue, &fleet([factory("a")]), NOW, &Policy::default(), usize::MAX);
-    let told: Vec<_> = plan.unplaced.iter().map(|u| (u.job, u.count, u.reason.code())).collect();
-    assert_eq!(told, [(job(1).id, 3, "capabilities"), (job(6).id, 1, "seats")]);
+    let told: Vec<_> = plan.unplaced.iter().map(|u| (u.job, u.count, u.reason)).collect();
+    assert_eq!(told, [(job(1).id, 3, Filter::Capabilities), (job(6).id, 1, Filter::Seats)]);
 }

@@ -3,7 +3,6 @@
 use axum::Json;
 use giga_api::wire;
 use giga_domain::limits;
-use giga_domain::token::Role;
 
 use super::Answer;
 use crate::caller::{Caller, Who};
@@ -13,16 +12,16 @@ use crate::request::{LargeJson, check};
 
 pub(crate) async fn whoami(caller: Caller) -> Answer<Json<wire::WhoAmI>> {
     let (kind, role, factory_id) = match &caller.who {
-        Who::User(role) => ("user", Some(*role), None),
-        Who::Factory(factory) => ("factory", None, Some(factory.to_string())),
+        Who::User(role) => (wire::TokenKind::User, Some(*role), None),
+        Who::Factory(factory) => (wire::TokenKind::Factory, None, Some(factory.to_string())),
         Who::Job(_) => return Err(Problem::internal("the guard let a job's token through")),
     };
     let products = caller.scope.as_filter();
     Ok(Json(wire::WhoAmI {
         token_id: caller.token.to_string(),
         label: caller.label.clone(),
-        kind: kind.to_owned(),
-        role: role.map(|role: Role| role.as_str().to_owned()),
+        kind,
+        role: role.map(Into::into),
         products: products.iter().map(ToString::to_string).collect(),
         every_product: products.is_empty(),
         factory_id,

@@ -146,7 +146,7 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, path: PathText) 
     let outside = dag.outside.iter().map(|job| wire::DagDep {
         id: job.id.to_string(),
         name: job.spec.name.clone(),
-        stage: job.stage().to_string(),
+        stage: job.stage().into(),
     });
     Ok(Json(wire::Dag {
         root_id: root.id.to_string(),
@@ -182,6 +182,6 @@ fn progress(progress: &Progress) -> wire::DagProgress {
         shipped: progress.shipped(),
         percent: progress.percent(),
         spent_usd: progress.spent,
-        by_stage: stages.map(|(stage, count)| (stage.to_string(), *count)).collect(),
+        by_stage: stages.map(|(stage, count)| (stage.into(), *count)).collect(),
     }
 }

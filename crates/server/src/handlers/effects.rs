@@ -17,7 +17,7 @@ use giga_domain::{
     limits,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{EffectFilter, EffectStateName};
+use giga_ports::store::EffectFilter;
 use serde_json::{Map, Value};
 
 use super::{Answer, submit};
@@ -51,8 +51,7 @@ pub(crate) async fn add_webhook(
 ) -> Answer<(StatusCode, Json<wire::AddWebhookAnswer>)> {
     let product = told_of(&caller, request.product_id.as_deref())?;
     check::at_most("types", request.types.len(), EventKind::ALL.len())?;
-    let kind = |(index, text): (usize, &String)| check::id::<EventKind>(&format!("types[{index}]"), text);
-    let kinds = request.types.iter().enumerate().map(kind).collect::<Answer<Vec<_>>>()?;
+    let kinds = request.types.into_iter().map(Into::into).collect();
     let add = AddWebhook { product, url: request.url, kinds, actor: caller.actor() };
     let key = header::single(&headers, KEY_HEADER)?;
     key.map(|key| check::name(KEY_HEADER, key, limits::IDEMPOTENCY_KEY_CHARS)).transpose()?;
@@ -105,10 +104,9 @@ pub(crate) async fn list(
     caller: Caller,
     query: Query,
 ) -> Answer<Json<wire::EffectPage>> {
-    let states = EffectStateName::ALL.map(|state| (state.as_str(), state));
     let filter = EffectFilter {
         products: caller.products.as_filter().to_vec(),
-        state: query.text("state").map(|text| check::word("state", text, &states)).transpose()?,
+        state: query.word("state")?,
         target: query.id("webhook")?.map(EffectTarget::Webhook),
         job: query.id("job")?,
     };

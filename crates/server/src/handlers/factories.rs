@@ -11,13 +11,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use giga_api::wire;
 use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope};
-use giga_domain::{Factory, FactoryId, FactoryState, Health, limits};
+use giga_domain::{Factory, FactoryId, FactoryState, limits};
 
 use super::Answer;
 use crate::app::App;
 use crate::caller::{Caller, Products};
 use crate::problem::Problem;
 use crate::request::{JsonBody, OptionalJson, PathText, check};
+use crate::shapes;
 
 /// Which factories a caller may know of.
 pub(crate) enum Sight {
@@ -116,13 +117,12 @@ pub(crate) async fn heartbeat(
     Ok(Json(wire::HeartbeatAnswer {
         heartbeat_interval_ms: answer.heartbeat_interval.as_millis() as u64,
         stale_after_ms: answer.stale_after.as_millis() as u64,
-        delivery: answer.delivery.to_string(),
-        directives: answer.directives.iter().map(|d| d.as_str().to_owned()).collect(),
+        delivery: answer.delivery.into(),
+        directives: answer.directives.into_iter().map(shapes::directive).collect(),
     }))
 }
 
 fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
-    let healths = [("ok", Health::Ok), ("degraded", Health::Degraded), ("down", Health::Down)];
     check::in_range("seatLimit", request.seat_limit, 1, limits::SEATS)?;
     check::in_range("load", request.load, 0.0, 1_000_000.0)?;
     check::at_most("repos", request.repos.len(), limits::FACTORY_REPOS)?;
@@ -130,16 +130,15 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
         .cost_usd_per_hour
         .map(|usd| check::dollars("costUsdPerHour", usd, check::MOST_PER_RUN))
         .transpose()?;
-    let delivery = request.delivery.map(|text| check::id("delivery", &text)).transpose()?;
     Ok(Advertised {
         capabilities: check::capabilities("capabilities", &request.capabilities)?,
         repos: request.repos.into_iter().enumerate().map(repo).collect::<Answer<_>>()?,
         can_clone: request.can_clone,
         seat_limit: request.seat_limit,
         load: request.load,
-        health: check::word("health", &request.health, &healths)?,
+        health: request.health.into(),
         cost_per_hour: cost,
-        delivery,
+        delivery: request.delivery.map(Into::into),
     })
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Answer<Js
             let all = app.coordinator.reads().factories().await?;
             let seen = app.factories_for(&caller, all).await?;
             let live = seen.iter().filter(|f| f.live).count() as u64;
-            let draining = seen.iter().filter(|f| f.state == "draining").count() as u64;
+            let draining = seen.iter().filter(|f| f.state == wire::FactoryState::Draining).count() as u64;
             let seats = seen.iter().filter(|f| f.live).map(|f| f.seat_limit).sum();
             let used = seen.iter().map(|f| f.seats_used).sum();
             utilised(live, seen.len() as u64 - live, draining, seats, used)
@@ -45,7 +45,7 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Answer<Js
             .into_iter()
             .map(|depth| wire::ProductMetrics {
                 product_id: depth.product.to_string(),
-                by_stage: Stage::ALL.map(|s| (s.as_str().to_owned(), depth.state.count(s))).into(),
+                by_stage: Stage::ALL.map(|s| (s.into(), depth.state.count(s))).into(),
                 budget: fleet.budgets.iter().find(|view| view.budget.product == depth.product).map(spending),
             })
             .collect(),

@@ -19,7 +19,7 @@ use super::{Answer, tagged};
 use crate::app::App;
 use crate::caller::{Caller, Products, Who};
 use crate::problem::Problem;
-use crate::request::{JsonBody, PathText, Query, check, did_you_mean, shown};
+use crate::request::{JsonBody, PathText, Query, check};
 use crate::shapes;
 
 /// Branches and commits: as long as git's own names can sensibly be.
@@ -81,7 +81,7 @@ pub(crate) async fn candidates(
     let shown = |candidate: Candidate| wire::Candidate {
         job_id: candidate.job.to_string(),
         product_id: candidate.product.to_string(),
-        priority: candidate.priority.as_str().to_owned(),
+        priority: candidate.priority.into(),
         capabilities: candidate.capabilities.iter().map(ToString::to_string).collect(),
         repo: candidate.repo,
     };
@@ -135,7 +135,7 @@ pub(crate) async fn patch(
     JsonBody(request): JsonBody<wire::PatchRequest>,
 ) -> Answer<Response> {
     let id = path.id()?;
-    let stage = request.stage.as_deref().map(from_stage).transpose()?;
+    let stage = request.stage.map(|stage| from_stage(stage.into())).transpose()?;
     let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
     let actions: Vec<HolderAction> = checkpoint.into_iter().chain(stage).collect();
     if actions.is_empty() {
@@ -146,16 +146,9 @@ pub(crate) async fn patch(
 }
 
 /// What a holder means by the stage that it asks for.
-fn from_stage(text: &str) -> Answer<HolderAction> {
+fn from_stage(stage: Stage) -> Answer<HolderAction> {
     let settable = "a holder can set building, review, testing or shipped";
     let refused = |instead: &str| Err(Problem::field("stage", format!("{settable}; {instead}")));
-    let Ok(stage) = text.parse::<Stage>() else {
-        let near = did_you_mean(text, Stage::ALL.map(Stage::as_str));
-        return Err(Problem::field(
-            "stage",
-            format!("there is no stage `{}`{near}; {settable}", shown(text)),
-        ));
-    };
     match stage {
         Stage::Building => Ok(HolderAction::Start),
         Stage::Review | Stage::Testing | Stage::Shipped => Ok(HolderAction::Report(RunReport::default())),
@@ -189,9 +182,15 @@ pub(crate) async fn fail(
     JsonBody(request): JsonBody<wire::FailRequest>,
 ) -> Answer<Response> {
     let id = check::id("jobId", &request.job_id)?;
-    let reasons: Vec<_> =
-        FailReason::ALL.into_iter().filter(|r| may_be_told(*r)).map(|r| (r.as_str(), r)).collect();
-    let reason = check::word("reason", &request.reason, &reasons)?;
+    let reason: FailReason = request.reason.into();
+    if !may_be_told(reason) {
+        let told: Vec<&str> = FailReason::ALL
+            .into_iter()
+            .filter(|reason| may_be_told(*reason))
+            .map(FailReason::as_str)
+            .collect();
+        return Err(Problem::field("reason", check::none_of(reason.as_str(), &told)));
+    }
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
     let failure = Failure { reason, detail: request.detail };
     let checkpoint = checkpoint(request.checkpoint)?.map(HolderAction::Checkpoint);
@@ -223,7 +222,7 @@ pub(crate) async fn renew(
     };
     Ok(Json(wire::RenewAnswer {
         expires_at: renewal.expires_at.to_string(),
-        directives: renewal.directives.iter().map(|d| d.as_str().to_owned()).collect(),
+        directives: renewal.directives.into_iter().map(shapes::directive).collect(),
     }))
 }
 

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_domain::job::ReviewGate;
 use giga_domain::token::Role;
-use giga_domain::{Epoch, Job, JobId, Judgement, OperatorAction, Priority, Stage, Verdict, limits};
+use giga_domain::{Epoch, Job, JobId, Judgement, limits};
 use giga_ports::store::JobFilter;
 
 use super::{Answer, tagged, tagged_with_reviews};
@@ -22,14 +22,13 @@ pub(crate) async fn list(
     caller: Caller,
     query: Query,
 ) -> Answer<Json<wire::JobPage>> {
-    let priorities = Priority::ALL.map(|priority| (priority.as_str(), priority));
     let ids = query.list("id", |text| check::id::<JobId>("id", text))?;
     check::at_most("id", ids.len(), limits::LISTED_IDS)?;
     let filter = JobFilter {
         ids,
         products: caller.products.as_filter().to_vec(),
-        stages: query.list("stage", |text| check::id::<Stage>("stage", text))?,
-        priorities: query.list("priority", |text| check::word("priority", text, &priorities))?,
+        stages: query.list("stage", |text| check::word("stage", text))?,
+        priorities: query.list("priority", |text| check::word("priority", text))?,
         repo: query.text("repo").map(str::to_owned),
         factory: query.id("factory")?,
         parent: query.id("parent")?,
@@ -78,8 +77,7 @@ pub(crate) async fn act(
     headers: HeaderMap,
     OptionalJson(request): OptionalJson<wire::ActionRequest>,
 ) -> Answer<Response> {
-    let actions = OperatorAction::ALL.map(|action| (action.as_str(), action));
-    let action = check::word("action", path.text("action")?, &actions)?;
+    let action = check::word("action", path.text("action")?)?;
     check::optional_text("reason", request.reason.as_ref(), limits::REASON_CHARS)?;
     let if_rev = header::if_match(&headers)?;
     let job = app.visible_job(&caller, path.id()?).await?;
@@ -94,12 +92,6 @@ pub(crate) async fn review(
     headers: HeaderMap,
     JsonBody(request): JsonBody<wire::ReviewRequest>,
 ) -> Answer<Response> {
-    let verdicts = [
-        ("approve", Verdict::Approve),
-        ("request_changes", Verdict::RequestChanges),
-        ("reject", Verdict::Reject),
-    ];
-    let verdict = check::word("verdict", &request.verdict, &verdicts)?;
     if let Some(reviewer) = &request.reviewer {
         check::name("reviewer", reviewer, limits::NAME_CHARS)?;
     }
@@ -108,7 +100,7 @@ pub(crate) async fn review(
     let if_rev = header::if_match(&headers)?;
     let job = app.visible_job(&caller, path.id()?).await?;
     let epoch = request.lease_epoch.map(Epoch);
-    let judgement = Judgement { verdict, reviewer, comment: request.comment, epoch };
+    let judgement = Judgement { verdict: request.verdict.into(), reviewer, comment: request.comment, epoch };
     let job = app.coordinator.review(job.id, judgement, if_rev, caller.actor()).await?;
     Ok(tagged_with_reviews(&job))
 }

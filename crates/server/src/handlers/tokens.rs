@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use giga_api::wire;
-use giga_domain::token::Role;
 use giga_domain::{TokenId, limits};
 
 use super::Answer;
@@ -25,8 +24,6 @@ pub(crate) async fn issue(
     caller: Caller,
     JsonBody(request): JsonBody<wire::IssueTokenRequest>,
 ) -> Answer<(StatusCode, Json<wire::IssueTokenAnswer>)> {
-    let roles = Role::ALL.map(|role| (role.as_str(), role));
-    let role = check::word("role", &request.role, &roles)?;
     let products = check::products("products", &request.products)?;
     if !request.label.is_empty() {
         check::name("label", &request.label, limits::NAME_CHARS)?;
@@ -37,7 +34,8 @@ pub(crate) async fn issue(
             "products: a token cannot be wider than the one that issues it, which is for {own}"
         )));
     }
-    let (token, secret) = app.coordinator.issue_token(role, products, request.label, caller.actor()).await?;
+    let (token, secret) =
+        app.coordinator.issue_token(request.role.into(), products, request.label, caller.actor()).await?;
     let answer = wire::IssueTokenAnswer { id: token.id.to_string(), token: secret.reveal().to_owned() };
     Ok((StatusCode::CREATED, Json(answer)))
 }

@@ -121,9 +121,6 @@ fn work(topic: &TopicName, request: wire::EnqueueRequest) -> Answer<Vec<NewTopic
 
 fn one_work(topic: &TopicName, place: &str, job: wire::NewTopicJob) -> Answer<NewTopicWork> {
     let field = |name: &str| format!("{place}{name}");
-    let priorities = Priority::ALL.map(|priority| (priority.as_str(), priority));
-    let priority =
-        job.priority.map(|text| check::word(&field("priority"), &text, &priorities)).transpose()?;
     let retry = match job.retry {
         None => DEFAULT_RETRY,
         Some(retry) => {
@@ -138,7 +135,7 @@ fn one_work(topic: &TopicName, place: &str, job: wire::NewTopicJob) -> Answer<Ne
     };
     Ok(NewTopicWork {
         topic: topic.clone(),
-        priority: priority.unwrap_or(Priority::Normal),
+        priority: job.priority.map_or(Priority::Normal, Into::into),
         payload: job.payload.get().as_bytes().to_vec(),
         idempotency_key: job.idempotency_key,
         run_at: job.run_at.map(|text| check::id(&field("runAt"), &text)).transpose()?,
@@ -153,8 +150,7 @@ pub(crate) async fn jobs(
     query: Query,
 ) -> Answer<Json<wire::TopicJobPage>> {
     let key = key(&caller, &path)?;
-    let stages = TopicStage::ALL.map(|stage| (stage.as_str(), stage));
-    let stage = query.text("state").map(|text| check::word("state", text, &stages)).transpose()?;
+    let stage = query.word("state")?;
     let limit = query.limit()?;
     let before = query.text("cursor").map(from_cursor).transpose()?;
     // One more than asked for tells whether there is another page.
@@ -231,7 +227,7 @@ fn topic(topic: TopicOverview) -> wire::Topic {
     wire::Topic {
         product_id: topic.counts.key.product.to_string(),
         name: topic.counts.key.topic.to_string(),
-        by_state: TopicStage::ALL.map(|stage| (stage.as_str().to_owned(), count(stage))).into(),
+        by_state: TopicStage::ALL.map(|stage| (stage.into(), count(stage))).into(),
         paused: topic.paused.map(pause),
         workers: topic.workers as u64,
         in_flight: topic.in_flight as u64,
@@ -256,8 +252,8 @@ fn job(job: TopicJob) -> wire::TopicJob {
         id: id.to_string(),
         product_id: key.product.to_string(),
         topic: key.topic.to_string(),
-        state: state.to_string(),
-        priority: priority.as_str().to_owned(),
+        state: state.into(),
+        priority: priority.into(),
         attempts: head.attempts,
         retry_max: head.retry.max,
         retry_backoff_ms: head.retry.backoff_ms,

@@ -97,12 +97,13 @@ pub(crate) async fn settle_merge(
     check::optional_text("commit", request.commit.as_ref(), 64)?;
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
     let detail = request.detail.unwrap_or_default();
-    let outcome = match (request.outcome.as_str(), request.commit) {
-        ("merged", Some(commit)) => MergeOutcome::Merged { commit },
-        ("merged", None) => return Err(Problem::field("commit", "`merged` comes with the merge commit")),
-        ("conflict", _) => MergeOutcome::Conflict { detail },
-        ("failed", _) => MergeOutcome::Failed { detail },
-        _ => return Err(Problem::field("outcome", "it is one of merged, conflict and failed")),
+    let outcome = match (request.outcome, request.commit) {
+        (wire::MergeOutcome::Merged, Some(commit)) => MergeOutcome::Merged { commit },
+        (wire::MergeOutcome::Merged, None) => {
+            return Err(Problem::field("commit", "`merged` comes with the merge commit"));
+        }
+        (wire::MergeOutcome::Conflict, _) => MergeOutcome::Conflict { detail },
+        (wire::MergeOutcome::Failed, _) => MergeOutcome::Failed { detail },
     };
     let id = path.id()?;
     match app.coordinator.settle_merge(id, factory, request.attempt, outcome).await {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use giga_domain::id::IdError;
 use giga_domain::{Capability, CapabilitySet, ProductId, Usd, limits, manifest};
+use strum::VariantArray;
 
 use super::{did_you_mean, shown};
 use crate::problem::Problem;
@@ -14,13 +15,18 @@ pub(crate) fn id<T: FromStr<Err = IdError>>(field: &str, text: &str) -> Result<T
     text.parse().map_err(|error: IdError| Problem::field(field, error.to_string()))
 }
 
-/// One of the words.
-pub(crate) fn word<T: Copy>(field: &str, text: &str, words: &[(&str, T)]) -> Result<T, Problem> {
-    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let near = did_you_mean(text, names.iter().copied());
-        Problem::field(field, format!("`{}` is none of {}{near}", shown(text), names.join(", ")))
+/// One of the words of an enum.
+pub(crate) fn word<T: FromStr + VariantArray + Display>(field: &str, text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|_| {
+        let words: Vec<String> = T::VARIANTS.iter().map(ToString::to_string).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Problem::field(field, none_of(text, &words))
     })
+}
+
+pub(crate) fn none_of(given: &str, words: &[&str]) -> String {
+    let near = did_you_mean(given, words.iter().copied());
+    format!("`{}` is none of {}{near}", shown(given), words.join(", "))
 }
 
 /// Free text of at most so many characters. Line breaks and tabs are fine; other control characters are refused,

@@ -5,7 +5,7 @@
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
-use super::{did_you_mean, shown};
+use super::{check, did_you_mean, shown};
 use crate::problem::Problem;
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -63,6 +63,11 @@ fn explain(path: &str, error: &serde_json::Error) -> Problem {
         return Problem::field(joined(path, words.first().copied().unwrap_or_default()), "it is given twice");
     }
     let field = if path.is_empty() { "body" } else { path };
+    if let Some((given, _)) =
+        text.strip_prefix("unknown variant `").and_then(|rest| rest.rsplit_once("`, expected "))
+    {
+        return Problem::field(field, check::none_of(given, &words[1..]));
+    }
     let rest = text.strip_prefix("invalid type: ").or_else(|| text.strip_prefix("invalid value: "));
     match rest.and_then(|rest| rest.rsplit_once(", expected ")) {
         Some((given, expected)) => {

@@ -1,11 +1,13 @@
 //! Query parameters: known ones, each once, each with a value that makes sense.
 
+use std::fmt::Display;
 use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
 use axum::http::Uri;
 use axum::http::request::Parts;
 use giga_domain::id::IdError;
+use strum::VariantArray;
 
 use super::{check, did_you_mean, shown};
 use crate::app::App;
@@ -57,6 +59,13 @@ impl Query {
 
     pub(crate) fn id<T: FromStr<Err = IdError>>(&self, name: &str) -> Result<Option<T>, Problem> {
         self.text(name).map(|text| check::id(name, text)).transpose()
+    }
+
+    pub(crate) fn word<T>(&self, name: &str) -> Result<Option<T>, Problem>
+    where
+        T: FromStr + VariantArray + Display,
+    {
+        self.text(name).map(|text| check::word(name, text)).transpose()
     }
 
     /// `a,b,c`.

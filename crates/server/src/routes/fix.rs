@@ -14,13 +14,8 @@ pub(crate) fn call_of(fix: &Fix) -> Option<RemedyCall> {
     let (Access::Role(role) | Access::RoleOrFactory(role)) = route.access else { return None };
     // Ids have no characters that a path would not carry as they are.
     let path = names.iter().fold(route.path.to_owned(), |path, (name, value)| path.replace(name, value));
-    Some(RemedyCall {
-        method: route.method.to_string(),
-        path,
-        body,
-        role: role.as_str().to_owned(),
-        every_product: route.scope == Scope::Fleet,
-    })
+    let method = route.method.as_str().parse().ok()?;
+    Some(RemedyCall { method, path, body, role: role.into(), every_product: route.scope == Scope::Fleet })
 }
 
 struct Step {

@@ -64,6 +64,7 @@ impl Scope {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
+    Path,
     Query,
     Header,
 }
@@ -73,6 +74,17 @@ pub struct Param {
     pub name: &'static str,
     pub place: Place,
     pub about: &'static str,
+    pub takes: Takes,
+}
+
+/// The values of a parameter.
+#[derive(Debug, Clone, Copy)]
+pub enum Takes {
+    Text,
+    /// One of the words of an enum.
+    Word(SchemaOf),
+    /// Several of them, separated by commas.
+    Words(SchemaOf),
 }
 
 /// What goes in.

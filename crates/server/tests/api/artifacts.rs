@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 use giga_api::client::{Client, ClientError, ClientOptions};
+use giga_api::wire::ProblemCode;
 use giga_domain::token::Role;
 use giga_domain::{Job, JobId, limits};
 use serde_json::json;
@@ -119,7 +120,7 @@ async fn the_typed_client_stores_lists_fetches_and_deletes() {
     assert_eq!(admin.artifacts(&id).await.unwrap().artifacts, std::slice::from_ref(&stored));
     assert_eq!(admin.artifact_bytes(&stored.id).await.unwrap(), bytes);
     let stale = factory.put_artifact(&id, job.epoch.0 + 1, "a", "text/plain", Vec::new()).await.unwrap_err();
-    assert!(matches!(stale, ClientError::Problem(problem) if problem.code == "fenced"));
+    assert!(matches!(stale, ClientError::Problem(problem) if problem.code == ProblemCode::Fenced));
     admin.delete_artifact(&stored.id).await.unwrap();
     assert!(admin.artifacts(&id).await.unwrap().artifacts.is_empty());
 }

@@ -77,7 +77,7 @@ async fn the_client_asks_both() {
     let (url, token) = (world.url.clone(), Some(world.admin.clone()));
     let client = Client::new(ClientOptions { url, token, product: None, agent: "test".to_owned() }).unwrap();
     let told = client.whoami().await.unwrap();
-    assert_eq!((told.role.as_deref(), told.every_product), (Some("admin"), true));
+    assert_eq!((told.role, told.every_product), (Some(Role::Admin.into()), true));
     let rendered = client.markdown(vec!["*a*".to_owned()]).await.unwrap();
     assert_eq!(rendered.html, ["<p><em>a</em></p>\n"]);
 }

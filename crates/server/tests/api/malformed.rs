@@ -21,7 +21,7 @@ async fn paths_and_queries() {
         ("/api/fleet/jobs/nonsense/explain", "id: job id"),
         ("/api/fleet/jobs/nonsense/runs", "id: job id"),
         ("/api/fleet/factories/-rf", "id: factory id"),
-        ("/api/fleet/jobs?stage=quued", "stage: stage `quued` is malformed: the stages are"),
+        ("/api/fleet/jobs?stage=quued", "stage: `quued` is none of queued, blocked"),
         ("/api/fleet/jobs?stage=", "stage: stage"),
         ("/api/fleet/jobs?stage=queued,,failed", "stage: stage"),
         ("/api/fleet/jobs?priority=urgent", "priority: `urgent` is none of critical, high, normal, low"),

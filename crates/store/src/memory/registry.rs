@@ -6,7 +6,7 @@ use giga_domain::{
     Effect, EffectId, EffectReceiver, EffectState, EffectTarget, FeedPos, Product, ProductId, Profile,
     Timestamp, Webhook, WebhookId,
 };
-use giga_ports::store::{EffectCounts, EffectFilter, EffectStateName};
+use giga_ports::store::{EffectCounts, EffectFilter};
 
 use crate::engine::{
     EffectNeeds, EffectWrites, EffectsLoaded, RegistryLoaded, RegistryNeeds, RegistryWrites, SharedSecret,
@@ -139,7 +139,7 @@ impl EffectTables {
         let matches = |effect: &&Effect| {
             (filter.products.is_empty()
                 || effect.product.as_ref().is_some_and(|id| filter.products.contains(id)))
-                && filter.state.is_none_or(|state| state == EffectStateName::of(effect))
+                && filter.state.is_none_or(|state| state == effect.state.name())
                 && filter.target.as_ref().is_none_or(|target| *target == effect.target)
                 && filter.job.is_none_or(|job| effect.job == Some(job))
         };

@@ -1,6 +1,6 @@
 //! Budgets, and the ledger of what was charged.
 
-use giga_domain::{Budget, Charge, ChargeHow, Epoch, JobId, Rev};
+use giga_domain::{Budget, Charge, Epoch, JobId, Rev};
 use giga_ports::store::SpendBucket;
 
 use super::Kind::{Int, Text};
@@ -69,11 +69,6 @@ pub(crate) fn budget(fields: &mut Fields<'_>) -> Read<BudgetRow> {
 
 pub(crate) fn charge_row(row: &ChargeRow) -> Row {
     let ChargeRow { charge, request } = row;
-    let how = match charge.how {
-        ChargeHow::Measured => "measured",
-        ChargeHow::Assumed => "assumed",
-        ChargeHow::Correction => "correction",
-    };
     vec![
         text(&charge.product),
         charge.run.map(|(job, _)| text(job)).into(),
@@ -81,7 +76,7 @@ pub(crate) fn charge_row(row: &ChargeRow) -> Row {
         charge.at.into(),
         charge.usd.into(),
         charge.tokens.into(),
-        how.into(),
+        charge.how.as_str().into(),
         request.as_ref().map(text).into(),
     ]
 }
@@ -101,12 +96,7 @@ pub(crate) fn charge(fields: &mut Fields<'_>) -> Read<Charge> {
         at: fields.time()?,
         usd: fields.usd()?,
         tokens: fields.count()?,
-        how: match fields.text()? {
-            "measured" => ChargeHow::Measured,
-            "assumed" => ChargeHow::Assumed,
-            "correction" => ChargeHow::Correction,
-            other => return fields.contradiction(format!("nothing is charged like this: `{other}`")),
-        },
+        how: fields.parse()?,
     })
 }
 

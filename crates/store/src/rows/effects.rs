@@ -4,7 +4,7 @@ use giga_domain::{
     Effect, EffectId, EffectReceiver, EffectState, EventKind, FeedPos, ProductId, Timestamp, Webhook,
     WebhookId, WebhookSecret,
 };
-use giga_ports::store::{EffectCounts, EffectStateName};
+use giga_ports::store::EffectCounts;
 
 use super::Kind::{Int, Text};
 use super::{Cell, Fields, Read, Row, Table, json, text};
@@ -118,7 +118,7 @@ fn state_cells(effect: &Effect) -> [Cell; 2] {
         EffectState::Pending { due } => Some(due),
         EffectState::Delivered | EffectState::Dead => None,
     };
-    [EffectStateName::of(effect).as_str().into(), due.into()]
+    [effect.state.name().as_str().into(), due.into()]
 }
 
 pub(crate) fn effect_row(effect: &Effect) -> Row {

@@ -1,7 +1,7 @@
 //! Factories, tokens, flags and the counts per product.
 
 use giga_domain::token::{Grant, TokenHash, TokenRecord};
-use giga_domain::{Factory, FactoryId, FactoryState, ProductId, Stage, Timestamp};
+use giga_domain::{Factory, FactoryId, ProductId, Stage, Timestamp};
 use giga_ports::store::QueueState;
 use serde_json::Value;
 
@@ -51,13 +51,9 @@ pub(crate) const QUEUE_COUNTS: Table = Table {
 };
 
 pub(crate) fn factory_row(factory: &Factory) -> Row {
-    let state = match factory.state {
-        FactoryState::Active => "active",
-        FactoryState::Draining => "draining",
-    };
     vec![
         text(&factory.id),
-        state.into(),
+        factory.state.as_str().into(),
         json(&factory.scope),
         json(&factory.advertised),
         factory.enrolled_at.into(),
@@ -67,15 +63,9 @@ pub(crate) fn factory_row(factory: &Factory) -> Row {
 
 /// [`FACTORIES`].
 pub(crate) fn factory(fields: &mut Fields<'_>) -> Read<Factory> {
-    let id = fields.parse()?;
-    let state = match fields.text()? {
-        "active" => FactoryState::Active,
-        "draining" => FactoryState::Draining,
-        other => return fields.contradiction(format!("a factory cannot be `{other}`")),
-    };
     Ok(Factory {
-        id,
-        state,
+        id: fields.parse()?,
+        state: fields.parse()?,
         scope: fields.json()?,
         advertised: fields.json()?,
         enrolled_at: fields.time()?,

@@ -185,16 +185,11 @@ fn changed_row(
 }
 
 fn outcome_cells(outcome: &RunOutcome) -> (Cell, Cell) {
-    let name = match outcome {
-        RunOutcome::Running => "running",
-        RunOutcome::Succeeded => "succeeded",
-        RunOutcome::Failed { failure } => return ("failed".into(), json(failure)),
-        RunOutcome::Expired => "expired",
-        RunOutcome::Released => "released",
-        RunOutcome::Preempted => "preempted",
-        RunOutcome::Cancelled => "cancelled",
+    let failure = match outcome {
+        RunOutcome::Failed { failure } => json(failure),
+        _ => Cell::Null,
     };
-    (name.into(), Cell::Null)
+    (<&'static str>::from(outcome).into(), failure)
 }
 
 fn outcome(fields: &mut Fields<'_>) -> Read<RunOutcome> {

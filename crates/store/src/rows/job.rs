@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use giga_domain::job::JobKind;
 use giga_domain::{DispatchSeq, Epoch, EventSeq, Job, JobId, Lease, Rev, Spend, Stage, State};
 use giga_ports::store::JobText;
 
@@ -147,10 +146,6 @@ pub(crate) const DEPS: Table =
 
 pub(crate) fn job_row(job: &Job) -> Row {
     let spec = &job.spec;
-    let deps_mode = match spec.deps_mode {
-        giga_domain::job::DepsMode::All => "all",
-        giga_domain::job::DepsMode::Any => "any",
-    };
     let mut row = vec![
         text(job.id),
         job.product.as_str().into(),
@@ -160,20 +155,13 @@ pub(crate) fn job_row(job: &Job) -> Row {
         spec.parent.map(text).into(),
         spec.idempotency_key.as_deref().into(),
         spec.concurrency.as_ref().map(|concurrency| concurrency.key.as_str()).into(),
-        deps_mode.into(),
-        kind(spec.kind).into(),
+        spec.deps_mode.as_str().into(),
+        spec.kind.as_str().into(),
         json(spec),
         job.created_at.into(),
     ];
     row.extend(job_change_row(job).into_iter().skip(1));
     row
-}
-
-const fn kind(kind: JobKind) -> &'static str {
-    match kind {
-        JobKind::Agent => "agent",
-        JobKind::Composite => "composite",
-    }
 }
 
 pub(crate) fn job_change_row(job: &Job) -> Row {

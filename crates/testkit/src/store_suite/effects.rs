@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_domain::{
-    Effect, EffectId, EffectOutcome, EffectReceiver, EffectState, EffectTarget, EventKind, FeedPos, JobId,
-    NewEffect, Timestamp,
+    Effect, EffectId, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget, EventKind,
+    FeedPos, JobId, NewEffect, Timestamp,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{
-    AddEffect, EffectCounts, EffectFilter, EffectStateName, FanOut, RetireEffects, ReviveEffect,
-    SettleEffect, TakeEffects,
+    AddEffect, EffectCounts, EffectFilter, FanOut, RetireEffects, ReviveEffect, SettleEffect, TakeEffects,
 };
 use serde_json::json;
 
@@ -400,7 +399,7 @@ pub async fn each_filter_alone_and_pages_cover_all(world: &World) {
         (EffectFilter { job: Some(job), ..none() }, 3, Box::new(move |e| e.job == Some(job))),
     ];
     for (state, count) in EffectStateName::ALL.into_iter().zip([7, 1, 1]) {
-        let holds: Holds = Box::new(move |e| EffectStateName::of(e) == state);
+        let holds: Holds = Box::new(move |e| e.state.name() == state);
         filters.push((EffectFilter { state: Some(state), ..none() }, count, holds));
     }
     for (filter, count, holds) in filters {

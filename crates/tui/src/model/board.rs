@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use giga_api::wire::Job;
+use giga_api::wire::{Job, Stage};
 
 use super::Cursor;
 
@@ -31,31 +31,32 @@ impl Column {
 
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Blocked => "blocked",
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Review => "review",
-            Self::Testing => "testing",
-            Self::Shipped => "shipped",
-            Self::Failed => "failed",
-        }
-    }
-
-    pub const fn stages(self) -> &'static [&'static str] {
-        match self {
-            Self::Blocked => &["blocked"],
-            Self::Queued => &["queued"],
-            Self::Running => &["assigned", "building"],
-            Self::Review => &["review"],
-            Self::Testing => &["testing"],
-            Self::Shipped => &["shipped"],
-            Self::Failed => &["failed", "dead_letter"],
+            Self::Blocked => Stage::Blocked.label(),
+            Self::Queued => Stage::Queued.label(),
+            Self::Running => Stage::Building.label(),
+            Self::Review => Stage::Review.label(),
+            Self::Testing => Stage::Testing.label(),
+            Self::Shipped => Stage::Shipped.label(),
+            Self::Failed => Stage::Failed.label(),
         }
     }
 
     /// The column that jobs in this stage stand in; cancelled ones stand in none.
-    pub fn of(stage: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|column| column.stages().contains(&stage))
+    pub const fn of(stage: Stage) -> Option<Self> {
+        Some(match stage {
+            Stage::Blocked => Self::Blocked,
+            Stage::Queued => Self::Queued,
+            Stage::Assigned | Stage::Building => Self::Running,
+            Stage::Review => Self::Review,
+            Stage::Testing => Self::Testing,
+            Stage::Shipped => Self::Shipped,
+            Stage::Failed | Stage::DeadLetter => Self::Failed,
+            Stage::Cancelled => return None,
+        })
+    }
+
+    pub fn stages(self) -> Vec<Stage> {
+        Stage::ALL.iter().copied().filter(|stage| Self::of(*stage) == Some(self)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use giga_api::wire::{Event, Job, JobPage};
+use giga_api::wire::{Event, Job, JobPage, Stage};
 
 use super::List;
 
@@ -34,17 +34,29 @@ impl Group {
         }
     }
 
-    /// None: every stage.
-    pub const fn stages(self) -> &'static [&'static str] {
-        match self {
-            Self::All => &[],
-            Self::Live => &["queued", "blocked", "assigned", "building", "review", "testing"],
-            Self::Waiting => &["queued", "blocked"],
-            Self::Running => &["assigned", "building"],
-            Self::Review => &["review", "testing"],
-            Self::Ended => &["shipped", "cancelled"],
-            Self::Failed => &["failed", "dead_letter"],
+    /// The narrowest group that jobs in this stage belong to.
+    const fn of(stage: Stage) -> Self {
+        match stage {
+            Stage::Queued | Stage::Blocked => Self::Waiting,
+            Stage::Assigned | Stage::Building => Self::Running,
+            Stage::Review | Stage::Testing => Self::Review,
+            Stage::Shipped | Stage::Cancelled => Self::Ended,
+            Stage::Failed | Stage::DeadLetter => Self::Failed,
         }
+    }
+
+    pub fn has(self, stage: Stage) -> bool {
+        match self {
+            Self::All => true,
+            Self::Live => matches!(Self::of(stage), Self::Waiting | Self::Running | Self::Review),
+            group => Self::of(stage) == group,
+        }
+    }
+
+    /// What to ask for; none stands for every stage.
+    pub fn stages(self) -> Vec<Stage> {
+        let all = Stage::ALL.iter().copied();
+        all.filter(|stage| self != Self::All && self.has(*stage)).collect()
     }
 
     #[must_use]
@@ -135,10 +147,10 @@ impl Jobs {
 
     /// What an event says is shown at once; the rest comes with the next answer.
     pub fn hear(&mut self, event: &Event) {
-        let (Some(id), Some(to)) = (&event.job_id, &event.to) else { return };
+        let (Some(id), Some(to)) = (&event.job_id, event.to) else { return };
         if let Some(row) = self.rows.iter_mut().find(|row| row.id == *id) {
-            row.stage.clone_from(to);
-            if !matches!(to.as_str(), "assigned" | "building") {
+            row.stage = to;
+            if !to.is_held() {
                 row.lease = None;
             }
             self.touched.insert(id.clone());

@@ -10,7 +10,7 @@ mod rows;
 
 use std::collections::BTreeSet;
 
-use giga_api::wire::{Alert, Budget, Factory, FleetMetrics, TopicList, WhoAmI};
+use giga_api::wire::{Alert, Budget, Factory, FleetMetrics, TokenRole, TopicList, WhoAmI};
 use giga_domain::Timestamp;
 
 pub use board::{Board, Column};
@@ -56,9 +56,9 @@ impl Tab {
 }
 
 /// Who looks, by the token.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
-    pub role: String,
+    pub role: TokenRole,
     pub label: String,
     /// Empty: every product.
     pub products: Vec<String>,
@@ -66,13 +66,27 @@ pub struct Who {
 
 impl Who {
     pub fn may_act(&self) -> bool {
-        matches!(self.role.as_str(), "operator" | "admin")
+        match self.role {
+            TokenRole::Operator | TokenRole::Admin => true,
+            TokenRole::Worker | TokenRole::Viewer | TokenRole::Submitter | TokenRole::Factory => false,
+        }
+    }
+
+    pub fn may_look(&self) -> bool {
+        match self.role {
+            TokenRole::Viewer | TokenRole::Submitter | TokenRole::Operator | TokenRole::Admin => true,
+            TokenRole::Worker | TokenRole::Factory => false,
+        }
     }
 }
 
 impl From<WhoAmI> for Who {
     fn from(who: WhoAmI) -> Self {
-        Self { role: who.role.unwrap_or(who.kind), label: who.label, products: who.products }
+        Self {
+            role: who.role.map_or(TokenRole::Factory, Into::into),
+            label: who.label,
+            products: who.products,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which rows a list has now, after its filter, and in which order. `update` moves among them, `view` draws them.
 
-use giga_api::wire::{Alert, Budget, Factory, Job, Topic};
+use giga_api::wire::{Alert, Budget, Factory, Job, Stage, Topic};
 
 use super::{Column, Cursor, List, Model, Page, Tab};
 
@@ -24,7 +24,7 @@ impl Model {
         let mut shown: Vec<&Factory> = factories
             .filter(|factory| {
                 let caps = factory.capabilities.join(" ");
-                has(filter, &[&factory.id, &factory.state, &factory.health, &caps])
+                has(filter, &[&factory.id, factory.state.as_str(), factory.health.as_str(), &caps])
             })
             .collect();
         shown.sort_by(|a, b| a.id.cmp(&b.id));
@@ -35,7 +35,7 @@ impl Model {
     pub fn shown_alerts(&self) -> Vec<&Alert> {
         let filter = &self.alert_list.filter;
         let alerts = self.alerts.iter().flatten();
-        alerts.filter(|alert| has(filter, &[&alert.code, &alert.title, &alert.message])).collect()
+        alerts.filter(|alert| has(filter, &[alert.code.as_str(), &alert.title, &alert.message])).collect()
     }
 
     pub fn shown_budgets(&self) -> Vec<&Budget> {
@@ -50,21 +50,20 @@ impl Model {
     }
 
     pub fn shown_jobs(&self) -> Vec<&Job> {
-        let stages = self.jobs.group.stages();
         let filter = &self.jobs.list.filter;
         self.jobs
             .rows
             .iter()
             .filter(|job| has(filter, &[&job.name]))
             // What was answered fits; what is left of another question may not.
-            .filter(|job| self.jobs.loaded || stages.is_empty() || stages.contains(&job.stage.as_str()))
+            .filter(|job| self.jobs.loaded || self.jobs.group.has(job.stage))
             .collect()
     }
 
     /// How many jobs are in these stages, by the metrics.
-    pub fn in_stages(&self, stages: &[&str]) -> u64 {
+    pub fn in_stages(&self, stages: &[Stage]) -> u64 {
         let products = self.metrics.iter().flat_map(|metrics| &metrics.products);
-        products.flat_map(|product| stages.iter().filter_map(|stage| product.by_stage.get(*stage))).sum()
+        products.flat_map(|product| stages.iter().filter_map(|stage| product.by_stage.get(stage))).sum()
     }
 
     /// Columns that have something, and those that everybody looks for.
@@ -74,7 +73,7 @@ impl Model {
             .map(|column| {
                 let jobs = self.board.columns.get(&column).into_iter().flatten();
                 let jobs = jobs.filter(|job| has(&self.board.filter, &[&job.name])).collect();
-                BoardColumn { column, total: self.in_stages(column.stages()), jobs }
+                BoardColumn { column, total: self.in_stages(&column.stages()), jobs }
             })
             .filter(|shown| {
                 let seldom = matches!(shown.column, Column::Blocked | Column::Testing);

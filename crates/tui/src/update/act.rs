@@ -1,17 +1,17 @@
 //! Keys that change something: who may, what they mean here, and the question before it is done.
 
 use crossterm::event::KeyCode;
-use giga_api::wire::Job;
+use giga_api::wire::{FactoryState, Job, JobKind, OperatorAction, PauseCause, Stage, TopicJobState};
 
 use crate::model::{Model, Page, Tab, Tone, Typing, topic_key};
-use crate::msg::{Action, Effect, JobAct};
+use crate::msg::{Action, Effect};
 use crate::text::{clean, quoted};
 
 /// What the key means here; `None` where it means nothing.
 pub(super) fn act(model: &mut Model, key: char) -> Option<Vec<Effect>> {
     let wanted = wanted(model, key)?;
     if !model.who.may_act() {
-        let role = clean(&model.who.role);
+        let role = model.who.role;
         let text = format!("read-only: a {role}'s token may not do that (giga token create --role operator)");
         model.say(Tone::Bad, text);
         return Some(Vec::new());
@@ -90,16 +90,17 @@ pub(crate) fn fits_stage(job: &Job, key: &str) -> bool {
 
 /// The stages that an action makes sense in, and what to say elsewhere; the coordinator has the last word.
 fn judge(job: &Job, key: char) -> Option<(bool, &'static str)> {
-    let stage = job.stage.as_str();
+    let stage = job.stage;
     Some(match key {
         'r' => (
-            matches!(stage, "failed" | "review") || (stage == "blocked" && job.kind == "composite"),
+            matches!(stage, Stage::Failed | Stage::Review)
+                || (stage == Stage::Blocked && job.kind == JobKind::Composite),
             "only a failed job or one in review can be requeued",
         ),
-        'S' => (stage == "testing", "only a job in testing can be shipped"),
-        'x' => (!matches!(stage, "shipped" | "dead_letter" | "cancelled"), "it has ended already"),
-        'X' => (stage == "review", "only a job in review can be rejected; x cancels"),
-        'A' | 'C' => (stage == "review", "only a job in review can be judged"),
+        'S' => (stage == Stage::Testing, "only a job that is ready to ship can be shipped"),
+        'x' => (!stage.is_terminal(), "it has ended already"),
+        'X' => (stage == Stage::Review, "only a job in review can be rejected; x cancels"),
+        'A' | 'C' => (stage == Stage::Review, "only a job in review can be judged"),
         _ => return None,
     })
 }
@@ -107,17 +108,17 @@ fn judge(job: &Job, key: char) -> Option<(bool, &'static str)> {
 fn on_job(model: &Model, job: &Job, key: char) -> Option<Wanted> {
     let (fits, remedy) = judge(job, key)?;
     if !fits {
-        return Some(Wanted::Not(format!("{} is {}: {remedy}", clean(&job.name), clean(&job.stage))));
+        return Some(Wanted::Not(format!("{} is {}: {remedy}", clean(&job.name), job.stage.label())));
     }
     let (id, name, meant) = (job.id.clone(), job.name.clone(), meant(model, &job.id, &job.name));
     let epoch = job.result.as_ref().map(|result| result.lease_epoch);
     let act =
         |act| Wanted::Action(Action::Job { act, id: id.clone(), name: name.clone(), meant: meant.clone() });
     Some(match key {
-        'r' => act(JobAct::Requeue),
-        'S' => act(JobAct::Ship),
-        'x' => act(JobAct::Cancel),
-        'X' => act(JobAct::Reject),
+        'r' => act(OperatorAction::Requeue),
+        'S' => act(OperatorAction::Ship),
+        'x' => act(OperatorAction::Cancel),
+        'X' => act(OperatorAction::Reject),
         'A' => Wanted::Action(Action::Approve { id, name, meant, epoch }),
         _ => Wanted::Comment { id, name, epoch },
     })
@@ -131,7 +132,7 @@ pub(crate) fn meant(model: &Model, id: &str, name: &str) -> String {
 }
 
 fn on_factory(model: &Model, id: &str) -> Option<Wanted> {
-    let undo = model.factory(id)?.state == "draining";
+    let undo = model.factory(id)?.state == FactoryState::Draining;
     Some(Wanted::Action(Action::Drain { factory: id.to_owned(), undo }))
 }
 
@@ -139,7 +140,7 @@ fn on_budget(model: &Model, key: char) -> Option<Wanted> {
     let product = model.selected()?;
     let budget = model.shown_budgets().into_iter().find(|budget| budget.product_id == product)?;
     Some(match (key, &budget.paused) {
-        ('P', Some(pause)) if pause.cause == "operator" => {
+        ('P', Some(pause)) if pause.cause == PauseCause::Operator => {
             Wanted::Not(format!("{} is paused already", clean(&product)))
         }
         ('P', _) => Wanted::Action(Action::PauseBudget { product, stop_running: false }),
@@ -153,7 +154,7 @@ fn on_topic(model: &Model, key: char) -> Option<Wanted> {
     let selected = model.selected()?;
     let topic = model.shown_topics().into_iter().find(|topic| topic_key(topic) == selected)?;
     let (product, name) = (topic.product_id.clone(), topic.name.clone());
-    let dead = topic.by_state.get("dead").copied().unwrap_or(0);
+    let dead = topic.by_state.get(&TopicJobState::Dead).copied().unwrap_or(0);
     Some(match (key, &topic.paused) {
         ('P', Some(_)) => Wanted::Not(format!("{} is paused already", clean(&name))),
         ('P', None) => Wanted::Action(Action::PauseTopic { product, topic: name }),

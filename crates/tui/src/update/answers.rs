@@ -1,6 +1,6 @@
 //! Answers of the coordinator, taken in where they still fit.
 
-use giga_api::wire::{Budget, BudgetPeriod, Ceilings, Job};
+use giga_api::wire::{Budget, BudgetPeriod, Ceilings, Job, Period};
 use giga_domain::Usd;
 
 use crate::model::{Model, Page, Part, Tone};
@@ -143,8 +143,8 @@ fn pages<'a>(model: &'a mut Model, id: &str) -> impl Iterator<Item = &'a mut cra
 }
 
 fn untouched(product: &str) -> Budget {
-    let period = |name: &str| BudgetPeriod {
-        period: name.to_owned(),
+    let period = |period: &Period| BudgetPeriod {
+        period: *period,
         since: None,
         until: None,
         spent_usd: Usd::ZERO,
@@ -161,7 +161,7 @@ fn untouched(product: &str) -> Budget {
         reserved_usd: Usd::ZERO,
         left_usd: None,
         tightest: None,
-        periods: ["day", "week", "month", "total"].map(period).into(),
+        periods: Period::ALL.iter().map(period).collect(),
         warnings: Vec::new(),
     }
 }

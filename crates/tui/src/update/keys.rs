@@ -1,6 +1,7 @@
 //! What a key means, by what is in front.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use giga_api::wire::AlertCode;
 
 use super::{act, everything, in_front, open_factory, open_job, prompt, switch};
 use crate::model::{Model, Page, Part, Tab, Tone, Typing, alert_key};
@@ -173,6 +174,10 @@ fn sideways(model: &mut Model, left: bool) -> Vec<Effect> {
     Vec::new()
 }
 
+const fn is_about_a_budget(code: AlertCode) -> bool {
+    matches!(code, AlertCode::BudgetExhausted | AlertCode::BudgetPaused | AlertCode::BudgetNear)
+}
+
 fn enter(model: &mut Model) -> Vec<Effect> {
     let Some(key) = model.selected() else { return Vec::new() };
     match (model.page(), model.tab) {
@@ -186,13 +191,13 @@ fn enter(model: &mut Model) -> Vec<Effect> {
             match (alert.job_id, alert.factory_id, alert.product_id) {
                 (Some(job), _, _) => open_job(model, &job),
                 (None, Some(factory), _) => open_factory(model, &factory),
-                (None, None, Some(product)) if alert.code.starts_with("budget") => {
+                (None, None, Some(product)) if is_about_a_budget(alert.code) => {
                     let effects = switch(model, Tab::Budgets);
                     model.budget_list.filter.clear();
                     model.budget_list.cursor.select(&product);
                     effects
                 }
-                (None, None, Some(_)) if alert.code == "dead_letters" => {
+                (None, None, Some(_)) if alert.code == AlertCode::DeadLetters => {
                     model.jobs.group = crate::model::Group::Failed;
                     model.jobs.list.filter.clear();
                     model.jobs.ask_anew();

@@ -159,7 +159,7 @@ fn tick(model: &mut Model, now: giga_domain::Timestamp) -> Vec<Effect> {
 
 fn news(model: &mut Model, event: &Event) -> Vec<Effect> {
     model.jobs.hear(event);
-    let about = event.kind.split('.').next().unwrap_or_default();
+    let about = event.kind.as_str().split('.').next().unwrap_or_default();
     // A job that is open stays open whatever product is shown around it.
     let open = model.job_page().is_some_and(|page| event.job_id.as_ref() == Some(&page.id));
     if !open && model.product.is_some() && event.product_id.is_some() && model.product != event.product_id {
@@ -180,8 +180,8 @@ fn news(model: &mut Model, event: &Event) -> Vec<Effect> {
             }
         }
         (None, Tab::Board) => {
-            let stages = [&event.from, &event.to].into_iter().flatten();
-            let mut columns: Vec<Column> = stages.filter_map(|stage| Column::of(stage)).collect();
+            let stages = [event.from, event.to].into_iter().flatten();
+            let mut columns: Vec<Column> = stages.filter_map(Column::of).collect();
             columns.dedup();
             fetches.extend(columns.into_iter().map(Fetch::Column));
         }

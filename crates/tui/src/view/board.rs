@@ -57,10 +57,11 @@ fn counts(model: &Model, area: Rect, buf: &mut Buffer) {
         return;
     }
     let used: Vec<Column> =
-        Column::ALL.into_iter().filter(|column| model.in_stages(column.stages()) > 0).collect();
+        Column::ALL.into_iter().filter(|column| model.in_stages(&column.stages()) > 0).collect();
     let named = 12;
+    let wide = |column: &Column| (column.title().len() + 1).max(8);
     let mut titles = vec![(fit(" product", named), theme::faint())];
-    titles.extend(used.iter().map(|column| (fit_right(column.title(), 8), theme::faint())));
+    titles.extend(used.iter().map(|column| (fit_right(column.title(), wide(column)), theme::faint())));
     titles.push((format!("  {oldest}"), theme::faint()));
     line(first, buf, &titles);
     let hidden = metrics.products.len().saturating_sub(PRODUCTS);
@@ -68,10 +69,10 @@ fn counts(model: &Model, area: Rect, buf: &mut Buffer) {
         let paused = product.budget.is_some_and(|budget| budget.paused);
         let mut pieces = vec![(fit(&format!(" {}", clean(&product.product_id)), named), theme::title())];
         pieces.extend(used.iter().map(|column| {
-            let stages = column.stages().iter();
-            let count: u64 = stages.filter_map(|stage| product.by_stage.get(*stage)).sum();
-            let style = if count == 0 { theme::faint() } else { theme::stage(column.stages()[0]) };
-            (fit_right(&count.to_string(), 8), style)
+            let stages = column.stages();
+            let count: u64 = stages.iter().filter_map(|stage| product.by_stage.get(stage)).sum();
+            let style = if count == 0 { theme::faint() } else { theme::stage(stages[0]) };
+            (fit_right(&count.to_string(), wide(column)), style)
         }));
         if paused {
             pieces.push(("  budget paused".to_owned(), theme::warn()));

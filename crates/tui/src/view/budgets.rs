@@ -1,6 +1,6 @@
 //! What products may spend and have spent. No ceiling is normal: then there is an amount and no bar.
 
-use giga_api::wire::{Budget, BudgetPeriod};
+use giga_api::wire::{Budget, BudgetPeriod, PauseCause};
 use giga_domain::Usd;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -58,14 +58,14 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
             let since = age(&pause.at, model.now);
             let reason =
                 pause.reason.as_deref().map(|reason| format!(": {}", clean(reason))).unwrap_or_default();
-            let text = match (pause.cause.as_str(), &pause.by, &pause.period) {
-                ("ceiling", _, Some(period)) => {
+            let text = match (pause.cause, &pause.by, pause.period) {
+                (PauseCause::Ceiling, _, Some(period)) => {
                     let until =
-                        budget.periods.iter().find(|p| p.period == *period).and_then(|p| p.until.as_deref());
+                        budget.periods.iter().find(|p| p.period == period).and_then(|p| p.until.as_deref());
                     let opens = until.map_or("until it is raised".to_owned(), |until| {
                         format!("opens {}", when(until, model.now))
                     });
-                    format!("PAUSED {since}: the ceiling of the {} is reached, {opens}", clean(period))
+                    format!("PAUSED {since}: the ceiling of the {} is reached, {opens}", period)
                 }
                 (_, Some(by), _) => format!("PAUSED {since} by {}{reason}", clean(by)),
                 _ => format!("PAUSED {since}{reason}"),
@@ -94,7 +94,7 @@ fn one(model: &Model, budget: &Budget, selected: bool, area: Rect, buf: &mut Buf
 }
 
 fn amounts(period: &BudgetPeriod, reserved: Usd, room: usize) -> Vec<(String, Style)> {
-    let name = fit(&format!(" {}", clean(&period.period)), 7);
+    let name = fit(&format!(" {}", period.period), 7);
     let spent = period.spent_usd;
     let aside = if reserved.is_zero() { String::new() } else { format!("+{reserved}") };
     match period.ceiling_usd {

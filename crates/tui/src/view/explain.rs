@@ -57,7 +57,7 @@ fn verdict(factory: &FactoryVerdict, most: f64, room: usize, lines: &mut Vec<Pie
             let first = parts.next().unwrap_or_default();
             lines.push(vec![
                 name,
-                (format!("no, {}: ", clean(&rejection.filter.replace('_', " "))), theme::bad()),
+                (format!("no, {}: ", rejection.filter.as_str().replace('_', " ")), theme::bad()),
                 (first, Style::new()),
             ]);
             lines.extend(parts.map(|part| vec![(format!("       {part}"), Style::new())]));
@@ -73,21 +73,9 @@ fn verdict(factory: &FactoryVerdict, most: f64, room: usize, lines: &mut Vec<Pie
         let style = if *value < 0.0 { theme::bad() } else { theme::good() };
         let (full, _) = theme::bar((value.abs(), 0.0), most, BAR);
         lines.push(vec![
-            (format!("     {}", fit(&words_of(term), NAMES)), theme::faint()),
+            (format!("     {}", fit(term.label(), NAMES)), theme::faint()),
             (fit_right(&format!("{value:+.2}"), 7), Style::new()),
             (format!(" {}", "█".repeat(full)), style),
         ]);
     }
-}
-
-/// `capabilityFit` as `capability fit`.
-fn words_of(term: &str) -> String {
-    let mut words = String::new();
-    for c in clean(term).chars() {
-        if c.is_uppercase() {
-            words.push(' ');
-        }
-        words.extend(c.to_lowercase());
-    }
-    words
 }

@@ -1,6 +1,6 @@
 //! The machines: how they are, how busy, and with what.
 
-use giga_api::wire::{Factory, Job};
+use giga_api::wire::{Factory, FactoryState, Health, Job};
 use giga_domain::Usd;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,13 +15,13 @@ use crate::text::{age, clean, wrap};
 /// Lines above the running jobs of one factory.
 pub(crate) const HEAD: usize = 9;
 
-pub(super) fn state(factory: &Factory) -> (&str, Style) {
-    match (factory.live, factory.state.as_str(), factory.health.as_str()) {
+pub(super) fn state(factory: &Factory) -> (&'static str, Style) {
+    match (factory.live, factory.state, factory.health) {
         (false, _, _) => ("stale", theme::bad()),
-        (true, "draining", _) => ("draining", theme::warn()),
-        (true, _, "ok") => ("ok", theme::good()),
-        (true, _, "degraded") => ("degraded", theme::warn()),
-        (true, _, other) => (other, theme::bad()),
+        (true, FactoryState::Draining, _) => (factory.state.as_str(), theme::warn()),
+        (true, FactoryState::Active, Health::Ok) => (factory.health.as_str(), theme::good()),
+        (true, FactoryState::Active, Health::Degraded) => (factory.health.as_str(), theme::warn()),
+        (true, FactoryState::Active, Health::Down) => (factory.health.as_str(), theme::bad()),
     }
 }
 
@@ -50,7 +50,7 @@ fn load(factory: &Factory) -> String {
 /// What it does, and what it was asked to do where that is something else.
 fn delivery(factory: &Factory) -> String {
     if factory.delivery == factory.actual_delivery {
-        factory.delivery.clone()
+        factory.delivery.to_string()
     } else {
         format!("{} ({})", factory.actual_delivery, factory.delivery)
     }
@@ -179,7 +179,7 @@ pub(super) fn draw_one(model: &Model, id: &str, cursor: &Cursor, area: Rect, buf
             let spent = job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.spent_usd);
             vec![
                 cell(&job.name, theme::title()),
-                cell(&job.stage, theme::stage(&job.stage)),
+                cell(job.stage.label(), theme::stage(job.stage)),
                 plain(age(since, model.now)),
                 plain(&job.product_id),
                 plain(spent.to_string()),

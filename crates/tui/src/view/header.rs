@@ -1,12 +1,13 @@
 //! The two lines at the top: how busy the fleet is, and where the reader is. They are there in every view.
 
+use giga_api::wire::Stage;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use super::table::line;
 use super::theme::{self, bar_text};
-use crate::model::{Model, Tab};
+use crate::model::{Column, Model, Tab};
 use crate::text::{clean, cut, span, width};
 
 type Piece = (String, Style);
@@ -37,14 +38,14 @@ fn fleet(model: &Model, area: Rect, buf: &mut Buffer) {
                     pieces.push((format!(" {count} {word}"), theme::warn()));
                 }
             }
-            let queued = model.in_stages(&["queued"]);
-            let running = model.in_stages(&["assigned", "building"]);
-            let review = model.in_stages(&["review"]);
+            let queued = model.in_stages(&[Stage::Queued]);
+            let running = model.in_stages(&Column::Running.stages());
+            let review = model.in_stages(&[Stage::Review]);
             let short = room < 100 && factories.stale + factories.draining > 0;
             let word = |long: &'static str, brief: &'static str| if short { brief } else { long };
             pieces.push((format!("  {queued} {}", word("queued", "que")), Style::new()));
-            pieces.push((format!("  {running} {}", word("running", "run")), theme::stage("building")));
-            pieces.push((format!("  {review} {}", word("review", "rev")), theme::stage("review")));
+            pieces.push((format!("  {running} {}", word("running", "run")), theme::stage(Stage::Building)));
+            pieces.push((format!("  {review} {}", word("review", "rev")), theme::stage(Stage::Review)));
         }
     }
     let right = width(&alerts.0) + 1;

@@ -1,6 +1,6 @@
 //! One job: the line that says where it stands, and below it one of its four pages.
 
-use giga_api::wire::{Event, Job, Run};
+use giga_api::wire::{Event, Job, MergeState, Run, RunOutcome, Stage};
 use giga_domain::{Timestamp, Usd};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -53,7 +53,7 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
     let at = model.now;
     let mut first = vec![
         (format!(" {}  ", clean(&job.name)), theme::title()),
-        (job.stage.replace('_', " "), theme::stage(&job.stage).add_modifier(Modifier::BOLD)),
+        (job.stage.label().to_owned(), theme::stage(job.stage).add_modifier(Modifier::BOLD)),
     ];
     let where_ = match (&job.lease, &job.target_factory_id) {
         (Some(lease), _) => {
@@ -73,14 +73,14 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
     {
         first.push((format!(", not before {}", when(ready, at)), theme::warn()));
     }
-    let ended = page.runs.iter().flatten().filter(|run| run.outcome != "running");
+    let ended = page.runs.iter().flatten().filter(|run| run.outcome != RunOutcome::Running);
     let ended: Usd = ended.filter_map(|run| run.report.cost_usd).sum();
     let spent = ended + job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.spent_usd);
     let repo = job.repo.as_deref().map_or("no repository".to_owned(), |repo| clean(short_repo(repo)));
     let second = format!(
         " {}  {repo}  {}  epoch {}  {} used up  {spent}",
         clean(&job.product_id),
-        clean(&job.priority),
+        job.priority,
         job.lease_epoch,
         count(job.attempts as usize, "attempt"),
     );
@@ -93,16 +93,18 @@ fn why(job: &Job) -> Option<Pieces> {
     if let Some(failure) = &job.failure {
         let detail =
             failure.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
-        return Some(vec![(format!(" {}{detail}", clean(&failure.reason)), theme::bad())]);
+        return Some(vec![(format!(" {}{detail}", failure.reason.label()), theme::bad())]);
     }
     if let Some(merge) = &job.merge {
-        let style =
-            if matches!(merge.state.as_str(), "conflict" | "failed") { theme::bad() } else { theme::good() };
+        let style = match merge.state {
+            MergeState::Conflict | MergeState::Failed => theme::bad(),
+            MergeState::Waiting | MergeState::Merging | MergeState::Merged => theme::good(),
+        };
         let commit = merge.commit.as_deref().map(|commit| format!(" {}", short(commit))).unwrap_or_default();
         let detail = merge.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
-        return Some(vec![(format!(" merge {}{commit}{detail}", clean(&merge.state)), style)]);
+        return Some(vec![(format!(" merge {}{commit}{detail}", merge.state), style)]);
     }
-    if job.stage == "review" {
+    if job.stage == Stage::Review {
         let needed = job.gate.as_ref().map_or(1, |gate| gate.quorum);
         let by = if job.approvals.is_empty() {
             String::new()
@@ -111,7 +113,7 @@ fn why(job: &Job) -> Option<Pieces> {
         };
         return Some(vec![(
             format!(" {} of {needed} approvals{by}", job.approvals.len()),
-            theme::stage("review"),
+            theme::stage(Stage::Review),
         )]);
     }
     None
@@ -174,11 +176,11 @@ fn lines(model: &Model, page: &JobPage, cells: usize) -> Vec<Pieces> {
 }
 
 fn happened(event: &Event, now: Timestamp) -> Pieces {
-    let style = event.to.as_deref().map_or(Style::new(), theme::stage);
-    let kind = event.kind.strip_prefix("job.").unwrap_or(&event.kind).replace('_', " ");
-    let step = match (&event.from, &event.to) {
-        (Some(from), Some(to)) => format!("{} → {}  ", clean(from), clean(to)),
-        (None, Some(to)) => format!("→ {}  ", clean(to)),
+    let style = event.to.map_or(Style::new(), theme::stage);
+    let kind = event.kind.as_str().trim_start_matches("job.").replace('_', " ");
+    let step = match (event.from, event.to) {
+        (Some(from), Some(to)) => format!("{} → {}  ", from.label(), to.label()),
+        (None, Some(to)) => format!("→ {}  ", to.label()),
         _ => String::new(),
     };
     vec![
@@ -191,11 +193,11 @@ fn happened(event: &Event, now: Timestamp) -> Pieces {
 }
 
 fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
-    let (mark, style) = match run.outcome.as_str() {
-        "succeeded" => ("✓", theme::good()),
-        "running" => ("●", theme::stage("building")),
-        "failed" | "expired" => ("✗", theme::bad()),
-        _ => ("○", theme::warn()),
+    let (mark, style) = match run.outcome {
+        RunOutcome::Succeeded => ("✓", theme::good()),
+        RunOutcome::Running => ("●", theme::stage(Stage::Building)),
+        RunOutcome::Failed | RunOutcome::Expired => ("✗", theme::bad()),
+        RunOutcome::Released | RunOutcome::Preempted | RunOutcome::Cancelled => ("○", theme::warn()),
     };
     let begun = run.started_at.as_deref().unwrap_or(&run.assigned_at);
     let took = match (begun.parse::<Timestamp>(), run.ended_at.as_deref().map(str::parse::<Timestamp>)) {
@@ -214,7 +216,7 @@ fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
     let mut lines: Vec<Pieces> = vec![vec![
         (format!(" {mark} epoch {}  ", run.lease_epoch), style),
         (format!("{}  ", clean(&run.factory_id)), theme::title()),
-        (clean(&run.outcome), style),
+        (run.outcome.to_string(), style),
         (format!("  {}  {}", clock(begun, now), facts.join("  ")), Style::new()),
     ]];
     let room = cells.saturating_sub(5);
@@ -225,7 +227,7 @@ fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
     };
     if let Some(failure) = &run.failure {
         let detail = failure.detail.as_deref().unwrap_or_default();
-        below(format!("{} {detail}", failure.reason), theme::bad());
+        below(format!("{} {detail}", failure.reason.label()), theme::bad());
     }
     if let Some(summary) = &run.report.summary {
         below(summary.clone(), Style::new());

@@ -1,5 +1,6 @@
 //! The list of jobs.
 
+use giga_api::wire::Priority;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -52,7 +53,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     }
     let product = if model.product.is_some() { 9 } else { 2 };
     let columns = [
-        column("STAGE", 11, 0),
+        column("STAGE", 13, 0),
         column("PRIO", 4, 4),
         column("NAME", 18, 0).grows(),
         column("PRODUCT", 10, product),
@@ -66,14 +67,14 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
         columns.into_iter().enumerate().filter(|(at, _)| !(hidden && *at == 3)).map(|(_, c)| c).collect();
     let rows = shown.iter().skip(cursor.top()).map(|job| {
         let factory = job.lease.as_ref().map(|lease| &lease.factory_id).or(job.target_factory_id.as_ref());
-        let urgent = match job.priority.as_str() {
-            "critical" => theme::loud(),
-            "high" => theme::warn(),
-            _ => theme::faint(),
+        let urgent = match job.priority {
+            Priority::Critical => theme::loud(),
+            Priority::High => theme::warn(),
+            Priority::Normal | Priority::Low => theme::faint(),
         };
         let mut cells = vec![
-            cell(job.stage.replace('_', " "), theme::stage(&job.stage)),
-            cell(job.priority.get(..4).unwrap_or(&job.priority), urgent),
+            cell(job.stage.label(), theme::stage(job.stage)),
+            cell(job.priority.as_str().chars().take(4).collect::<String>(), urgent),
             cell(&job.name, theme::title()),
             plain(&job.product_id),
             plain(job.repo.as_deref().map_or("-", short_repo)),

@@ -1,5 +1,6 @@
 //! Colours that mean something, from the sixteen that every terminal has.
 
+use giga_api::wire::Stage;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::model::Tone;
@@ -44,15 +45,15 @@ pub(super) fn tone(tone: Tone) -> Style {
     }
 }
 
-pub(super) fn stage(stage: &str) -> Style {
+pub(super) fn stage(stage: Stage) -> Style {
     match stage {
-        "assigned" | "building" => Style::new().fg(Color::Blue),
-        "review" | "testing" => Style::new().fg(Color::Magenta),
-        "shipped" => good(),
-        "failed" | "dead_letter" => bad(),
-        "cancelled" => faint(),
-        "blocked" => warn(),
-        _ => Style::new(),
+        Stage::Queued => Style::new(),
+        Stage::Blocked => warn(),
+        Stage::Assigned | Stage::Building => Style::new().fg(Color::Blue),
+        Stage::Review | Stage::Testing => Style::new().fg(Color::Magenta),
+        Stage::Shipped => good(),
+        Stage::Failed | Stage::DeadLetter => bad(),
+        Stage::Cancelled => faint(),
     }
 }
 

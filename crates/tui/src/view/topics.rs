@@ -1,5 +1,6 @@
 //! Topics: how deep, and who serves them.
 
+use giga_api::wire::{Stage, TopicJobState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -41,20 +42,20 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
     ];
     let cursor = &model.topic_list.cursor;
     let rows = shown.iter().skip(cursor.top()).map(|topic| {
-        let in_state = |state: &str| topic.by_state.get(state).copied().unwrap_or(0);
-        let number = |state: &str, style: Style| {
+        let in_state = |state| topic.by_state.get(&state).copied().unwrap_or(0);
+        let number = |state, style: Style| {
             let count = in_state(state);
             cell(count.to_string(), if count == 0 { theme::faint() } else { style })
         };
-        let idle = topic.workers == 0 && in_state("ready") > 0;
+        let idle = topic.workers == 0 && in_state(TopicJobState::Ready) > 0;
         vec![
             cell(&topic.name, theme::title()),
             plain(&topic.product_id),
-            number("ready", Style::new()),
-            number("running", theme::stage("building")),
-            number("scheduled", Style::new()),
-            number("dead", theme::bad()),
-            number("done", theme::good()),
+            number(TopicJobState::Ready, Style::new()),
+            number(TopicJobState::Running, theme::stage(Stage::Building)),
+            number(TopicJobState::Scheduled, Style::new()),
+            number(TopicJobState::Dead, theme::bad()),
+            number(TopicJobState::Done, theme::good()),
             cell(topic.workers.to_string(), if idle { theme::warn() } else { Style::new() }),
             cell(if topic.paused.is_some() { "paused" } else { "" }, theme::loud()),
         ]

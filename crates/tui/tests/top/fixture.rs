@@ -1,7 +1,7 @@
 //! A fleet as the coordinator would tell of it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use giga_api::wire::{Event, Job, JobPage, LogPiece};
+use giga_api::wire::{Event, Job, JobPage, LogPiece, Priority};
 use giga_domain::Timestamp;
 use giga_tui::model::{Column, Model, Who};
 use giga_tui::msg::{Answer, Effect, Got, Msg};
@@ -64,13 +64,13 @@ pub(crate) fn jobs() -> Vec<Job> {
         job(1, "first", "shipped"),
     ];
     "shop".clone_into(&mut jobs[0].product_id);
-    "critical".clone_into(&mut jobs[0].priority);
-    "low".clone_into(&mut jobs[1].priority);
+    jobs[0].priority = Priority::Critical;
+    jobs[1].priority = Priority::Low;
     jobs
 }
 
 pub(crate) fn model(role: &str, size: (u16, u16)) -> Model {
-    let who = Who { role: role.to_owned(), label: "ana".to_owned(), products: Vec::new() };
+    let who = Who { role: role.parse().unwrap(), label: "ana".to_owned(), products: Vec::new() };
     Model::new(who, None, size, now())
 }
 
@@ -94,8 +94,7 @@ pub(crate) fn fill(model: &mut Model) {
     got(model, Answer::Budgets(read(budgets())));
     got(model, Answer::Topics(read(topics())));
     for column in Column::ALL {
-        let stages = column.stages();
-        let jobs = jobs().into_iter().filter(|job| stages.contains(&job.stage.as_str())).collect();
+        let jobs = jobs().into_iter().filter(|job| Column::of(job.stage) == Some(column)).collect();
         got(model, Answer::Column(column, jobs));
     }
     let page = JobPage { jobs: jobs(), next_cursor: Some("more".to_owned()) };
@@ -211,7 +210,7 @@ pub(crate) fn events(number: usize) -> Vec<Event> {
 pub(crate) fn explanation() -> Value {
     json!({
         "summary": "queued: two factories could run it, and both are full",
-        "blockers": [{"code": "full", "message": "every seat that could run it is taken"}],
+        "blockers": [{"code": "seats", "message": "every seat that could run it is taken"}],
         "remedies": [
             {"message": "wait for long-build to end"},
             {"message": "end the drain of linux-2", "command": "giga factory drain linux-2 --undo"},

@@ -1,8 +1,8 @@
 //! What keys do.
 
-use giga_api::wire::JobPage;
+use giga_api::wire::{JobPage, OperatorAction};
 use giga_tui::model::{Group, Model, Page, Part, Tab};
-use giga_tui::msg::{Action, Answer, Effect, Fetch, JobAct, Msg};
+use giga_tui::msg::{Action, Answer, Effect, Fetch, Msg};
 use giga_tui::update;
 
 use crate::fixture::*;
@@ -123,7 +123,7 @@ fn what_destroys_is_asked_for_and_only_y_does_it() {
     let mut model = admin();
     press(&mut model, "4/fix-greeting<Enter>");
     let wanted = Action::Job {
-        act: JobAct::Cancel,
+        act: OperatorAction::Cancel,
         id: id(5),
         name: "fix-greeting".to_owned(),
         meant: "fix-greeting".to_owned(),

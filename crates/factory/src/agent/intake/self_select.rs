@@ -91,6 +91,8 @@ fn has_all(capabilities: &CapabilitySet, candidate: &Candidate) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use giga_api::wire::Priority;
+
     use super::*;
 
     #[test]
@@ -100,7 +102,7 @@ mod tests {
             let candidate = Candidate {
                 job_id: "j".to_owned(),
                 product_id: "demo".to_owned(),
-                priority: "normal".to_owned(),
+                priority: Priority::Normal,
                 capabilities: wanted.iter().map(|wanted| (*wanted).to_owned()).collect(),
                 repo: None,
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use giga_api::client::Signal;
-use giga_api::wire::Event;
+use giga_api::wire::{Event, EventType};
 
 use super::origin::{BROKEN_GREETING, Origin};
 use super::stage::DemoStage;
@@ -100,8 +100,8 @@ async fn watch(stage: &mut DemoStage, plays: &mut BTreeMap<String, Play>) -> Res
         let Some((id, play)) = event.job_id.as_ref().and_then(|id| plays.get_key_value(id)) else { continue };
         say(&line(began.elapsed(), play.name, &event));
         let (id, is_long) = (id.clone(), play.name == LONG);
-        match event.kind.as_str() {
-            "job.checkpointed" if is_long && !killed && half_is_safe(play, &id).await? => {
+        match event.kind {
+            EventType::Checkpointed if is_long && !killed && half_is_safe(play, &id).await? => {
                 if let Some(lease) = stage.client.job(&id).await?.value.lease {
                     stage.kill_factory(&lease.factory_id).await?;
                     killed = true;
@@ -111,13 +111,13 @@ async fn watch(stage: &mut DemoStage, plays: &mut BTreeMap<String, Play>) -> Res
                     ));
                 }
             }
-            "job.merged" => {
+            EventType::Merged => {
                 let commit = event.data.get("commit").and_then(serde_json::Value::as_str);
                 if let Some(play) = plays.get_mut(&id) {
                     play.merged = commit.map(str::to_owned);
                 }
             }
-            "job.failed" | "job.dead_lettered" | "job.merge_conflict" => {
+            EventType::Failed | EventType::DeadLettered | EventType::MergeConflict => {
                 return Err(CliError::failed(format!("fix-{}: {}", plays[&id].name, event.cause)));
             }
             _ => {}
@@ -133,7 +133,7 @@ async fn half_is_safe(play: &Play, id: &str) -> Result<bool, CliError> {
 }
 
 fn line(at: Duration, name: &str, event: &Event) -> String {
-    let what = event.kind.strip_prefix("job.").unwrap_or(&event.kind).replace('_', " ");
+    let what = event.kind.as_str().trim_start_matches("job.").replace('_', " ");
     let factory = event.data.get("factoryId").and_then(serde_json::Value::as_str);
     let factory = factory.or_else(|| event.actor.strip_prefix("factory ")).unwrap_or("-");
     let line = format!("  {:4.1}s  fix-{name:<8} {what:<14} {factory:<10} {}", at.as_secs_f64(), event.cause);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientOptions, Idempotency, Signal};
-use giga_api::wire::Job;
+use giga_api::wire::{Job, MergeState, Stage};
 use giga_coordinator::Coordinator;
 use giga_domain::Actor;
 use giga_server::ServerOptions;
@@ -154,15 +154,20 @@ fn commit_of(job: &Job) -> Option<String> {
 
 /// Why a job will not get any further by itself.
 fn hopeless(job: &Job) -> Option<String> {
-    let merge = job.merge.as_ref().filter(|merge| matches!(merge.state.as_str(), "conflict" | "failed"));
+    let merge =
+        job.merge.as_ref().filter(|merge| matches!(merge.state, MergeState::Conflict | MergeState::Failed));
     if let Some(merge) = merge {
-        return Some(format!("not merged: {}", merge.detail.as_deref().unwrap_or(&merge.state)));
+        return Some(format!("not merged: {}", merge.detail.as_deref().unwrap_or(merge.state.as_str())));
     }
-    let ended = matches!(job.stage.as_str(), "failed" | "dead_letter" | "cancelled");
+    let ended = matches!(job.stage, Stage::Failed | Stage::DeadLetter | Stage::Cancelled);
     ended.then(|| match &job.failure {
         Some(failure) => {
-            format!("{}: {}", failure.reason, failure.detail.as_deref().unwrap_or("it did not say why"))
+            format!(
+                "{}: {}",
+                failure.reason.label(),
+                failure.detail.as_deref().unwrap_or("it did not say why")
+            )
         }
-        None => job.stage.clone(),
+        None => job.stage.label().to_owned(),
     })
 }

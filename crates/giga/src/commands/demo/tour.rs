@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giga_api::wire::{Explanation, ReviewRequest};
+use giga_api::wire::{Explanation, ReviewRequest, ReviewVerdict, Stage};
 
 use super::origin::BROKEN_GREETING;
 use super::stage::DemoStage;
@@ -37,18 +37,18 @@ pub(super) async fn tell(stage: &mut DemoStage, asks: bool) -> Result<(), CliErr
     say(&format!("  Handed in as {job}."));
 
     step("4  Built and verified, live");
-    stage.until(&job, |job| !matches!(job.stage.as_str(), "queued" | "assigned")).await?;
+    stage.until(&job, |job| !matches!(job.stage, Stage::Queued | Stage::Assigned)).await?;
     follow_log(stage, &job).await?;
 
     step("5  Review");
-    let reviewed = stage.until(&job, |job| job.stage == "review").await?;
+    let reviewed = stage.until(&job, |job| job.stage == Stage::Review).await?;
     let change = reviewed.result.ok_or_else(|| CliError::failed("the run handed nothing over"))?;
     say(&format!("  It waits for one approval. The change is on {}:", change.branch));
     quote(&origin.diff(&change.commit).await?);
     let approved = !asks || ask("  Approve it?", true).await;
-    let verdict = if approved { "approve" } else { "reject" };
+    let verdict = if approved { ReviewVerdict::Approve } else { ReviewVerdict::Reject };
     let review = ReviewRequest {
-        verdict: verdict.to_owned(),
+        verdict,
         reviewer: Some("you".to_owned()),
         comment: None,
         lease_epoch: Some(change.lease_epoch),
@@ -80,7 +80,7 @@ fn explain(explanation: &Explanation) {
     quote(&explanation.summary);
     for factory in &explanation.factories {
         let terms = factory.terms.iter().filter(|(_, value)| **value != 0.0);
-        let terms: Vec<String> = terms.map(|(name, value)| format!("{name} {value:.2}")).collect();
+        let terms: Vec<String> = terms.map(|(name, value)| format!("{} {value:.2}", name.label())).collect();
         match (&factory.rejected_by, factory.score) {
             (Some(why), _) => quote(&format!("{}: no, {}", factory.factory_id, why.detail)),
             (None, Some(score)) => {

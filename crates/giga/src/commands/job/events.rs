@@ -1,8 +1,7 @@
 //! What happened, and what happens.
 
 use giga_api::client::{Answer, Client, Follow, Signal};
-use giga_api::wire::{Event, EventPage};
-use giga_domain::Stage;
+use giga_api::wire::{Event, EventPage, Stage};
 
 use crate::args::EventsArgs;
 use crate::commands::Done;
@@ -16,8 +15,8 @@ pub(super) async fn events(args: EventsArgs, context: &Context) -> Done {
     if args.follow {
         // Asked for first, so that a job that has ended, or does not exist, is known to.
         let job = client.job(&id).await?;
-        if !has_ended(&job.stage) {
-            let ended = |event: &Event| event.to.as_deref().is_some_and(has_ended);
+        if !job.stage.is_terminal() {
+            let ended = |event: &Event| event.to.is_some_and(Stage::is_terminal);
             return follow_until(client.follow_job(&id, 0), &context.output, ended).await;
         }
     }
@@ -42,10 +41,6 @@ pub(crate) fn append(page: &mut Answer<EventPage>, next: Answer<EventPage>) {
     append_page(&mut page.json, next.json, "events", "nextAfter");
 }
 
-fn has_ended(stage: &str) -> bool {
-    stage.parse::<Stage>().is_ok_and(Stage::is_terminal)
-}
-
 /// Prints events as they come until one of them is the last.
 pub(crate) async fn follow_until(
     mut follow: Follow,
@@ -59,7 +54,7 @@ pub(crate) async fn follow_until(
                     Format::Table => output.text(&event_line(&event, true))?,
                     // A stream has no end, so that its JSON is one line per event in either form.
                     Format::Json | Format::JsonLines => output.text(&event.json.to_string())?,
-                    Format::Name => output.text(&printable(&event.kind))?,
+                    Format::Name => output.text(event.kind.as_str())?,
                 }
                 if is_last(&event) {
                     return Ok(());
@@ -80,13 +75,14 @@ pub(super) fn tell(signal: &Signal) {
 
 /// `2026-… job.assigned  queued → assigned  cause (by actor)`.
 fn event_line(event: &Event, with_job: bool) -> String {
-    let step = match (&event.from, &event.to) {
-        (Some(from), Some(to)) if from != to => format!("{from} → {to}  "),
-        (None, Some(to)) => format!("→ {to}  "),
+    let step = match (event.from, event.to) {
+        (Some(from), Some(to)) if from != to => format!("{} → {}  ", from.label(), to.label()),
+        (None, Some(to)) => format!("→ {}  ", to.label()),
         _ => String::new(),
     };
     let job = event.job_id.as_deref().filter(|_| with_job).map(|id| format!("{id}  ")).unwrap_or_default();
-    let line = format!("{}  {job}{:<20}  {step}{} (by {})", event.at, event.kind, event.cause, event.actor);
+    let line =
+        format!("{}  {job}{:<20}  {step}{} (by {})", event.at, event.kind.as_str(), event.cause, event.actor);
     printable(&line)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
-use giga_api::wire::{Explanation, FactoryVerdict, Rejection};
+use giga_api::wire::{BlockerCode, Explanation, FactoryVerdict, Rejection, ScoreTerm};
 
 use crate::commands::Done;
 use crate::commands::context::Context;
@@ -16,7 +16,7 @@ pub(super) async fn explain(meant: &str, context: &Context) -> Done {
     let answer = client.explain(&id).await?;
     let job = client.job(&id).await?;
     context.output.one(&answer.json, "/summary", || {
-        let about = format!("{}  {}  {}", job.id, printable(&job.stage), printable(&job.name));
+        let about = format!("{}  {}  {}", job.id, job.stage.label(), printable(&job.name));
         explanation_text(&about, &answer)
     })
 }
@@ -26,7 +26,7 @@ pub(super) fn explanation_text(about: &str, explanation: &Explanation) -> String
     if !explanation.blockers.is_empty() {
         text.push_str("\nIn the way\n");
         for blocker in &explanation.blockers {
-            let _ = writeln!(text, "  {}: {}", printable(&blocker.code), printable(&blocker.message));
+            let _ = writeln!(text, "  {}: {}", blocker.code, printable(&blocker.message));
         }
     }
     if !explanation.remedies.is_empty() {
@@ -55,13 +55,13 @@ fn sentence(clause: &str) -> String {
 
 /// One column per score term, where any factory has a score; reasons where any is rejected.
 fn factories_table(factories: &[FactoryVerdict]) -> String {
-    let terms: BTreeSet<&str> = factories.iter().flat_map(|f| f.terms.keys().map(String::as_str)).collect();
+    let terms: BTreeSet<ScoreTerm> = factories.iter().flat_map(|f| f.terms.keys().copied()).collect();
     let scored = factories.iter().any(|f| f.score.is_some());
     let rejected = factories.iter().any(|f| f.rejected_by.is_some());
     let mut header = vec!["FACTORY".to_owned(), "VERDICT".to_owned()];
     if scored {
         header.push("SCORE".to_owned());
-        header.extend(terms.iter().map(|term| words_of(term)));
+        header.extend(terms.iter().map(|term| term.label().to_uppercase()));
     }
     if rejected {
         header.push("BECAUSE~".to_owned());
@@ -77,7 +77,7 @@ fn factories_table(factories: &[FactoryVerdict]) -> String {
         if scored {
             row.push(Cell::new(factory.score.map_or("-".to_owned(), |score| format!("{score:.2}"))));
             row.extend(terms.iter().map(|term| {
-                Cell::new(factory.terms.get(*term).map_or("-".to_owned(), |value| format!("{value:+.2}")))
+                Cell::new(factory.terms.get(term).map_or("-".to_owned(), |value| format!("{value:+.2}")))
             }));
         }
         if rejected {
@@ -93,19 +93,8 @@ fn factories_table(factories: &[FactoryVerdict]) -> String {
 
 /// What speaks against the job alone is a sentence of its own; the rest is said of the factory.
 fn because(rejection: &Rejection) -> String {
-    let about_the_job = ["not_ready", "paused", "budget", "concurrency"].contains(&&*rejection.filter);
+    use BlockerCode::{Budget, Concurrency, NotReady, Paused};
+    let about_the_job = matches!(rejection.filter, NotReady | Paused | Budget | Concurrency);
     let detail = printable(&rejection.detail);
     if about_the_job { detail } else { format!("it {detail}") }
-}
-
-/// `capabilityFit` as `CAPABILITY FIT`.
-fn words_of(term: &str) -> String {
-    let mut words = String::new();
-    for c in printable(term).chars() {
-        if c.is_uppercase() {
-            words.push(' ');
-        }
-        words.extend(c.to_uppercase());
-    }
-    words
 }

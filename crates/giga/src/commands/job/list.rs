@@ -62,8 +62,8 @@ fn jobs_table(jobs: &[Job], context: &Context) -> String {
         let mut row = vec![
             Cell::new(printable(&job.id)),
             Cell::new(printable(&job.name)),
-            stage_cell(&job.stage),
-            Cell::new(printable(&job.priority)),
+            stage_cell(job.stage),
+            Cell::new(job.priority),
             Cell::new(printable(&job.product_id)),
         ];
         row.extend(any_repo.then(|| Cell::new(printable(dash(job.repo.as_deref())))));

@@ -4,8 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use giga_api::client::{Answer, Client, Signal};
-use giga_api::wire::LogPiece;
-use giga_domain::Stage;
+use giga_api::wire::{LogPiece, Stage};
 use serde_json::json;
 
 use super::events::{last_seq, tell};
@@ -63,17 +62,17 @@ fn print(piece: &Answer<LogPiece>, output: &Output) -> Done {
 
 /// Returns when a factory has taken the job, or when it needs no more waiting for.
 async fn until_it_runs(client: &Client, id: &str) -> Result<(), CliError> {
-    let waits = |stage: &str| matches!(stage.parse(), Ok(Stage::Queued | Stage::Blocked));
+    let waits = |stage| matches!(stage, Stage::Queued | Stage::Blocked);
     let after = last_seq(client, id).await?;
     let job = client.job(id).await?;
-    if !waits(&job.stage) {
+    if !waits(job.stage) {
         return Ok(());
     }
-    progress(&format!("{} is {}; waiting for a factory to take it", job.name, job.stage));
+    progress(&format!("{} is {}; waiting for a factory to take it", job.name, job.stage.label()));
     let mut follow = client.follow_job(id, after);
     loop {
         match follow.next().await? {
-            Signal::Event(event) if event.to.as_deref().is_some_and(|stage| !waits(stage)) => return Ok(()),
+            Signal::Event(event) if event.to.is_some_and(|stage| !waits(stage)) => return Ok(()),
             other => tell(&other),
         }
     }

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use giga_api::client::{ClientError, Idempotency};
+use giga_api::wire::ProblemCode;
 use giga_domain::limits;
 use giga_domain::manifest::Draft;
 use giga_ports::{Clock, Randomness};
@@ -53,7 +54,7 @@ impl ManifestFile {
     pub(super) fn refused(&self, error: ClientError) -> CliError {
         match error {
             ClientError::Problem(problem)
-                if !problem.errors.is_empty() || problem.code == "invalid_manifest" =>
+                if !problem.errors.is_empty() || problem.code == ProblemCode::InvalidManifest =>
             {
                 CliError::Manifest { file: self.name.clone(), problem }
             }

@@ -15,6 +15,8 @@ mod wait;
 pub(crate) use events::{append, follow_until, print};
 pub(crate) use show::job_text;
 
+use giga_api::wire::OperatorAction;
+
 use super::Done;
 use super::context::Context;
 use crate::args::JobCommand;
@@ -32,10 +34,10 @@ pub(crate) async fn run(command: JobCommand, context: &Context) -> Done {
         JobCommand::Events(args) => events::events(args, context).await,
         JobCommand::Logs(args) => logs::logs(args, context).await,
         JobCommand::Wait(args) => wait::wait(args, context).await,
-        JobCommand::Ship(args) => act::act("ship", args, context).await,
-        JobCommand::Requeue(args) => act::act("requeue", args, context).await,
-        JobCommand::Reject(args) => act::act("reject", args, context).await,
-        JobCommand::Cancel(args) => act::act("cancel", args, context).await,
+        JobCommand::Ship(args) => act::act(OperatorAction::Ship, args, context).await,
+        JobCommand::Requeue(args) => act::act(OperatorAction::Requeue, args, context).await,
+        JobCommand::Reject(args) => act::act(OperatorAction::Reject, args, context).await,
+        JobCommand::Cancel(args) => act::act(OperatorAction::Cancel, args, context).await,
         JobCommand::Init(args) => init::init(&args, context),
     }
 }

@@ -31,8 +31,8 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
     let when = |time: &str| format!("{} ({})", printable(time), ago(time, output.now));
     let lease = job.lease.as_ref();
     let failure = job.failure.as_ref().map(|failure| match &failure.detail {
-        Some(detail) => format!("{}: {detail}", failure.reason),
-        None => failure.reason.clone(),
+        Some(detail) => format!("{}: {detail}", failure.reason.label()),
+        None => failure.reason.label().to_owned(),
     });
     let checkpoint = job.checkpoint.as_ref().map(|checkpoint| {
         let parts = [&checkpoint.wip_ref, &checkpoint.commit, &checkpoint.session_id, &checkpoint.note];
@@ -46,7 +46,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
     let waits_until = job.ready_at.as_ref().filter(|at| ago(at, output.now).starts_with("in "));
     let facts = [
         ("id", Some(job.id.clone())),
-        ("stage", Some(job.stage.clone())),
+        ("stage", Some(job.stage.label().to_owned())),
         ("failure", failure),
         (
             "held by",
@@ -56,7 +56,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("not before", waits_until.map(|at| when(at))),
         ("approved by", (!job.approvals.is_empty()).then(|| joined(&job.approvals))),
         ("product", Some(job.product_id.clone())),
-        ("priority", Some(job.priority.clone())),
+        ("priority", Some(job.priority.to_string())),
         ("repo", job.repo.clone()),
         ("engine", Some(job.engine.clone().unwrap_or_else(|| "any".to_owned()))),
         ("needs", Some(joined(&job.capabilities))),
@@ -101,12 +101,13 @@ fn runs_table(runs: &[Run], output: &Output) -> String {
     let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT~"]);
     for run in runs {
         let time = |at: &Option<String>| at.as_deref().map_or("-".to_owned(), |at| ago(at, output.now));
-        let failure = run.failure.as_ref().map(|f| f.detail.clone().unwrap_or_else(|| f.reason.clone()));
+        let failure =
+            run.failure.as_ref().map(|f| f.detail.clone().unwrap_or_else(|| f.reason.label().to_owned()));
         let result = failure.or_else(|| run.report.summary.clone()).or_else(|| run.report.branch.clone());
         table.row([
             run.lease_epoch.to_string(),
             printable(&run.factory_id),
-            printable(&run.outcome),
+            run.outcome.to_string(),
             time(&run.started_at),
             time(&run.ended_at),
             or_dash(run.report.cost_usd),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use giga_api::client::Idempotency;
-use giga_api::wire::PlanAnswer;
+use giga_api::wire::{PlanAnswer, Stage};
 
 use super::explain::explanation_text;
 use super::manifest_file::ManifestFile;
@@ -22,7 +22,7 @@ pub(super) async fn submit(args: SubmitArgs, context: &Context) -> Done {
     let answer = submitted.map_err(|error| file.refused(error))?;
     let job = &answer.job;
     context.output.one(&answer.json, "/job/id", || {
-        format!("{}  {}  {}", job.id, printable(&job.stage), printable(&job.name))
+        format!("{}  {}  {}", job.id, job.stage.label(), printable(&job.name))
     })?;
     if answer.status == 200 && idempotency == Idempotency::InManifest {
         say(&format!("the key `{}` was seen before: this is the job that it made", key_of(job)));
@@ -33,7 +33,11 @@ pub(super) async fn submit(args: SubmitArgs, context: &Context) -> Done {
     if !answer.routable {
         say(&format!("\x1b[36mhint:\x1b[0m giga job explain {}", job.id));
     }
-    if args.wait { wait_for(&client, vec![job.id.clone()], "shipped", None, context).await } else { Ok(()) }
+    if args.wait {
+        wait_for(&client, vec![job.id.clone()], Stage::Shipped, None, context).await
+    } else {
+        Ok(())
+    }
 }
 
 fn key_of(job: &giga_api::wire::Job) -> String {

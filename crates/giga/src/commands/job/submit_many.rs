@@ -1,7 +1,7 @@
 //! Handing in several jobs at once, or children of a job: all or none.
 
 use giga_api::client::{ClientError, Idempotency};
-use giga_api::wire::{BatchItem, BatchedJob};
+use giga_api::wire::{BatchItem, BatchedJob, Stage};
 
 use super::manifest_file::ManifestFile;
 use super::wait::wait_for;
@@ -37,7 +37,7 @@ pub(super) async fn submit_many(args: SubmitArgs, context: &Context) -> Done {
         }
     }
     let ids = answer.jobs.iter().map(|made| made.job.id.clone()).collect();
-    if args.wait { wait_for(&client, ids, "shipped", None, context).await } else { Ok(()) }
+    if args.wait { wait_for(&client, ids, Stage::Shipped, None, context).await } else { Ok(()) }
 }
 
 /// The document as it is, and whether sending it twice makes one job.
@@ -81,7 +81,7 @@ fn table(jobs: &[BatchedJob]) -> String {
     for made in jobs {
         table.row([
             comfy_table::Cell::new(printable(&made.job.id)),
-            stage_cell(&made.job.stage),
+            stage_cell(made.job.stage),
             comfy_table::Cell::new(printable(&made.job.name)),
         ]);
     }

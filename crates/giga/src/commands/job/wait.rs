@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use giga_api::client::{Client, Signal};
-use giga_api::wire::Job;
-use giga_domain::Stage;
+use giga_api::wire::{FailReason, Job, Stage};
 use serde_json::json;
 
 use super::events::{last_seq, tell};
@@ -22,14 +21,14 @@ pub(super) async fn wait(args: WaitArgs, context: &Context) -> Done {
     for meant in &args.jobs {
         ids.push(context.job_id(&client, meant).await?);
     }
-    wait_for(&client, ids, &args.until, args.timeout, context).await
+    wait_for(&client, ids, args.until, args.timeout, context).await
 }
 
 /// Waits for all of them at once. The first in the given order that did not make it decides the exit code.
 pub(super) async fn wait_for(
     client: &Client,
     ids: Vec<String>,
-    until: &str,
+    until: Stage,
     timeout: Option<Duration>,
     context: &Context,
 ) -> Done {
@@ -39,7 +38,7 @@ pub(super) async fn wait_for(
         ended = waiting => ended,
         () = sleep(timeout) => {
             let who = if ids.len() == 1 { "the job is" } else { "some jobs are" };
-            say(&format!("timed out: {who} not {until} yet"));
+            say(&format!("timed out: {who} not {} yet", until.label()));
             return Err(CliError::Ended(exit::TIMEOUT));
         }
     };
@@ -60,7 +59,7 @@ async fn sleep(timeout: Option<Duration>) {
     }
 }
 
-async fn wait_for_one(client: &Client, id: &str, until: &str, context: &Context) -> Result<u8, CliError> {
+async fn wait_for_one(client: &Client, id: &str, until: Stage, context: &Context) -> Result<u8, CliError> {
     // In this order nothing falls between: what happens after the count is in the stream.
     let seen = last_seq(client, id).await?;
     let mut job = client.job(id).await?.value;
@@ -72,8 +71,8 @@ async fn wait_for_one(client: &Client, id: &str, until: &str, context: &Context)
         loop {
             match follow.next().await? {
                 Signal::Event(event) => {
-                    let Some(to) = event.to.clone() else { continue };
-                    progress(&format!("{} {to}: {}", job.name, event.cause));
+                    let Some(to) = event.to else { continue };
+                    progress(&format!("{} {}: {}", job.name, to.label(), event.cause));
                     job = client.job(id).await?.value;
                     // It was there, even if it has moved on since.
                     if to == until {
@@ -88,21 +87,26 @@ async fn wait_for_one(client: &Client, id: &str, until: &str, context: &Context)
 }
 
 /// The exit code for a job that needs no more waiting for; `None` while there is hope.
-fn verdict(job: &Job, until: &str) -> Option<u8> {
+fn verdict(job: &Job, until: Stage) -> Option<u8> {
     if job.stage == until {
         return Some(exit::OK);
     }
-    let reason = job.failure.as_ref().map(|failure| failure.reason.as_str());
-    match job.stage.parse::<Stage>().ok()? {
+    let reason = job.failure.as_ref().map(|failure| failure.reason);
+    match job.stage {
         // Whatever was waited for, it is past it.
         Stage::Shipped => Some(exit::OK),
         Stage::Failed | Stage::DeadLetter => Some(match reason {
-            Some("rejected") => exit::REJECTED,
-            Some("budget_exceeded") => exit::BUDGET,
+            Some(FailReason::Rejected) => exit::REJECTED,
+            Some(FailReason::BudgetExceeded) => exit::BUDGET,
             _ => exit::FAILED,
         }),
         Stage::Cancelled => Some(exit::FAILED),
-        _ => None,
+        Stage::Queued
+        | Stage::Blocked
+        | Stage::Assigned
+        | Stage::Building
+        | Stage::Review
+        | Stage::Testing => None,
     }
 }
 
@@ -111,10 +115,10 @@ fn ended(job: &Job, code: u8, context: &Context) -> Result<u8, CliError> {
     match output.format {
         Format::Table => {
             let why = job.failure.as_ref().map(|failure| match &failure.detail {
-                Some(detail) => format!(" ({}: {detail})", failure.reason),
-                None => format!(" ({})", failure.reason),
+                Some(detail) => format!(" ({}: {detail})", failure.reason.label()),
+                None => format!(" ({})", failure.reason.label()),
             });
-            let line = format!("{}  {}  {}{}", job.id, job.stage, job.name, why.unwrap_or_default());
+            let line = format!("{}  {}  {}{}", job.id, job.stage.label(), job.name, why.unwrap_or_default());
             output.text(&printable(&line))?;
         }
         Format::Name => output.text(&job.id)?,
@@ -128,32 +132,35 @@ fn ended(job: &Job, code: u8, context: &Context) -> Result<u8, CliError> {
 
 #[cfg(test)]
 mod tests {
-    use giga_api::wire::{Failure, Job};
+    use giga_api::wire::Failure;
 
     use super::*;
 
-    fn job(stage: &str, reason: Option<&str>) -> Job {
+    fn job(stage: Stage, reason: Option<FailReason>) -> Job {
         let mut job: Job = serde_json::from_value(json!({
             "id": "01J9ZK3V5N8Q4W2E6R7T1Y0ABC", "productId": "demo", "name": "x", "kind": "agent", "stage": stage,
             "priority": "normal", "rev": 1, "leaseEpoch": 0, "capabilities": [], "deps": [], "depsMode": "all",
             "attempts": 0, "dispatchSeq": 0, "createdAt": "", "updatedAt": "", "enqueuedAt": "",
         }))
         .unwrap();
-        job.failure = reason.map(|reason| Failure { reason: reason.to_owned(), detail: None });
+        job.failure = reason.map(|reason| Failure { reason, detail: None });
         job
     }
 
     #[test]
     fn the_stage_decides() {
-        for waiting in ["queued", "blocked", "assigned", "building", "review", "testing"] {
-            assert_eq!(verdict(&job(waiting, None), "shipped"), None, "{waiting}");
+        use Stage::{
+            Assigned, Blocked, Building, Cancelled, DeadLetter, Failed, Queued, Review, Shipped, Testing,
+        };
+        for waiting in [Queued, Blocked, Assigned, Building, Review, Testing] {
+            assert_eq!(verdict(&job(waiting, None), Shipped), None, "{waiting}");
             assert_eq!(verdict(&job(waiting, None), waiting), Some(exit::OK), "{waiting}");
         }
-        assert_eq!(verdict(&job("shipped", None), "review"), Some(exit::OK), "past it");
-        assert_eq!(verdict(&job("cancelled", None), "shipped"), Some(exit::FAILED));
-        assert_eq!(verdict(&job("failed", Some("crash")), "shipped"), Some(exit::FAILED));
-        assert_eq!(verdict(&job("failed", Some("crash")), "failed"), Some(exit::OK));
-        assert_eq!(verdict(&job("failed", Some("rejected")), "shipped"), Some(exit::REJECTED));
-        assert_eq!(verdict(&job("dead_letter", Some("budget_exceeded")), "shipped"), Some(exit::BUDGET));
+        assert_eq!(verdict(&job(Shipped, None), Review), Some(exit::OK), "past it");
+        assert_eq!(verdict(&job(Cancelled, None), Shipped), Some(exit::FAILED));
+        assert_eq!(verdict(&job(Failed, Some(FailReason::Crash)), Shipped), Some(exit::FAILED));
+        assert_eq!(verdict(&job(Failed, Some(FailReason::Crash)), Failed), Some(exit::OK));
+        assert_eq!(verdict(&job(Failed, Some(FailReason::Rejected)), Shipped), Some(exit::REJECTED));
+        assert_eq!(verdict(&job(DeadLetter, Some(FailReason::BudgetExceeded)), Shipped), Some(exit::BUDGET));
     }
 }

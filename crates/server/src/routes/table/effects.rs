@@ -5,7 +5,7 @@ use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Submitter};
 
-use super::{LIMIT, header, query};
+use super::{LIMIT, header, query, word};
 use crate::handlers::effects;
 use crate::routes::Access::Role;
 use crate::routes::{Code, Content, Route, Scope};
@@ -57,7 +57,7 @@ pub(super) fn effect_routes() -> Vec<Route> {
         })
         .about("What the world outside is told and how that goes, newest first")
         .params(&[
-            query("state", "`pending`, `delivered` or `dead`"),
+            word::<wire::EffectState>("state", "Only those in this state"),
             query("webhook", "Told to this webhook"),
             query("job", "About this job"),
             LIMIT,

@@ -15,10 +15,11 @@ use axum::http::Method;
 use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Submitter, Viewer};
+use utoipa::ToSchema;
 
 use crate::handlers::{artifacts, events, flags, fleet, health, holders, jobs, links, submit, tokens, work};
 use crate::routes::Access::{Factory, Public, Role, RoleOrFactory};
-use crate::routes::{Code, Content, Param, Place, Route, Scope, schema_of};
+use crate::routes::{Code, Content, Param, Place, Route, Scope, Takes, schema_of};
 
 /// Every route, in the order of the document.
 pub fn table() -> &'static [Route] {
@@ -48,11 +49,21 @@ pub fn table() -> &'static [Route] {
 }
 
 const fn query(name: &'static str, about: &'static str) -> Param {
-    Param { name, place: Place::Query, about }
+    Param { name, place: Place::Query, about, takes: Takes::Text }
+}
+
+/// A parameter that takes one of the words of `T`.
+fn word<T: ToSchema>(name: &'static str, about: &'static str) -> Param {
+    Param { takes: Takes::Word(schema_of::<T>()), ..query(name, about) }
+}
+
+/// The same with several of them, separated by commas.
+fn words<T: ToSchema>(name: &'static str, about: &'static str) -> Param {
+    Param { takes: Takes::Words(schema_of::<T>()), ..query(name, about) }
 }
 
 const fn header(name: &'static str, about: &'static str) -> Param {
-    Param { name, place: Place::Header, about }
+    Param { name, place: Place::Header, about, takes: Takes::Text }
 }
 
 const LIMIT: Param = query("limit", "How many at most: 1 to 500, 50 if left out");
@@ -81,8 +92,8 @@ fn jobs_routes() -> Vec<Route> {
         .about("List jobs, newest first")
         .params(&[
             query("id", "One or several ids, at most 100, separated by commas; those that are not found are left out"),
-            query("stage", "One or several stages, separated by commas"),
-            query("priority", "One or several priorities, separated by commas"),
+            words::<wire::Stage>("stage", "In one of these stages"),
+            words::<wire::Priority>("priority", "Of one of these priorities"),
             query("repo", "Exactly this repository"),
             query("factory", "Held by this factory now"),
             query("parent", "Children of this job"),
@@ -110,7 +121,7 @@ fn jobs_routes() -> Vec<Route> {
         )
         .about("Steer a job: `ship`, `requeue`, `reject` or `cancel`")
         .may_take::<wire::ActionRequest>()
-        .params(&[IF_MATCH])
+        .params(&[Param { place: Place::Path, ..word::<wire::OperatorAction>("action", "") }, IF_MATCH])
         .gives::<wire::Job>(200, "The job after it")
         .tagged()
         .refuses(&[Code::IllegalTransition]),

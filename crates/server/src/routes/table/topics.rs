@@ -5,7 +5,7 @@ use axum::routing::on;
 use giga_api::wire;
 use giga_domain::token::Role::{Operator, Submitter, Viewer};
 
-use super::{LIMIT, query};
+use super::{LIMIT, query, word};
 use crate::handlers::topics;
 use crate::routes::Access::Role;
 use crate::routes::{Code, Route, Scope};
@@ -63,7 +63,7 @@ pub(super) fn topic_routes() -> Vec<Route> {
         })
         .about("Jobs of the topic in one state, newest first")
         .params(&[
-            query("state", "`scheduled`, `ready`, `running`, `done` or `dead`, which it is if left out"),
+            word::<wire::TopicJobState>("state", "`dead` if left out"),
             LIMIT,
             query("cursor", "From `nextCursor` of the page before"),
         ])

@@ -206,7 +206,7 @@ fn first_state(new: &NewJob, spec: JobSpec, working: &Working) -> (Job, NewEvent
     } else if free {
         (State::Queued { since: now, ready_at, target: None }, "submitted".to_owned())
     } else {
-        (State::Blocked, format!("submitted; waits for {} of {} deps", mode(&spec), spec.deps.len()))
+        (State::Blocked, format!("submitted; waits for {} of {} deps", spec.deps_mode, spec.deps.len()))
     };
     let mut event = NewEvent::new(EventKind::Submitted, cause).with("name", spec.name.as_str());
     event.to = Some(state.stage());
@@ -234,11 +234,4 @@ fn first_state(new: &NewJob, spec: JobSpec, working: &Working) -> (Job, NewEvent
         reviews: Vec::new(),
     };
     (job, event)
-}
-
-fn mode(spec: &JobSpec) -> &'static str {
-    match spec.deps_mode {
-        DepsMode::All => "all",
-        DepsMode::Any => "any",
-    }
 }
