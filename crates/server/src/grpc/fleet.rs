@@ -50,7 +50,7 @@ impl Fleet for FleetService {
         if app.stop.is_cancelled() {
             return Err(stopping());
         }
-        let jobs = app.coordinator.open_factory_stream(factory).map_err(refused)?;
+        let jobs = app.coordinator.dispatch().open_factory_stream(factory).map_err(refused)?;
         let token_watch = TokenWatch::new(app, tokens, caller);
         let connected = Connected { app: app.clone(), jobs, token_watch, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {
