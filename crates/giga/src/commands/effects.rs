@@ -25,7 +25,7 @@ pub(crate) async fn webhook(command: WebhookCommand, context: &Context) -> Done 
     match command {
         WebhookCommand::Add { address, types } => {
             let request = AddWebhookRequest { url: address, product_id: None, types };
-            let answer = client.effects().add_webhook(&request).await?;
+            let answer = client.add_webhook(&request).await?;
             output.one(&answer.json, "/webhook/id", || {
                 format!("webhook {}\nsecret  {}", answer.webhook.id, answer.secret)
             })?;
