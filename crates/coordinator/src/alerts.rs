@@ -38,7 +38,7 @@ const fn rule(kind: AlertKind) -> (Severity, &'static str) {
         AlertKind::NoEligibleFactory => (Warning, "No eligible factory"),
         AlertKind::Starvation => (Warning, "Waiting too long"),
         AlertKind::StaleFactory => (Warning, "Factory offline"),
-        AlertKind::BudgetNear => (Info, "Budget nearly exhausted"),
+        AlertKind::BudgetNear => (Info, "Budget near limit"),
         AlertKind::BudgetPaused => (Info, "Budget paused"),
         AlertKind::EffectsWaiting => (Info, "Deliveries delayed"),
     }
@@ -230,7 +230,7 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
     };
     let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
     let message = format!(
-        "the budget of {product} is nearly exhausted: {used} of {ceiling} {} spent or reserved",
+        "the budget of {product} is nearly used up: {used} of {ceiling} {} spent or reserved",
         of_the(period)
     );
     Some(alert(AlertKind::BudgetNear, message, period.start(now)))

@@ -244,7 +244,7 @@ async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     assert_eq!(alerts().await, []);
     fleet.submit("name: two\nbudget: {usd: 0.1}").await;
     let two = fleet.claim(&mac, "r2").await.unwrap();
-    let near = "the budget of demo is nearly exhausted: $8.00 of $10.00 of the day spent or reserved";
+    let near = "the budget of demo is nearly used up: $8.00 of $10.00 of the day spent or reserved";
     assert_eq!(alerts().await, [(AlertKind::BudgetNear, near.to_owned())]);
     finish_for(&fleet, &two, 10).await;
     let [(AlertKind::BudgetExhausted, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };

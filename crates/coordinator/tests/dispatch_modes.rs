@@ -342,10 +342,12 @@ async fn an_accepted_offer_is_held_as_far_as_the_view_knows_at_once() {
 #[tokio::test]
 async fn what_is_explained_of_a_child_is_what_is_planned_for_it() {
     let fleet = led_by_hand().await;
-    fleet.factory_by(Delivery::Stream, "a-cold", 4).await;
+    let cold = fleet.factory_by(Delivery::Stream, "a-cold", 4).await;
     let warm = fleet.factory_by(Delivery::Stream, "b-warm", 4).await;
     let parent = fleet.submit("name: parent").await;
     fleet.claim(&warm, "r1").await.unwrap();
+    fleet.submit("name: as much load elsewhere").await;
+    fleet.claim(&cold, "r2").await.unwrap();
     let text = "---\nname: child\n---\nDo it.\n";
     let (manifest, body) = giga_domain::manifest::parse_markdown(text.as_bytes()).unwrap();
     let item = NewItem { product: parent.product.clone(), manifest, body };
