@@ -52,9 +52,9 @@ impl Bench {
     async fn pause(&self, paused: bool) -> Result<()> {
         let client = &self.coordinator.client;
         if paused {
-            client.pause_topic(TOPIC).await?
+            client.topics().pause(TOPIC).await?
         } else {
-            client.resume_topic(TOPIC).await?
+            client.topics().resume(TOPIC).await?
         };
         Ok(())
     }

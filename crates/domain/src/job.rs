@@ -561,6 +561,33 @@ pub struct Job {
 }
 
 impl Job {
+    /// As it is when it is made.
+    pub fn new(id: JobId, product: ProductId, spec: JobSpec, state: State, now: Timestamp) -> Self {
+        Self {
+            id,
+            product,
+            spec,
+            state,
+            rev: Rev(1),
+            epoch: Epoch::ZERO,
+            last_event: EventSeq(1),
+            attempts: 0,
+            evictions: 0,
+            dispatch_seq: DispatchSeq::ZERO,
+            checkpoint: None,
+            settled: None,
+            created_at: now,
+            updated_at: now,
+            enqueued_at: now,
+            last_factory: None,
+            last_steer: None,
+            result: None,
+            merge: None,
+            gate: None,
+            reviews: Vec::new(),
+        }
+    }
+
     /// What a review of it takes.
     pub fn gate(&self) -> &ReviewGate {
         self.gate.as_ref().unwrap_or(&self.spec.review)

@@ -61,7 +61,7 @@ impl Dispatch for Workers {
         if app.stop.is_cancelled() {
             return Err(stopping());
         }
-        let jobs = app.coordinator.open_worker_stream(open).map_err(refused)?;
+        let jobs = app.coordinator.topics().open_stream(open).map_err(refused)?;
         let welcome = Welcome::new(app, tokens, caller);
         let connected = Connected { jobs, welcome, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {
@@ -84,7 +84,7 @@ impl Dispatch for Workers {
         let held = each("held", held, |place, held| {
             Ok((id(format_args!("{place}.job_id"), &held.job_id)?, Epoch(held.epoch)))
         })?;
-        let renewed = self.0.coordinator.renew_topic_jobs(within(&caller), held).await;
+        let renewed = self.0.coordinator.topics().renew(within(&caller), held).await;
         let (lost, lease) = renewed.map_err(refused)?;
         Ok(Response::new(v1::HeartbeatResponse {
             lost_job_ids: lost.iter().map(ToString::to_string).collect(),
@@ -102,10 +102,10 @@ impl Dispatch for Workers {
         let results = each("results", results, result)?;
         if max_in_flight > 0 {
             // Before the report: the slots that it frees are dealt by the new number.
-            let wish = self.0.coordinator.set_max_in_flight(within(&caller), &worker, max_in_flight);
+            let wish = self.0.coordinator.topics().set_max_in_flight(within(&caller), &worker, max_in_flight);
             wish.map_err(refused)?;
         }
-        let reported = self.0.coordinator.report_topic_jobs(within(&caller), &worker, results).await;
+        let reported = self.0.coordinator.topics().report(within(&caller), &worker, results).await;
         let statuses = reported.map_err(refused)?.into_iter().map(|status| match status {
             ReportStatus::Recorded => v1::ResultStatus::Recorded.into(),
             ReportStatus::Fenced => v1::ResultStatus::Fenced.into(),
@@ -121,7 +121,7 @@ impl Dispatch for Workers {
         let caller = auth::submitter(&self.0, request.metadata()).await?;
         let product = caller.product()?;
         let jobs = each("jobs", request.into_inner().jobs, new_work)?;
-        let enqueued = self.0.coordinator.enqueue_topic_jobs(&product, jobs).await.map_err(refused)?;
+        let enqueued = self.0.coordinator.topics().enqueue(&product, jobs).await.map_err(refused)?;
         let answer = |enqueued: &Enqueued| v1::Enqueued {
             job_id: enqueued.id().to_string(),
             existing: matches!(enqueued, Enqueued::Existing(_)),

@@ -50,7 +50,7 @@ impl Fleet for Factories {
         if app.stop.is_cancelled() {
             return Err(stopping());
         }
-        let jobs = app.coordinator.open_factory_stream(factory).map_err(refused)?;
+        let jobs = app.coordinator.dispatch().open_factory_stream(factory).map_err(refused)?;
         let welcome = Welcome::new(app, tokens, caller);
         let connected = Connected { app: app.clone(), jobs, welcome, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {

@@ -66,7 +66,7 @@ fn utilised(live: u64, stale: u64, draining: u64, seats: u32, seats_used: u32) -
 }
 
 pub(crate) async fn shadow(State(app): State<App>, caller: Caller) -> Answer<Json<wire::Shadow>> {
-    let report = app.coordinator.shadow_report();
+    let report = app.coordinator.dispatch().shadow_report();
     let visible = |diverged: &Diverged| match &diverged.product {
         Some(product) => caller.products.allows(product),
         None => caller.products == Products::All,
