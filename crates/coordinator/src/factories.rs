@@ -8,7 +8,7 @@ use giga_domain::token::{Grant, Secret};
 use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::{
-    Advertise, Deregister, Enroll, Prune, RevokeFactoryTokens, RotateToken, SetFactoryState, Touch,
+    Advertise, Deregister, Enroll, Prune, RevokeFactoryTokens, RotateToken, SetFactoryState,
 };
 use parking_lot::{Mutex, MutexGuard};
 

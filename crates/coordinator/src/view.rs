@@ -12,6 +12,7 @@ use giga_domain::{
     Delivery, DispatchSeq, Event, EventKind, Evict, Factory, FactoryId, FeedPos, Job, JobId, Offer, Priority,
     ProductId, RequestId, Rev, Stage, State, Timestamp,
 };
+use giga_ports::store::Touch;
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
 use parking_lot::{Mutex, MutexGuard};

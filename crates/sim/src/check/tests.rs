@@ -5,8 +5,8 @@ mod rules;
 use giga_domain::job::JobSpec;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Actor, DispatchSeq, Epoch, EventKind, EventSeq, FeedPos, Job, JobId, Rev, Run, RunOutcome, RunReport,
-    Stage, State, Timestamp,
+    Actor, Epoch, EventKind, EventSeq, FeedPos, Job, JobId, Rev, Run, RunOutcome, RunReport, Stage, State,
+    Timestamp,
 };
 use serde_json::Map;
 

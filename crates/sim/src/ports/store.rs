@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use giga_domain::{
-    Actor, Budget, BudgetChange, DispatchSeq, Epoch, EventSeq, Factory, FailReason, Failure, Holder,
-    HolderAction, Job, JobId, Leadership, Offer, Refusal, Rev, State, Usd,
+    Actor, Budget, BudgetChange, Factory, FailReason, Failure, Holder, HolderAction, Job, JobId, Leadership,
+    Offer, Refusal, State, Usd,
 };
 use giga_ports::store::{
     Advertise, ChangeBudget, Claim, Claimed, EvictJobs, ExpireLeases, FanOut, Hold, MakeOffers, NewJob,

@@ -4,10 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use giga_domain::job::{DepsMode, JobKind};
 use giga_domain::transition::check_holder;
-use giga_domain::{
-    Actor, DispatchSeq, Epoch, EventKind, EventSeq, Job, JobId, JobSpec, NewEvent, Rev, Stage, State, graph,
-    limits,
-};
+use giga_domain::{Actor, EventKind, Job, JobId, JobSpec, NewEvent, Stage, State, graph, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Submit, Submitted};
 
