@@ -52,9 +52,9 @@ impl Bench {
     async fn pause(&self, paused: bool) -> Result<()> {
         let client = &self.coordinator.client;
         if paused {
-            client.topics().pause(TOPIC).await?
+            client.pause_topic(TOPIC).await?
         } else {
-            client.topics().resume(TOPIC).await?
+            client.resume_topic(TOPIC).await?
         };
         Ok(())
     }

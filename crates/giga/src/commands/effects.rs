@@ -25,7 +25,7 @@ pub(crate) async fn webhook(command: WebhookCommand, context: &Context) -> Done 
     match command {
         WebhookCommand::Add { address, types } => {
             let request = AddWebhookRequest { url: address, product_id: None, types };
-            let answer = client.effects().add_webhook(&request).await?;
+            let answer = client.add_webhook(&request).await?;
             output.one(&answer.json, "/webhook/id", || {
                 format!("webhook {}\nsecret  {}", answer.webhook.id, answer.secret)
             })?;
@@ -43,7 +43,7 @@ pub(crate) async fn webhook(command: WebhookCommand, context: &Context) -> Done 
             output.list(&answer.json, ("/webhooks", "/id"), none, || webhooks(&answer.webhooks, output))
         }
         WebhookCommand::Remove { webhook } => {
-            client.effects().remove_webhook(&webhook).await?;
+            client.remove_webhook(&webhook).await?;
             say(&format!("webhook {} is told nothing more", printable(&webhook)));
             Ok(())
         }
@@ -53,7 +53,7 @@ pub(crate) async fn webhook(command: WebhookCommand, context: &Context) -> Done 
 
 /// Sends it, and waits for the first answer.
 async fn test(webhook: &str, client: &Client, output: &Output) -> Done {
-    let sent = client.effects().test_webhook(webhook).await?;
+    let sent = client.test_webhook(webhook).await?;
     progress("waiting for its answer");
     let answered = async {
         loop {
