@@ -20,7 +20,7 @@ use giga_proto::v1::job_result;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::auth::{self, Welcome};
+use super::auth::{self, TokenWatch};
 use super::{refused, stopping};
 use crate::app::App;
 use crate::caller::{Caller, Products};
@@ -31,16 +31,16 @@ use crate::problem::Problem;
 const MESSAGE_JOBS: usize = 1_000;
 const MESSAGE_BYTES: usize = 1024 * 1024;
 
-pub(super) fn service(app: App) -> DispatchServer<Workers> {
-    DispatchServer::new(Workers(app)).max_decoding_message_size(limits::TOPIC_REQUEST_BYTES)
+pub(super) fn service(app: App) -> DispatchServer<DispatchService> {
+    DispatchServer::new(DispatchService(app)).max_decoding_message_size(limits::TOPIC_REQUEST_BYTES)
 }
 
-pub(super) struct Workers(App);
+pub(super) struct DispatchService(App);
 
 type Assignments = Pin<Box<dyn Stream<Item = Result<v1::StreamJobsResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
-impl Dispatch for Workers {
+impl Dispatch for DispatchService {
     type StreamJobsStream = Assignments;
 
     async fn stream_jobs(
@@ -62,8 +62,8 @@ impl Dispatch for Workers {
             return Err(stopping());
         }
         let jobs = app.coordinator.open_worker_stream(open).map_err(refused)?;
-        let welcome = Welcome::new(app, tokens, caller);
-        let connected = Connected { jobs, welcome, stop: app.stop.clone() };
+        let token_watch = TokenWatch::new(app, tokens, caller);
+        let connected = Connected { jobs, token_watch, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {
             let mut connected = connected?;
             match connected.next().await {
@@ -132,7 +132,7 @@ impl Dispatch for Workers {
 
 struct Connected {
     jobs: WorkerStream,
-    welcome: Welcome,
+    token_watch: TokenWatch,
     stop: CancellationToken,
 }
 
@@ -141,7 +141,7 @@ impl Connected {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Err(stopping()),
-            over = self.welcome.is_over() => Err(over),
+            over = self.token_watch.is_over() => Err(over),
             dealt = self.jobs.next(MESSAGE_JOBS, MESSAGE_BYTES) => match dealt {
                 Some(dealt) => Ok(v1::StreamJobsResponse {
                     assignments: dealt.into_iter().map(assignment).collect(),

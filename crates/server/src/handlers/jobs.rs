@@ -169,6 +169,6 @@ pub(crate) async fn explain(
 ) -> Answer<Json<wire::Explanation>> {
     let job = app.visible_job(&caller, path.id()?).await?;
     let (_, explanation) = app.coordinator.explain(job.id).await?;
-    let sees = app.sight(&caller).await?;
-    Ok(Json(shapes::explanation(explanation, |verdict| sees.knows(&verdict.factory_id))))
+    let visible = app.visible_factories(&caller).await?;
+    Ok(Json(shapes::explanation(explanation, |verdict| visible.contains(&verdict.factory_id))))
 }
