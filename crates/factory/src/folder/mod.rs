@@ -18,7 +18,7 @@ use std::time::Duration;
 use giga_api::client::{Client, ClientError, Idempotency};
 use giga_api::wire::ProblemCode;
 use giga_domain::manifest::Draft;
-use giga_domain::{JobId, Stage, limits};
+use giga_domain::{JobId, Phase, Stage, limits};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -114,13 +114,13 @@ struct Folder {
 
 /// Where the file of a job in this stage belongs. What waits, waits in the inbox.
 fn place_of(stage: Stage) -> Place {
-    match stage {
-        Stage::Queued | Stage::Blocked => Place::Inbox,
-        Stage::Assigned | Stage::Building => Place::Building,
-        Stage::Review => Place::Review,
-        Stage::Testing => Place::Testing,
-        Stage::Shipped => Place::Shipped,
-        Stage::Failed | Stage::DeadLetter | Stage::Cancelled => Place::Failed,
+    match stage.phase() {
+        Phase::Queued | Phase::Blocked => Place::Inbox,
+        Phase::Running => Place::Building,
+        Phase::Review => Place::Review,
+        Phase::Ready => Place::Testing,
+        Phase::Shipped => Place::Shipped,
+        Phase::Failed | Phase::Cancelled => Place::Failed,
     }
 }
 
