@@ -36,7 +36,7 @@ async fn a_job_from_submit_to_shipped() {
     assert!(refused.fails(4).contains("bo"));
     golden("approved", &["review", &id, "--approve", "--as", "ana", "-m", "reads well"]);
     golden("explain_testing", &["job", "explain", &id]);
-    assert!(home.giga(&["job", "wait", &id, "--until", "testing"]).ok().contains("testing"));
+    assert!(home.giga(&["job", "wait", &id, "--until", "testing"]).ok().contains("ready to ship"));
     golden("ship", &["job", "ship", &id, "-m", "go"]);
 
     let waited = home.giga(&["job", "wait", &id]).ok();

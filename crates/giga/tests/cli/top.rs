@@ -175,27 +175,27 @@ async fn filter_open_requeue_pause_quit() {
     terminal.until("the filter", |screen| screen.contains("fix-greeting") && !screen.contains("nightly"));
     terminal.press("Enter");
     terminal.press("Enter");
-    terminal.sees("verify_failed");
+    terminal.sees("verification failed");
     terminal.write("w");
-    terminal.sees("What would help");
+    terminal.sees("Suggested fixes");
     terminal.write("r");
-    terminal.sees("the same: giga job requeue fix-greeting");
+    terminal.sees("same as: giga job requeue fix-greeting");
     terminal.write("n");
-    terminal.sees("left as it is");
+    terminal.sees("nothing changed");
     assert_eq!(json(&home, &["job", "show", "fix-greeting"])["stage"], "failed");
     terminal.write("ry");
     terminal.sees("fix-greeting is queued");
     assert_eq!(json(&home, &["job", "show", "fix-greeting"])["stage"], "queued");
 
     terminal.write("5");
-    terminal.sees("open, without a ceiling");
+    terminal.sees("active, no limit");
     terminal.write("P");
-    terminal.sees("pause demo? y to confirm");
+    terminal.sees("pause demo? y: pause");
     terminal.write("y");
     terminal.sees("PAUSED");
     assert_eq!(json(&home, &["budget", "show", "demo"])["paused"]["cause"], "operator");
     terminal.write("R");
-    terminal.sees("demo is open again");
+    terminal.sees("demo is resumed");
     assert_eq!(json(&home, &["budget", "show", "demo"]).get("paused"), None);
 
     terminal.write("q");
@@ -236,7 +236,7 @@ fn where_there_is_no_shell_to_go_to_it_stays() {
     let terminal = Terminal::with(&home, &[env!("CARGO_BIN_EXE_giga"), "top"]);
     terminal.sees("● live");
     terminal.press("C-z");
-    terminal.sees("there is no shell to go to");
+    terminal.sees("no shell to suspend to");
     terminal.write("4");
     terminal.sees("stages: all");
     let pid = terminal.ask(&["display-message", "-p", "#{pane_pid}"]);
@@ -277,7 +277,7 @@ fn a_lost_coordinator_is_said_and_its_return_too() {
     terminal.run_top(&home, "");
     terminal.sees("● live");
     server.kill9();
-    terminal.sees("connection lost, trying again (");
+    terminal.sees("connection lost, reconnecting (");
     terminal.sees("○ lost");
     let mut again = giga(home.path());
     again.args(["serve", "--listen", &address]);
@@ -301,7 +301,7 @@ fn a_viewer_looks_and_touches_nothing() {
     let screen = terminal.sees("$5.00");
     assert!(!screen.contains("P pause"), "{screen}");
     terminal.write("P");
-    terminal.sees("read-only: a viewer's token may not do that");
+    terminal.sees("read-only: the role viewer may not do that");
     terminal.press("C-c");
     terminal.is_given_back();
 }

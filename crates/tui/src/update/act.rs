@@ -42,7 +42,7 @@ pub(super) fn answer(model: &mut Model, key: KeyCode) -> Vec<Effect> {
             go(model, Action::PauseBudget { product, stop_running: true })
         }
         _ => {
-            model.say(Tone::Plain, "cancelled");
+            model.say(Tone::Plain, "nothing changed");
             Vec::new()
         }
     }

@@ -108,7 +108,7 @@ fn leave(model: &mut Model, what: &Typing) -> Vec<Effect> {
             Vec::new()
         }
         Typing::Comment { .. } => {
-            model.say(Tone::Plain, "cancelled");
+            model.say(Tone::Plain, "nothing changed");
             Vec::new()
         }
         Typing::Jump => Vec::new(),
