@@ -92,7 +92,12 @@ impl World {
     }
 
     async fn claim(&self, request: &str) -> Job {
-        self.coordinator.claims().claim(mac(), request.parse().unwrap()).await.unwrap().expect("a job to claim")
+        self.coordinator
+            .claims()
+            .claim(mac(), request.parse().unwrap())
+            .await
+            .unwrap()
+            .expect("a job to claim")
     }
 
     async fn report(&self, job: &Job) {
