@@ -38,7 +38,7 @@ const fn rule(kind: AlertKind) -> (Severity, &'static str) {
         AlertKind::NoEligibleFactory => (Warning, "No eligible factory"),
         AlertKind::Starvation => (Warning, "Waiting too long"),
         AlertKind::StaleFactory => (Warning, "Factory offline"),
-        AlertKind::BudgetNear => (Info, "Budget nearly exhausted"),
+        AlertKind::BudgetNear => (Info, "Budget near limit"),
         AlertKind::BudgetPaused => (Info, "Budget paused"),
         AlertKind::EffectsWaiting => (Info, "Deliveries delayed"),
     }
@@ -110,12 +110,12 @@ impl Alert {
 impl Coordinator {
     /// What somebody should look at, worst first.
     pub async fn alerts(&self) -> Result<Vec<Alert>, Error> {
-        self.refresh().await?;
-        self.ask_after_the_silent().await?;
-        let effects = self.store.read().effect_counts().await?;
-        let now = self.store_now();
-        let mut state = self.view.lock();
-        let snapshot = self.snapshot(&state, now, Whom::Everyone);
+        self.fleet.refresh().await?;
+        self.fleet.refresh_stale_heartbeats().await?;
+        let effects = self.core.store.read().effect_counts().await?;
+        let now = self.core.store_now();
+        let mut state = self.fleet.view.lock();
+        let snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
         let mut alerts = of_effects(&effects, now);
         alerts.extend(state.tenants.budgets().filter_map(|budget| of_budget(budget, now)));
         alerts.extend(of_queue(&mut state, &snapshot, now));
@@ -230,7 +230,7 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
     };
     let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
     let message = format!(
-        "the budget of {product} is nearly exhausted: {used} of {ceiling} {} spent or reserved",
+        "the budget of {product} is nearly used up: {used} of {ceiling} {} spent or reserved",
         of_the(period)
     );
     Some(alert(AlertKind::BudgetNear, message, period.start(now)))

@@ -36,22 +36,22 @@ pub struct NewArtifact {
 impl Coordinator {
     /// The largest artifact that is taken.
     pub fn artifact_bytes(&self) -> u64 {
-        self.flag("artifact_mib").as_u64().unwrap_or(64) * 1024 * 1024
+        self.fleet.flag("artifact_mib").as_u64().unwrap_or(64) * 1024 * 1024
     }
 
     pub async fn put_artifact(&self, new: NewArtifact, bytes: ByteStream) -> Result<Artifact, Error> {
         let NewArtifact { job, holder, actor, name, media_type } = new;
-        let held = self.store.read().job(job).await?.ok_or(StoreError::NoSuchJob(job))?;
+        let held = self.core.store.read().job(job).await?.ok_or(StoreError::NoSuchJob(job))?;
         // Only spares the upload: whether the writer still holds the job is judged by the write below.
         giga_domain::transition::check_holder(&held, &holder).map_err(StoreError::from)?;
         self.check_room(job, holder.epoch, &name).await?;
-        let id = self.random.artifact_id(self.clock.now());
+        let id = self.core.random.artifact_id(self.core.clock.now());
         let key = blob_key(job, holder.epoch, id);
         let labels =
             FileLabels { content_type: media_type.clone(), content_disposition: name.content_disposition() };
-        let size = self.artifacts.put(&key, &labels, up_to(self.artifact_bytes(), bytes)).await?;
+        let size = self.blobs.artifacts.put(&key, &labels, up_to(self.artifact_bytes(), bytes)).await?;
         let put = PutArtifact { id, job, holder, actor, name, media_type, size };
-        match self.store.put_artifact(put).await {
+        match self.core.store.put_artifact(put).await {
             Ok(put) => {
                 if let Some(old) = put.replaced {
                     self.delete_bytes(&key_of(&old)).await;
@@ -69,7 +69,7 @@ impl Coordinator {
 
     /// Racing writers of one job may pass the limit by as many as they are.
     async fn check_room(&self, job: JobId, epoch: Epoch, name: &ArtifactName) -> Result<(), Error> {
-        let there = self.store.read().artifacts(job).await?;
+        let there = self.core.store.read().artifacts(job).await?;
         let replaced = there.iter().any(|artifact| artifact.epoch == epoch && artifact.name == *name);
         if there.len() < limits::JOB_ARTIFACTS || replaced {
             return Ok(());
@@ -80,7 +80,7 @@ impl Coordinator {
 
     /// These bytes of it.
     pub async fn artifact_stream(&self, artifact: &Artifact, range: Range<u64>) -> Result<ByteStream, Error> {
-        match self.artifacts.get(&key_of(artifact), range).await {
+        match self.blobs.artifacts.get(&key_of(artifact), range).await {
             // Replaced or deleted since it was looked up.
             Err(BlobError::NotFound(_)) => Err(StoreError::NoSuchArtifact(artifact.id).into()),
             other => Ok(other?),
@@ -89,20 +89,20 @@ impl Coordinator {
 
     pub async fn delete_artifact(&self, artifact: Artifact, actor: Actor) -> Result<(), Error> {
         let key = key_of(&artifact);
-        self.store.delete_artifact(DeleteArtifact { artifact, actor }).await?;
+        self.core.store.delete_artifact(DeleteArtifact { artifact, actor }).await?;
         self.delete_bytes(&key).await;
         Ok(())
     }
 
     /// Logs and artifacts of a job that is about to be retired. Can be repeated.
     pub(crate) async fn remove_bytes_of(&self, job: JobId) -> Result<(), BlobError> {
-        self.logs.remove(job).await?;
-        self.artifacts.delete_all(&job.to_string()).await
+        self.blobs.logs.remove(job).await?;
+        self.blobs.artifacts.delete_all(&job.to_string()).await
     }
 
     /// What stays costs some space until the job is retired, and nothing else.
     async fn delete_bytes(&self, key: &str) {
-        if let Err(error) = self.artifacts.delete(key).await {
+        if let Err(error) = self.blobs.artifacts.delete(key).await {
             tracing::warn!(%error, key, "bytes that nothing points to could not be deleted");
         }
     }

@@ -57,15 +57,15 @@ impl Burndown {
 impl Coordinator {
     /// A product that nothing was ever claimed or set for has an empty one.
     pub async fn budget(&self, product: &ProductId) -> Result<BudgetView, Error> {
-        let budget = self.store.read().budget(product).await?;
+        let budget = self.core.store.read().budget(product).await?;
         let budget = budget.unwrap_or_else(|| Budget::new(product.clone()));
-        Ok(BudgetView { budget, now: self.store_now() })
+        Ok(BudgetView { budget, now: self.core.store_now() })
     }
 
     /// By product.
     pub async fn budgets(&self) -> Result<Vec<BudgetView>, Error> {
-        let budgets = self.store.read().budgets().await?;
-        let now = self.store_now();
+        let budgets = self.core.store.read().budgets().await?;
+        let now = self.core.store_now();
         Ok(budgets.into_iter().map(|budget| BudgetView { budget, now }).collect())
     }
 
@@ -88,10 +88,10 @@ impl Coordinator {
         key: Option<RequestId>,
         actor: Actor,
     ) -> Result<BudgetView, Error> {
-        let request = key.unwrap_or_else(|| self.new_request());
+        let request = key.unwrap_or_else(|| self.core.new_request());
         let budget =
-            self.store.change_budget(ChangeBudget { product, change, if_rev, request, actor }).await?;
-        Ok(BudgetView { budget, now: self.store_now() })
+            self.core.store.change_budget(ChangeBudget { product, change, if_rev, request, actor }).await?;
+        Ok(BudgetView { budget, now: self.core.store_now() })
     }
 
     /// Nothing of the product is started from here on. With `stop_running`, what runs is asked to save its work and let
@@ -111,28 +111,29 @@ impl Coordinator {
 
     /// Nothing new is started meanwhile, so whoever changed while it was asked is simply asked again.
     async fn stop_running(&self, product: &ProductId, actor: &Actor) -> Result<usize, Error> {
-        let grace = self.eviction_grace();
+        let grace = self.fleet.eviction_grace();
         let mut asked = 0;
         for _ in 0..ROUNDS {
-            self.refresh().await?;
+            self.fleet.refresh().await?;
             let held = self.held_and_not_asked(product);
             if held.is_empty() {
                 break;
             }
             for some in held.chunks(TOGETHER) {
                 let answers = self
+                    .core
                     .store
                     .evict(EvictJobs { term: None, asked: some.to_vec(), grace, actor: actor.clone() })
                     .await?;
                 asked += answers.into_iter().filter(|asked| *asked).count();
             }
         }
-        self.metrics.evictions_asked.inc_by(asked as u64);
+        self.core.metrics.evictions_asked.inc_by(asked as u64);
         Ok(asked)
     }
 
     fn held_and_not_asked(&self, product: &ProductId) -> Vec<NewEviction> {
-        let state = self.view.lock();
+        let state = self.fleet.view.lock();
         let held = state.running.iter().filter(|(_, r)| r.product == *product && r.evict.is_none());
         let mut held: Vec<NewEviction> =
             held.map(|(id, running)| NewEviction { job: *id, rev: running.rev, for_job: None }).collect();
@@ -149,7 +150,7 @@ impl Coordinator {
         to: Option<Timestamp>,
         bucket: Option<Duration>,
     ) -> Result<Burndown, Error> {
-        let now = self.store_now();
+        let now = self.core.store_now();
         let to = to.unwrap_or(now);
         // The moment at which a month begins still shows the one that ended.
         let from = from.unwrap_or_else(|| Period::Month.start(to.minus(Duration::from_millis(1))));
@@ -160,7 +161,7 @@ impl Coordinator {
         let bucket = bucket.unwrap_or_else(|| usual_bucket(span));
         let count = buckets_in(span, bucket)?;
         let budget = self.budget(&product).await?.budget;
-        let spent = self.store.read().burndown(&product, from, to, bucket).await?;
+        let spent = self.core.store.read().burndown(&product, from, to, bucket).await?;
         let buckets = series(from, bucket, count, &spent);
         Ok(Burndown { product, from, to, bucket, ceiling: ceiling_over(&budget, from, to), buckets })
     }

@@ -52,6 +52,6 @@ pub enum Error {
     At { field: String, error: Box<Error> },
     #[error("the job is not yours to take: {0}")]
     NotYours(&'static str),
-    #[error("factory {0} has not said what it has yet; send a heartbeat first")]
+    #[error("factory {0} has not sent a heartbeat yet; send one first")]
     NoHeartbeat(giga_domain::FactoryId),
 }

@@ -44,8 +44,8 @@ impl Coordinator {
     pub async fn dry_run(&self, product: ProductId, manifest: &Manifest) -> Result<DryRun, Error> {
         let foreign_repo = self.foreign_repo(&product, manifest.repo.as_deref())?;
         let new = self.new_job(product, manifest, String::new()).await?;
-        self.refresh().await?;
-        let now = self.store_now();
+        self.fleet.refresh().await?;
+        let now = self.core.store_now();
         if new.spec.kind == JobKind::Composite {
             return Ok(DryRun {
                 routable: Ok(()),
@@ -57,12 +57,12 @@ impl Coordinator {
         }
         let view = crate::jobs::preview(&new, now);
         let routable = {
-            let state = self.view.lock();
-            routable(&view, &self.snapshot(&state, now, Whom::Everyone))
+            let state = self.fleet.view.lock();
+            routable(&view, &self.fleet.snapshot(&state, now, Whom::Everyone))
         };
         let attempts = i64::from(new.spec.retry.max) + 1;
         Ok(DryRun {
-            refused: routable.is_err() && self.flag("strict") == true,
+            refused: routable.is_err() && self.fleet.flag("strict") == true,
             routable,
             explanation: self.explain_queued(&view, now),
             foreign_repo,
@@ -72,11 +72,11 @@ impl Coordinator {
 
     /// Why the job is where it is, and what would move it.
     pub async fn explain(&self, id: JobId) -> Result<(Job, Explanation), Error> {
-        self.refresh().await?;
-        self.ask_after_the_silent().await?;
-        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        self.fleet.refresh().await?;
+        self.fleet.refresh_stale_heartbeats().await?;
+        let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         let explanation = match (job.stage(), job.spec.kind) {
-            (Stage::Queued, _) => self.explain_queued(&self.planned_view(&job).await?, self.store_now()),
+            (Stage::Queued, _) => self.explain_queued(&self.planned_view(&job).await?, self.core.store_now()),
             (Stage::Blocked | Stage::Failed, JobKind::Composite) => self.explain_composite(&job).await?,
             (Stage::Blocked, JobKind::Agent) => self.explain_blocked(&job).await?,
             _ => explain_settled(&job),
@@ -86,25 +86,25 @@ impl Coordinator {
 
     /// The queued job as plans see it, where the view is as new as the job.
     async fn planned_view(&self, job: &Job) -> Result<JobView, Error> {
-        let known = self.view.lock().queue.get(job.id).filter(|view| view.rev == job.rev).cloned();
+        let known = self.fleet.view.lock().queue.get(job.id).filter(|view| view.rev == job.rev).cloned();
         if let Some(view) = known {
             return Ok(view);
         }
-        let parents = parents_of(self.store.read(), std::slice::from_ref(job)).await?;
-        let view = job_view(job, &parents, self.flag_millis("pickup_ms"));
+        let parents = parents_of(self.core.store.read(), std::slice::from_ref(job)).await?;
+        let view = job_view(job, &parents, self.fleet.flag_millis("pickup_ms"));
         view.ok_or_else(|| StoreError::broken_because("a queued job has no place in the queue").into())
     }
 
     fn explain_queued(&self, view: &JobView, now: Timestamp) -> Explanation {
-        let mut state = self.view.lock();
+        let mut state = self.fleet.view.lock();
         let policy = state.policy(now, Whom::Everyone);
-        let snapshot = self.snapshot(&state, now, Whom::Everyone);
+        let snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
         let explanation = explain(view, &state.queue, &snapshot, now, &policy);
         with_preemption(explanation, &state, view, &snapshot, now, &policy)
     }
 
     async fn explain_blocked(&self, job: &Job) -> Result<Explanation, Error> {
-        let deps = self.store.read().jobs_by_id(&job.spec.deps).await?;
+        let deps = self.core.store.read().jobs_by_id(&job.spec.deps).await?;
         let mut open: Vec<&Job> = deps.iter().filter(|dep| dep.stage() != Stage::Shipped).collect();
         open.sort_by_key(|dep| dep.id);
         let mode = match job.spec.deps_mode {
@@ -124,7 +124,7 @@ impl Coordinator {
     /// Why a composite that waits, or that failed, is where it is.
     async fn explain_composite(&self, job: &Job) -> Result<Explanation, Error> {
         let filter = JobFilter { parent: Some(job.id), ..JobFilter::default() };
-        let mut children = self.store.read().list_jobs(&filter, None, limits::DAG_JOBS).await?;
+        let mut children = self.core.store.read().list_jobs(&filter, None, limits::DAG_JOBS).await?;
         children.sort_by_key(|child| child.id);
         let mut tally = Tally::default();
         for child in &children {

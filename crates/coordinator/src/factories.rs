@@ -1,7 +1,6 @@
 //! Use cases about worker hosts, and their signs of life.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope};
@@ -9,8 +8,9 @@ use giga_domain::token::{Grant, Secret};
 use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::{
-    Advertise, Deregister, Enroll, Prune, RevokeFactoryTokens, RotateToken, SetFactoryState, Touch,
+    Advertise, Deregister, Enroll, Prune, RevokeFactoryTokens, RotateToken, SetFactoryState,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::dispatch::RESERVED_FACTORY;
 use crate::{Coordinator, Directive, Error, FieldProblem};
@@ -29,7 +29,7 @@ struct Seen {
 
 impl Presence {
     fn lock(&self) -> MutexGuard<'_, HashMap<FactoryId, Seen>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(crate) fn touch(&self, factory: &FactoryId, at: Timestamp) {
@@ -54,7 +54,7 @@ impl Presence {
         self.lock().get(&factory.id).map(|seen| seen.at).max(factory.last_seen_at)
     }
 
-    fn take_unwritten(&self) -> Vec<(FactoryId, Timestamp)> {
+    pub(crate) fn take_unwritten(&self) -> Vec<(FactoryId, Timestamp)> {
         let mut seen = self.lock();
         let unwritten = seen.iter_mut().filter(|(_, entry)| !entry.written);
         unwritten
@@ -99,16 +99,16 @@ impl Coordinator {
         }
         let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
         let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
-        let factory = self.store.enroll(Enroll { id, scope, token, actor }).await?;
-        self.refresh().await?;
+        let factory = self.core.store.enroll(Enroll { id, scope, token, actor }).await?;
+        self.fleet.refresh().await?;
         Ok((factory, secret))
     }
 
     /// What the factory says of itself. Written only when something changed; otherwise it is a sign of life.
     pub async fn heartbeat(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
-        self.presence.note(&id, self.store_now(), Some(advertised.load));
+        self.fleet.presence.note(&id, self.core.store_now(), Some(advertised.load));
         let (known, delivery) = {
-            let state = self.view.lock();
+            let state = self.fleet.view.lock();
             (state.factories.get(&id).cloned(), state.wished_delivery(&id))
         };
         let says_nothing_new = known
@@ -117,16 +117,17 @@ impl Coordinator {
         let state = match known {
             Some(factory) if says_nothing_new => factory.state,
             _ => {
-                let factory = self.store.advertise(Advertise { factory: id.clone(), advertised }).await?;
+                let factory =
+                    self.core.store.advertise(Advertise { factory: id.clone(), advertised }).await?;
                 // Not from the answer, which a later change may have overtaken.
-                self.refresh().await?;
+                self.fleet.refresh().await?;
                 factory.state
             }
         };
         let directives = if state == FactoryState::Draining { vec![Directive::Drain] } else { Vec::new() };
         Ok(HeartbeatAnswer {
-            heartbeat_interval: self.flag_millis("heartbeat_interval_ms"),
-            stale_after: self.stale_after(),
+            heartbeat_interval: self.fleet.flag_millis("heartbeat_interval_ms"),
+            stale_after: self.fleet.stale_after(),
             delivery,
             directives,
         })
@@ -138,77 +139,79 @@ impl Coordinator {
         state: FactoryState,
         actor: Actor,
     ) -> Result<Factory, Error> {
-        let factory = self.store.set_factory_state(SetFactoryState { factory: id, state, actor }).await?;
-        self.refresh().await?;
+        let factory =
+            self.core.store.set_factory_state(SetFactoryState { factory: id, state, actor }).await?;
+        self.fleet.refresh().await?;
         Ok(factory)
     }
 
     pub async fn deregister(&self, id: FactoryId, actor: Actor) -> Result<(), Error> {
-        if self.store.read().factory(&id).await?.is_none() {
+        if self.core.store.read().factory(&id).await?.is_none() {
             return Err(StoreError::NoSuchFactory(id).into());
         }
-        self.store.deregister(Deregister { factory: id.clone(), actor }).await?;
-        self.tokens.clear();
-        self.presence.forget(&id);
-        Ok(self.refresh().await?)
+        self.core.store.deregister(Deregister { factory: id.clone(), actor }).await?;
+        self.caches.tokens.clear();
+        self.fleet.presence.forget(&id);
+        Ok(self.fleet.refresh().await?)
     }
 
     /// Forgets every factory that was not heard of for `idle` and holds nothing.
     pub async fn prune(&self, idle: Duration, actor: Actor) -> Result<Pruned, Error> {
-        self.write_presence().await?;
-        let before = self.store.read().now().await?.minus(idle);
-        let factories = self.store.prune(Prune { before, actor }).await?;
-        self.tokens.clear();
+        self.fleet.write_presence().await?;
+        let before = self.core.store.read().now().await?.minus(idle);
+        let factories = self.core.store.prune(Prune { before, actor }).await?;
+        self.caches.tokens.clear();
         for id in &factories {
-            self.presence.forget(id);
+            self.fleet.presence.forget(id);
         }
-        self.refresh().await?;
+        self.fleet.refresh().await?;
         Ok(Pruned { factories })
     }
 
     /// A new token for the factory; the old ones work until the grace ends.
     pub async fn rotate_factory_token(&self, id: FactoryId, actor: Actor) -> Result<Secret, Error> {
-        let factory =
-            self.store.read().factory(&id).await?.ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
+        let factory = self
+            .core
+            .store
+            .read()
+            .factory(&id)
+            .await?
+            .ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
         let grant = Grant::Factory { factory: id.clone(), scope: factory.scope };
         let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
-        self.store
-            .rotate_token(RotateToken { factory: id, token, grace: self.options.rotation_grace, actor })
+        self.core
+            .store
+            .rotate_token(RotateToken { factory: id, token, grace: self.core.options.rotation_grace, actor })
             .await?;
-        self.tokens.clear();
+        self.caches.tokens.clear();
         Ok(secret)
     }
 
     pub async fn revoke_factory_tokens(&self, id: FactoryId, actor: Actor) -> Result<(), Error> {
-        self.store.revoke_factory_tokens(RevokeFactoryTokens { factory: id, actor }).await?;
-        self.tokens.clear();
+        self.core.store.revoke_factory_tokens(RevokeFactoryTokens { factory: id, actor }).await?;
+        self.caches.tokens.clear();
         Ok(())
     }
 
     /// When the factory was last heard of, fresher than what is written.
     pub fn last_seen(&self, factory: &Factory) -> Option<Timestamp> {
-        self.presence.last_seen(factory)
+        self.fleet.presence.last_seen(factory)
     }
 
     pub fn is_live(&self, factory: &Factory) -> bool {
-        let now = self.store_now();
-        self.last_seen(factory).is_some_and(|seen| now.since(seen) <= self.stale_after())
+        let now = self.core.store_now();
+        self.last_seen(factory).is_some_and(|seen| now.since(seen) <= self.fleet.stale_after())
     }
 
     /// Jobs that the factory holds, as far as this process knows.
     pub fn held_by(&self, factory: &FactoryId) -> Vec<giga_domain::JobId> {
-        let mut held: Vec<_> = self.view.lock().held_by(factory).collect();
+        let mut held: Vec<_> = self.fleet.view.lock().held_by(factory).collect();
         held.sort_unstable();
         held
     }
 
     /// Writes the signs of life that were not written yet.
     pub async fn presence_once(&self) -> Result<(), StoreError> {
-        self.write_presence().await
-    }
-
-    pub(crate) async fn write_presence(&self) -> Result<(), StoreError> {
-        let seen = self.presence.take_unwritten();
-        if seen.is_empty() { Ok(()) } else { self.store.touch(Touch { seen }).await }
+        self.fleet.write_presence().await
     }
 }

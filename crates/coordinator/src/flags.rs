@@ -23,7 +23,7 @@ pub struct FlagValue {
 impl Coordinator {
     /// Every flag, and after `delivery` the factories that have a mode of their own.
     pub async fn flags(&self) -> Result<Vec<FlagValue>, Error> {
-        let set: BTreeMap<String, Value> = self.store.read().flags().await?.into_iter().collect();
+        let set: BTreeMap<String, Value> = self.core.store.read().flags().await?.into_iter().collect();
         let mut flags = Vec::with_capacity(FLAGS.len());
         for def in FLAGS {
             let default = def.default_value();
@@ -57,20 +57,20 @@ impl Coordinator {
                 self.check_known(&factory).await?;
             }
         }
-        self.store.set_flag(SetFlag { name: name.to_owned(), value: value.clone(), actor }).await?;
+        self.core.store.set_flag(SetFlag { name: name.to_owned(), value: value.clone(), actor }).await?;
         let (default, is_default) = {
-            let mut state = self.view.lock();
+            let mut state = self.fleet.view.lock();
             state.set_flag(name, value.clone());
             let default = if factory_of(name).is_some() { state.flag(DELIVERY) } else { def.default_value() };
             (default, value.is_null())
         };
-        self.wishes_changed();
+        self.dispatch.delivery_modes_changed();
         let value = if is_default { default.clone() } else { value };
         Ok(FlagValue { name: name.to_owned(), def, value, default, is_default })
     }
 
     async fn check_known(&self, factory: &FactoryId) -> Result<(), Error> {
-        if self.store.read().factory(factory).await?.is_some() {
+        if self.core.store.read().factory(factory).await?.is_some() {
             return Ok(());
         }
         let message =
@@ -80,6 +80,6 @@ impl Coordinator {
 
     /// How jobs are meant to reach the factory.
     pub fn wished_delivery(&self, factory: &FactoryId) -> Delivery {
-        self.view.lock().wished_delivery(factory)
+        self.fleet.view.lock().wished_delivery(factory)
     }
 }

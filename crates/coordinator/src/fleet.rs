@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use giga_domain::{Event, FeedPos, ProductId};
 use giga_ports::store::QueueState;
+use tokio::sync::watch;
 
 use crate::view::Whom;
 use crate::{BudgetView, Coordinator, Error};
@@ -34,14 +35,14 @@ pub struct FleetMetrics {
 
 impl Coordinator {
     pub async fn fleet_metrics(&self) -> Result<FleetMetrics, Error> {
-        self.refresh().await?;
-        self.ask_after_the_silent().await?;
-        let products = self.store.read().queue_states().await?;
-        let feed_head = self.store.read().feed_head().await?;
+        self.fleet.refresh().await?;
+        self.fleet.refresh_stale_heartbeats().await?;
+        let products = self.core.store.read().queue_states().await?;
+        let feed_head = self.core.store.read().feed_head().await?;
         let budgets = self.budgets().await?;
-        let now = self.store_now();
-        let state = self.view.lock();
-        let snapshot = self.snapshot(&state, now, Whom::Everyone);
+        let now = self.core.store_now();
+        let state = self.fleet.view.lock();
+        let snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
         let draining = |f: &&giga_scheduler::FactoryView| f.state == giga_domain::FactoryState::Draining;
         let mut oldest: HashMap<ProductId, Duration> = HashMap::new();
         for shape in state.queue.summaries() {
@@ -66,8 +67,13 @@ impl Coordinator {
         })
     }
 
+    /// Changes when a budget may have opened, also by the clock alone: for those who wait to ask for work.
+    pub fn budgets_changed(&self) -> watch::Receiver<()> {
+        self.fleet.view.budgets_moved.subscribe()
+    }
+
     /// The feed from a cursor on.
     pub async fn feed(&self, after: FeedPos, limit: usize) -> Result<Vec<Event>, Error> {
-        Ok(self.store.read().feed(after, limit).await?)
+        Ok(self.core.store.read().feed(after, limit).await?)
     }
 }

@@ -138,7 +138,7 @@ impl Coordinator {
         items: &[NewItem],
         actor: Actor,
     ) -> Result<Vec<SubmitAnswer>, Error> {
-        let parent = self.store.read().job(parent).await?.ok_or(StoreError::NoSuchJob(parent))?;
+        let parent = self.core.store.read().job(parent).await?.ok_or(StoreError::NoSuchJob(parent))?;
         let listed = Listed { items, name: "children" };
         for (place, item) in items.iter().enumerate() {
             if item.product != parent.product {
@@ -167,7 +167,8 @@ impl Coordinator {
     ) -> Result<Vec<SubmitAnswer>, Error> {
         check_size(listed)?;
         // Sorted, so that they are listed in the order in which they were given.
-        let mut ids: Vec<JobId> = listed.items.iter().map(|_| self.random.job_id(self.clock.now())).collect();
+        let mut ids: Vec<JobId> =
+            listed.items.iter().map(|_| self.core.random.job_id(self.core.clock.now())).collect();
         ids.sort_unstable();
         let deps = resolve_deps(listed, &ids)?;
         let inherited = parent.filter(|parent| parent.spec.kind == JobKind::Composite);
@@ -192,7 +193,7 @@ impl Coordinator {
             jobs.push(NewJob { under: under.clone(), ..new.await? });
         }
         let routable = self.all_routable(&jobs).await?;
-        let is_strict = self.flag("strict") == true;
+        let is_strict = self.fleet.flag("strict") == true;
         for (place, new) in jobs.iter().enumerate() {
             let refusal = match (&mut foreign_repos[place], &routable[place]) {
                 (foreign @ Err(_), _) => {
@@ -206,7 +207,7 @@ impl Coordinator {
             };
             self.unless_made_before(new, refusal).await?;
         }
-        let stored = self.store.submit(Submit { jobs: jobs.clone(), actor }).await;
+        let stored = self.core.store.submit(Submit { jobs: jobs.clone(), actor }).await;
         let stored = stored.map_err(|error| explain_refusal(listed, &jobs, error))?;
         let answers = stored.into_iter().zip(routable).zip(foreign_repos);
         Ok(answers
@@ -216,7 +217,7 @@ impl Coordinator {
                     Submitted::Existing(job) => (job, false),
                 };
                 if created {
-                    self.metrics.submitted(&job);
+                    self.core.metrics.submitted(&job);
                 }
                 SubmitAnswer { job, created, routable, foreign_repo: foreign_repo.unwrap_or_default() }
             })
@@ -227,9 +228,9 @@ impl Coordinator {
     pub(crate) async fn all_routable(&self, jobs: &[NewJob]) -> Result<Vec<Result<(), Unroutable>>, Error> {
         // One picture of the fleet for all of them.
         let judge = || {
-            let now = self.store_now();
-            let state = self.view.lock();
-            let snapshot = self.snapshot(&state, now, Whom::Everyone);
+            let now = self.core.store_now();
+            let state = self.fleet.view.lock();
+            let snapshot = self.fleet.snapshot(&state, now, Whom::Everyone);
             let each = jobs.iter().map(|new| match new.spec.kind {
                 // Never placed anywhere.
                 JobKind::Composite => Ok(()),
@@ -242,13 +243,13 @@ impl Coordinator {
             return Ok(first);
         }
         // Before anyone is warned: the view may be older than a factory that has just joined.
-        self.refresh().await?;
+        self.fleet.refresh().await?;
         Ok(judge())
     }
 
     /// The job and all below it, and how they stand.
     pub async fn dag(&self, root: JobId) -> Result<Dag, Error> {
-        let reads = self.store.read();
+        let reads = self.core.store.read();
         let mut jobs = reads.subtree(root, limits::DAG_JOBS + 1).await?;
         if jobs.is_empty() {
             return Err(StoreError::NoSuchJob(root).into());

@@ -1,4 +1,4 @@
-//! Hints between coordinators: tells the others what this one committed, and hears what they did.
+//! Hints between coordinators: sends the others what this one committed, and receives what they did.
 //!
 //! A hint only says "look". One that is lost costs time until the next timer, one that comes twice costs a look. What
 //! piles up while one is on its way is told together, so a busy coordinator tells a few times a second, not once per
@@ -15,6 +15,7 @@ use giga_ports::broker::{Hint, ReadyTopic};
 use tokio::sync::{mpsc, watch};
 
 use crate::Coordinator;
+use crate::core::Core;
 
 /// The first hint after a quiet time leaves at once; what follows waits for so long and leaves together.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -22,20 +23,22 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 /// How many hints may wait to be told; more are dropped, because a timer finds what they speak of.
 const WAITING: usize = 4_096;
 
-/// Where the rest of the coordinator drops what others should hear.
+/// Where the rest of the coordinator drops what others should know.
 pub(crate) struct Hints {
+    core: Arc<Core>,
     outgoing: mpsc::Sender<Hint>,
     /// The newest feed position that is known of, from here or elsewhere.
     head: watch::Sender<FeedPos>,
 }
 
 impl Hints {
-    pub(crate) fn new(head: FeedPos) -> (Self, mpsc::Receiver<Hint>) {
+    pub(crate) fn new(core: Arc<Core>) -> (Self, mpsc::Receiver<Hint>) {
         let (outgoing, waiting) = mpsc::channel(WAITING);
-        (Self { outgoing, head: watch::Sender::new(head) }, waiting)
+        let head = watch::Sender::new(*core.store.head().borrow());
+        (Self { core, outgoing, head }, waiting)
     }
 
-    pub(crate) fn tell(&self, hint: Hint) {
+    pub(crate) fn send(&self, hint: Hint) {
         let _ = self.outgoing.try_send(hint);
     }
 
@@ -50,102 +53,102 @@ impl Hints {
             newer
         });
     }
-}
 
-impl Coordinator {
     /// This process's commits: news here at once, and for the others.
     pub(crate) async fn watch_commits(self: Arc<Self>) {
-        let mut head = self.store.head();
+        let mut head = self.core.store.head();
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 changed = head.changed() => if changed.is_err() { return },
             }
             let pos = *head.borrow_and_update();
-            self.hints.reached(pos);
-            self.hints.tell(Hint::Feed { pos });
+            self.reached(pos);
+            self.send(Hint::Feed { pos });
         }
     }
 
-    pub(crate) async fn tell_hints(self: Arc<Self>, mut waiting: mpsc::Receiver<Hint>) {
+    pub(crate) async fn publish_hints(self: Arc<Self>, mut waiting: mpsc::Receiver<Hint>) {
         let mut taken = Vec::new();
         let mut broker_is_away = false;
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 count = waiting.recv_many(&mut taken, WAITING) => if count == 0 { return },
             }
-            let told = self.tell_all(merged(taken.drain(..))).await;
-            match &told {
+            let published = self.publish_all(merged(taken.drain(..))).await;
+            match &published {
                 Err(error) if !broker_is_away => {
-                    tracing::warn!(%error, "hints cannot be told; timers make up for it");
+                    tracing::warn!(%error, "hints cannot be published; timers make up for it");
                 }
-                Ok(()) if broker_is_away => tracing::info!("hints can be told again"),
+                Ok(()) if broker_is_away => tracing::info!("hints can be published again"),
                 _ => {}
             }
-            broker_is_away = told.is_err();
+            broker_is_away = published.is_err();
             let pause = if broker_is_away { AFTER_A_FAILURE } else { TOGETHER };
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
     /// Up to the first that cannot be told: what is lost is found by timers.
-    async fn tell_all(&self, hints: Vec<Hint>) -> Result<(), BrokerError> {
+    async fn publish_all(&self, hints: Vec<Hint>) -> Result<(), BrokerError> {
         for hint in hints {
-            self.within_patience(self.broker.hint(&hint)).await?;
+            self.core.within_patience(self.core.broker.hint(&hint)).await?;
         }
         Ok(())
     }
+}
 
-    pub(crate) async fn hear_hints(self: Arc<Self>) {
-        while !self.stop.is_cancelled() {
-            let pause = match self.broker.hints().await {
+impl Coordinator {
+    pub(crate) async fn receive_hints(self: Arc<Self>) {
+        while !self.core.stop.is_cancelled() {
+            let pause = match self.core.broker.hints().await {
                 Ok(mut hints) => {
                     // Whatever was told before is missed: look at everything once.
                     self.look_at_everything();
                     loop {
                         let next = tokio::select! {
-                            () = self.stop.cancelled() => return,
+                            () = self.core.stop.cancelled() => return,
                             next = hints.next() => next,
                         };
                         match next {
-                            Ok(hint) => self.heard(&hint),
+                            Ok(hint) => self.received(&hint),
                             Err(error) => break error,
                         }
                     }
                 }
                 Err(error) => error,
             };
-            tracing::warn!(error = %pause, "hints of other coordinators cannot be heard");
+            tracing::warn!(error = %pause, "hints of other coordinators cannot be received");
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 () = tokio::time::sleep(AFTER_A_FAILURE) => {}
             }
         }
     }
 
-    fn heard(&self, hint: &Hint) {
+    fn received(&self, hint: &Hint) {
         match hint {
             Hint::Feed { pos } => self.hints.reached(*pos),
-            Hint::Leaderless => self.leader_left(),
-            Hint::Effects => self.effects_may_wait(),
+            Hint::Leaderless => self.dispatch.leader_left(),
+            Hint::Effects => self.effects.may_wait(),
             // Also what is told after hints were missed, so it stands for "look at everything".
             Hint::Gates => {
                 self.hints.head.send_modify(|_| {});
-                self.topic_hint(hint);
+                self.topics.hear(hint);
             }
-            Hint::Ready { .. } | Hint::Due { .. } | Hint::Settled { .. } => self.topic_hint(hint),
+            Hint::Ready { .. } | Hint::Due { .. } | Hint::Settled { .. } => self.topics.hear(hint),
         }
     }
 
     fn look_at_everything(&self) {
         self.hints.head.send_modify(|_| {});
-        self.leader_left();
-        self.effects_may_wait();
-        self.topic_hint(&Hint::Gates);
+        self.dispatch.leader_left();
+        self.effects.may_wait();
+        self.topics.hear(&Hint::Gates);
     }
 }
 

@@ -57,20 +57,20 @@ impl Coordinator {
         let routable = self.all_routable(std::slice::from_ref(&new)).await?.pop().unwrap_or(Ok(()));
         let foreign_repo = match (foreign_repo, &routable) {
             (Err(refusal), _) => self.unless_made_before(&new, refusal).await.map(|()| None)?,
-            (Ok(foreign), Err(unroutable)) if self.flag("strict") == true => {
+            (Ok(foreign), Err(unroutable)) if self.fleet.flag("strict") == true => {
                 let refusal = Error::Unroutable(unroutable.clone());
                 self.unless_made_before(&new, refusal).await.map(|()| foreign)?
             }
             (Ok(foreign), _) => foreign,
         };
-        let mut answers = self.store.submit(Submit { jobs: vec![new], actor }).await?;
+        let mut answers = self.core.store.submit(Submit { jobs: vec![new], actor }).await?;
         let (job, created) = match answers.pop() {
             Some(Submitted::Created(job)) => (job, true),
             Some(Submitted::Existing(job)) => (job, false),
             None => return Err(StoreError::broken_because("a submit was not answered").into()),
         };
         if created {
-            self.metrics.submitted(&job);
+            self.core.metrics.submitted(&job);
         }
         Ok(SubmitAnswer { job, created, routable, foreign_repo })
     }
@@ -79,7 +79,7 @@ impl Coordinator {
     /// would be made is refused. Looked up only where one would be.
     pub(crate) async fn unless_made_before(&self, new: &NewJob, refusal: Error) -> Result<(), Error> {
         let known = match &new.spec.idempotency_key {
-            Some(key) => self.store.read().job_by_key(&new.product, key).await?.is_some(),
+            Some(key) => self.core.store.read().job_by_key(&new.product, key).await?.is_some(),
             None => false,
         };
         if known { Ok(()) } else { Err(refusal) }
@@ -103,7 +103,7 @@ impl Coordinator {
                 }
             }
         }
-        let id = self.random.job_id(self.clock.now());
+        let id = self.core.random.job_id(self.core.clock.now());
         self.make_job(id, product, manifest, body, deps, None).await
     }
 
@@ -132,24 +132,24 @@ impl Coordinator {
 
     /// Every write by a holder but a renewal.
     pub async fn hold(&self, job: JobId, holder: Holder, actions: Vec<HolderAction>) -> Result<Job, Error> {
-        let job = self.store.hold(Hold { job, holder, actions }).await?;
-        self.metrics.settled(&job);
+        let job = self.core.store.hold(Hold { job, holder, actions }).await?;
+        self.core.metrics.settled(&job);
         Ok(job)
     }
 
     /// With what its run has used up so far, where the holder knows.
     pub async fn renew(&self, job: JobId, holder: Holder, spent: Option<Spend>) -> Result<Renewal, Error> {
-        self.presence.touch(&holder.factory, self.store_now());
-        let lease = self.flag_millis("lease_ms");
+        self.fleet.presence.touch(&holder.factory, self.core.store_now());
+        let lease = self.fleet.flag_millis("lease_ms");
         let epoch = holder.epoch;
         let draining = {
-            let state = self.view.lock();
+            let state = self.fleet.view.lock();
             state.factories.get(&holder.factory).is_some_and(|f| f.state == FactoryState::Draining)
         };
         let spent = spent.map(HolderAction::Spend);
         let actions = spent.into_iter().chain([HolderAction::Renew { lease }]).collect();
         let write = Hold { job, holder, actions };
-        let job = self.store.hold(write).await?;
+        let job = self.core.store.hold(write).await?;
         let mut directives = Vec::new();
         if was_cancelled(&job, epoch) {
             directives.push(Directive::Cancel);
@@ -204,8 +204,8 @@ impl Coordinator {
         if_rev: Option<Rev>,
         actor: Actor,
     ) -> Result<Job, Error> {
-        let request = self.new_request();
-        Ok(self.store.steer(Steer { job, request, command, if_rev, actor }).await?)
+        let request = self.core.new_request();
+        Ok(self.core.store.steer(Steer { job, request, command, if_rev, actor }).await?)
     }
 }
 

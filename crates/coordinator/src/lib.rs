@@ -6,8 +6,10 @@
 
 mod alerts;
 mod artifacts;
+mod backoff;
 mod budgets;
 mod claims;
+mod core;
 mod dispatch;
 mod effects;
 mod error;
@@ -22,7 +24,6 @@ mod logs;
 mod merges;
 mod metrics;
 mod policies;
-mod preemption;
 mod products;
 mod profiles;
 mod reconcile;
@@ -35,9 +36,9 @@ mod view;
 pub use alerts::Alert;
 pub use artifacts::NewArtifact;
 pub use budgets::{BudgetView, Burndown, BurndownBucket};
-pub use claims::{Accept, Candidate};
-pub use dispatch::{Dispatched, Diverged, FactoryStream, Grant, ShadowReport, StreamEvent};
-pub use effects::{AddWebhook, Ingested, WEBHOOK_TEST, job_name, tracked_body, tracker_key};
+pub use claims::{Accept, Candidate, Claims};
+pub use dispatch::{Dispatch, Dispatched, Diverged, FactoryStream, Grant, ShadowReport, StreamEvent};
+pub use effects::{AddWebhook, Effects, Ingested, WEBHOOK_TEST, job_name, tracked_body, tracker_key};
 pub use error::{Error, FieldProblem};
 pub use explain::DryRun;
 pub use factories::{HeartbeatAnswer, Pruned};
@@ -49,29 +50,25 @@ pub use logs::LogPiece;
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
 pub use secrets::{ArtifactLink, LinkTo};
-pub use topics::{Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, WorkerStream};
+pub use topics::{
+    Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, Topics, WorkerStream,
+};
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::{FeedPos, NodeId};
-use giga_ports::{
-    Artifacts, Broker, Clock, Effects, Logs, Randomness, Store, StoreError, StoreReads, TopicStore,
-};
+use giga_ports::{Artifacts, Broker, Clock, Logs, Randomness, Store, StoreError, StoreReads, TopicStore};
 use tokio::sync::{Notify, mpsc, watch};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::claims::ClaimAsk;
-use crate::dispatch::Dispatch;
-use crate::effects::Outside;
-use crate::factories::Presence;
+use crate::core::Core;
+use crate::dispatch::Lead;
 use crate::hints::Hints;
 use crate::profiles::RecentProfiles;
-use crate::store_clock::StoreClock;
+use crate::secrets::Secrets;
 use crate::tokens::TokenCache;
-use crate::topics::TopicHub;
-use crate::view::FleetView;
+use crate::view::{Fleet, Follower};
 
 /// How often and how much; the defaults suit everyone but tests.
 #[derive(Debug, Clone, Copy)]
@@ -115,59 +112,57 @@ pub struct Ports {
     pub random: Arc<dyn Randomness>,
     pub logs: Arc<dyn Logs>,
     pub artifacts: Arc<dyn Artifacts>,
-    pub effects: Arc<dyn Effects>,
+    pub effects: Arc<dyn giga_ports::Effects>,
 }
 
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ports").finish_non_exhaustive()
-    }
-}
-
-/// Everything that the control planes and the factories can ask for.
+/// Everything that the control planes and the factories can ask for: its parts, each with its own state, and the use
+/// cases of jobs and people, which need several of them.
 pub struct Coordinator {
-    /// This very process: a restart is another node.
-    node: NodeId,
-    store: Arc<dyn Store>,
-    topic_store: Arc<dyn TopicStore>,
-    broker: Arc<dyn Broker>,
-    clock: Arc<dyn Clock>,
-    random: Arc<dyn Randomness>,
+    core: Arc<Core>,
+    fleet: Arc<Fleet>,
+    claims: Arc<Claims>,
+    dispatch: Arc<Dispatch>,
+    effects: Arc<Effects>,
+    topics: Arc<Topics>,
+    hints: Arc<Hints>,
+    blobs: Blobs,
+    caches: Caches,
+}
+
+/// Bytes that runs leave behind.
+struct Blobs {
     logs: Arc<dyn Logs>,
     artifacts: Arc<dyn Artifacts>,
-    effects: Arc<dyn Effects>,
-    options: Options,
-    store_clock: StoreClock,
-    view: FleetView,
-    presence: Presence,
-    tokens: TokenCache,
-    recent_profiles: RecentProfiles,
-    secrets: secrets::Secrets,
-    metrics: Metrics,
-    hints: Hints,
-    topics: TopicHub,
-    dispatch: Dispatch,
-    outside: Outside,
-    claims: mpsc::Sender<ClaimAsk>,
-    /// Rung when the feed shows that something ended, or came to wait: others may hang on it.
-    ended: Notify,
     /// Rung when any log has grown.
     log_grown: Notify,
-    stop: CancellationToken,
-    tasks: TaskTracker,
 }
 
-impl std::fmt::Debug for Coordinator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Coordinator").finish_non_exhaustive()
-    }
+/// What was read before, and is the same or known when it is not.
+#[derive(Default)]
+struct Caches {
+    tokens: Arc<TokenCache>,
+    profiles: RecentProfiles,
+    secrets: Secrets,
 }
+
+/// What is inside of them would say nothing.
+macro_rules! opaque {
+    ($($name:ident),+) => {
+        $(impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        })+
+    };
+}
+
+opaque!(Ports, Coordinator, Claims, Dispatch, Effects, Topics);
 
 impl Coordinator {
     /// Loads the fleet and starts the reconcilers; they run until [`Self::stop`].
     pub async fn start(ports: Ports, options: Options) -> Result<Arc<Self>, StoreError> {
         let (coordinator, inbox) = Self::assemble(ports, options);
-        coordinator.refresh().await?;
+        coordinator.fleet.refresh().await?;
         coordinator.spawn_reconcilers(inbox);
         Ok(coordinator)
     }
@@ -176,57 +171,66 @@ impl Coordinator {
     /// called. For a simulation, which decides itself what happens when.
     pub async fn by_hand(ports: Ports, options: Options) -> Result<Arc<Self>, StoreError> {
         let (coordinator, inbox) = Self::assemble(ports, options);
-        coordinator.refresh().await?;
-        coordinator.tasks.spawn(coordinator.clone().serve_claims(inbox.asked));
-        coordinator.tasks.spawn(coordinator.clone().tell_hints(inbox.hints_to_tell));
-        coordinator.tasks.spawn(coordinator.clone().hear_hints());
+        coordinator.fleet.refresh().await?;
+        let tasks = &coordinator.core.tasks;
+        tasks.spawn(coordinator.claims.clone().serve_claims(inbox.asked));
+        tasks.spawn(coordinator.hints.clone().publish_hints(inbox.hints));
+        tasks.spawn(coordinator.clone().receive_hints());
         Ok(coordinator)
     }
 
     fn assemble(ports: Ports, options: Options) -> (Arc<Self>, Inbox) {
-        let (claims, asked) = mpsc::channel(1024);
-        let (hints, hints_to_tell) = Hints::new(*ports.store.head().borrow());
-        let coordinator = Arc::new(Self {
-            store_clock: StoreClock::default(),
-            view: FleetView::default(),
-            presence: Presence::default(),
-            tokens: TokenCache::default(),
-            recent_profiles: RecentProfiles::default(),
-            secrets: secrets::Secrets::default(),
-            metrics: Metrics::new(),
-            hints,
-            topics: TopicHub::default(),
-            dispatch: Dispatch::default(),
-            outside: Outside::default(),
-            node: new_node(&*ports.random),
-            store: ports.store,
-            topic_store: ports.topics,
-            broker: ports.broker,
-            clock: ports.clock,
-            random: ports.random,
-            logs: ports.logs,
-            artifacts: ports.artifacts,
-            effects: ports.effects,
-            options,
-            claims,
-            ended: Notify::new(),
-            log_grown: Notify::new(),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        });
-        (coordinator, Inbox { asked, hints_to_tell })
+        let core = Arc::new(Core::new(&ports, options));
+        let caches = Caches::default();
+        let fleet = Arc::new(Fleet::new(core.clone(), caches.tokens.clone()));
+        let lead = Arc::new(Lead::new(core.clone()));
+        let (hints, waiting) = Hints::new(core.clone());
+        let hints = Arc::new(hints);
+        let (claims, asked) = Claims::new(core.clone(), fleet.clone());
+        let claims = Arc::new(claims);
+        let effects = Effects::new(core.clone(), fleet.clone(), lead.clone(), hints.clone(), ports.effects);
+        let effects = Arc::new(effects);
+        let dispatch = Dispatch::new(core.clone(), fleet.clone(), claims.clone(), effects.clone(), lead);
+        let dispatch = Arc::new(dispatch);
+        let topics = Arc::new(Topics::new(core.clone(), fleet.clone(), hints.clone(), ports.topics));
+        let followers: [Arc<dyn Follower>; 2] = [dispatch.clone(), effects.clone()];
+        fleet.followed_by(followers.iter().map(Arc::downgrade).collect());
+        let blobs = Blobs { logs: ports.logs, artifacts: ports.artifacts, log_grown: Notify::new() };
+        let coordinator = Self { core, fleet, claims, dispatch, effects, topics, hints, blobs, caches };
+        (Arc::new(coordinator), Inbox { asked, hints: waiting })
+    }
+
+    pub fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
+    pub fn dispatch(&self) -> &Arc<Dispatch> {
+        &self.dispatch
+    }
+
+    pub fn effects(&self) -> &Effects {
+        &self.effects
+    }
+
+    pub fn topics(&self) -> &Arc<Topics> {
+        &self.topics
+    }
+
+    /// Brings the view up to what is committed now.
+    pub async fn refresh_once(&self) -> Result<(), StoreError> {
+        self.fleet.refresh().await
     }
 
     /// Ends the reconcilers and waits for what they have begun.
     pub async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.core.stop.cancel();
+        self.core.tasks.close();
+        self.core.tasks.wait().await;
     }
 
     /// Looking needs no use case.
     pub fn reads(&self) -> &dyn StoreReads {
-        self.store.read()
+        self.core.store.read()
     }
 
     /// Changes when this process, or another one that could be heard, commits something: a hint to look at the feed
@@ -236,37 +240,32 @@ impl Coordinator {
     }
 
     pub fn node(&self) -> &NodeId {
-        &self.node
+        &self.core.node
     }
 
     /// What nobody could have known, for one answer.
     pub fn nonce(&self) -> [u8; 16] {
         let mut nonce = [0; 16];
-        nonce.copy_from_slice(&self.random.bytes()[..16]);
+        nonce.copy_from_slice(&self.core.random.bytes()[..16]);
         nonce
     }
 
     pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.core.metrics
     }
 
     /// How long both tokens of a factory work after a rotation.
     pub fn rotation_grace(&self) -> Duration {
-        self.options.rotation_grace
+        self.core.options.rotation_grace
     }
 
     pub fn store_stats(&self) -> giga_ports::store::StoreStats {
-        self.store.stats()
+        self.core.store.stats()
     }
 }
 
 /// What the reconcilers take their work from.
 pub(crate) struct Inbox {
     pub(crate) asked: mpsc::Receiver<ClaimAsk>,
-    pub(crate) hints_to_tell: mpsc::Receiver<giga_ports::broker::Hint>,
-}
-
-fn new_node(random: &dyn Randomness) -> NodeId {
-    let name = random.bytes()[..8].iter().fold("node-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
-    name.parse().expect("hexadecimal digits are legal in a node id")
+    pub(crate) hints: mpsc::Receiver<giga_ports::broker::Hint>,
 }

@@ -33,12 +33,12 @@ impl Coordinator {
             let message = format!("a piece of a log has at most {} bytes", limits::LOG_CHUNK_BYTES);
             return Err(FieldProblem::new("body", message).into());
         }
-        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         // The log belongs to the epoch: whoever loses the lease between this look and the write adds to its own old
         // log and to nothing else.
         giga_domain::transition::check_holder(&job, holder).map_err(StoreError::from)?;
-        let length = self.logs.append(id, holder.epoch, offset, bytes).await?;
-        self.log_grown.notify_waiters();
+        let length = self.blobs.logs.append(id, holder.epoch, offset, bytes).await?;
+        self.blobs.log_grown.notify_waiters();
         Ok(length)
     }
 
@@ -55,7 +55,7 @@ impl Coordinator {
         let until = tokio::time::Instant::now() + wait;
         loop {
             // Registered before the look, so that nothing written in between is slept through.
-            let grown = self.log_grown.notified();
+            let grown = self.blobs.log_grown.notified();
             tokio::pin!(grown);
             grown.as_mut().enable();
             let piece = self.look_at_log(id, epoch, offset, limit).await?;
@@ -64,7 +64,7 @@ impl Coordinator {
             }
             tokio::select! {
                 () = &mut grown => {}
-                () = self.stop.cancelled() => return Ok(piece),
+                () = self.core.stop.cancelled() => return Ok(piece),
                 // Also looks again now and then: the run may end without another word.
                 () = tokio::time::sleep_until(until.min(tokio::time::Instant::now() + Duration::from_secs(1))) => {}
             }
@@ -78,13 +78,13 @@ impl Coordinator {
         offset: u64,
         limit: usize,
     ) -> Result<LogPiece, Error> {
-        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         let epoch = match epoch {
             Some(epoch) => epoch,
             None => self.newest_run(&job).await?,
         };
         let over = !(job.stage().is_held() && job.epoch == epoch);
-        let slice = self.logs.read(id, epoch, offset, limit).await?;
+        let slice = self.blobs.logs.read(id, epoch, offset, limit).await?;
         let to_the_end = offset + slice.bytes.len() as u64 >= slice.total;
         let (text, used) = whole_text(&slice.bytes, over && to_the_end);
         let next_offset = offset + used;
@@ -102,7 +102,7 @@ impl Coordinator {
         if job.stage().is_held() {
             return Ok(job.epoch);
         }
-        let runs = self.store.read().runs(job.id).await?;
+        let runs = self.core.store.read().runs(job.id).await?;
         Ok(runs.last().map_or(Epoch::ZERO, |run| run.epoch))
     }
 }

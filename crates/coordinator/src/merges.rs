@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 impl Coordinator {
     pub async fn take_merge(&self, factory: FactoryId) -> Result<Option<Job>, Error> {
-        Ok(self.store.take_merge(TakeMerge { factory, lease: PATIENCE }).await?)
+        Ok(self.core.store.take_merge(TakeMerge { factory, lease: PATIENCE }).await?)
     }
 
     pub async fn settle_merge(
@@ -23,7 +23,7 @@ impl Coordinator {
         attempt: u32,
         outcome: MergeOutcome,
     ) -> Result<Job, Error> {
-        match self.store.settle_merge(SettleMerge { job, factory, attempt, outcome }).await {
+        match self.core.store.settle_merge(SettleMerge { job, factory, attempt, outcome }).await {
             Err(StoreError::Refused(Refusal::NotClaimable(why))) => Err(Error::NotYours(why)),
             other => Ok(other?),
         }

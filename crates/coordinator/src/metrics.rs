@@ -83,7 +83,7 @@ impl Metrics {
             "Composite jobs whose children are through",
             self.composites.clone(),
         );
-        registry.register("lease_expiries", "Leases that ended without a word", self.lease_expiries.clone());
+        registry.register("lease_expiries", "Leases that expired", self.lease_expiries.clone());
         registry.register("jobs_dead_lettered", "Jobs given up", self.dead_letters.clone());
         registry.register(
             "pickup_seconds",

@@ -11,8 +11,7 @@ use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{JobView, Policy, ProductPolicy};
 use serde_json::Value;
 
-use crate::Coordinator;
-use crate::view::{ViewState, Whom};
+use crate::view::{Fleet, ViewState, Whom};
 
 #[derive(Default)]
 pub(crate) struct Tenants {
@@ -179,7 +178,7 @@ impl ViewState {
     }
 }
 
-impl Coordinator {
+impl Fleet {
     pub(crate) async fn read_budgets(
         &self,
         reads: &dyn StoreReads,

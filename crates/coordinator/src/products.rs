@@ -15,7 +15,7 @@ const REPO_CHARS: usize = 200;
 impl Coordinator {
     /// Those that were ever set, by id.
     pub async fn products(&self) -> Result<Vec<Product>, Error> {
-        Ok(self.store.read().products().await?)
+        Ok(self.core.store.read().products().await?)
     }
 
     /// One that was never set is an ordinary one.
@@ -36,8 +36,8 @@ impl Coordinator {
         actor: Actor,
     ) -> Result<Product, Error> {
         check(&settings)?;
-        let product = self.store.set_product(SetProduct { product, settings, if_rev, actor }).await?;
-        self.view.lock().tenants.put_product(product.clone());
+        let product = self.core.store.set_product(SetProduct { product, settings, if_rev, actor }).await?;
+        self.fleet.view.lock().tenants.put_product(product.clone());
         Ok(product)
     }
 
@@ -49,7 +49,7 @@ impl Coordinator {
         repo: Option<&str>,
     ) -> Result<Option<String>, Error> {
         let Some(repo) = repo else { return Ok(None) };
-        let state = self.view.lock();
+        let state = self.fleet.view.lock();
         let Some((owner, repo)) = state.tenants.owner_of(repo).filter(|(owner, _)| *owner != product) else {
             return Ok(None);
         };

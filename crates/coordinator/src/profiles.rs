@@ -4,13 +4,14 @@
 //! and the persona is kept with the job.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use giga_domain::manifest::{
     Draft, Manifest, PROFILE_NAME_RULE, Persona, ProfileRef, is_profile_name, suggest,
 };
 use giga_domain::{Actor, ProductId, Profile, ProfileContent};
 use giga_ports::store::AddProfile;
+use parking_lot::Mutex;
 
 use crate::{Coordinator, Error, FieldProblem};
 
@@ -27,7 +28,7 @@ impl RecentProfiles {
     const MOST: usize = 32;
 
     fn put(&self, profile: &Arc<Profile>) {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.0.lock();
         recent.retain(|known| !is(known, &profile.product, &profile.name, profile.version));
         recent.push_back(Arc::clone(profile));
         if recent.len() > Self::MOST {
@@ -36,7 +37,7 @@ impl RecentProfiles {
     }
 
     fn get(&self, product: &ProductId, name: &str, version: u32) -> Option<Arc<Profile>> {
-        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = self.0.lock();
         recent.iter().find(|known| is(known, product, name, version)).cloned()
     }
 }
@@ -57,12 +58,12 @@ impl Coordinator {
         if !is_profile_name(&name) {
             return Err(FieldProblem::new("name", format!("it must be {PROFILE_NAME_RULE}")).into());
         }
-        Ok(self.store.add_profile(AddProfile { product, name, content, actor }).await?)
+        Ok(self.core.store.add_profile(AddProfile { product, name, content, actor }).await?)
     }
 
     /// The newest version of each, by name.
     pub async fn profiles(&self, product: &ProductId) -> Result<Vec<Profile>, Error> {
-        Ok(self.store.read().profiles(product).await?)
+        Ok(self.core.store.read().profiles(product).await?)
     }
 
     /// That version, or the newest.
@@ -72,7 +73,7 @@ impl Coordinator {
         name: &str,
         version: Option<u32>,
     ) -> Result<Option<Profile>, Error> {
-        Ok(self.store.read().profile(product, name, version).await?)
+        Ok(self.core.store.read().profile(product, name, version).await?)
     }
 
     /// The manifest with what its profile fills in, and the body. Whatever is submitted goes through here, once it is
@@ -128,8 +129,8 @@ impl Coordinator {
         key: &str,
         name: &str,
     ) -> Result<Option<Profile>, Error> {
-        let Some(job) = self.store.read().job_by_key(product, key).await? else { return Ok(None) };
-        let Some(text) = self.store.read().job_text(job.id).await? else { return Ok(None) };
+        let Some(job) = self.core.store.read().job_by_key(product, key).await? else { return Ok(None) };
+        let Some(text) = self.core.store.read().job_text(job.id).await? else { return Ok(None) };
         let persona = text.manifest.get("persona").and_then(serde_json::Value::as_str);
         let made_from = persona.and_then(|persona| persona.split_once('@')).filter(|(of, _)| *of == name);
         match made_from.and_then(|(_, version)| version.parse().ok()) {
@@ -144,13 +145,13 @@ impl Coordinator {
         product: &ProductId,
         named: &ProfileRef,
     ) -> Result<Option<Arc<Profile>>, Error> {
-        let known = named.version.and_then(|version| self.recent_profiles.get(product, &named.name, version));
+        let known = named.version.and_then(|version| self.caches.profiles.get(product, &named.name, version));
         if known.is_some() {
             return Ok(known);
         }
         let read = self.profile(product, &named.name, named.version).await?.map(Arc::new);
         if let Some(profile) = &read {
-            self.recent_profiles.put(profile);
+            self.caches.profiles.put(profile);
         }
         Ok(read)
     }

@@ -37,24 +37,25 @@ pub enum LinkTo {
 
 impl Coordinator {
     async fn key(&self, cell: &OnceCell<[u8; 32]>, name: &'static str) -> Result<[u8; 32], Error> {
-        let ask =
-            || async { self.store.share_secret(ShareSecret { name, fresh: self.random.bytes() }).await };
+        let ask = || async {
+            self.core.store.share_secret(ShareSecret { name, fresh: self.core.random.bytes() }).await
+        };
         Ok(*cell.get_or_try_init(ask).await?)
     }
 
     /// For what runs inside this job, under this lease.
     pub async fn job_token(&self, job: JobId, epoch: Epoch) -> Result<Secret, Error> {
-        let key = self.key(&self.secrets.job_tokens, "job-tokens").await?;
+        let key = self.key(&self.caches.secrets.job_tokens, "job-tokens").await?;
         Ok(JobToken::new(&key, job, epoch).secret())
     }
 
     /// The job that the token is for and who holds it, while its epoch does.
     pub async fn authenticate_job(&self, token: &JobToken) -> Result<Option<(Job, Holder)>, Error> {
-        let key = self.key(&self.secrets.job_tokens, "job-tokens").await?;
+        let key = self.key(&self.caches.secrets.job_tokens, "job-tokens").await?;
         if !token.is_sealed_by(&key) {
             return Ok(None);
         }
-        let job = self.store.read().job(token.job).await?;
+        let job = self.core.store.read().job(token.job).await?;
         Ok(job.filter(|job| job.epoch == token.epoch).and_then(|job| {
             let holder = Holder { factory: job.lease()?.factory.clone(), epoch: job.epoch };
             Some((job, holder))
@@ -62,8 +63,8 @@ impl Coordinator {
     }
 
     pub async fn artifact_link(&self, artifact: &Artifact, ttl: Duration) -> Result<ArtifactLink, Error> {
-        let expires_at = self.store_now().plus(ttl);
-        let to = match self.artifacts.signed_url(&crate::artifacts::key_of(artifact), ttl).await? {
+        let expires_at = self.core.store_now().plus(ttl);
+        let to = match self.blobs.artifacts.signed_url(&crate::artifacts::key_of(artifact), ttl).await? {
             Some(url) => LinkTo::Store(url),
             None => LinkTo::Coordinator { signature: self.sign_link(artifact.id, expires_at).await? },
         };
@@ -79,11 +80,11 @@ impl Coordinator {
     ) -> Result<bool, Error> {
         let expected = self.sign_link(id, expires_at).await?;
         let same: bool = expected.as_bytes().ct_eq(signature.as_bytes()).into();
-        Ok(same && expires_at > self.store_now())
+        Ok(same && expires_at > self.core.store_now())
     }
 
     async fn sign_link(&self, id: ArtifactId, expires_at: Timestamp) -> Result<String, Error> {
-        let key = self.key(&self.secrets.links, "links").await?;
+        let key = self.key(&self.caches.secrets.links, "links").await?;
         let signed = mac(&key, &format!("artifact-link/{id}/{}", expires_at.as_millis()));
         Ok(const_hex::encode(signed))
     }

@@ -6,19 +6,19 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use giga_domain::Timestamp;
-use giga_ports::{StoreError, StoreReads};
+use giga_ports::StoreError;
 
-use crate::Coordinator;
+use crate::core::Core;
 
 /// By how many milliseconds the store's clock is ahead of this node's.
 #[derive(Default)]
 pub(crate) struct StoreClock(AtomicI64);
 
 impl StoreClock {
-    /// The store had `said` at some moment between the two. What was known stays as long as it can be true, so that a
+    /// The store `reported` its time at some moment between the two. What was known stays as long as it can be true, so that a
     /// slow answer changes nothing.
-    pub(crate) fn learn(&self, said: Timestamp, asked_at: Timestamp, answered_at: Timestamp) {
-        let ahead_of = |own: Timestamp| said.as_millis().saturating_sub(own.as_millis());
+    pub(crate) fn learn(&self, reported: Timestamp, asked_at: Timestamp, answered_at: Timestamp) {
+        let ahead_of = |own: Timestamp| reported.as_millis().saturating_sub(own.as_millis());
         let least = ahead_of(asked_at.max(answered_at));
         let most = ahead_of(asked_at);
         let known = self.0.load(Ordering::SeqCst);
@@ -26,17 +26,19 @@ impl StoreClock {
     }
 }
 
-impl Coordinator {
+impl Core {
+    /// The store's time, as far as it is known without asking.
     pub(crate) fn store_now(&self) -> Timestamp {
         let ahead = self.store_clock.0.load(Ordering::SeqCst);
         Timestamp::from_millis(self.clock.now().as_millis().saturating_add(ahead))
     }
 
-    pub(crate) async fn ask_for_the_time(&self, reads: &dyn StoreReads) -> Result<(), StoreError> {
+    /// Asks the store for its time, and learns from the answer.
+    pub(crate) async fn read_store_clock(&self) -> Result<Timestamp, StoreError> {
         let asked_at = self.clock.now();
-        let said = reads.now().await?;
-        self.store_clock.learn(said, asked_at, self.clock.now());
-        Ok(())
+        let reported = self.store.read().now().await?;
+        self.store_clock.learn(reported, asked_at, self.clock.now());
+        Ok(reported)
     }
 }
 

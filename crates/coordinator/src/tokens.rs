@@ -1,8 +1,8 @@
 //! Who is calling: tokens are looked up by hash and remembered for a moment.
 
 use giga_ports::store::{IssueToken, RevokeToken};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use giga_domain::token::{Grant, Role, Secret, TokenHash, TokenRecord};
@@ -27,7 +27,7 @@ type Known = HashMap<TokenHash, (TokenRecord, Timestamp)>;
 
 impl TokenCache {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     pub(crate) fn clear(&self) {
@@ -41,8 +41,8 @@ impl Coordinator {
     /// The live token behind the secret, or nothing.
     pub async fn authenticate(&self, secret: &Secret) -> Result<Option<TokenRecord>, Error> {
         let hash = secret.hash();
-        let now = self.clock.now();
-        let known = self.tokens.lock().get(&hash).filter(|(_, at)| now.since(*at) < REMEMBER).cloned();
+        let now = self.core.clock.now();
+        let known = self.caches.tokens.lock().get(&hash).filter(|(_, at)| now.since(*at) < REMEMBER).cloned();
         let token = match known {
             Some((token, _)) => Some(token),
             None => self.look_up(hash, now).await?,
@@ -51,14 +51,14 @@ impl Coordinator {
     }
 
     async fn look_up(&self, hash: TokenHash, now: Timestamp) -> Result<Option<TokenRecord>, Error> {
-        let generation = *self.tokens.generation.borrow();
-        let found = self.store.read().token_by_hash(&hash).await?;
+        let generation = *self.caches.tokens.generation.borrow();
+        let found = self.core.store.read().token_by_hash(&hash).await?;
         if let Some(token) = &found {
-            let mut known = self.tokens.lock();
+            let mut known = self.caches.tokens.lock();
             if known.len() >= MOST {
                 known.clear();
             }
-            if *self.tokens.generation.borrow() == generation {
+            if *self.caches.tokens.generation.borrow() == generation {
                 known.insert(hash, (token.clone(), now));
             }
         }
@@ -67,12 +67,12 @@ impl Coordinator {
 
     /// Changes when a token may have come to its end before its time, as far as this process knows.
     pub fn tokens_changed(&self) -> watch::Receiver<u64> {
-        self.tokens.generation.subscribe()
+        self.caches.tokens.generation.subscribe()
     }
 
     /// How long the token still works unless it is revoked; `None` where nothing else ends it.
     pub fn rest_of(&self, token: &TokenRecord) -> Option<Duration> {
-        token.expires_at.map(|end| end.since(self.clock.now()))
+        token.expires_at.map(|end| end.since(self.core.clock.now()))
     }
 
     pub async fn issue_token(
@@ -83,24 +83,24 @@ impl Coordinator {
         actor: Actor,
     ) -> Result<(TokenRecord, Secret), Error> {
         let (token, secret) = self.new_token("user", Grant::User { role, products }, label);
-        self.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
+        self.core.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
         Ok((token, secret))
     }
 
     pub async fn revoke_token(&self, id: TokenId, actor: Actor) -> Result<(), Error> {
-        self.store.revoke_token(RevokeToken { token: id, actor }).await?;
-        self.tokens.clear();
+        self.core.store.revoke_token(RevokeToken { token: id, actor }).await?;
+        self.caches.tokens.clear();
         Ok(())
     }
 
     /// A first admin token, where there is none yet: `None` when one is there already.
     pub async fn bootstrap_admin(&self) -> Result<Option<Secret>, Error> {
-        let now = self.clock.now();
+        let now = self.core.clock.now();
         let is_admin = |token: &TokenRecord| {
             token.is_live(now)
                 && matches!(&token.grant, Grant::User { role: Role::Admin, products } if products.is_empty())
         };
-        if self.store.read().tokens().await?.iter().any(is_admin) {
+        if self.core.store.read().tokens().await?.iter().any(is_admin) {
             return Ok(None);
         }
         self.new_admin().await.map(Some)
@@ -113,14 +113,8 @@ impl Coordinator {
         Ok(secret)
     }
 
-    /// Names one call of this process.
-    pub(crate) fn new_request(&self) -> giga_domain::RequestId {
-        let id = self.random.job_id(self.clock.now()).to_string();
-        id.parse().expect("26 letters and digits fit the grammar of request ids")
-    }
-
     pub(crate) fn new_token(&self, kind: &str, grant: Grant, label: String) -> (TokenRecord, Secret) {
-        let secret = Secret::from_random(kind, self.random.bytes());
+        let secret = Secret::from_random(kind, self.core.random.bytes());
         let hash = secret.hash();
         let id = format!("tok-{}", &hash.to_hex()[..16]);
         let record = TokenRecord {
@@ -128,7 +122,7 @@ impl Coordinator {
             hash,
             grant,
             label,
-            created_at: self.clock.now(),
+            created_at: self.core.clock.now(),
             expires_at: None,
             revoked_at: None,
         };

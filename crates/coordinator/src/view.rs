@@ -4,7 +4,7 @@
 //! lost. Filling it costs one pass over the live jobs at start, following it costs what changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use giga_domain::flag::{DELIVERY, FlagDef, delivery_of};
@@ -12,12 +12,17 @@ use giga_domain::{
     Delivery, DispatchSeq, Event, EventKind, Evict, Factory, FactoryId, FeedPos, Job, JobId, Offer, Priority,
     ProductId, RequestId, Rev, Stage, State, Timestamp,
 };
+use giga_ports::store::Touch;
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
+use tokio::sync::Notify;
 
-use crate::Coordinator;
+use crate::core::Core;
+use crate::factories::Presence;
 use crate::policies::{Tenants, budget_behind};
+use crate::tokens::TokenCache;
 
 const PAGE: usize = 1_000;
 
@@ -110,15 +115,77 @@ struct Changes {
 impl FleetView {
     pub(crate) fn lock(&self) -> MutexGuard<'_, ViewState> {
         // The state is a copy of the store; whatever a panic left in it is replaced by later refreshes.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
-impl Coordinator {
+/// Who acts on what the feed shows, once the view has it too. None of it may wait.
+pub(crate) trait Follower: Send + Sync {
+    fn sees(&self, events: &[Event]);
+
+    /// Jobs that changed, as they are now.
+    fn sees_jobs(&self, _: &[Job]) {}
+
+    fn flags_changed(&self) {}
+}
+
+/// All that is known of the fleet here: the view, signs of life, and who hangs on what the feed shows.
+pub(crate) struct Fleet {
+    pub(crate) core: Arc<Core>,
+    pub(crate) view: FleetView,
+    pub(crate) presence: Presence,
+    tokens: Arc<TokenCache>,
+    /// Rung when the feed shows that something ended, or came to wait: others may hang on it.
+    pub(crate) ended: Notify,
+    /// When the signs of life were last read from the store.
+    heartbeats_read_at: Mutex<Option<Timestamp>>,
+    /// They know the fleet, so it knows them weakly.
+    followers: OnceLock<Vec<Weak<dyn Follower>>>,
+}
+
+impl Fleet {
+    pub(crate) fn new(core: Arc<Core>, tokens: Arc<TokenCache>) -> Self {
+        Self {
+            core,
+            view: FleetView::default(),
+            presence: Presence::default(),
+            tokens,
+            ended: Notify::new(),
+            heartbeats_read_at: Mutex::default(),
+            followers: OnceLock::new(),
+        }
+    }
+
+    /// Each is told in this order.
+    pub(crate) fn followed_by(&self, followers: Vec<Weak<dyn Follower>>) {
+        let _ = self.followers.set(followers);
+    }
+
+    fn followers(&self, tell: impl Fn(&dyn Follower)) {
+        let followers = self.followers.get().into_iter().flatten();
+        followers.filter_map(Weak::upgrade).for_each(|follower| tell(&*follower));
+    }
+
+    /// Whether the last look at the signs of life is long enough ago; if so, the next is now.
+    fn heartbeats_are_due(&self, now: Timestamp, every: Duration) -> bool {
+        let mut looked = self.heartbeats_read_at.lock();
+        let due = looked.is_none_or(|at| now.since(at) >= every);
+        if due {
+            *looked = Some(now);
+        }
+        due
+    }
+
+    /// Writes the signs of life that were not written yet.
+    pub(crate) async fn write_presence(&self) -> Result<(), StoreError> {
+        let seen = self.presence.take_unwritten();
+        if seen.is_empty() { Ok(()) } else { self.core.store.touch(Touch { seen }).await }
+    }
+
     /// Brings the view up to what is committed now.
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         let _turn = self.view.refreshing.lock().await;
-        let reads = self.store.read();
+        let reads = self.core.store.read();
         let cursor = self.view.lock().cursor;
         let Some(mut cursor) = cursor else {
             return self.load(reads).await;
@@ -150,8 +217,7 @@ impl Coordinator {
             }
             self.look_again(reads, changes).await?;
             self.view.lock().cursor = Some(cursor);
-            self.dispatch_sees(&events);
-            self.effects_see(&events);
+            self.followers(|follower| follower.sees(&events));
             if !more {
                 return Ok(());
             }
@@ -160,7 +226,7 @@ impl Coordinator {
 
     /// The first fill. The cursor is taken before the jobs are read, so nothing can slip in between.
     async fn load(&self, reads: &dyn StoreReads) -> Result<(), StoreError> {
-        self.ask_for_the_time(reads).await?;
+        self.core.read_store_clock().await?;
         let cursor = reads.feed_head().await?;
         let everything =
             Changes { factories: true, flags: true, tokens: true, products: true, ..Changes::default() };
@@ -202,7 +268,7 @@ impl Coordinator {
                 state.drop_job(*id);
             }
             drop(state);
-            self.tell_of_merges(&jobs);
+            self.followers(|follower| follower.sees_jobs(&jobs));
         }
         if changes.factories {
             let factories = reads.factories().await?;
@@ -211,7 +277,7 @@ impl Coordinator {
         if changes.flags {
             let flags = reads.flags().await?;
             self.view.lock().flags = flags.into_iter().collect();
-            self.wishes_changed();
+            self.followers(|follower| follower.flags_changed());
         }
         if changes.tokens {
             self.tokens.clear();
@@ -224,28 +290,28 @@ impl Coordinator {
     }
 
     /// Before a factory is called silent, by whoever looks at the whole fleet.
-    pub(crate) async fn ask_after_the_silent(&self) -> Result<(), StoreError> {
-        let now = self.store_now();
+    pub(crate) async fn refresh_stale_heartbeats(&self) -> Result<(), StoreError> {
+        let now = self.core.store_now();
         let all_heard = {
             let state = self.view.lock();
             state.factories.values().all(|factory| self.heard_of(&state, factory, now))
         };
-        if all_heard { Ok(()) } else { self.find_signs_of_life().await }
+        if all_heard { Ok(()) } else { self.read_heartbeats_if_due().await }
     }
 
     /// The same, where somebody is known to look silent. Asks the store no more often than factories are heard of.
-    pub(crate) async fn find_signs_of_life(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
+    pub(crate) async fn read_heartbeats_if_due(&self) -> Result<(), StoreError> {
+        let now = self.core.clock.now();
         let every = self.flag_millis("heartbeat_interval_ms");
-        if self.dispatch.may_look_for_life(now, every) { self.look_for_signs_of_life().await } else { Ok(()) }
+        if self.heartbeats_are_due(now, every) { self.read_heartbeats().await } else { Ok(()) }
     }
 
     /// Reads when each factory was last heard of: their heartbeats may go to another coordinator, and signs of life
     /// are no events.
-    async fn look_for_signs_of_life(&self) -> Result<(), StoreError> {
+    async fn read_heartbeats(&self) -> Result<(), StoreError> {
         let _turn = self.view.refreshing.lock().await;
         let everyone = Changes { factories: true, ..Changes::default() };
-        self.look_again(self.store.read(), everyone).await
+        self.look_again(self.core.store.read(), everyone).await
     }
 
     pub(crate) fn flag(&self, name: &str) -> Value {
@@ -532,28 +598,12 @@ mod tests {
 
     fn job(rev: u64, state: State) -> Job {
         let spec = serde_json::json!({ "name": "one" });
+        let spec = serde_json::from_value(spec).unwrap();
         Job {
-            id: JobId::from_u128(1),
-            product: "demo".parse().unwrap(),
-            spec: serde_json::from_value(spec).unwrap(),
-            state,
             rev: Rev(rev),
             epoch: giga_domain::Epoch(rev),
             last_event: giga_domain::EventSeq(rev),
-            attempts: 0,
-            evictions: 0,
-            dispatch_seq: DispatchSeq(0),
-            checkpoint: None,
-            settled: None,
-            created_at: Timestamp::ZERO,
-            updated_at: Timestamp::ZERO,
-            enqueued_at: Timestamp::ZERO,
-            last_factory: None,
-            last_steer: None,
-            result: None,
-            merge: None,
-            gate: None,
-            reviews: Vec::new(),
+            ..Job::new(JobId::from_u128(1), "demo".parse().unwrap(), spec, state, Timestamp::ZERO)
         }
     }
 

@@ -63,7 +63,7 @@ async fn a_pause_stops_polls_and_a_resume_lets_them_on() {
     let job = fleet.submit("name: one").await;
     change(&fleet, BudgetChange::Pause { reason: Some("the engine loops".to_owned()) }).await;
     assert_eq!(fleet.claim(&mac, "r1").await, None);
-    assert_eq!(fleet.coordinator.candidates(&mac, 9).await.unwrap(), []);
+    assert_eq!(fleet.coordinator.claims().candidates(&mac, 9).await.unwrap(), []);
     let other = fleet.try_submit_for("other", "name: two").await.unwrap().job;
     assert_eq!(fleet.claim(&mac, "r2").await.unwrap().id, other.id, "others go on");
     let (_, explanation) = fleet.coordinator.explain(job.id).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_pause_stops_polls_and_a_resume_lets_them_on() {
     assert_eq!(explanation.remedies[0].command.as_deref(), Some("giga budget resume demo"));
 
     change(&fleet, BudgetChange::Resume).await;
-    assert_eq!(fleet.coordinator.candidates(&mac, 9).await.unwrap().len(), 1);
+    assert_eq!(fleet.coordinator.claims().candidates(&mac, 9).await.unwrap().len(), 1);
     assert_eq!(fleet.claim(&mac, "r3").await.unwrap().id, job.id);
 }
 
@@ -96,7 +96,7 @@ async fn a_pause_stops_offers_and_a_resume_brings_them_down_the_stream() {
     let fleet = Fleet::start().await;
     fleet.until_it_leads().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 4).await;
-    let mut stream = fleet.coordinator.open_factory_stream(f1).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1).unwrap();
     change(&fleet, BudgetChange::Pause { reason: None }).await;
     let job = fleet.submit("name: one").await;
     // Something else goes through: the dispatcher has looked at both.
@@ -123,7 +123,7 @@ async fn fifty_claims_through_two_coordinators_start_ten_where_ten_fit() {
     let mac = fleet.factory("mac-1", &[], 50).await;
     let second = fleet.another_by_hand().await;
     let both = [fleet.coordinator.clone(), second];
-    let asks = (0..50).map(|n| both[n % 2].claim(mac.clone(), request(format!("r-{n}"))));
+    let asks = (0..50).map(|n| both[n % 2].claims().claim(mac.clone(), request(format!("r-{n}"))));
     let won = futures::future::join_all(asks).await;
     let won: Vec<Job> = won.into_iter().filter_map(Result::unwrap).collect();
     assert_eq!(won.len(), 10);
@@ -139,14 +139,14 @@ async fn fifty_claims_through_two_coordinators_start_ten_where_ten_fit() {
 #[tokio::test]
 async fn what_is_on_offer_counts_against_the_budget() {
     let fleet = Fleet::by_hand().await;
-    assert!(fleet.coordinator.lead_once().await.unwrap().is_some());
+    assert!(fleet.coordinator.dispatch().lead_once().await.unwrap().is_some());
     ceiling_a_day(&fleet, 2).await;
     fleet.factory_by(Delivery::Stream, "f1", 9).await;
     for n in 0..5 {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
     }
-    assert_eq!(fleet.coordinator.dispatch_once().await.unwrap().offered.len(), 2);
-    assert_eq!(fleet.coordinator.dispatch_once().await.unwrap().offered, []);
+    assert_eq!(fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered.len(), 2);
+    assert_eq!(fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered, []);
 }
 
 /// What a run overruns is told with its renewals, which are no events: the view learns of it by losing a claim.
@@ -162,7 +162,7 @@ async fn a_claim_that_a_budget_refuses_is_not_tried_again_and_again() {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
     }
     coordinator.refresh_once().await.unwrap();
-    let held = coordinator.claim(mac.clone(), request("r0")).await.unwrap().unwrap();
+    let held = coordinator.claims().claim(mac.clone(), request("r0")).await.unwrap().unwrap();
     coordinator.refresh_once().await.unwrap();
     let holder = Holder { factory: mac.clone(), epoch: held.epoch };
     let spent = Spend { usd: 10 * USD, tokens: 0 };
@@ -174,7 +174,7 @@ async fn a_claim_that_a_budget_refuses_is_not_tried_again_and_again() {
 
     counted.taken();
     for n in 1..4 {
-        assert_eq!(coordinator.claim(mac.clone(), request(format!("r{n}"))).await.unwrap(), None);
+        assert_eq!(coordinator.claims().claim(mac.clone(), request(format!("r{n}"))).await.unwrap(), None);
     }
     let claims = counted.taken().remove("claim").unwrap_or_default();
     assert!(claims <= 1, "{claims} claims for three asks");
@@ -187,7 +187,7 @@ async fn a_day_that_is_used_up_opens_at_midnight_without_a_call() {
     fleet.until_it_leads().await;
     ceiling_a_day(&fleet, 2).await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 4).await;
-    let mut stream = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     fleet.submit("name: dear\nbudget: {usd: 2}").await;
     let grant = next_grant(&mut stream).await;
     let dear = grant.job().clone();
@@ -244,7 +244,7 @@ async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     assert_eq!(alerts().await, []);
     fleet.submit("name: two\nbudget: {usd: 0.1}").await;
     let two = fleet.claim(&mac, "r2").await.unwrap();
-    let near = "the budget of demo is nearly exhausted: $8.00 of $10.00 of the day spent or reserved";
+    let near = "the budget of demo is nearly used up: $8.00 of $10.00 of the day spent or reserved";
     assert_eq!(alerts().await, [(AlertKind::BudgetNear, near.to_owned())]);
     finish_for(&fleet, &two, 10).await;
     let [(AlertKind::BudgetExhausted, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
@@ -378,17 +378,17 @@ async fn a_job_that_waits_for_money_does_not_starve() {
 #[tokio::test]
 async fn a_factory_that_was_refused_for_want_of_money_is_asked_again_once_the_budget_is_open() {
     let fleet = Fleet::by_hand().await;
-    fleet.coordinator.lead_once().await.unwrap().unwrap();
+    fleet.coordinator.dispatch().lead_once().await.unwrap().unwrap();
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
     let job = fleet.submit("name: one").await;
     let dispatch = || async {
-        fleet.coordinator.lead_once().await.unwrap().unwrap();
+        fleet.coordinator.dispatch().lead_once().await.unwrap().unwrap();
         fleet.reached_by(&f1, Delivery::Stream, 1).await;
-        fleet.coordinator.dispatch_once().await.unwrap().offered
+        fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered
     };
     let offered = dispatch().await;
     change(&fleet, BudgetChange::Pause { reason: None }).await;
-    assert_eq!(fleet.coordinator.take_offer(&f1, &offered[0]).await.unwrap(), None);
+    assert_eq!(fleet.coordinator.claims().take_offer(&f1, &offered[0]).await.unwrap(), None);
     let pickup = fleet.job(job.id).await.target().unwrap().pickup_deadline;
     fleet.clock.set(pickup.plus(Duration::from_millis(1)));
     assert_eq!(dispatch().await, []);

@@ -52,7 +52,12 @@ async fn racing_claimers_share_the_queue_without_a_conflict_that_they_could_see(
         claimers.spawn(async move {
             let mut won = Vec::new();
             for round in 0.. {
-                match coordinator.claim(factory.clone(), request(format!("r-{n}-{round}"))).await.unwrap() {
+                match coordinator
+                    .claims()
+                    .claim(factory.clone(), request(format!("r-{n}-{round}")))
+                    .await
+                    .unwrap()
+                {
                     Some(job) => won.push((job.id, job.epoch)),
                     None => return won,
                 }
@@ -103,11 +108,11 @@ async fn a_draining_factory_gets_nothing_and_is_told_so() {
 #[tokio::test]
 async fn whoever_was_never_heard_of_is_told_what_to_do() {
     let fleet = Fleet::start().await;
-    let unknown = fleet.coordinator.claim(factory_id("ghost"), request("r1")).await.unwrap_err();
+    let unknown = fleet.coordinator.claims().claim(factory_id("ghost"), request("r1")).await.unwrap_err();
     assert!(matches!(unknown, Error::Store(StoreError::NoSuchFactory(_))), "{unknown}");
     fleet.coordinator.enroll(factory_id("mute"), FactoryScope::default(), operator()).await.unwrap();
-    let mute = fleet.coordinator.claim(factory_id("mute"), request("r1")).await.unwrap_err();
-    assert_eq!(mute.to_string(), "factory mute has not said what it has yet; send a heartbeat first");
+    let mute = fleet.coordinator.claims().claim(factory_id("mute"), request("r1")).await.unwrap_err();
+    assert_eq!(mute.to_string(), "factory mute has not sent a heartbeat yet; send one first");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn with_factories(fleet: &Fleet, count: usize) -> (Arc<Coordinator>, Arc<C
 
 fn streams(coordinator: &Arc<Coordinator>, count: usize) -> Vec<FactoryStream> {
     let ids = (0..count).map(|n| factory_id(&format!("f{n}")));
-    ids.map(|id| coordinator.open_factory_stream(id).unwrap()).collect()
+    ids.map(|id| coordinator.dispatch().open_factory_stream(id).unwrap()).collect()
 }
 
 /// The tests share a process, and memory is counted for all of it.

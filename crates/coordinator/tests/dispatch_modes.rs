@@ -16,12 +16,12 @@ const PICKUP: Duration = Duration::from_secs(10);
 
 async fn led_by_hand() -> Fleet {
     let fleet = Fleet::by_hand().await;
-    assert!(fleet.coordinator.lead_once().await.unwrap().is_some());
+    assert!(fleet.coordinator.dispatch().lead_once().await.unwrap().is_some());
     fleet
 }
 
 async fn dispatch(fleet: &Fleet) -> Vec<(JobId, FactoryId)> {
-    let done = fleet.coordinator.dispatch_once().await.unwrap();
+    let done = fleet.coordinator.dispatch().dispatch_once().await.unwrap();
     done.offered.iter().map(|offer| (offer.job_id, offer.target_factory_id.clone())).collect()
 }
 
@@ -64,7 +64,8 @@ async fn a_poll_claim_leaves_alone_what_is_on_offer_to_another_until_the_deadlin
     assert_eq!(fleet.claim(&polling, "r1").await.unwrap().id, free.id, "the older one is spoken for");
     assert_eq!(fleet.claim(&polling, "r2").await, None);
     let ids = [offered.id];
-    let picked = fleet.coordinator.claim_from(polling.clone(), &request("r3"), &ids, 1).await.unwrap();
+    let picked =
+        fleet.coordinator.claims().claim_from(polling.clone(), &request("r3"), &ids, 1).await.unwrap();
     assert_eq!(picked, [], "whatever the way of claiming");
     fleet.clock.advance(PICKUP);
     assert_eq!(fleet.claim(&polling, "r4").await.unwrap().id, offered.id, "nobody picked it up");
@@ -96,7 +97,7 @@ async fn modes_are_mixed_in_one_fleet() {
     fleet.set_flag("delivery.f-broker", "broker").await;
     fleet.set_flag("delivery.f-poll", "poll").await;
     fleet.set_flag("delivery.f-self", "self_select").await;
-    let mut stream = fleet.coordinator.open_factory_stream(streaming).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(streaming).unwrap();
     let mut offers = fleet.broker.consume(&broking).await.unwrap();
 
     let mut held = std::collections::BTreeSet::new();
@@ -108,7 +109,7 @@ async fn modes_are_mixed_in_one_fleet() {
         held.insert(grant.job().id);
         grant.delivered();
         let delivered = soon(offers.next()).await.unwrap();
-        let job = fleet.coordinator.take_offer(&broking, &delivered.offer).await.unwrap().unwrap();
+        let job = fleet.coordinator.claims().take_offer(&broking, &delivered.offer).await.unwrap().unwrap();
         offers.ack(&delivered).await.unwrap();
         held.insert(job.id);
     }
@@ -116,9 +117,9 @@ async fn modes_are_mixed_in_one_fleet() {
         held.insert(fleet.claim(&polling, &format!("r{n}")).await.unwrap().id);
     }
     let left: Vec<JobId> =
-        fleet.coordinator.candidates(&choosing, 10).await.unwrap().iter().map(|c| c.job).collect();
+        fleet.coordinator.claims().candidates(&choosing, 10).await.unwrap().iter().map(|c| c.job).collect();
     assert_eq!(left.len(), 2);
-    for job in fleet.coordinator.claim_from(choosing, &request("many"), &left, 2).await.unwrap() {
+    for job in fleet.coordinator.claims().claim_from(choosing, &request("many"), &left, 2).await.unwrap() {
         held.insert(job.id);
     }
     assert_eq!(held.len(), 8, "every job is held, and by one way");
@@ -128,7 +129,7 @@ async fn modes_are_mixed_in_one_fleet() {
 async fn switching_the_mode_at_run_time_disturbs_no_running_job() {
     let fleet = led_by_hand().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 3).await;
-    let mut stream = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     let first = fleet.submit("name: first").await;
     assert_eq!(dispatch(&fleet).await, [(first.id, f1.clone())]);
     let Some(StreamEvent::Grant(grant)) = soon(stream.next()).await else { panic!("no grant") };
@@ -211,7 +212,7 @@ async fn shadow_mode_records_what_it_would_have_done_and_does_nothing() {
     assert!(fleet.claim(&idle, "r2").await.is_some());
     dispatch(&fleet).await;
 
-    let report = fleet.coordinator.shadow_report();
+    let report = fleet.coordinator.dispatch().shadow_report();
     assert_eq!((report.agreements, report.divergences, report.recent.len()), (1, 1, 1));
     assert_eq!((report.recent[0].routed_to.as_str(), report.recent[0].lag_ms), ("a-idle", 40));
 }
@@ -228,7 +229,7 @@ async fn every_coordinator_shows_the_divergences_and_a_real_offer_is_no_repetiti
     let claimed = fleet.claim(&busy, "r1").await.unwrap();
     dispatch(&fleet).await;
     other.refresh_once().await.unwrap();
-    assert_eq!(other.shadow_report().divergences, 1);
+    assert_eq!(other.dispatch().shadow_report().divergences, 1);
 
     fleet.hold(&claimed, vec![HolderAction::Release { checkpoint: None }]).await.unwrap();
     fleet.set_flag("delivery", "stream").await;
@@ -247,7 +248,7 @@ async fn a_factory_that_chooses_for_itself_sees_the_queue_in_order_and_takes_the
     let normal = fleet.submit("name: normal\ncapabilities: [\"os:linux\"]").await;
     fleet.submit("name: other\npriority: critical\ncapabilities: [gpu]").await;
     let high = fleet.submit("name: high\npriority: high").await;
-    let seen = fleet.coordinator.candidates(&f1, 10).await.unwrap();
+    let seen = fleet.coordinator.claims().candidates(&f1, 10).await.unwrap();
     let ids: Vec<JobId> = seen.iter().map(|c| c.job).collect();
     assert_eq!(ids, [high.id, normal.id, low.id]);
     assert_eq!(seen[1].capabilities.iter().map(ToString::to_string).collect::<Vec<_>>(), ["os:linux"]);
@@ -256,12 +257,12 @@ async fn a_factory_that_chooses_for_itself_sees_the_queue_in_order_and_takes_the
     let f2 = fleet.factory("f2", &[], 1).await;
     let faster = fleet.claim(&f2, "r1").await.unwrap();
     assert_eq!(faster.id, high.id);
-    let granted = fleet.coordinator.claim_from(f1.clone(), &request("r2"), &ids, 1).await.unwrap();
+    let granted = fleet.coordinator.claims().claim_from(f1.clone(), &request("r2"), &ids, 1).await.unwrap();
     assert_eq!(granted.iter().map(|job| job.id).collect::<Vec<_>>(), [normal.id]);
     fleet.hold(&faster, vec![HolderAction::Release { checkpoint: None }]).await.unwrap();
-    let again = fleet.coordinator.claim_from(f1.clone(), &request("r2"), &ids, 1).await.unwrap();
+    let again = fleet.coordinator.claims().claim_from(f1.clone(), &request("r2"), &ids, 1).await.unwrap();
     assert_eq!(again, granted, "a repetition gets the same and no more, though the first is free again");
-    let rest = fleet.coordinator.claim_from(f1, &request("r3"), &ids, 9).await.unwrap();
+    let rest = fleet.coordinator.claims().claim_from(f1, &request("r3"), &ids, 9).await.unwrap();
     assert_eq!(rest.iter().map(|job| job.id).collect::<Vec<_>>(), [high.id], "it has no seat for more");
 }
 
@@ -328,24 +329,26 @@ async fn an_accepted_offer_is_held_as_far_as_the_view_knows_at_once() {
     let fleet = led_by_hand().await;
     let streaming = fleet.factory_by(Delivery::Stream, "a-stream", 1).await;
     let job = fleet.submit("name: one").await;
-    let offered = fleet.coordinator.dispatch_once().await.unwrap().offered;
+    let offered = fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered;
     let accept = Accept {
         job: job.id,
         factory: streaming.clone(),
         dispatch_seq: offered[0].dispatch_seq,
         request: request("r1"),
     };
-    fleet.coordinator.accept(accept).await.unwrap();
+    fleet.coordinator.claims().accept(accept).await.unwrap();
     assert_eq!(fleet.coordinator.held_by(&streaming), [job.id]);
 }
 
 #[tokio::test]
 async fn what_is_explained_of_a_child_is_what_is_planned_for_it() {
     let fleet = led_by_hand().await;
-    fleet.factory_by(Delivery::Stream, "a-cold", 4).await;
+    let cold = fleet.factory_by(Delivery::Stream, "a-cold", 4).await;
     let warm = fleet.factory_by(Delivery::Stream, "b-warm", 4).await;
     let parent = fleet.submit("name: parent").await;
     fleet.claim(&warm, "r1").await.unwrap();
+    fleet.submit("name: as much load elsewhere").await;
+    fleet.claim(&cold, "r2").await.unwrap();
     let text = "---\nname: child\n---\nDo it.\n";
     let (manifest, body) = giga_domain::manifest::parse_markdown(text.as_bytes()).unwrap();
     let item = NewItem { product: parent.product.clone(), manifest, body };

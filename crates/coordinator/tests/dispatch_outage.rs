@@ -68,15 +68,15 @@ async fn offers_wait_in_the_outbox_until_the_broker_is_back() {
     let leader = Coordinator::by_hand(ports, Options::default()).await.unwrap();
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
     let job = fleet.submit("name: one").await;
-    leader.lead_once().await.unwrap();
-    assert_eq!(leader.dispatch_once().await.unwrap().offered.len(), 1);
+    leader.dispatch().lead_once().await.unwrap();
+    assert_eq!(leader.dispatch().dispatch_once().await.unwrap().offered.len(), 1);
     let waiting = fleet.store.read().outbox(9).await.unwrap();
     assert_eq!(waiting.iter().map(|row| row.offer.job_id).collect::<Vec<_>>(), [job.id]);
-    leader.outbox_once().await.unwrap_err();
+    leader.dispatch().outbox_once().await.unwrap_err();
     assert_eq!(fleet.store.read().outbox(9).await.unwrap(), waiting, "it is not marked before it is sent");
 
     broker.down.store(false, Ordering::SeqCst);
-    assert_eq!(leader.outbox_once().await.unwrap(), 1);
+    assert_eq!(leader.dispatch().outbox_once().await.unwrap(), 1);
     assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
     let mut offers = fleet.broker.consume(&f1).await.unwrap();
     let delivered = tokio::time::timeout(Duration::from_secs(20), offers.next()).await.unwrap().unwrap();
@@ -101,7 +101,7 @@ async fn a_job_that_nobody_picks_up_is_offered_to_another_while_the_broker_is_do
 
     let other = fleet.factory_by(Delivery::Stream, "b-other", 1).await;
     coordinator.refresh_once().await.unwrap();
-    let mut stream = coordinator.open_factory_stream(other).unwrap();
+    let mut stream = coordinator.dispatch().open_factory_stream(other).unwrap();
     fleet.clock.advance(Duration::from_secs(10));
     let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await;
     let Some(StreamEvent::Grant(grant)) = event.expect("the outbox must not stand in the way") else {
@@ -119,11 +119,11 @@ async fn an_offer_whose_deadline_is_over_leaves_the_outbox_unpublished() {
     let leader = Coordinator::by_hand(ports, Options::default()).await.unwrap();
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
     fleet.submit("name: one").await;
-    leader.lead_once().await.unwrap();
-    assert_eq!(leader.dispatch_once().await.unwrap().offered.len(), 1);
+    leader.dispatch().lead_once().await.unwrap();
+    assert_eq!(leader.dispatch().dispatch_once().await.unwrap().offered.len(), 1);
     fleet.clock.advance(Duration::from_secs(10));
     broker.down.store(false, Ordering::SeqCst);
-    assert_eq!(leader.outbox_once().await.unwrap(), 0);
+    assert_eq!(leader.dispatch().outbox_once().await.unwrap(), 0);
     assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
     let mut offers = fleet.broker.consume(&f1).await.unwrap();
     assert!(futures::FutureExt::now_or_never(offers.next()).is_none());
@@ -136,7 +136,7 @@ async fn jobs_come_down_a_stream_while_the_broker_is_down() {
     let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 8).await;
     coordinator.refresh_once().await.unwrap();
-    let mut stream = coordinator.open_factory_stream(f1).unwrap();
+    let mut stream = coordinator.dispatch().open_factory_stream(f1).unwrap();
     for n in 0..5 {
         let job = fleet.submit(&format!("name: job-{n}")).await;
         let event = tokio::time::timeout(Duration::from_secs(5), stream.next()).await;

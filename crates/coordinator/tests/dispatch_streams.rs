@@ -40,7 +40,7 @@ fn work(
     done: mpsc::UnboundedSender<(FactoryId, JobId, Epoch)>,
 ) -> tokio::task::JoinHandle<()> {
     let (coordinator, factory) = (coordinator.clone(), factory.clone());
-    let mut stream = coordinator.open_factory_stream(factory.clone()).unwrap();
+    let mut stream = coordinator.dispatch().open_factory_stream(factory.clone()).unwrap();
     tokio::spawn(async move {
         while let Some(event) = stream.next().await {
             let StreamEvent::Grant(grant) = event else { continue };
@@ -77,7 +77,7 @@ async fn all_done(
 async fn a_submitted_job_comes_down_the_stream_claimed() {
     let fleet = Fleet::start().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 2).await;
-    let mut stream = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     let job = fleet.submit("name: one").await;
     let grant = next_grant(&mut stream).await;
     assert_eq!((grant.job().id, grant.job().stage(), grant.job().epoch), (job.id, Stage::Assigned, Epoch(1)));
@@ -90,7 +90,7 @@ async fn a_submitted_job_comes_down_the_stream_claimed() {
 async fn what_could_not_be_delivered_is_given_back_at_once() {
     let fleet = Fleet::start().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
-    let mut stream = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     let job = fleet.submit("name: one").await;
     let grant = next_grant(&mut stream).await;
     // The connection breaks before the job could be handed to it.
@@ -102,7 +102,7 @@ async fn what_could_not_be_delivered_is_given_back_at_once() {
         (0, Epoch(2)),
         "no attempt is used up, the old grant is fenced"
     );
-    let mut again = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    let mut again = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     fleet.reached_by(&f1, Delivery::Stream, 1).await;
     let grant = next_grant(&mut again).await;
     assert_eq!((grant.job().id, grant.job().epoch), (job.id, Epoch(3)));
@@ -112,9 +112,9 @@ async fn what_could_not_be_delivered_is_given_back_at_once() {
 #[tokio::test]
 async fn a_factory_whose_stream_is_lost_is_not_chosen_until_it_says_that_it_is_back() {
     let fleet = Fleet::by_hand().await;
-    fleet.coordinator.lead_once().await.unwrap();
+    fleet.coordinator.dispatch().lead_once().await.unwrap();
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
-    let stream = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
+    let stream = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     let mut head = fleet.store.head();
     drop(stream);
     let noticed = async {
@@ -125,17 +125,17 @@ async fn a_factory_whose_stream_is_lost_is_not_chosen_until_it_says_that_it_is_b
     };
     tokio::time::timeout(LONG, noticed).await.expect("nobody noticed");
     fleet.submit("name: one").await;
-    assert_eq!(fleet.coordinator.dispatch_once().await.unwrap().offered, []);
+    assert_eq!(fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered, []);
     fleet.reached_by(&f1, Delivery::Stream, 1).await;
-    assert_eq!(fleet.coordinator.dispatch_once().await.unwrap().offered.len(), 1);
+    assert_eq!(fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered.len(), 1);
 }
 
 #[tokio::test]
 async fn a_newer_stream_ends_the_older_and_gets_what_it_left() {
     let fleet = Fleet::start().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 8).await;
-    let mut older = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
-    let mut newer = fleet.coordinator.open_factory_stream(f1).unwrap();
+    let mut older = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
+    let mut newer = fleet.coordinator.dispatch().open_factory_stream(f1).unwrap();
     assert!(tokio::time::timeout(LONG, older.next()).await.unwrap().is_none());
     assert!(older.was_replaced() && !newer.was_replaced());
     let job = fleet.submit("name: one").await;
@@ -149,10 +149,10 @@ async fn a_stream_finds_what_was_offered_before_it_opened_without_the_broker() {
     let fleet = Fleet::by_hand().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 2).await;
     let job = fleet.submit("name: one").await;
-    fleet.coordinator.lead_once().await.unwrap();
-    assert_eq!(fleet.coordinator.dispatch_once().await.unwrap().offered.len(), 1);
+    fleet.coordinator.dispatch().lead_once().await.unwrap();
+    assert_eq!(fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered.len(), 1);
     fleet.broker.wipe();
-    let mut stream = fleet.coordinator.open_factory_stream(f1).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1).unwrap();
     let grant = next_grant(&mut stream).await;
     assert_eq!(grant.job().id, job.id);
     grant.delivered();
@@ -211,7 +211,7 @@ async fn two_coordinators_share_a_fleet_and_survive_the_leader() {
         assert!(holders.values().any(|by| by == factory), "{factory} got none");
     }
     // The leader leaves in good order; the other one goes on at once.
-    assert!(fleet.coordinator.leading().is_some() && second.leading().is_none());
+    assert!(fleet.coordinator.dispatch().leading().is_some() && second.dispatch().leading().is_none());
     fleet.coordinator.stop().await;
     // What the factory says whose stream has ended.
     let polls = Advertised { delivery: Some(Delivery::Poll), ..advertised(&[], 4) };
@@ -224,14 +224,14 @@ async fn two_coordinators_share_a_fleet_and_survive_the_leader() {
         second.submit(request).await.unwrap().job
     };
     assert_eq!(all_done(&mut told, 1).await, BTreeMap::from([(job.id, f2)]));
-    assert!(second.leading().is_some());
+    assert!(second.dispatch().leading().is_some());
 }
 
 #[tokio::test]
 async fn the_factory_that_made_a_result_hears_of_the_order_to_merge_it() {
     let fleet = Fleet::start().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 2).await;
-    let mut stream = fleet.coordinator.open_factory_stream(f1).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1).unwrap();
     fleet.submit("name: one\nrepo: hello\nship: auto").await;
     let grant = next_grant(&mut stream).await;
     let job = grant.job().clone();
@@ -251,8 +251,8 @@ async fn a_factory_hears_that_it_should_be_reached_another_way() {
     let fleet = Fleet::start().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 2).await;
     let f2 = fleet.factory_by(Delivery::Stream, "f2", 2).await;
-    let mut first = fleet.coordinator.open_factory_stream(f1.clone()).unwrap();
-    let mut second = fleet.coordinator.open_factory_stream(f2).unwrap();
+    let mut first = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
+    let mut second = fleet.coordinator.dispatch().open_factory_stream(f2).unwrap();
     fleet.set_flag("delivery.f1", "poll").await;
     news(&mut first).await;
     assert_eq!(fleet.coordinator.wished_delivery(&f1), Delivery::Poll);
@@ -267,10 +267,10 @@ async fn a_factory_hears_that_it_should_be_reached_another_way() {
 #[tokio::test]
 async fn whoever_is_unknown_or_mute_gets_no_stream() {
     let fleet = Fleet::start().await;
-    let unknown = fleet.coordinator.open_factory_stream(common::factory_id("ghost")).unwrap_err();
+    let unknown = fleet.coordinator.dispatch().open_factory_stream(common::factory_id("ghost")).unwrap_err();
     assert_eq!(unknown.to_string(), "there is no factory ghost");
     let scope = giga_domain::factory::FactoryScope::default();
     fleet.coordinator.enroll(common::factory_id("mute"), scope, operator()).await.unwrap();
-    let mute = fleet.coordinator.open_factory_stream(common::factory_id("mute")).unwrap_err();
+    let mute = fleet.coordinator.dispatch().open_factory_stream(common::factory_id("mute")).unwrap_err();
     assert!(mute.to_string().contains("send a heartbeat first"), "{mute}");
 }

@@ -29,18 +29,18 @@ fn ids(delivered: &[Delivered]) -> Vec<String> {
 
 async fn led_by_hand() -> Fleet {
     let fleet = Fleet::by_hand().await;
-    assert!(fleet.coordinator.lead_once().await.unwrap().is_some());
+    assert!(fleet.coordinator.dispatch().lead_once().await.unwrap().is_some());
     fleet
 }
 
 async fn dispatch(fleet: &Fleet) -> Vec<(String, FactoryId)> {
-    let done = fleet.coordinator.dispatch_once().await.unwrap();
+    let done = fleet.coordinator.dispatch().dispatch_once().await.unwrap();
     done.offered.iter().map(|offer| (offer.message_id(), offer.target_factory_id.clone())).collect()
 }
 
 /// What a leader does before it dies between the offer and its publication. The offer outlives its lease.
 async fn offered_and_died(fleet: &Fleet, job: &Job, factory: &FactoryId) -> Offer {
-    let term = fleet.coordinator.leading().unwrap();
+    let term = fleet.coordinator.dispatch().leading().unwrap();
     let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: factory.clone() }];
     fleet.store.offer(MakeOffers { term, chosen, pickup: LEASE * 2 }).await.unwrap().remove(0).unwrap()
 }
@@ -54,14 +54,14 @@ async fn a_job_that_comes_back_inside_the_duplicate_window_is_delivered_again() 
 
     assert_eq!(dispatch(&fleet).await, [(format!("{}:1", job.id), f1.clone())]);
     let first = delivered(&mut offers);
-    let held = fleet.coordinator.take_offer(&f1, &first[0].offer).await.unwrap().unwrap();
+    let held = fleet.coordinator.claims().take_offer(&f1, &first[0].offer).await.unwrap().unwrap();
     offers.ack(&first[0]).await.unwrap();
     fleet.hold(&held, vec![HolderAction::Release { checkpoint: None }]).await.unwrap();
 
     assert_eq!(dispatch(&fleet).await, [(format!("{}:2", job.id), f1.clone())]);
     let second = delivered(&mut offers);
     assert_eq!(ids(&second), [format!("{}:2", job.id)], "the broker must not take it for the first one");
-    assert!(fleet.coordinator.take_offer(&f1, &second[0].offer).await.unwrap().is_some());
+    assert!(fleet.coordinator.claims().take_offer(&f1, &second[0].offer).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -73,11 +73,15 @@ async fn what_was_offered_but_never_published_is_published_by_the_next_leader() 
     let lost = offered_and_died(&fleet, &job, &f1).await;
 
     let heir = fleet.another_by_hand().await;
-    assert_eq!(heir.lead_once().await.unwrap(), None, "the dead leader's lease still runs");
-    assert_eq!(heir.outbox_once().await.unwrap(), 0, "and without the lead the outbox is not its affair");
+    assert_eq!(heir.dispatch().lead_once().await.unwrap(), None, "the dead leader's lease still runs");
+    assert_eq!(
+        heir.dispatch().outbox_once().await.unwrap(),
+        0,
+        "and without the lead the outbox is not its affair"
+    );
     fleet.clock.advance(LEASE);
-    assert!(heir.lead_once().await.unwrap().is_some());
-    assert_eq!(heir.outbox_once().await.unwrap(), 1);
+    assert!(heir.dispatch().lead_once().await.unwrap().is_some());
+    assert_eq!(heir.dispatch().outbox_once().await.unwrap(), 1);
     assert_eq!(ids(&delivered(&mut offers)), [lost.message_id()]);
     assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
 }
@@ -93,8 +97,8 @@ async fn what_was_published_but_not_marked_goes_out_again_under_the_same_id_and_
 
     fleet.clock.advance(LEASE);
     let heir = fleet.another_by_hand().await;
-    heir.lead_once().await.unwrap();
-    assert_eq!(heir.outbox_once().await.unwrap(), 1, "it cannot know that the broker has it");
+    heir.dispatch().lead_once().await.unwrap();
+    assert_eq!(heir.dispatch().outbox_once().await.unwrap(), 1, "it cannot know that the broker has it");
     assert_eq!(ids(&delivered(&mut offers)), [sent.message_id()], "the broker tells the repetition");
     assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
 }
@@ -107,9 +111,9 @@ async fn an_offer_that_no_longer_stands_leaves_the_outbox_unpublished() {
     let mut offers = fleet.broker.consume(&f1).await.unwrap();
     let offer = offered_and_died(&fleet, &job, &f1).await;
     // Found in the view by the stream's coordinator, without the broker.
-    fleet.coordinator.take_offer(&f1, &offer).await.unwrap().unwrap();
+    fleet.coordinator.claims().take_offer(&f1, &offer).await.unwrap().unwrap();
 
-    assert_eq!(fleet.coordinator.outbox_once().await.unwrap(), 0);
+    assert_eq!(fleet.coordinator.dispatch().outbox_once().await.unwrap(), 0);
     assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
     assert_eq!(delivered(&mut offers), []);
 }
@@ -131,7 +135,7 @@ async fn a_factory_that_never_picks_up_loses_the_job_to_another() {
     // The silent one wakes up with its old offer, and gets nothing by it.
     let mut late = fleet.broker.consume(&silent).await.unwrap();
     let stale = delivered(&mut late);
-    assert_eq!(fleet.coordinator.take_offer(&silent, &stale[0].offer).await.unwrap(), None);
+    assert_eq!(fleet.coordinator.claims().take_offer(&silent, &stale[0].offer).await.unwrap(), None);
     assert_eq!(fleet.job(job.id).await.stage(), Stage::Queued);
 }
 
@@ -148,7 +152,7 @@ async fn however_many_are_silent_the_one_that_listens_gets_the_job() {
         for factory in &factories {
             fleet.reached_by(factory, Delivery::Stream, 4).await;
         }
-        fleet.coordinator.lead_once().await.unwrap();
+        fleet.coordinator.dispatch().lead_once().await.unwrap();
         asked.extend(dispatch(&fleet).await.into_iter().map(|(_, factory)| factory));
         fleet.clock.advance(PICKUP);
     }
@@ -163,7 +167,7 @@ async fn a_store_whose_clock_differs_gets_each_job_offered_once_and_again_at_its
         let (early, late) = (clock.now().minus(MINUTE), clock.now().plus(MINUTE));
         let other = Arc::new(ManualClock::at(if store_is_ahead { late } else { early }));
         let fleet = Fleet::by_hand_with(clock, other).await;
-        fleet.coordinator.lead_once().await.unwrap().unwrap();
+        fleet.coordinator.dispatch().lead_once().await.unwrap().unwrap();
         offered_once_and_again(&fleet).await;
     }
 }
@@ -173,9 +177,9 @@ async fn a_clock_that_went_wrong_is_noticed_with_the_next_renewal_of_the_lead() 
     for store_is_ahead in [false, true] {
         let clocks = (Arc::new(ManualClock::default()), Arc::new(ManualClock::default()));
         let fleet = Fleet::by_hand_with(clocks.0, clocks.1).await;
-        fleet.coordinator.lead_once().await.unwrap().unwrap();
+        fleet.coordinator.dispatch().lead_once().await.unwrap().unwrap();
         if store_is_ahead { &fleet.store_clock } else { &fleet.clock }.advance(MINUTE);
-        fleet.coordinator.lead_once().await.unwrap().unwrap();
+        fleet.coordinator.dispatch().lead_once().await.unwrap().unwrap();
         offered_once_and_again(&fleet).await;
     }
 }
@@ -203,13 +207,13 @@ async fn the_silent_factory_is_asked_again_only_after_a_while() {
     dispatch(&fleet).await;
     fleet.clock.advance(PICKUP);
     fleet.reached_by(&only, Delivery::Stream, 4).await;
-    fleet.coordinator.lead_once().await.unwrap();
+    fleet.coordinator.dispatch().lead_once().await.unwrap();
     assert_eq!(dispatch(&fleet).await, [], "left out for three times the span that it had");
     let (_, explained) = fleet.coordinator.explain(job.id).await.unwrap();
     assert!(explained.summary.contains("did not pick it up"), "{}", explained.summary);
     fleet.clock.advance(PICKUP * 3);
     fleet.reached_by(&only, Delivery::Stream, 4).await;
-    fleet.coordinator.lead_once().await.unwrap();
+    fleet.coordinator.dispatch().lead_once().await.unwrap();
     assert_eq!(dispatch(&fleet).await, [(format!("{}:2", job.id), only)]);
 }
 
@@ -223,7 +227,7 @@ async fn a_factory_that_let_a_lease_end_is_offered_nothing_until_it_is_heard() {
     let mut offers = fleet.broker.consume(&frozen).await.unwrap();
     dispatch(&fleet).await;
     let offer = delivered(&mut offers).remove(0).offer;
-    fleet.coordinator.take_offer(&frozen, &offer).await.unwrap().unwrap();
+    fleet.coordinator.claims().take_offer(&frozen, &offer).await.unwrap().unwrap();
 
     fleet.clock.advance(Duration::from_secs(3));
     fleet.coordinator.reap_once().await.unwrap();
@@ -247,9 +251,9 @@ async fn death_between_receipt_and_claim_is_made_good_by_the_next_consumer() {
     let mut next = fleet.broker.consume(&f1).await.unwrap();
     let again = delivered(&mut next);
     assert_eq!((again.len(), again[0].attempt), (1, 2), "what was not acknowledged comes back");
-    let held = fleet.coordinator.take_offer(&f1, &again[0].offer).await.unwrap().unwrap();
+    let held = fleet.coordinator.claims().take_offer(&f1, &again[0].offer).await.unwrap().unwrap();
     // And once more, because the acknowledgement was lost: the same grant, not another.
-    let same = fleet.coordinator.take_offer(&f1, &again[0].offer).await.unwrap().unwrap();
+    let same = fleet.coordinator.claims().take_offer(&f1, &again[0].offer).await.unwrap().unwrap();
     assert_eq!((held.id, held.epoch), (same.id, same.epoch));
     assert_eq!(fleet.store.read().runs(job.id).await.unwrap().len(), 1);
 }
@@ -271,14 +275,14 @@ async fn an_old_leader_that_wakes_up_offers_nothing() {
     let fleet = led_by_hand().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
     let mut offers = fleet.broker.consume(&f1).await.unwrap();
-    let old_term = fleet.coordinator.leading().unwrap();
+    let old_term = fleet.coordinator.dispatch().leading().unwrap();
     let job = fleet.submit("name: one").await;
 
     fleet.clock.advance(LEASE);
     let heir = fleet.another_by_hand().await;
-    let new_term = heir.lead_once().await.unwrap().unwrap();
+    let new_term = heir.dispatch().lead_once().await.unwrap().unwrap();
     assert!(new_term > old_term);
-    assert_eq!(fleet.coordinator.leading(), None, "by its own measure of time its lead is over");
+    assert_eq!(fleet.coordinator.dispatch().leading(), None, "by its own measure of time its lead is over");
     assert_eq!(dispatch(&fleet).await, []);
 
     // A clock that went wrong makes it believe otherwise; the store does not.
@@ -299,12 +303,12 @@ async fn a_refused_term_ends_the_lead_at_once_and_publishes_nothing() {
     // Another one takes over while this one sleeps, and this one's clock stands still meanwhile.
     fleet.clock.advance(LEASE);
     let heir = fleet.another_by_hand().await;
-    heir.lead_once().await.unwrap().unwrap();
+    heir.dispatch().lead_once().await.unwrap().unwrap();
     fleet.clock.set(start);
-    assert!(fleet.coordinator.leading().is_some(), "it believes that it leads");
+    assert!(fleet.coordinator.dispatch().leading().is_some(), "it believes that it leads");
 
     assert_eq!(dispatch(&fleet).await, []);
-    assert_eq!(fleet.coordinator.leading(), None);
+    assert_eq!(fleet.coordinator.dispatch().leading(), None);
     assert_eq!(delivered(&mut offers), []);
     assert_eq!(fleet.job(job.id).await.dispatch_seq, DispatchSeq(0));
 }
@@ -314,18 +318,18 @@ async fn a_step_down_needs_no_waiting_and_a_death_waits_for_the_lease() {
     let fleet = led_by_hand().await;
     let second = fleet.another_by_hand().await;
     let third = fleet.another_by_hand().await;
-    assert_eq!(second.lead_once().await.unwrap(), None);
-    fleet.coordinator.step_down_once().await.unwrap();
-    assert_eq!(fleet.coordinator.leading(), None);
-    assert!(second.lead_once().await.unwrap().is_some(), "at once");
+    assert_eq!(second.dispatch().lead_once().await.unwrap(), None);
+    fleet.coordinator.dispatch().step_down_once().await.unwrap();
+    assert_eq!(fleet.coordinator.dispatch().leading(), None);
+    assert!(second.dispatch().lead_once().await.unwrap().is_some(), "at once");
 
     fleet.factory_by(Delivery::Stream, "f1", 1).await;
     let job = fleet.submit("name: one").await;
     drop(second);
-    assert_eq!(third.lead_once().await.unwrap(), None);
+    assert_eq!(third.dispatch().lead_once().await.unwrap(), None);
     fleet.clock.advance(LEASE);
-    assert!(third.lead_once().await.unwrap().is_some());
-    let offered = third.dispatch_once().await.unwrap().offered;
+    assert!(third.dispatch().lead_once().await.unwrap().is_some());
+    let offered = third.dispatch().dispatch_once().await.unwrap().offered;
     assert_eq!(offered.iter().map(|o| o.job_id).collect::<Vec<_>>(), [job.id]);
 }
 
@@ -335,14 +339,18 @@ async fn a_factory_whose_heartbeats_go_to_another_coordinator_counts_as_alive() 
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
     let leader = fleet.another_by_hand().await;
     fleet.clock.advance(MINUTE);
-    leader.lead_once().await.unwrap().unwrap();
+    leader.dispatch().lead_once().await.unwrap().unwrap();
     fleet.submit("name: one").await;
-    assert_eq!(leader.dispatch_once().await.unwrap().offered, [], "nobody has heard of it for a minute");
+    assert_eq!(
+        leader.dispatch().dispatch_once().await.unwrap().offered,
+        [],
+        "nobody has heard of it for a minute"
+    );
 
     fleet.reached_by(&f1, Delivery::Stream, 1).await;
     fleet.coordinator.presence_once().await.unwrap();
     fleet.clock.advance(Duration::from_secs(10));
-    assert_eq!(leader.dispatch_once().await.unwrap().offered.len(), 1);
+    assert_eq!(leader.dispatch().dispatch_once().await.unwrap().offered.len(), 1);
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ impl Outside {
         let fleet = Fleet::by_hand().await;
         let recorded = Arc::new(Recorded::default());
         let coordinator = by_hand(&fleet, recorded.clone()).await;
-        coordinator.lead_once().await.unwrap().expect("nobody else leads");
+        coordinator.dispatch().lead_once().await.unwrap().expect("nobody else leads");
         Self { fleet, recorded, coordinator }
     }
 
@@ -50,14 +50,14 @@ impl Outside {
             kinds: kinds.to_vec(),
             actor: operator(),
         };
-        self.coordinator.add_webhook(add).await.unwrap().id
+        self.coordinator.effects().add_webhook(add).await.unwrap().id
     }
 
     /// As the follower does it: look at the feed, fan out, deliver.
     async fn round(&self) -> (usize, usize) {
         self.coordinator.refresh_once().await.unwrap();
-        let made = self.coordinator.fan_out_once().await.unwrap();
-        (made, self.coordinator.deliver_once().await.unwrap())
+        let made = self.coordinator.effects().fan_out_once().await.unwrap();
+        (made, self.coordinator.effects().deliver_once().await.unwrap())
     }
 
     fn asked(&self) -> Vec<String> {
@@ -65,7 +65,7 @@ impl Outside {
     }
 
     async fn effects(&self) -> Vec<Effect> {
-        self.coordinator.effects(&EffectFilter::default(), None, 10_000).await.unwrap()
+        self.coordinator.effects().list(&EffectFilter::default(), None, 10_000).await.unwrap()
     }
 
     async fn positions(&self, kind: EventKind) -> Vec<FeedPos> {
@@ -148,15 +148,19 @@ async fn whoever_leads_next_goes_on_where_the_last_one_stopped() {
     outside.fleet.submit("name: one").await;
     assert_eq!(outside.round().await, (1, 1));
 
-    outside.coordinator.step_down_once().await.unwrap();
+    outside.coordinator.dispatch().step_down_once().await.unwrap();
     outside.fleet.submit("name: two").await;
     assert_eq!(outside.round().await.0, 0, "it does not lead");
     let next = by_hand(&outside.fleet, outside.recorded.clone()).await;
-    next.lead_once().await.unwrap().unwrap();
-    assert_eq!(next.fan_out_once().await.unwrap(), 1);
+    next.dispatch().lead_once().await.unwrap().unwrap();
+    assert_eq!(next.effects().fan_out_once().await.unwrap(), 1);
     // The one before believes that it leads, with what it knew then.
-    assert_eq!(next.fan_out_once().await.unwrap() + outside.coordinator.fan_out_once().await.unwrap(), 0);
-    assert_eq!(next.deliver_once().await.unwrap(), 1);
+    assert_eq!(
+        next.effects().fan_out_once().await.unwrap()
+            + outside.coordinator.effects().fan_out_once().await.unwrap(),
+        0
+    );
+    assert_eq!(next.effects().deliver_once().await.unwrap(), 1);
     let expected: Vec<String> =
         outside.positions(EventKind::Submitted).await.iter().map(|pos| format!("wh:{hook}:{pos}")).collect();
     assert_eq!(outside.asked(), expected);
@@ -169,10 +173,11 @@ async fn two_that_both_send_send_everything_once() {
     for n in 0..200 {
         outside.fleet.submit(&format!("name: job-{n}")).await;
     }
-    outside.coordinator.fan_out_once().await.unwrap();
+    outside.coordinator.effects().fan_out_once().await.unwrap();
     let other = by_hand(&outside.fleet, outside.recorded.clone()).await;
     for _ in 0..10 {
-        let (a, b) = tokio::join!(outside.coordinator.deliver_once(), other.deliver_once());
+        let (a, b) =
+            tokio::join!(outside.coordinator.effects().deliver_once(), other.effects().deliver_once());
         assert!(a.is_ok() && b.is_ok());
         outside.fleet.clock.advance(Duration::from_secs(5));
     }
@@ -214,20 +219,20 @@ async fn what_a_dead_coordinator_was_sending_is_sent_again_under_the_same_id() {
     let outside = Outside::new().await;
     outside.webhook(None, &[EventKind::Submitted]).await;
     outside.fleet.submit("name: one").await;
-    outside.coordinator.fan_out_once().await.unwrap();
+    outside.coordinator.effects().fan_out_once().await.unwrap();
     let dying =
         by_hand(&outside.fleet, Arc::new(Stuck(outside.recorded.clone(), AtomicBool::new(true)))).await;
     {
-        let sending = dying.deliver_once();
+        let sending = dying.effects().deliver_once();
         tokio::pin!(sending);
         tokio::select! {
             _ = &mut sending => panic!("it was stuck"),
             _ = outside.recorded.asked_at_least(1) => {}
         }
     }
-    assert_eq!(outside.coordinator.deliver_once().await.unwrap(), 0, "somebody may still be at it");
+    assert_eq!(outside.coordinator.effects().deliver_once().await.unwrap(), 0, "somebody may still be at it");
     outside.fleet.clock.advance(Duration::from_mins(2));
-    assert_eq!(outside.coordinator.deliver_once().await.unwrap(), 1);
+    assert_eq!(outside.coordinator.effects().deliver_once().await.unwrap(), 1);
     let asked = outside.asked();
     assert_eq!((asked.len(), &asked[0]), (2, &asked[1]));
 }
@@ -278,7 +283,7 @@ async fn what_a_receiver_never_came_back_for_is_given_up_tried_or_not() {
     }
     outside.round().await;
     outside.fleet.clock.advance(Duration::from_hours(71));
-    outside.coordinator.lead_once().await.unwrap();
+    outside.coordinator.dispatch().lead_once().await.unwrap();
     outside.fleet.submit("name: young").await;
     outside.round().await;
     assert!(outside.effects().await.iter().all(|effect| !effect.is_over()));
@@ -289,7 +294,7 @@ async fn what_a_receiver_never_came_back_for_is_given_up_tried_or_not() {
     // The two that were tried have pauses of their own.
     assert!(dead.len() >= 298, "{}", dead.len());
     assert!(
-        dead.iter().all(|effect| effect.detail.as_deref() == Some("the receiver did not come back: 500"))
+        dead.iter().all(|effect| effect.detail.as_deref() == Some("the receiver stayed unreachable: 500"))
     );
     assert_eq!(waiting[0].payload["seq"], json!(1));
     assert!(waiting.iter().any(|effect| effect.created_at > dead[0].created_at), "the young one waits");
@@ -310,11 +315,11 @@ async fn a_store_that_fails_once_silences_nobody() {
         kinds: vec![EventKind::Shipped],
         actor: operator(),
     };
-    let webhook = coordinator.add_webhook(add).await.unwrap();
+    let webhook = coordinator.effects().add_webhook(add).await.unwrap();
     let told = async {
         // Until it was told, whatever the pauses are: each message is reason to look.
         loop {
-            coordinator.test_webhook(&webhook, &operator()).await.unwrap();
+            coordinator.effects().test_webhook(&webhook, &operator()).await.unwrap();
             fleet.clock.advance(Duration::from_secs(10));
             let sent = tokio::time::timeout(Duration::from_millis(20), recorded.asked_at_least(1)).await;
             if sent.is_ok() {
@@ -340,9 +345,9 @@ async fn whoever_was_added_elsewhere_misses_nothing() {
         kinds: vec![EventKind::Submitted],
         actor: operator(),
     };
-    let added = elsewhere.add_webhook(add).await.unwrap();
+    let added = elsewhere.effects().add_webhook(add).await.unwrap();
     outside.fleet.submit("name: one").await;
-    assert_eq!(outside.coordinator.fan_out_once().await.unwrap(), 1);
+    assert_eq!(outside.coordinator.effects().fan_out_once().await.unwrap(), 1);
     assert_eq!(outside.effects().await[0].target, EffectTarget::Webhook(added.id));
 }
 
@@ -355,15 +360,18 @@ async fn the_same_call_with_the_same_key_makes_one_webhook() {
         kinds: Vec::new(),
         actor: operator(),
     };
-    let once = outside.coordinator.add_webhook_once(add("a", None), Some("key")).await.unwrap();
-    assert_eq!(outside.coordinator.add_webhook_once(add("a", None), Some("key")).await.unwrap(), once);
-    match outside.coordinator.add_webhook_once(add("b", None), Some("key")).await {
+    let once = outside.coordinator.effects().add_webhook_once(add("a", None), Some("key")).await.unwrap();
+    assert_eq!(
+        outside.coordinator.effects().add_webhook_once(add("a", None), Some("key")).await.unwrap(),
+        once
+    );
+    match outside.coordinator.effects().add_webhook_once(add("b", None), Some("key")).await {
         Err(Error::Invalid(problem)) => assert_eq!(problem.field, "idempotency-key"),
         other => panic!("{other:?}"),
     }
-    outside.coordinator.add_webhook_once(add("a", Some("demo")), Some("key")).await.unwrap();
-    outside.coordinator.add_webhook_once(add("a", None), Some("other")).await.unwrap();
-    assert_eq!(outside.coordinator.webhooks().await.unwrap().len(), 3);
+    outside.coordinator.effects().add_webhook_once(add("a", Some("demo")), Some("key")).await.unwrap();
+    outside.coordinator.effects().add_webhook_once(add("a", None), Some("other")).await.unwrap();
+    assert_eq!(outside.coordinator.effects().webhooks().await.unwrap().len(), 3);
 }
 
 #[tokio::test]
@@ -386,7 +394,7 @@ async fn what_was_given_up_is_an_event_and_never_leads_to_itself() {
     assert_eq!(outside.round().await, (0, 0), "nothing was made of the giving up");
 
     outside.recorded.answer_with(|_| EffectOutcome::Delivered { detail: "200".to_owned() });
-    outside.coordinator.revive_effect(dead[0].id.clone(), operator()).await.unwrap();
+    outside.coordinator.effects().revive(dead[0].id.clone(), operator()).await.unwrap();
     assert_eq!(outside.round().await, (0, 1), "somebody gave it another chance");
     let add = AddWebhook {
         product: None,
@@ -394,7 +402,7 @@ async fn what_was_given_up_is_an_event_and_never_leads_to_itself() {
         kinds: vec![EventKind::EffectGivenUp],
         actor: operator(),
     };
-    match outside.coordinator.add_webhook(add).await {
+    match outside.coordinator.effects().add_webhook(add).await {
         Err(Error::Invalid(problem)) => assert_eq!(problem.field, "types[0]"),
         other => panic!("{other:?}"),
     }
@@ -404,15 +412,15 @@ async fn what_was_given_up_is_an_event_and_never_leads_to_itself() {
 async fn a_removed_webhook_is_told_nothing_and_a_test_arrives() {
     let outside = Outside::new().await;
     let hook = outside.webhook(None, &[EventKind::Submitted]).await;
-    let webhook = outside.coordinator.webhooks().await.unwrap().remove(0);
-    let test = outside.coordinator.test_webhook(&webhook, &operator()).await.unwrap();
+    let webhook = outside.coordinator.effects().webhooks().await.unwrap().remove(0);
+    let test = outside.coordinator.effects().test_webhook(&webhook, &operator()).await.unwrap();
     assert_eq!(outside.round().await, (0, 1));
     assert_eq!(outside.asked(), [test.id.to_string()]);
     assert_eq!(outside.recorded.asked()[0].0.payload["type"], "webhook.test");
 
     outside.fleet.submit("name: one").await;
-    outside.coordinator.fan_out_once().await.unwrap();
-    outside.coordinator.remove_webhook(hook, operator()).await.unwrap();
+    outside.coordinator.effects().fan_out_once().await.unwrap();
+    outside.coordinator.effects().remove_webhook(hook, operator()).await.unwrap();
     outside.fleet.submit("name: two").await;
     assert_eq!(outside.round().await, (0, 0));
     assert_eq!(outside.asked().len(), 1);
@@ -423,7 +431,7 @@ async fn a_removed_webhook_is_told_nothing_and_a_test_arrives() {
     // Whoever comes later hears what happens from then on.
     outside.webhook(None, &[EventKind::Submitted]).await;
     outside.fleet.submit("name: three").await;
-    outside.coordinator.lead_once().await.unwrap();
+    outside.coordinator.dispatch().lead_once().await.unwrap();
     assert_eq!(outside.round().await, (1, 1));
 }
 
@@ -438,7 +446,7 @@ fn item(title: &str) -> TrackerItem {
 }
 
 async fn ingest(outside: &Outside, said: &str) -> (giga_domain::Job, bool) {
-    let item = outside.coordinator.tracker_item("github", "acme/app#12").await.unwrap();
+    let item = outside.coordinator.effects().tracker_item("github", "acme/app#12").await.unwrap();
     let mut manifest = from_json(&json!({ "name": job_name(&item), "ship": "auto" })).unwrap();
     manifest.idempotency_key = Some(tracker_key("github", &item.item));
     let request = SubmitRequest {
@@ -489,11 +497,11 @@ async fn an_item_has_one_job_and_hears_where_it_stands() {
     assert_eq!(stages.values().collect::<Vec<_>>(), ["queued", "cancelled"]);
 
     let before = outside.asked().len();
-    let effect = outside.coordinator.echo(job.id).await.unwrap();
-    outside.coordinator.deliver_once().await.unwrap();
+    let effect = outside.coordinator.effects().echo(job.id).await.unwrap();
+    outside.coordinator.effects().deliver_once().await.unwrap();
     assert_eq!(outside.asked()[before..], [effect.id.to_string()], "told again because somebody asked");
     let plain = outside.fleet.submit("name: plain-two").await;
-    assert!(matches!(outside.coordinator.echo(plain.id).await, Err(Error::Invalid(_))));
+    assert!(matches!(outside.coordinator.effects().echo(plain.id).await, Err(Error::Invalid(_))));
     assert_eq!(outside.fleet.job(job.id).await.stage(), Stage::Cancelled);
 }
 
@@ -502,7 +510,12 @@ async fn a_product_reaches_no_further_than_its_repositories() {
     let outside = Outside::new().await;
     outside.recorded.put_item("github", item("Greeting"));
     let may = |product: &str, sees_everything: bool| {
-        outside.coordinator.usable_item("github", "acme/app#12", &product.parse().unwrap(), sees_everything)
+        outside.coordinator.effects().usable_item(
+            "github",
+            "acme/app#12",
+            &product.parse().unwrap(),
+            sees_everything,
+        )
     };
     match may("demo", false) {
         Err(Error::Invalid(problem)) => {
@@ -524,7 +537,7 @@ async fn a_product_reaches_no_further_than_its_repositories() {
     outside.coordinator.operate(job.id, OperatorAction::Cancel, None, None, operator()).await.unwrap();
     outside.round().await;
     assert_eq!(outside.asked().len(), 1, "it hears nothing more");
-    assert!(matches!(outside.coordinator.echo(job.id).await, Err(Error::Invalid(_))));
+    assert!(matches!(outside.coordinator.effects().echo(job.id).await, Err(Error::Invalid(_))));
 }
 
 #[tokio::test]
@@ -533,14 +546,14 @@ async fn a_fleet_that_tells_nobody_pays_nothing() {
     let counted = Arc::new(Counted::new(fleet.store.clone()));
     let ports = Ports { store: counted.clone(), ..fleet.ports.clone() };
     let coordinator = Coordinator::by_hand(ports, Options::default()).await.unwrap();
-    coordinator.lead_once().await.unwrap().unwrap();
-    coordinator.fan_out_once().await.unwrap();
+    coordinator.dispatch().lead_once().await.unwrap().unwrap();
+    coordinator.effects().fan_out_once().await.unwrap();
     counted.taken();
     for n in 0..20 {
         fleet.submit(&format!("name: job-{n}")).await;
         coordinator.refresh_once().await.unwrap();
         counted.taken();
-        coordinator.fan_out_once().await.unwrap();
+        coordinator.effects().fan_out_once().await.unwrap();
         let asked = counted.taken();
         assert!(asked.is_empty(), "{asked:?}");
     }

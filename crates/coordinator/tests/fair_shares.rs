@@ -77,12 +77,12 @@ async fn a_share_of_three_gets_three_of_four_seats() {
 #[tokio::test]
 async fn the_dispatcher_deals_by_the_same_shares() {
     let fleet = Fleet::by_hand().await;
-    assert!(fleet.coordinator.lead_once().await.unwrap().is_some());
+    assert!(fleet.coordinator.dispatch().lead_once().await.unwrap().is_some());
     crowded(&fleet).await;
     share(&fleet, "small", 3.0).await;
     fleet.factory_by(Delivery::Stream, "f1", 5).await;
     fleet.factory_by(Delivery::Stream, "f2", 3).await;
-    let offered = fleet.coordinator.dispatch_once().await.unwrap().offered;
+    let offered = fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered;
     assert_eq!(counted(offered.into_iter().map(|offer| offer.product_id)), expected(2, 6));
 }
 
@@ -92,7 +92,7 @@ async fn claims_that_race_are_dealt_by_share() {
     let fleet = Fleet::by_hand().await;
     crowded(&fleet).await;
     let polls = fleet.factory("f-poll", &[], 20).await;
-    let asks = (0..20).map(|n| fleet.coordinator.claim(polls.clone(), request(format!("r-{n}"))));
+    let asks = (0..20).map(|n| fleet.coordinator.claims().claim(polls.clone(), request(format!("r-{n}"))));
     let won = futures::future::join_all(asks).await;
     let products = won.into_iter().map(|job| job.unwrap().unwrap().product);
     assert_eq!(counted(products), expected(10, 10));

@@ -81,7 +81,7 @@ async fn failing_fast_and_cancelling_reach_the_whole_tree() {
     assert_eq!(why.summary, "failed: 1 of 3 children failed");
     // The others are over: no command brings it to its end any more.
     let [only] = &why.remedies[..] else { panic!("{why:?}") };
-    assert!(only.command.is_none() && only.message.contains("submit it anew"), "{only:?}");
+    assert!(only.command.is_none() && only.message.contains("submit it again"), "{only:?}");
 
     let parent = fleet.submit("name: again\nkind: composite").await;
     let made = children(&fleet, parent.id, &["name: c"]).await;

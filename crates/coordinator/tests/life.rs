@@ -270,9 +270,9 @@ async fn a_coordinator_that_starts_again_knows_what_is_queued_and_held() {
     let ports = giga_coordinator::Ports { random, ..fleet.ports.clone() };
     let next =
         giga_coordinator::Coordinator::start(ports, giga_coordinator::Options::default()).await.unwrap();
-    let again = next.claim(mac.clone(), common::request("r1")).await.unwrap().unwrap();
+    let again = next.claims().claim(mac.clone(), common::request("r1")).await.unwrap().unwrap();
     assert_eq!((again.id, again.epoch), (held.id, held.epoch), "a lost reply survives the restart");
-    let other = next.claim(mac.clone(), common::request("r2")).await.unwrap().unwrap();
+    let other = next.claims().claim(mac.clone(), common::request("r2")).await.unwrap().unwrap();
     assert_ne!(other.id, held.id);
-    assert_eq!(next.claim(mac, common::request("r3")).await.unwrap(), None, "both seats are taken");
+    assert_eq!(next.claims().claim(mac, common::request("r3")).await.unwrap(), None, "both seats are taken");
 }

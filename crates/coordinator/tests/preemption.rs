@@ -20,20 +20,21 @@ const LONG: Duration = Duration::from_secs(20);
 
 async fn led_by_hand() -> Fleet {
     let fleet = Fleet::by_hand().await;
-    assert!(fleet.coordinator.lead_once().await.unwrap().is_some());
+    assert!(fleet.coordinator.dispatch().lead_once().await.unwrap().is_some());
     fleet.set_flag("preemption", true).await;
     fleet
 }
 
 async fn dispatch(fleet: &Fleet) -> Vec<Offer> {
-    fleet.coordinator.dispatch_once().await.unwrap().offered
+    fleet.coordinator.dispatch().dispatch_once().await.unwrap().offered
 }
 
 /// Dispatches, and takes everything that is offered.
 async fn taken(fleet: &Fleet) -> Vec<Job> {
     let mut jobs = Vec::new();
     for offer in dispatch(fleet).await {
-        let taken = fleet.coordinator.take_offer(&offer.target_factory_id, &offer).await.unwrap().unwrap();
+        let taken =
+            fleet.coordinator.claims().take_offer(&offer.target_factory_id, &offer).await.unwrap().unwrap();
         jobs.push(taken);
     }
     jobs
@@ -229,9 +230,9 @@ async fn an_old_leader_asks_nobody() {
     taken(&fleet).await;
     let heir = fleet.another_by_hand().await;
     // The store has moved on while this node's own clock, and with it its belief, stands still.
-    let term = fleet.coordinator.leading().unwrap();
-    fleet.coordinator.step_down_once().await.unwrap();
-    assert!(heir.lead_once().await.unwrap().is_some());
+    let term = fleet.coordinator.dispatch().leading().unwrap();
+    fleet.coordinator.dispatch().step_down_once().await.unwrap();
+    assert!(heir.dispatch().lead_once().await.unwrap().is_some());
     let refused = fleet
         .store
         .evict(EvictJobs {
@@ -252,7 +253,7 @@ async fn a_holder_with_a_stream_is_called_at_once() {
     fleet.until_it_leads().await;
     fleet.set_flag("preemption", true).await;
     let f1: FactoryId = fleet.factory_by(Delivery::Stream, "f1", 1).await;
-    let mut stream = fleet.coordinator.open_factory_stream(f1).unwrap();
+    let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1).unwrap();
     let low = fleet.submit("name: low\npriority: low").await;
     let Some(StreamEvent::Grant(grant)) = tokio::time::timeout(LONG, stream.next()).await.unwrap() else {
         panic!("no grant")

@@ -41,6 +41,48 @@ pub enum AlertKind {
 
 words!(AlertKind, "alert kind");
 
+impl AlertKind {
+    /// What it means and what to do about it, for the guide of operators. An alert itself says both of its own case.
+    pub const fn about(self) -> (&'static str, &'static str) {
+        match self {
+            Self::DeadLetters => (
+                "jobs were given up in the last hour",
+                "`giga job list --stage dead_letter`, then `giga job events JOB`",
+            ),
+            Self::BudgetExhausted => (
+                "a limit is reached; nothing of the product is started until its period ends or the limit is raised",
+                "`giga budget show PRODUCT`, `giga budget set PRODUCT --day USD`",
+            ),
+            Self::FactoryDown => ("the factory reports that it is down", "look at the machine"),
+            Self::MergeConflict => (
+                "a shipped result could not be merged automatically in the last day",
+                "`giga job show JOB`; merge its branch by hand, or submit the job again",
+            ),
+            Self::EffectsGivenUp => (
+                "a delivery to a webhook or tracker failed for good",
+                "`giga effects list`, then `giga effects retry ID`",
+            ),
+            Self::NoEligibleFactory => (
+                "queued jobs that no factory of today's fleet could ever run",
+                "`giga job explain JOB` names what is missing",
+            ),
+            Self::Starvation => {
+                ("a job that could run has waited for 30 minutes", "add seats, or look at what holds them")
+            }
+            Self::StaleFactory => (
+                "a factory missed three heartbeats",
+                "its jobs are queued again automatically; `giga factory prune --idle 24h` removes it",
+            ),
+            Self::BudgetNear => ("80 % of a limit is spent or reserved", "`giga budget show PRODUCT`"),
+            Self::BudgetPaused => ("somebody paused the product", "`giga budget resume PRODUCT`"),
+            Self::EffectsWaiting => (
+                "deliveries to a webhook or tracker have been waiting for 15 minutes",
+                "look at the receiver",
+            ),
+        }
+    }
+}
+
 /// Worst first.
 #[derive(
     Debug,

@@ -11,7 +11,7 @@ use crate::id::IdError;
 use crate::word::words;
 use crate::{
     CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Spend, Stage,
-    Timestamp, Usd, Verdict, backoff,
+    State, Timestamp, Usd, Verdict, backoff,
 };
 
 /// Ordered: `Critical` sorts first.
@@ -366,73 +366,6 @@ pub struct Failure {
     pub detail: Option<String>,
 }
 
-/// A stage together with what only that stage has: a lease exists exactly while the job is held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "stage", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum State {
-    /// `ready_at` lies ahead for scheduled jobs and during a back-off.
-    Queued {
-        since: Timestamp,
-        ready_at: Timestamp,
-        #[serde(default)]
-        target: Option<Target>,
-    },
-    Blocked,
-    Assigned {
-        lease: Lease,
-    },
-    Building {
-        lease: Lease,
-    },
-    Review {
-        approvals: Vec<String>,
-    },
-    Testing,
-    Shipped,
-    Failed {
-        failure: Failure,
-    },
-    DeadLetter {
-        failure: Failure,
-    },
-    Cancelled {
-        #[serde(default)]
-        reason: Option<String>,
-    },
-}
-
-impl State {
-    pub const fn stage(&self) -> Stage {
-        match self {
-            Self::Queued { .. } => Stage::Queued,
-            Self::Blocked => Stage::Blocked,
-            Self::Assigned { .. } => Stage::Assigned,
-            Self::Building { .. } => Stage::Building,
-            Self::Review { .. } => Stage::Review,
-            Self::Testing => Stage::Testing,
-            Self::Shipped => Stage::Shipped,
-            Self::Failed { .. } => Stage::Failed,
-            Self::DeadLetter { .. } => Stage::DeadLetter,
-            Self::Cancelled { .. } => Stage::Cancelled,
-        }
-    }
-
-    /// The state that goes with a stage and nothing else, or with a stage and a lease. `None` where a stage has more to
-    /// it, or less.
-    pub fn of(stage: Stage, lease: Option<Lease>) -> Option<Self> {
-        match (stage, lease) {
-            (Stage::Blocked, None) => Some(Self::Blocked),
-            (Stage::Testing, None) => Some(Self::Testing),
-            (Stage::Shipped, None) => Some(Self::Shipped),
-            (Stage::Assigned, Some(lease)) => Some(Self::Assigned { lease }),
-            (Stage::Building, Some(lease)) => Some(Self::Building { lease }),
-            (Stage::Queued | Stage::Review | Stage::Failed | Stage::DeadLetter | Stage::Cancelled, _)
-            | (Stage::Assigned | Stage::Building, None)
-            | (Stage::Blocked | Stage::Testing | Stage::Shipped, Some(_)) => None,
-        }
-    }
-}
-
 /// How the last holder's lease ended. A repeated call of that holder is recognised by it and answered the
 /// same way again, so that a lost reply is never mistaken for a lost lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -561,6 +494,33 @@ pub struct Job {
 }
 
 impl Job {
+    /// As it is when it is made.
+    pub fn new(id: JobId, product: ProductId, spec: JobSpec, state: State, now: Timestamp) -> Self {
+        Self {
+            id,
+            product,
+            spec,
+            state,
+            rev: Rev(1),
+            epoch: Epoch::ZERO,
+            last_event: EventSeq(1),
+            attempts: 0,
+            evictions: 0,
+            dispatch_seq: DispatchSeq::ZERO,
+            checkpoint: None,
+            settled: None,
+            created_at: now,
+            updated_at: now,
+            enqueued_at: now,
+            last_factory: None,
+            last_steer: None,
+            result: None,
+            merge: None,
+            gate: None,
+            reviews: Vec::new(),
+        }
+    }
+
     /// What a review of it takes.
     pub fn gate(&self) -> &ReviewGate {
         self.gate.as_ref().unwrap_or(&self.spec.review)

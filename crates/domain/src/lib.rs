@@ -48,14 +48,14 @@ pub use id::{
 };
 pub use job::{
     Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Missed,
-    Priority, ReviewNote, Settled, SettledHow, State, Target,
+    Priority, ReviewNote, Settled, SettledHow, Target,
 };
 pub use job_token::JobToken;
 pub use product::{Product, ProductSettings};
 pub use profile::{Profile, ProfileContent};
 pub use run::{Check, Run, RunOutcome, RunReport};
 pub use score::{PerTerm, ScoreTerm, Weights};
-pub use stage::{PerStage, Phase, Stage};
+pub use stage::{PerStage, Phase, Stage, State};
 pub use time::Timestamp;
 pub use transition::{
     Command, Holder, HolderAction, Judgement, MergeOutcome, OperatorAction, Refusal, Relations, Transition,

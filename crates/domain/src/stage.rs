@@ -1,4 +1,4 @@
-//! The stages of a job and which steps between them exist.
+//! The stages of a job, what a job carries in each, and which steps between them exist.
 //!
 //! ```text
 //!            submit                  submit, deps unmet
@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::word::words;
+use crate::{Failure, Lease, Target, Timestamp};
 
 #[derive(
     Debug,
@@ -67,38 +68,44 @@ pub enum Stage {
 words!(Stage, "stage");
 
 impl Stage {
+    /// What a stage comes down to: everything below goes by this one table.
+    const fn facts(self) -> (Phase, Standing) {
+        match self {
+            Self::Queued => (Phase::Queued, Standing::ForAFactory),
+            Self::Blocked => (Phase::Blocked, Standing::ForOthers),
+            Self::Assigned | Self::Building => (Phase::Running, Standing::Held),
+            Self::Review => (Phase::Review, Standing::ForOthers),
+            Self::Testing => (Phase::Ready, Standing::ForAnOperator),
+            Self::Shipped => (Phase::Shipped, Standing::Over),
+            Self::Failed => (Phase::Failed, Standing::ForOthers),
+            Self::DeadLetter => (Phase::Failed, Standing::Over),
+            Self::Cancelled => (Phase::Cancelled, Standing::Over),
+        }
+    }
+
+    /// For whoever only shows, counts or waits.
+    pub const fn phase(self) -> Phase {
+        self.facts().0
+    }
+
     /// Terminal stages absorb everything, the reaper included.
     pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Shipped | Self::DeadLetter | Self::Cancelled)
+        matches!(self.facts().1, Standing::Over)
     }
 
     /// A lease exists in exactly these stages.
     pub const fn is_held(self) -> bool {
-        matches!(self, Self::Assigned | Self::Building)
+        matches!(self.facts().1, Standing::Held)
     }
 
     /// Waits for a factory or is with one: what a scheduler has to know of.
     pub const fn is_live(self) -> bool {
-        matches!(self, Self::Queued) || self.is_held()
+        matches!(self.facts().1, Standing::ForAFactory | Standing::Held)
     }
 
     /// Waits for other jobs, or may come to wait for them again.
     pub const fn is_waiting(self) -> bool {
-        matches!(self, Self::Blocked | Self::Review | Self::Failed)
-    }
-
-    /// What the stage comes down to for whoever only shows, counts or waits.
-    pub const fn phase(self) -> Phase {
-        match self {
-            Self::Queued => Phase::Queued,
-            Self::Blocked => Phase::Blocked,
-            Self::Assigned | Self::Building => Phase::Running,
-            Self::Review => Phase::Review,
-            Self::Testing => Phase::Ready,
-            Self::Shipped => Phase::Shipped,
-            Self::Failed | Self::DeadLetter => Phase::Failed,
-            Self::Cancelled => Phase::Cancelled,
-        }
+        matches!(self.facts().1, Standing::ForOthers)
     }
 
     /// What a job in this stage waits for, for the guide of operators.
@@ -140,6 +147,83 @@ impl Stage {
                 | (Queued | Blocked | Assigned | Building | Review | Testing | Failed, Cancelled)
         )
     }
+}
+
+/// A stage together with what only that stage has: a lease exists exactly while the job is held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum State {
+    /// `ready_at` lies ahead for scheduled jobs and during a back-off.
+    Queued {
+        since: Timestamp,
+        ready_at: Timestamp,
+        #[serde(default)]
+        target: Option<Target>,
+    },
+    Blocked,
+    Assigned {
+        lease: Lease,
+    },
+    Building {
+        lease: Lease,
+    },
+    Review {
+        approvals: Vec<String>,
+    },
+    Testing,
+    Shipped,
+    Failed {
+        failure: Failure,
+    },
+    DeadLetter {
+        failure: Failure,
+    },
+    Cancelled {
+        #[serde(default)]
+        reason: Option<String>,
+    },
+}
+
+impl State {
+    pub const fn stage(&self) -> Stage {
+        match self {
+            Self::Queued { .. } => Stage::Queued,
+            Self::Blocked => Stage::Blocked,
+            Self::Assigned { .. } => Stage::Assigned,
+            Self::Building { .. } => Stage::Building,
+            Self::Review { .. } => Stage::Review,
+            Self::Testing => Stage::Testing,
+            Self::Shipped => Stage::Shipped,
+            Self::Failed { .. } => Stage::Failed,
+            Self::DeadLetter { .. } => Stage::DeadLetter,
+            Self::Cancelled { .. } => Stage::Cancelled,
+        }
+    }
+
+    /// The state that goes with a stage and nothing else, or with a stage and a lease. `None` where a stage has more to
+    /// it, or less.
+    pub fn of(stage: Stage, lease: Option<Lease>) -> Option<Self> {
+        match (stage, lease) {
+            (Stage::Blocked, None) => Some(Self::Blocked),
+            (Stage::Testing, None) => Some(Self::Testing),
+            (Stage::Shipped, None) => Some(Self::Shipped),
+            (Stage::Assigned, Some(lease)) => Some(Self::Assigned { lease }),
+            (Stage::Building, Some(lease)) => Some(Self::Building { lease }),
+            (Stage::Queued | Stage::Review | Stage::Failed | Stage::DeadLetter | Stage::Cancelled, _)
+            | (Stage::Assigned | Stage::Building, None)
+            | (Stage::Blocked | Stage::Testing | Stage::Shipped, Some(_)) => None,
+        }
+    }
+}
+
+/// What a job in a stage waits for.
+enum Standing {
+    ForAFactory,
+    Held,
+    /// Deps, children, or a parent: also those who may come to wait for them again.
+    ForOthers,
+    ForAnOperator,
+    Over,
 }
 
 /// A few words for many stages. Colors, columns of a board, groups of a list and exit codes go by these, so that a stage

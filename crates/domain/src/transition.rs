@@ -328,7 +328,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
                 }
             } else if let Some(spent) = last_bill(job, holder, actions) {
                 people::settle_up(&mut next, spent);
-            } else if !repeats_last_word(job, holder, actions) {
+            } else if !is_replay(job, holder, actions) {
                 return Err(fenced(job, holder));
             }
         }
@@ -388,7 +388,7 @@ fn holds(job: &Job, holder: &Holder) -> bool {
 
 /// The lease is over, and the same holder says again what ended it: the whole command was applied then, since
 /// its last action is what closed the lease, and is answered again.
-fn repeats_last_word(job: &Job, holder: &Holder, actions: &[HolderAction]) -> bool {
+fn is_replay(job: &Job, holder: &Holder, actions: &[HolderAction]) -> bool {
     let how = match actions {
         [.., HolderAction::Report(_)] => SettledHow::Reported,
         [.., HolderAction::Fail { .. }] => SettledHow::Failed,

@@ -4,60 +4,59 @@
 //! other address, or refused where it could end up anywhere.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// Blocks that do not lead to the public internet, or to a machine of the cloud itself.
-const NOT_PUBLIC_V4: &[(Ipv4Addr, u8, &str)] = &[
-    (Ipv4Addr::UNSPECIFIED, 8, "this network"),
-    (Ipv4Addr::new(10, 0, 0, 0), 8, "a private network"),
-    (Ipv4Addr::new(100, 64, 0, 0), 10, "a carrier's network"),
-    (Ipv4Addr::new(127, 0, 0, 0), 8, "this machine"),
-    (Ipv4Addr::new(168, 63, 129, 16), 32, "the cloud's own metadata"),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, "the local link, where clouds keep their metadata"),
-    (Ipv4Addr::new(172, 16, 0, 0), 12, "a private network"),
-    (Ipv4Addr::new(192, 0, 0, 0), 24, "reserved for protocols"),
-    (Ipv4Addr::new(192, 0, 2, 0), 24, "reserved for documentation"),
-    (Ipv4Addr::new(192, 88, 99, 0), 24, "a tunnel"),
-    (Ipv4Addr::new(192, 168, 0, 0), 16, "a private network"),
-    (Ipv4Addr::new(198, 18, 0, 0), 15, "reserved for benchmarks"),
-    (Ipv4Addr::new(198, 51, 100, 0), 24, "reserved for documentation"),
-    (Ipv4Addr::new(203, 0, 113, 0), 24, "reserved for documentation"),
-    (Ipv4Addr::new(224, 0, 0, 0), 4, "multicast"),
-    (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
+const NOT_PUBLIC_V4: &[(Ipv4Net, &str)] = &[
+    (v4([0, 0, 0, 0], 8), "this network"),
+    (v4([10, 0, 0, 0], 8), "a private network"),
+    (v4([100, 64, 0, 0], 10), "a carrier's network"),
+    (v4([127, 0, 0, 0], 8), "this machine"),
+    (v4([168, 63, 129, 16], 32), "the cloud's own metadata"),
+    (v4([169, 254, 0, 0], 16), "the local link, where clouds keep their metadata"),
+    (v4([172, 16, 0, 0], 12), "a private network"),
+    (v4([192, 0, 0, 0], 24), "reserved for protocols"),
+    (v4([192, 0, 2, 0], 24), "reserved for documentation"),
+    (v4([192, 88, 99, 0], 24), "a tunnel"),
+    (v4([192, 168, 0, 0], 16), "a private network"),
+    (v4([198, 18, 0, 0], 15), "reserved for benchmarks"),
+    (v4([198, 51, 100, 0], 24), "reserved for documentation"),
+    (v4([203, 0, 113, 0], 24), "reserved for documentation"),
+    (v4([224, 0, 0, 0], 4), "multicast"),
+    (v4([240, 0, 0, 0], 4), "reserved"),
 ];
 
 /// Blocks inside the public part of IPv6 that are not public.
-const NOT_PUBLIC_V6: &[(Ipv6Addr, u8, &str)] = &[
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, "reserved for protocols and tunnels such as Teredo"),
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, "reserved for documentation"),
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, "a tunnel (6to4)"),
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, "reserved for documentation"),
+const NOT_PUBLIC_V6: &[(Ipv6Net, &str)] = &[
+    (v6([0x2001, 0], 23), "reserved for protocols and tunnels such as Teredo"),
+    (v6([0x2001, 0xdb8], 32), "reserved for documentation"),
+    (v6([0x2002, 0], 16), "a tunnel (6to4)"),
+    (v6([0x3fff, 0], 20), "reserved for documentation"),
 ];
 
 /// Where all public IPv6 addresses are.
-const PUBLIC_V6: Network =
-    Network { address: IpAddr::V6(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0)), bits: 3 };
+const PUBLIC_V6: Ipv6Net = v6([0x2000, 0], 3);
 /// A translator to IPv4 that anybody may run: the last 32 bits are the address that is meant.
-const NAT64: Network =
-    Network { address: IpAddr::V6(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0)), bits: 96 };
+const NAT64: Ipv6Net = v6([0x64, 0xff9b], 96);
+
+const fn v4([a, b, c, d]: [u8; 4], bits: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), bits)
+}
+
+const fn v6([a, b]: [u16; 2], bits: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), bits)
+}
 
 /// Why an address may not be reached; nothing where it is public.
 pub(crate) fn not_public(address: IpAddr) -> Option<&'static str> {
     match meant(address) {
         IpAddr::V4(address) => {
-            let within = |(block, bits, _): &&(Ipv4Addr, u8, &str)| {
-                Network { address: (*block).into(), bits: *bits }.contains(address.into())
-            };
-            NOT_PUBLIC_V4.iter().find(within).map(|(_, _, what)| *what)
+            NOT_PUBLIC_V4.iter().find(|(block, _)| block.contains(&address)).map(|(_, what)| *what)
         }
+        IpAddr::V6(address) if !PUBLIC_V6.contains(&address) => Some(kind_of(address)),
         IpAddr::V6(address) => {
-            let within = |(block, bits, _): &&(Ipv6Addr, u8, &str)| {
-                Network { address: (*block).into(), bits: *bits }.contains(address.into())
-            };
-            if !PUBLIC_V6.contains(address.into()) {
-                return Some(kind_of(address));
-            }
-            NOT_PUBLIC_V6.iter().find(within).map(|(_, _, what)| *what)
+            NOT_PUBLIC_V6.iter().find(|(block, _)| block.contains(&address)).map(|(_, what)| *what)
         }
     }
 }
@@ -65,7 +64,7 @@ pub(crate) fn not_public(address: IpAddr) -> Option<&'static str> {
 /// The address that packets would reach in the end.
 pub(crate) fn meant(address: IpAddr) -> IpAddr {
     match address {
-        IpAddr::V6(v6) if NAT64.contains(address) => {
+        IpAddr::V6(v6) if NAT64.contains(&v6) => {
             let [.., a, b, c, d] = v6.octets();
             Ipv4Addr::new(a, b, c, d).into()
         }
@@ -86,47 +85,8 @@ fn kind_of(address: Ipv6Addr) -> &'static str {
 }
 
 /// A block of addresses, such as `10.0.0.0/8`; one address is a block too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Network {
-    address: IpAddr,
-    bits: u8,
-}
-
-impl Network {
-    pub(crate) fn contains(self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-                own.to_bits() & mask == other.to_bits() & mask
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
-                own.to_bits() & mask == other.to_bits() & mask
-            }
-            _ => false,
-        }
-    }
-}
-
-impl FromStr for Network {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| ())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            None => most,
-            Some(bits) if !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit()) => {
-                bits.parse().map_err(|_| ())?
-            }
-            Some(_) => return Err(()),
-        };
-        if bits > most { Err(()) } else { Ok(Self { address, bits }) }
-    }
+pub(crate) fn network(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }
 
 #[cfg(test)]
@@ -198,7 +158,7 @@ mod tests {
     #[test]
     fn networks_are_read_strictly() {
         for good in ["10.0.0.0/8", "127.0.0.1", "::1", "fd00::/8", "0.0.0.0/0", "::/0", "1.2.3.4/32"] {
-            assert!(good.parse::<Network>().is_ok(), "{good}");
+            assert!(network(good).is_some(), "{good}");
         }
         for bad in [
             "",
@@ -211,7 +171,7 @@ mod tests {
             "x",
             "010.0.0.1",
         ] {
-            assert!(bad.parse::<Network>().is_err(), "{bad}");
+            assert!(network(bad).is_none(), "{bad}");
         }
     }
 
@@ -234,17 +194,10 @@ mod tests {
         #[test]
         fn public_addresses_of_version_six_are_in_the_public_part(bits: u128) {
             let v6 = Ipv6Addr::from_bits(bits);
-            let mapped = v6.to_ipv4_mapped().is_some() || NAT64.contains(v6.into());
+            let mapped = v6.to_ipv4_mapped().is_some() || NAT64.contains(&v6);
             if not_public(v6.into()).is_none() && !mapped {
                 prop_assert_eq!(v6.segments()[0] >> 13, 1);
             }
-        }
-
-        #[test]
-        fn a_network_contains_what_shares_its_first_bits(own: u32, other: u32, bits in 0u8..=32) {
-            let network = Network { address: Ipv4Addr::from_bits(own).into(), bits };
-            let same = bits == 0 || (own ^ other).leading_zeros() >= u32::from(bits);
-            prop_assert_eq!(network.contains(Ipv4Addr::from_bits(other).into()), same);
         }
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use giga_domain::limits;
+use ipnet::IpNet;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use thiserror::Error;
 
-use crate::address::{Network, meant, not_public};
+use crate::address::{meant, network, not_public};
 
 /// Why an address is not reached. The text is for whoever typed it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -26,7 +27,7 @@ fn refused<T>(text: impl Into<String>) -> Result<T, Refused> {
 /// What may be reached although it is not public, and without encryption: blocks of addresses, and names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowed {
-    networks: Vec<Network>,
+    networks: Vec<IpNet>,
     hosts: Vec<String>,
 }
 
@@ -35,7 +36,7 @@ impl Allowed {
     pub fn read<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, Refused> {
         let mut allowed = Self::default();
         for entry in entries {
-            if let Ok(network) = entry.parse() {
+            if let Some(network) = network(entry) {
                 allowed.networks.push(network);
             } else if is_host_name(entry) {
                 allowed.hosts.push(entry.to_ascii_lowercase());
@@ -52,9 +53,9 @@ impl Allowed {
     /// The same, and this host whatever it resolves to.
     #[must_use]
     pub(crate) fn and_host(mut self, host: &str) -> Self {
-        match host.parse() {
-            Ok(network) => self.networks.push(network),
-            Err(()) => self.hosts.push(host.to_ascii_lowercase()),
+        match network(host) {
+            Some(network) => self.networks.push(network),
+            None => self.hosts.push(host.to_ascii_lowercase()),
         }
         self
     }
@@ -65,7 +66,7 @@ impl Allowed {
     }
 
     fn address(&self, address: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(meant(address)) || network.contains(address))
+        self.networks.iter().any(|network| network.contains(&meant(address)) || network.contains(&address))
     }
 
     /// `Ok` where the address may be reached; unencrypted only where it is allowed by name or number.

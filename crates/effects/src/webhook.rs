@@ -57,9 +57,7 @@ fn judge(answer: &Answer, now: Timestamp) -> EffectOutcome {
         300..=399 => {
             EffectOutcome::Failed { detail: format!("{detail}; redirects are never followed"), after: None }
         }
-        410 => {
-            EffectOutcome::Refused { detail: format!("{detail}; the receiver says that it is gone for good") }
-        }
+        410 => EffectOutcome::Refused { detail: format!("{detail}; the receiver is gone for good") },
         429 | 503 => EffectOutcome::Failed { detail, after: answer.retry_after(now) },
         _ => EffectOutcome::Failed { detail, after: None },
     }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod agent {
     mod child;
-    mod front;
+    mod proxy;
     mod world;
 
     mod crash;
@@ -16,5 +16,5 @@ mod agent {
     mod requests;
     mod spend;
     mod streams;
-    mod unsaid;
+    mod unmetered;
 }

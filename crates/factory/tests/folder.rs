@@ -70,17 +70,17 @@ impl World {
 
     /// Folder mode as a task of the test.
     fn run(&self) -> Running {
-        let (sender, told) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let config = FolderConfig {
             product: Some("demo".to_owned()),
             poll: Duration::from_millis(20),
             look_again: Duration::from_millis(500),
-            told: Some(sender),
+            events: Some(sender),
             ..FolderConfig::new(self.root(), self.client.clone())
         };
         let stop = CancellationToken::new();
         let task = tokio::spawn(folder::run(config, stop.clone()));
-        Running { told, stop, task }
+        Running { events, stop, task }
     }
 
     fn drop_file(&self, name: &str, text: &str) {
@@ -92,7 +92,12 @@ impl World {
     }
 
     async fn claim(&self, request: &str) -> Job {
-        self.coordinator.claim(mac(), request.parse().unwrap()).await.unwrap().expect("a job to claim")
+        self.coordinator
+            .claims()
+            .claim(mac(), request.parse().unwrap())
+            .await
+            .unwrap()
+            .expect("a job to claim")
     }
 
     async fn report(&self, job: &Job) {
@@ -117,14 +122,14 @@ impl Drop for World {
 }
 
 struct Running {
-    told: mpsc::UnboundedReceiver<FolderEvent>,
+    events: mpsc::UnboundedReceiver<FolderEvent>,
     stop: CancellationToken,
     task: JoinHandle<Result<(), folder::FolderError>>,
 }
 
 impl Running {
     async fn next(&mut self) -> FolderEvent {
-        tokio::time::timeout(PATIENCE, self.told.recv()).await.unwrap().unwrap()
+        tokio::time::timeout(PATIENCE, self.events.recv()).await.unwrap().unwrap()
     }
 
     async fn submitted(&mut self, name: &str) -> JobId {

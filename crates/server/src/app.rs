@@ -8,7 +8,7 @@ use giga_domain::limits;
 use giga_web::Page;
 use tokio_util::sync::CancellationToken;
 
-use crate::live::Pulse;
+use crate::live::FeedWatch;
 use crate::observe::HttpMetrics;
 
 /// Sizes and times; the defaults suit everyone but tests.
@@ -55,7 +55,7 @@ impl Default for ServerOptions {
 pub(crate) struct App {
     pub(crate) coordinator: Arc<Coordinator>,
     pub(crate) options: ServerOptions,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) feed_watch: Arc<FeedWatch>,
     pub(crate) http: Arc<HttpMetrics>,
     /// Ends streams and long polls.
     pub(crate) stop: CancellationToken,
@@ -67,7 +67,7 @@ impl App {
         options: ServerOptions,
         stop: CancellationToken,
     ) -> Self {
-        let pulse = Arc::new(Pulse::new(coordinator.clone(), options.look_every));
-        Self { coordinator, options, pulse, http: Arc::default(), stop }
+        let feed_watch = Arc::new(FeedWatch::new(coordinator.clone(), options.look_every));
+        Self { coordinator, options, feed_watch, http: Arc::default(), stop }
     }
 }

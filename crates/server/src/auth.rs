@@ -39,6 +39,7 @@ pub(crate) async fn guard(
         request.extensions_mut().insert(caller);
     }
     query::check(request.uri(), route.query_names())?;
+    request.extensions_mut().insert(route);
     Ok(next.run(request).await)
 }
 

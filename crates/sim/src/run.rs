@@ -304,7 +304,7 @@ async fn set_rules(one: &Coordinator, rules: &Rules, people: &Actor) -> Result<(
             kinds,
             actor: people.clone(),
         };
-        one.add_webhook(add).await?;
+        one.effects().add_webhook(add).await?;
     }
     Ok(())
 }

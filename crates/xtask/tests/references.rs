@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use giga_domain::token::Role;
-use giga_domain::{EventKind, Stage};
+use giga_domain::{AlertKind, EventKind, Stage};
 use serde_json::Value;
 
 fn check(page: &str, wanted: &str) {
@@ -28,6 +28,11 @@ fn operations() {
     for stage in Stage::ALL {
         writeln!(stages, "| {stage} | {} |", stage.waits_for()).unwrap();
     }
+    let mut alerts = String::from("| alert | means | do |\n| --- | --- | --- |\n");
+    for kind in AlertKind::ALL {
+        let (means, advice) = kind.about();
+        writeln!(alerts, "| `{kind}` | {means} | {advice} |").unwrap();
+    }
     let mut roles = String::from("| role | may |\n| --- | --- |\n");
     for role in Role::ALL {
         writeln!(roles, "| {} | {} |", role.as_str(), role.about()).unwrap();
@@ -35,7 +40,7 @@ fn operations() {
     roles.push_str("| factory | claim and hold jobs, as one factory |\n");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
     let mut page = std::fs::read_to_string(path).expect("the page exists");
-    for (name, table) in [("stages", stages), ("roles", roles)] {
+    for (name, table) in [("stages", stages), ("alerts", alerts), ("roles", roles)] {
         let begin =
             page.find(&format!("<!-- {name}: ")).expect("the page has the mark where the table begins");
         let begin = begin + page[begin..].find('\n').expect("the mark is a line") + 1;

@@ -199,3 +199,33 @@ fn every_direct_dependency_has_its_reason_and_is_used() {
         assert!(name.starts_with("giga-") || line.contains(" # "), "say in a line why {name} is there");
     }
 }
+
+/// A write or a read of the store's port that no case of the conformance suite calls, and a case that nobody runs.
+#[test]
+fn the_suite_calls_the_whole_port_and_every_case_is_run() {
+    let all = sources();
+    let under = |folder: &'static str| all.iter().filter(move |(path, _)| path.starts_with(folder));
+    let suite: String = under("crates/testkit/src/store_suite/").map(|(_, text)| text.as_str()).collect();
+    let mut calls = 0;
+    for (path, text) in under("crates/ports/src/store/") {
+        let mut in_list = false;
+        for line in text.lines().map(str::trim) {
+            let begins = line.starts_with("writes ") || line.starts_with("reads ");
+            in_list = (in_list || begins && line.ends_with('{')) && line != "}";
+            let Some((name, _)) = line.split_once('(').filter(|_| in_list && line.ends_with(';')) else {
+                continue;
+            };
+            calls += 1;
+            assert!(suite.contains(&format!(".{name}(")), "{path}: no case of the suite calls `{name}`");
+        }
+    }
+    assert!(calls > 60, "the lists of the port were found");
+    let registered = std::fs::read_to_string(root().join("crates/testkit/src/store_suite/mod.rs")).unwrap();
+    let registered: Vec<&str> = registered.lines().map(|line| line.trim().trim_end_matches(',')).collect();
+    for (path, text) in under("crates/testkit/src/store_suite/").filter(|(path, _)| !path.ends_with("mod.rs"))
+    {
+        for case in text.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next()) {
+            assert!(registered.contains(&case), "{path}: `{case}` is in no list of `store_conformance!`");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 // The search parameters of every page. Anyone may have typed an address: only what is expected is taken from it.
 
+import type { operations } from '../api/schema';
 import { type Period, TOPIC_JOB_STATE, type TopicJobState, wordIn } from '../api/vocabulary';
 
 function text(value: unknown): string | undefined {
@@ -18,8 +19,19 @@ function wholeNumber(value: unknown): number | undefined {
 
 /// The filters of the job table, kept in the address so that a view can be sent to somebody. What each of them means is in
 /// pages/jobs/filter.ts.
-export const JOB_FILTERS = ['stage', 'priority', 'product', 'repo', 'factory', 'parent', 'name'] as const;
-export type JobFilter = (typeof JOB_FILTERS)[number];
+type ListQuery = NonNullable<operations['listJobs']['parameters']['query']>;
+export type JobFilter = Exclude<keyof ListQuery, 'id' | 'limit' | 'cursor'> | 'product';
+/// Every filter that the API has, in the order of the chips: one that is missing here is a type error.
+const IN_ORDER: Record<JobFilter, null> = {
+  stage: null,
+  priority: null,
+  product: null,
+  repo: null,
+  factory: null,
+  parent: null,
+  name: null,
+};
+export const JOB_FILTERS = Object.keys(IN_ORDER) as JobFilter[];
 export type JobsSearch = { [F in JobFilter]?: string };
 
 export function jobsSearch(search: Record<string, unknown>): JobsSearch {

@@ -61,16 +61,17 @@ impl Client {
     }
 
     pub async fn jobs(&self, query: &JobQuery) -> Result<JobPage> {
+        let JobQuery { ids, stages, priorities, repo, factory, parent, name, limit, cursor } = query;
         let call = Call::get(&["jobs"])
-            .query("id", words(&query.ids))
-            .query("stage", words(&query.stages))
-            .query("priority", words(&query.priorities))
-            .query("repo", query.repo.as_ref())
-            .query("factory", query.factory.as_ref())
-            .query("parent", query.parent.as_ref())
-            .query("name", query.name.as_ref())
-            .query("limit", query.limit)
-            .query("cursor", query.cursor.as_ref());
+            .query("id", words(ids))
+            .query("stage", words(stages))
+            .query("priority", words(priorities))
+            .query("repo", repo.as_ref())
+            .query("factory", factory.as_ref())
+            .query("parent", parent.as_ref())
+            .query("name", name.as_ref())
+            .query("limit", *limit)
+            .query("cursor", cursor.as_ref());
         self.ask(call).await
     }
 

@@ -79,6 +79,10 @@ impl Stage {
         domain::Stage::from(self).is_terminal()
     }
 
+    pub fn phase(self) -> domain::Phase {
+        domain::Stage::from(self).phase()
+    }
+
     /// A factory has it.
     pub fn is_held(self) -> bool {
         domain::Stage::from(self).is_held()
@@ -194,6 +198,21 @@ words! {
 words! {
     /// A role, or `factory` for the token of a factory.
     TokenRole { Worker, Viewer, Submitter, Operator, Admin, Factory, }
+}
+
+impl TokenRole {
+    /// Whether a token of this role has the right. That of a factory is for the factory's own calls alone.
+    pub fn may(self, right: domain::token::Right) -> bool {
+        let role = match self {
+            Self::Worker => Role::Worker,
+            Self::Viewer => Role::Viewer,
+            Self::Submitter => Role::Submitter,
+            Self::Operator => Role::Operator,
+            Self::Admin => Role::Admin,
+            Self::Factory => return false,
+        };
+        domain::token::Role::from(role).may(right)
+    }
 }
 
 impl From<Role> for TokenRole {

@@ -1,6 +1,6 @@
 //! Taking a claim, however a factory came by the job: by polling, by an offer, by its own choice.
 //!
-//! [`Coordinator::take_job`] is the only place that asks the store for a job. It keeps the metrics and the view in step with
+//! [`Claims::take_job`] is the only place that asks the store for a job. It keeps the metrics and the view in step with
 //! the answer, so a way of claiming cannot forget either.
 
 mod polling;
@@ -9,12 +9,18 @@ mod self_select;
 pub(crate) use polling::ClaimAsk;
 pub use self_select::Candidate;
 
+use std::sync::Arc;
+
 use giga_domain::budget::Closed;
 use giga_domain::{DispatchSeq, FactoryId, Job, JobId, Offer, RequestId, Rev, Stage};
 use giga_ports::StoreError;
 use giga_ports::store::{Claim, Claimed, Lost};
 
-use crate::{Coordinator, Error};
+use tokio::sync::mpsc;
+
+use crate::Error;
+use crate::core::Core;
+use crate::view::Fleet;
 
 #[derive(Debug, Clone)]
 pub struct Accept {
@@ -35,7 +41,19 @@ pub(crate) enum Basis {
     Chosen,
 }
 
-impl Coordinator {
+/// Takes the claims of all factories.
+pub struct Claims {
+    core: Arc<Core>,
+    fleet: Arc<Fleet>,
+    asks: mpsc::Sender<ClaimAsk>,
+}
+
+impl Claims {
+    pub(crate) fn new(core: Arc<Core>, fleet: Arc<Fleet>) -> (Self, mpsc::Receiver<ClaimAsk>) {
+        let (asks, asked) = mpsc::channel(1024);
+        (Self { core, fleet, asks }, asked)
+    }
+
     /// Takes an offered job. Repeating a request returns what it was granted.
     pub async fn accept(&self, accept: Accept) -> Result<Job, Error> {
         let Accept { job, factory, dispatch_seq, request } = accept;
@@ -80,12 +98,12 @@ impl Coordinator {
             Basis::Offered(seq) => (None, Some(seq)),
             Basis::Chosen => (None, None),
         };
-        let offered_at = dispatch_seq.and_then(|_| self.offered_at(job));
-        let lease = self.flag_millis("lease_ms");
-        match self.store.claim(Claim { job, rev, dispatch_seq, factory, request, lease }).await? {
+        let offered_at = dispatch_seq.and_then(|_| self.fleet.offered_at(job));
+        let lease = self.fleet.flag_millis("lease_ms");
+        match self.core.store.claim(Claim { job, rev, dispatch_seq, factory, request, lease }).await? {
             Claimed::Granted(job) => {
-                self.metrics.picked_up(&job, offered_at);
-                self.view.lock().put_claimed(&job);
+                self.core.metrics.picked_up(&job, offered_at);
+                self.fleet.view.lock().put_claimed(&job);
                 Ok(Ok(job))
             }
             Claimed::Lost(lost) => {
@@ -99,16 +117,18 @@ impl Coordinator {
     /// A claim that was refused for want of money is no race that was lost: the view is wrong about the budget, and would
     /// lead to the same job again.
     fn claim_lost(&self, job: JobId, lost: &Lost) {
-        self.metrics.claim_conflicts.inc();
+        self.core.metrics.claim_conflicts.inc();
         if matches!(lost, Lost::Budget(_)) {
-            self.metrics.budget_conflicts.inc();
-            let mut state = self.view.lock();
+            self.core.metrics.budget_conflicts.inc();
+            let mut state = self.fleet.view.lock();
             if let Some(product) = state.queue.get(job).map(|job| job.product.clone()) {
                 state.tenants.doubt(product);
             }
         }
     }
+}
 
+impl Fleet {
     /// Whether the factory may ask for work; it is heard of from here on.
     pub(crate) fn may_claim(&self, factory: &FactoryId) -> Result<(), Error> {
         match self.view.lock().factories.get(factory).map(|f| f.advertised.seat_limit) {
@@ -116,7 +136,7 @@ impl Coordinator {
             Some(0) => return Err(Error::NoHeartbeat(factory.clone())),
             Some(_) => {}
         }
-        self.presence.touch(factory, self.store_now());
+        self.presence.touch(factory, self.core.store_now());
         Ok(())
     }
 }

@@ -12,9 +12,9 @@ use giga_ports::store::Lost;
 use giga_scheduler::{Placement, plan};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Basis;
+use super::{Basis, Claims};
+use crate::Error;
 use crate::view::Whom;
-use crate::{Coordinator, Error};
 
 /// The most claims that are planned at once.
 const TOGETHER: usize = 256;
@@ -27,15 +27,15 @@ pub(crate) struct ClaimAsk {
     answer: oneshot::Sender<Result<Option<Job>, StoreError>>,
 }
 
-impl Coordinator {
+impl Claims {
     /// The best job for this factory now, held by it from here on; or nothing. Repeating a request returns what it
     /// was granted.
     pub async fn claim(&self, factory: FactoryId, request: RequestId) -> Result<Option<Job>, Error> {
-        self.may_claim(&factory)?;
+        self.fleet.may_claim(&factory)?;
         let (answer, answered) = oneshot::channel();
         let stopping =
             || StoreError::Unavailable { reason: "the coordinator is shutting down".into(), source: None };
-        self.claims.send(ClaimAsk { factory, request, answer }).await.map_err(|_| stopping())?;
+        self.asks.send(ClaimAsk { factory, request, answer }).await.map_err(|_| stopping())?;
         Ok(answered.await.map_err(|_| stopping())??)
     }
 
@@ -44,7 +44,7 @@ impl Coordinator {
         let mut asks = Vec::new();
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 taken = asked.recv_many(&mut asks, TOGETHER) => if taken == 0 { return },
             }
             let mut open: Vec<ClaimAsk> = std::mem::take(&mut asks);
@@ -73,7 +73,7 @@ impl Coordinator {
 
     /// Plans for all that ask, grants what it can, and returns those that lost a race.
     async fn grant_round(&self, asks: Vec<ClaimAsk>) -> Result<Vec<ClaimAsk>, (Vec<ClaimAsk>, StoreError)> {
-        if let Err(error) = self.refresh().await {
+        if let Err(error) = self.fleet.refresh().await {
             return Err((asks, error));
         }
         let asks = match self.repeat_grants(asks).await {
@@ -116,7 +116,7 @@ impl Coordinator {
     /// Answers requests that had won before; their reply was lost.
     async fn repeat_grants(&self, asks: Vec<ClaimAsk>) -> Result<Vec<ClaimAsk>, (Vec<ClaimAsk>, StoreError)> {
         let known: Vec<Option<JobId>> = {
-            let state = self.view.lock();
+            let state = self.fleet.view.lock();
             asks.iter().map(|ask| state.granted(&ask.factory, &ask.request)).collect()
         };
         let mut open = Vec::with_capacity(asks.len());
@@ -126,7 +126,7 @@ impl Coordinator {
                 open.push(ask);
                 continue;
             }
-            match self.store.read().grant(&ask.factory, &ask.request).await {
+            match self.core.store.read().grant(&ask.factory, &ask.request).await {
                 Ok(Some(job)) => {
                     let _ = ask.answer.send(Ok(Some(job)));
                 }
@@ -147,11 +147,11 @@ impl Coordinator {
             *wanted.entry(&ask.factory).or_default() += 1;
         }
         let ids: HashSet<FactoryId> = wanted.keys().map(|id| (*id).clone()).collect();
-        let now = self.store_now();
-        let mut state = self.view.lock();
+        let now = self.core.store_now();
+        let mut state = self.fleet.view.lock();
         state.queue.settle(now);
         let policy = state.policy(now, Whom::Asking(&ids));
-        let mut snapshot = self.snapshot(&state, now, Whom::Asking(&ids));
+        let mut snapshot = self.fleet.snapshot(&state, now, Whom::Asking(&ids));
         for factory in &mut snapshot.factories {
             // No more seats than claims: what is planned is what is asked for.
             let asked = wanted.get(&factory.id).copied().unwrap_or(0);

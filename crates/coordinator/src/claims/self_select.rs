@@ -11,9 +11,9 @@ use giga_domain::{
 use giga_ports::StoreError;
 use giga_ports::store::Lost;
 
-use super::Basis;
+use super::{Basis, Claims};
+use crate::Error;
 use crate::view::{ViewState, Whom};
-use crate::{Coordinator, Error};
 
 /// A job that waits, as a factory sees it that chooses for itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,13 +26,13 @@ pub struct Candidate {
     pub enqueued_at: Timestamp,
 }
 
-impl Coordinator {
+impl Claims {
     /// Ready jobs of the factory's products that ask for nothing that it lacks, by priority and age.
     pub async fn candidates(&self, factory: &FactoryId, limit: usize) -> Result<Vec<Candidate>, Error> {
-        self.refresh().await?;
-        let now = self.store_now();
-        self.presence.touch(factory, now);
-        let mut state = self.view.lock();
+        self.fleet.refresh().await?;
+        let now = self.core.store_now();
+        self.fleet.presence.touch(factory, now);
+        let mut state = self.fleet.view.lock();
         state.queue.settle(now);
         let Some(known) = state.factories.get(factory) else {
             return Err(StoreError::NoSuchFactory(factory.clone()).into());
@@ -70,8 +70,8 @@ impl Coordinator {
         jobs: &[JobId],
         max: usize,
     ) -> Result<Vec<Job>, Error> {
-        self.refresh().await?;
-        self.may_claim(&factory)?;
+        self.fleet.refresh().await?;
+        self.fleet.may_claim(&factory)?;
         let named: Vec<(JobId, RequestId)> =
             jobs.iter().map(|job| Ok((*job, part_of(request, *job)?))).collect::<Result<_, StoreError>>()?;
         let mut granted = self.granted_before(&factory, &named).await?;
@@ -103,13 +103,13 @@ impl Coordinator {
         named: &[(JobId, RequestId)],
     ) -> Result<Vec<Job>, StoreError> {
         let known: Vec<&RequestId> = {
-            let state = self.view.lock();
+            let state = self.fleet.view.lock();
             let won = named.iter().filter(|(_, request)| state.granted(factory, request).is_some());
             won.map(|(_, request)| request).collect()
         };
         let mut granted = Vec::new();
         for request in known {
-            granted.extend(self.store.read().grant(factory, request).await?);
+            granted.extend(self.core.store.read().grant(factory, request).await?);
         }
         Ok(granted)
     }

@@ -12,8 +12,9 @@ use giga_ports::StoreError;
 use giga_ports::store::{MakeOffers, NewOffer};
 use giga_scheduler::plan_offers;
 
+use super::Dispatch;
+use crate::Error;
 use crate::view::Whom;
-use crate::{Coordinator, Error};
 
 /// How many offers one transaction makes.
 const TOGETHER: usize = 512;
@@ -41,26 +42,21 @@ struct Chosen {
     product: ProductId,
 }
 
-impl Coordinator {
+impl Dispatch {
     /// One dispatch: everything that can be offered now is. Does nothing where this node does not lead.
     pub async fn dispatch_once(&self) -> Result<Dispatched, Error> {
-        if self.leading().is_none() {
+        if self.lead.leading().is_none() {
             return Ok(Dispatched::default());
         }
-        self.refresh().await?;
+        self.fleet.refresh().await?;
         self.dispatch().await
-    }
-
-    /// Brings the view up to what is committed now.
-    pub async fn refresh_once(&self) -> Result<(), StoreError> {
-        self.refresh().await
     }
 
     pub(super) async fn keep_dispatching(self: Arc<Self>) {
         let mut may_be_behind = true;
         loop {
             let round = async {
-                if self.has_outbox_to_look_at() && self.leading().is_some() {
+                if self.has_outbox_to_look_at() && self.lead.leading().is_some() {
                     // A broker that is down costs time: what nobody could be told of is offered to others later.
                     if let Err(error) = self.outbox_once().await {
                         tracing::warn!(%error, "the outbox waits");
@@ -82,9 +78,9 @@ impl Coordinator {
                 }
             };
             may_be_behind = tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 // The view has just been brought up to date by whoever rang.
-                () = self.dispatch.moved.notified() => false,
+                () = self.moved.notified() => false,
                 () = timer => true,
             };
         }
@@ -92,12 +88,12 @@ impl Coordinator {
 
     /// How long nothing changes by the clock alone. `None`: until somebody rings.
     fn until_something_is_due(&self) -> Option<Duration> {
-        self.leading()?;
+        self.lead.leading()?;
         if self.has_outbox_to_look_at() {
             return Some(AFTER_A_FAILURE);
         }
-        let now = self.store_now();
-        let state = self.view.lock();
+        let now = self.core.store_now();
+        let state = self.fleet.view.lock();
         if state.queue.is_empty() {
             return None;
         }
@@ -110,8 +106,8 @@ impl Coordinator {
         let mut offered: HashSet<JobId> = HashSet::new();
         let mut budgets_asked_for = BTreeSet::new();
         for _ in 0..ROUNDS {
-            let Some(term) = self.leading() else { return Ok(done) };
-            self.listen_for_the_silent().await?;
+            let Some(term) = self.lead.leading() else { return Ok(done) };
+            self.refresh_heartbeats_before_planning().await?;
             let mut chosen = self.choose();
             if self.ask_for_budgets_again(&chosen, &mut budgets_asked_for).await? {
                 chosen = self.choose();
@@ -125,9 +121,9 @@ impl Coordinator {
                 break;
             }
             offered.extend(done.offered[offered.len()..].iter().map(|offer| offer.job_id));
-            self.refresh().await?;
+            self.fleet.refresh().await?;
         }
-        if let Some(term) = self.leading() {
+        if let Some(term) = self.lead.leading() {
             self.preempt(term).await?;
         }
         self.shadow_once().await?;
@@ -139,14 +135,15 @@ impl Coordinator {
     async fn offer(&self, term: Term, chosen: Vec<Chosen>, done: &mut Dispatched) -> Result<bool, Error> {
         let wanted: Vec<NewOffer> = chosen.iter().map(|chosen| chosen.offer.clone()).collect();
         let made = match self
+            .core
             .store
-            .offer(MakeOffers { term, chosen: wanted, pickup: self.flag_millis("pickup_ms") })
+            .offer(MakeOffers { term, chosen: wanted, pickup: self.fleet.flag_millis("pickup_ms") })
             .await
         {
             Ok(made) => made,
             Err(error @ StoreError::StaleTerm { .. }) => {
                 tracing::warn!(%error, "nothing was offered");
-                self.somebody_else_leads();
+                self.lead.somebody_else_leads();
                 return Ok(false);
             }
             Err(error) => {
@@ -155,7 +152,7 @@ impl Coordinator {
                 return Err(error.into());
             }
         };
-        let metrics = &self.metrics.dispatch;
+        let metrics = &self.core.metrics.dispatch;
         let mut offers = Vec::with_capacity(made.len());
         for (chosen, offer) in chosen.into_iter().zip(made) {
             let Some(offer) = offer else {
@@ -182,13 +179,13 @@ impl Coordinator {
     }
 
     fn choose(&self) -> Vec<Chosen> {
-        let now = self.store_now();
-        let mut state = self.view.lock();
+        let now = self.core.store_now();
+        let mut state = self.fleet.view.lock();
         state.queue.settle(now);
         if !state.queue.has_ready() {
             return Vec::new();
         }
-        let snapshot = self.snapshot(&state, now, Whom::Targeted);
+        let snapshot = self.fleet.snapshot(&state, now, Whom::Targeted);
         if snapshot.factories.is_empty() {
             return Vec::new();
         }
@@ -215,7 +212,7 @@ impl Coordinator {
         asked_for: &mut BTreeSet<ProductId>,
     ) -> Result<bool, StoreError> {
         let doubtful: BTreeSet<ProductId> = {
-            let mut state = self.view.lock();
+            let mut state = self.fleet.view.lock();
             let again = chosen.iter().filter(|chosen| chosen.again).map(|chosen| &chosen.product);
             let doubtful = again.filter(|id| state.tenants.is_limited(id) && !asked_for.contains(*id));
             let doubtful: BTreeSet<ProductId> = doubtful.cloned().collect();
@@ -226,25 +223,25 @@ impl Coordinator {
             return Ok(false);
         }
         asked_for.extend(doubtful);
-        self.refresh().await?;
+        self.fleet.refresh().await?;
         Ok(true)
     }
 
     /// Before a factory is passed over as silent: its heartbeats may go to another coordinator.
-    async fn listen_for_the_silent(&self) -> Result<(), StoreError> {
+    async fn refresh_heartbeats_before_planning(&self) -> Result<(), StoreError> {
         let in_doubt = {
-            let now = self.store_now();
-            let mut state = self.view.lock();
+            let now = self.core.store_now();
+            let mut state = self.fleet.view.lock();
             state.queue.settle(now);
-            state.queue.has_ready() && self.misses_somebody(&state, now)
+            state.queue.has_ready() && self.fleet.misses_somebody(&state, now)
         };
-        if in_doubt { self.find_signs_of_life().await } else { Ok(()) }
+        if in_doubt { self.fleet.read_heartbeats_if_due().await } else { Ok(()) }
     }
 
     async fn mirror_dead_letters(&self) {
-        let mut letters = self.dispatch.take_letters();
+        let mut letters = self.take_letters();
         while let Some(letter) = letters.pop_front() {
-            if let Err(error) = self.within_patience(self.broker.dead_letter(&letter)).await {
+            if let Err(error) = self.core.within_patience(self.core.broker.dead_letter(&letter)).await {
                 let others = letters.len();
                 tracing::warn!(%error, job = %letter.job_id, others, "dead letters could not be mirrored");
                 return;

@@ -3,16 +3,18 @@
 //! This node believes that it leads for a lease from the moment at which it *asked*, never from the answer, so it stops
 //! before the store would let anybody else begin. Should it be wrong about the time, the store refuses its term.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::{Term, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::broker::Hint;
 use giga_ports::store::{StepDown, TakeLead};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::Coordinator;
+use super::Dispatch;
+use crate::core::Core;
 
 /// A follower that cannot tell how long the lead is taken, because the clocks differ, still asks no more often than a
 /// twentieth of a lease.
@@ -21,8 +23,9 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 /// How long a coordinator that stops waits for the others to hear of it.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-#[derive(Default)]
+/// Whether this node leads, as far as it knows.
 pub(crate) struct Lead {
+    core: Arc<Core>,
     held: Mutex<Option<Held>>,
     left: Notify,
 }
@@ -34,20 +37,46 @@ struct Held {
 }
 
 impl Lead {
-    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core, held: Mutex::default(), left: Notify::new() }
     }
 
-    pub(super) fn left(&self) {
+    /// The term that this node leads in.
+    pub(crate) fn leading(&self) -> Option<Term> {
+        let now = self.core.clock.now();
+        self.held.lock().filter(|held| held.until > now).map(|held| held.term)
+    }
+
+    /// Somebody gave the lead up: try for it now.
+    pub(crate) fn left(&self) {
         self.left.notify_one();
+    }
+
+    /// Somebody else leads, or may.
+    fn lose(&self) {
+        if let Some(held) = self.held.lock().take() {
+            tracing::info!(term = %held.term, "this coordinator does not dispatch any more");
+            self.core.metrics.dispatch.leader.set(0);
+            self.core.metrics.dispatch.outbox_age_ms.set(0);
+        }
+    }
+
+    /// The store refused this node's term.
+    pub(crate) fn somebody_else_leads(&self) {
+        self.lose();
+        self.left();
     }
 }
 
-impl Coordinator {
+impl Dispatch {
+    /// Somebody gave the lead up: try for it now.
+    pub(crate) fn leader_left(&self) {
+        self.lead.left();
+    }
+
     /// The term that this node leads in, as far as it knows.
     pub fn leading(&self) -> Option<Term> {
-        let now = self.clock.now();
-        self.dispatch.lead.lock().filter(|held| held.until > now).map(|held| held.term)
+        self.lead.leading()
     }
 
     /// Takes or keeps the lead where it is to be had. Says the term where this node has it.
@@ -57,53 +86,37 @@ impl Coordinator {
 
     /// The term, and how long there is no need to ask again.
     async fn ask_for_the_lead(&self) -> Result<(Option<Term>, Duration), StoreError> {
-        let asked_at = self.clock.now();
-        let lease = self.options.lead_lease;
-        let leader = self.store.lead(TakeLead { node: self.node.clone(), lease }).await?;
-        if leader.node != self.node {
-            self.lose_the_lead();
-            let rest = leader.expires_at.since(self.store_now()).clamp(lease / PATIENCE, lease);
-            return Ok((None, rest + self.jitter(lease / PATIENCE)));
+        let asked_at = self.core.clock.now();
+        let lease = self.core.options.lead_lease;
+        let leader = self.core.store.lead(TakeLead { node: self.core.node.clone(), lease }).await?;
+        if leader.node != self.core.node {
+            self.lead.lose();
+            let rest = leader.expires_at.since(self.core.store_now()).clamp(lease / PATIENCE, lease);
+            return Ok((None, rest + self.core.jitter(lease / PATIENCE)));
         }
-        self.store_clock.learn(leader.expires_at.minus(lease), asked_at, self.clock.now());
-        let before =
-            self.dispatch.lead.lock().replace(Held { term: leader.term, until: asked_at.plus(lease) });
+        self.core.store_clock.learn(leader.expires_at.minus(lease), asked_at, self.core.clock.now());
+        let before = self.lead.held.lock().replace(Held { term: leader.term, until: asked_at.plus(lease) });
         if before.is_none_or(|held| held.term != leader.term) {
             tracing::info!(term = %leader.term, "this coordinator dispatches");
-            self.metrics.dispatch.leader.set(1);
-            self.metrics.dispatch.term.set(leader.term.0.cast_signed());
+            self.core.metrics.dispatch.leader.set(1);
+            self.core.metrics.dispatch.term.set(leader.term.0.cast_signed());
             // The one before may have died between an offer and its publication.
             self.outbox_may_wait();
-            self.dispatch.shadow.start_over();
-            self.dispatch.moved.notify_one();
-            self.effects_start_over();
+            self.shadow.start_over();
+            self.moved.notify_one();
+            self.effects.start_over();
         } else if before.is_some_and(|held| held.until <= asked_at) {
             // The lead had lapsed, and whoever looked meanwhile saw nobody lead.
-            self.effects_start_over();
+            self.effects.start_over();
         }
         Ok((Some(leader.term), lease / 2))
     }
 
-    /// Somebody else leads, or may.
-    pub(super) fn lose_the_lead(&self) {
-        if let Some(held) = self.dispatch.lead.lock().take() {
-            tracing::info!(term = %held.term, "this coordinator does not dispatch any more");
-            self.metrics.dispatch.leader.set(0);
-            self.metrics.dispatch.outbox_age_ms.set(0);
-        }
-    }
-
-    /// The store refused this node's term.
-    pub(crate) fn somebody_else_leads(&self) {
-        self.lose_the_lead();
-        self.leader_left();
-    }
-
     /// Gives the lead up, where this node has it, so that nobody has to wait for its end.
     pub async fn step_down_once(&self) -> Result<(), StoreError> {
-        let Some(held) = self.dispatch.lead.lock().take() else { return Ok(()) };
-        self.metrics.dispatch.leader.set(0);
-        self.store.step_down(StepDown { node: self.node.clone(), term: held.term }).await
+        let Some(held) = self.lead.held.lock().take() else { return Ok(()) };
+        self.core.metrics.dispatch.leader.set(0);
+        self.core.store.step_down(StepDown { node: self.core.node.clone(), term: held.term }).await
     }
 
     pub(super) async fn keep_the_lead(self: Arc<Self>) {
@@ -113,16 +126,16 @@ impl Coordinator {
                 Err(error) => {
                     tracing::warn!(%error, "the lead could not be asked for");
                     if self.leading().is_none() {
-                        self.lose_the_lead();
+                        self.lead.lose();
                     }
-                    AFTER_A_FAILURE + self.jitter(AFTER_A_FAILURE)
+                    AFTER_A_FAILURE + self.core.jitter(AFTER_A_FAILURE)
                 }
             };
             tokio::select! {
-                () = self.stop.cancelled() => break,
+                () = self.core.stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
                 // Also where this node believes that it leads: it may be the one that was wrong.
-                () = self.dispatch.lead.left.notified() => {}
+                () = self.lead.left.notified() => {}
             }
         }
         self.say_farewell().await;
@@ -137,15 +150,11 @@ impl Coordinator {
             return;
         }
         // Told here and now: the task that tells hints is stopping too.
-        let told = tokio::time::timeout(FAREWELL, self.broker.hint(&Hint::Leaderless)).await;
+        let told = tokio::time::timeout(FAREWELL, self.core.broker.hint(&Hint::Leaderless)).await;
         if !matches!(told, Ok(Ok(()))) {
-            tracing::warn!("the others could not be told that there is no leader; they find out by time");
+            tracing::warn!(
+                "the other coordinators could not be told that there is no leader; they will notice when the lease ends"
+            );
         }
-    }
-
-    /// Up to `most`, so that many that wait for the same moment do not all come at it.
-    pub(super) fn jitter(&self, most: Duration) -> Duration {
-        let bytes = self.random.bytes();
-        most.mul_f64(f64::from(u16::from_be_bytes([bytes[0], bytes[1]])) / f64::from(u16::MAX))
     }
 }

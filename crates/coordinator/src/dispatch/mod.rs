@@ -7,6 +7,8 @@ mod dispatcher;
 mod leader;
 mod metrics;
 mod outbox;
+mod preemption;
+mod reopening;
 mod shadow;
 mod streams;
 
@@ -14,96 +16,76 @@ pub use dispatcher::Dispatched;
 pub use shadow::{Diverged, ShadowReport};
 pub use streams::{FactoryStream, Grant, StreamEvent};
 
+pub(crate) use leader::Lead;
 pub(crate) use metrics::DispatchMetrics;
 pub(crate) use shadow::RESERVED_FACTORY;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use giga_domain::{Event, EventKind, Timestamp};
+use giga_domain::{Event, EventKind, Job};
 use giga_ports::broker::DeadLetter;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::Coordinator;
-use leader::Lead;
+use crate::claims::Claims;
+use crate::core::Core;
+use crate::effects::Effects;
+use crate::view::{Fleet, Follower};
 use shadow::Shadow;
 use streams::Streams;
 
 /// Dead letters that wait to be mirrored; more are dropped, for the mirror is a hint.
 const LETTERS: usize = 1_000;
 
-/// What this node knows of the lead, and the factories whose streams it holds.
-#[derive(Default)]
-pub(crate) struct Dispatch {
-    lead: Lead,
+/// The dispatcher of this node, and the factories whose streams it holds.
+pub struct Dispatch {
+    core: Arc<Core>,
+    fleet: Arc<Fleet>,
+    claims: Arc<Claims>,
+    effects: Arc<Effects>,
+    lead: Arc<Lead>,
     /// Rung when the view has moved or the lead was won: there may be something to place.
     moved: Notify,
     /// The broker may lack an offer that stands in the outbox.
     outbox_may_wait: AtomicBool,
-    /// When the signs of life were last read from the store.
-    looked_for_life: Mutex<Option<Timestamp>>,
     letters: Mutex<VecDeque<DeadLetter>>,
     streams: Streams,
     shadow: Shadow,
 }
 
-impl Coordinator {
-    pub(crate) fn spawn_dispatch(self: &Arc<Self>) {
-        self.tasks.spawn(self.clone().keep_the_lead());
-        self.tasks.spawn(self.clone().keep_dispatching());
-        self.tasks.spawn(self.clone().measure_shadow_lag());
-    }
-
-    /// Somebody gave the lead up: try for it now.
-    pub(crate) fn leader_left(&self) {
-        self.dispatch.lead.left();
-    }
-
-    /// Something changed that is no event.
-    pub(crate) fn dispatch_may_find_more(&self) {
-        self.dispatch.moved.notify_one();
-    }
-
-    /// What the feed has shown, once the view has it too.
-    pub(crate) fn dispatch_sees(&self, events: &[Event]) {
-        let leads = self.leading().is_some();
-        for event in events {
-            self.metrics.sees(event);
-            match event.kind {
-                EventKind::BudgetResumed | EventKind::BudgetChanged => {
-                    self.budgets_moved(event.product.as_ref());
-                }
-                EventKind::EvictionAsked => self.pass_on_eviction(event),
-                EventKind::Targeted => self.dispatch.streams.expect_offer(event),
-                EventKind::Assigned => self.dispatch.shadow.claimed(event),
-                EventKind::Diverged => {
-                    self.metrics.dispatch.divergences.inc();
-                    self.dispatch.shadow.diverged(event);
-                }
-                EventKind::DeadLettered if leads => self.dispatch.keep_letter(event),
-                _ => {}
-            }
-        }
-        self.dispatch.moved.notify_one();
-    }
-}
-
 impl Dispatch {
-    /// Whether the last look at the signs of life is long enough ago; if so, the next is now.
-    pub(crate) fn may_look_for_life(&self, now: Timestamp, every: Duration) -> bool {
-        let mut looked = self.looked_for_life.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = looked.is_none_or(|at| now.since(at) >= every);
-        if due {
-            *looked = Some(now);
+    pub(crate) fn new(
+        core: Arc<Core>,
+        fleet: Arc<Fleet>,
+        claims: Arc<Claims>,
+        effects: Arc<Effects>,
+        lead: Arc<Lead>,
+    ) -> Self {
+        Self {
+            core,
+            fleet,
+            claims,
+            effects,
+            lead,
+            moved: Notify::new(),
+            outbox_may_wait: AtomicBool::new(false),
+            letters: Mutex::default(),
+            streams: Streams::default(),
+            shadow: Shadow::default(),
         }
-        due
+    }
+
+    pub(crate) fn spawn(self: &Arc<Self>) {
+        self.core.tasks.spawn(self.clone().keep_the_lead());
+        self.core.tasks.spawn(self.clone().keep_dispatching());
+        self.core.tasks.spawn(self.clone().measure_shadow_lag());
     }
 
     fn keep_letter(&self, event: &Event) {
         let (Some((job_id, _)), Some(product_id)) = (event.job, event.product.clone()) else { return };
-        let mut letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut letters = self.letters.lock();
         if letters.len() < LETTERS {
             let reason = event.cause.clone();
             letters.push_back(DeadLetter { job_id, product_id, topic: None, reason, at: event.at });
@@ -111,6 +93,38 @@ impl Dispatch {
     }
 
     fn take_letters(&self) -> VecDeque<DeadLetter> {
-        std::mem::take(&mut *self.letters.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.letters.lock())
+    }
+}
+
+impl Follower for Dispatch {
+    fn sees(&self, events: &[Event]) {
+        let leads = self.lead.leading().is_some();
+        for event in events {
+            self.core.metrics.sees(event);
+            match event.kind {
+                EventKind::BudgetResumed | EventKind::BudgetChanged => {
+                    self.budgets_moved(event.product.as_ref());
+                }
+                EventKind::EvictionAsked => self.pass_on_eviction(event),
+                EventKind::Targeted => self.streams.expect_offer(event),
+                EventKind::Assigned => self.shadow.claimed(event),
+                EventKind::Diverged => {
+                    self.core.metrics.dispatch.divergences.inc();
+                    self.shadow.diverged(event);
+                }
+                EventKind::DeadLettered if leads => self.keep_letter(event),
+                _ => {}
+            }
+        }
+        self.moved.notify_one();
+    }
+
+    fn sees_jobs(&self, jobs: &[Job]) {
+        self.tell_of_merges(jobs);
+    }
+
+    fn flags_changed(&self) {
+        self.delivery_modes_changed();
     }
 }

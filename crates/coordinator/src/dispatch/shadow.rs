@@ -4,17 +4,19 @@
 //! they take. What is remembered is bounded and lost with the lead; what was found stands in the history of the jobs.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::{DispatchSeq, Event, FactoryId, JobId, Offer, ProductId, Timestamp};
 use giga_ports::store::{Divergence, RecordDivergences};
 use giga_scheduler::{JobView, plan_offers};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::Dispatch;
+use crate::Error;
 use crate::view::Whom;
-use crate::{Coordinator, Error};
 
 /// Stands for every factory in shadow mode on the broker, so no factory may be called so.
 pub(crate) const RESERVED_FACTORY: &str = "shadow";
@@ -83,7 +85,7 @@ struct Claim {
 
 impl Shadow {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A new leader plans afresh.
@@ -158,18 +160,18 @@ impl State {
     }
 }
 
-impl Coordinator {
+impl Dispatch {
     /// How the plans of shadow mode compare with what polling did.
     pub fn shadow_report(&self) -> ShadowReport {
-        self.dispatch.shadow.lock().report.clone()
+        self.shadow.lock().report.clone()
     }
 
     /// Plans for the factories in shadow mode, and records what went otherwise.
     pub(super) async fn shadow_once(&self) -> Result<(), Error> {
         let messages = self.plan_in_the_shadow();
         if !messages.is_empty() {
-            self.dispatch.shadow.published.notify_one();
-            if let Err(error) = self.within_patience(self.broker.publish(&messages)).await {
+            self.shadow.published.notify_one();
+            if let Err(error) = self.core.within_patience(self.core.broker.publish(&messages)).await {
                 tracing::debug!(%error, "shadow offers could not be published");
             }
         }
@@ -177,20 +179,20 @@ impl Coordinator {
     }
 
     fn plan_in_the_shadow(&self) -> Vec<Offer> {
-        let now = self.store_now();
+        let now = self.core.store_now();
         let reader = reader();
-        let mut state = self.view.lock();
+        let mut state = self.fleet.view.lock();
         state.queue.settle(now);
         if !state.queue.has_ready() {
             return Vec::new();
         }
-        let snapshot = self.snapshot(&state, now, Whom::Shadowed);
+        let snapshot = self.fleet.snapshot(&state, now, Whom::Shadowed);
         if snapshot.factories.is_empty() {
             return Vec::new();
         }
         let policy = state.policy(now, Whom::Shadowed);
         let plan = plan_offers(&state.queue, &snapshot, now, &policy, TOGETHER);
-        let mut shadow = self.dispatch.shadow.lock();
+        let mut shadow = self.shadow.lock();
         let mut messages = Vec::new();
         for placement in plan.placements {
             // Planned before and not claimed yet: the first plan stands.
@@ -206,12 +208,12 @@ impl Coordinator {
     }
 
     async fn compare_claims(&self) -> Result<(), Error> {
-        let claimed = std::mem::take(&mut self.dispatch.shadow.lock().claimed);
+        let claimed = std::mem::take(&mut self.shadow.lock().claimed);
         let mut divergences = Vec::new();
         for Claim { job, routed, by, at } in claimed {
             if routed.to.as_str() == by {
-                self.metrics.dispatch.agreements.inc();
-                self.dispatch.shadow.lock().report.agreements += 1;
+                self.core.metrics.dispatch.agreements.inc();
+                self.shadow.lock().report.agreements += 1;
             } else if let Ok(claimed_by) = by.parse() {
                 let lag_ms = u64::try_from(at.since(routed.at).as_millis()).unwrap_or(u64::MAX);
                 divergences.push(Divergence { job, routed_to: routed.to, claimed_by, lag_ms });
@@ -220,7 +222,7 @@ impl Coordinator {
         if divergences.is_empty() {
             return Ok(());
         }
-        Ok(self.store.diverged(RecordDivergences { divergences }).await?)
+        Ok(self.core.store.diverged(RecordDivergences { divergences }).await?)
     }
 
     /// Reads what was published in shadow mode, for no other end than to see how long it took. Asks the broker for
@@ -228,23 +230,23 @@ impl Coordinator {
     pub(super) async fn measure_shadow_lag(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = self.dispatch.shadow.published.notified() => {}
+                () = self.core.stop.cancelled() => return,
+                () = self.shadow.published.notified() => {}
             }
             let reading = async {
-                let mut offers = self.broker.consume(&reader()).await?;
+                let mut offers = self.core.broker.consume(&reader()).await?;
                 loop {
                     let delivered = offers.next().await?;
                     offers.ack(&delivered).await?;
-                    let sent = self.dispatch.shadow.lock().on_the_way.remove(&delivered.offer.dispatch_seq.0);
+                    let sent = self.shadow.lock().on_the_way.remove(&delivered.offer.dispatch_seq.0);
                     if let Some(sent) = sent {
-                        let lag = self.store_now().since(sent);
-                        self.metrics.dispatch.shadow_lag.observe(lag.as_secs_f64());
+                        let lag = self.core.store_now().since(sent);
+                        self.core.metrics.dispatch.shadow_lag.observe(lag.as_secs_f64());
                     }
                 }
             };
             let ended: Result<std::convert::Infallible, giga_ports::BrokerError> = tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 ended = reading => ended,
             };
             let Err(error) = ended;

@@ -5,20 +5,23 @@
 //! by the broker, is found in the view after a short grace; so a wiped broker costs that grace and no pickup deadline.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use giga_domain::{Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge};
 use giga_ports::BrokerError;
 use giga_ports::broker::{Delivered, Offers};
 use giga_ports::store::{Hold, StreamLost};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Coordinator, Error};
+use super::Dispatch;
+use crate::Error;
+use crate::backoff::pause_after;
 
 /// How many jobs may wait for the stream to carry them. More are not even claimed.
 const WAITING: usize = 4;
@@ -42,7 +45,7 @@ pub enum StreamEvent {
 /// A job that is claimed for the factory. Dropped without [`Grant::delivered`], it is given back.
 pub struct Grant {
     job: Job,
-    coordinator: Arc<Coordinator>,
+    dispatch: Arc<Dispatch>,
     delivered: bool,
 }
 
@@ -67,10 +70,11 @@ impl Drop for Grant {
     fn drop(&mut self) {
         // Where there is no runtime any more there is nobody to give it back to but the lease.
         if let (false, Ok(runtime)) = (self.delivered, tokio::runtime::Handle::try_current()) {
-            let (coordinator, job) = (self.coordinator.clone(), self.job.clone());
-            self.coordinator
+            let (dispatch, job) = (self.dispatch.clone(), self.job.clone());
+            self.dispatch
+                .core
                 .tasks
-                .spawn_on(async move { coordinator.release_undelivered(job).await }, &runtime);
+                .spawn_on(async move { dispatch.release_undelivered(job).await }, &runtime);
         }
     }
 }
@@ -113,7 +117,7 @@ struct Bell {
 
 impl Streams {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FactoryId, Arc<Bell>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn expect_offer(&self, event: &Event) {
@@ -134,36 +138,36 @@ enum Cut {
     Failed,
 }
 
-impl Coordinator {
+impl Dispatch {
     /// Jobs for this factory from here on, each claimed before it comes out. Ends an older stream of the factory.
     pub fn open_factory_stream(self: &Arc<Self>, factory: FactoryId) -> Result<FactoryStream, Error> {
-        self.may_claim(&factory)?;
+        self.fleet.may_claim(&factory)?;
         let bell = Arc::new(Bell {
-            over: self.stop.child_token(),
+            over: self.core.stop.child_token(),
             replaced: AtomicBool::new(false),
             news: Notify::new(),
             expects: Notify::new(),
         });
-        let older = self.dispatch.streams.lock().insert(factory.clone(), bell.clone());
+        let older = self.streams.lock().insert(factory.clone(), bell.clone());
         if let Some(older) = older {
             older.replaced.store(true, Ordering::SeqCst);
             older.over.cancel();
         } else {
-            self.metrics.dispatch.streams.inc();
+            self.core.metrics.dispatch.streams.inc();
         }
         let (sender, events) = mpsc::channel(WAITING);
         let stream =
-            Stream { coordinator: self.clone(), factory, bell: bell.clone(), sender, sent: VecDeque::new() };
-        self.tasks.spawn(stream.serve());
+            Stream { dispatch: self.clone(), factory, bell: bell.clone(), sender, sent: VecDeque::new() };
+        self.core.tasks.spawn(stream.serve());
         Ok(FactoryStream { events, bell })
     }
 
     async fn release_undelivered(self: Arc<Self>, job: Job) {
         let Some(lease) = job.lease() else { return };
-        self.metrics.dispatch.undelivered.inc();
+        self.core.metrics.dispatch.undelivered.inc();
         let holder = Holder { factory: lease.factory.clone(), epoch: job.epoch };
         let actions = vec![HolderAction::Release { checkpoint: None }];
-        if let Err(error) = self.store.hold(Hold { job: job.id, holder, actions }).await {
+        if let Err(error) = self.core.store.hold(Hold { job: job.id, holder, actions }).await {
             tracing::warn!(job = %job.id, %error, "an undelivered job could not be given back; its lease will end");
         }
     }
@@ -171,13 +175,14 @@ impl Coordinator {
     /// Nobody may choose a factory that does not listen any more, and one that died will not say so itself. One that
     /// lives says with its next heartbeat how it is reached.
     async fn stream_was_lost(&self, factory: &FactoryId) {
-        let delivery = self.view.lock().factories.get(factory).and_then(|known| known.advertised.delivery);
+        let delivery =
+            self.fleet.view.lock().factories.get(factory).and_then(|known| known.advertised.delivery);
         if delivery != Some(Delivery::Stream) {
             return;
         }
         let written = async {
-            self.store.stream_lost(StreamLost { factory: factory.clone() }).await?;
-            self.refresh().await
+            self.core.store.stream_lost(StreamLost { factory: factory.clone() }).await?;
+            self.fleet.refresh().await
         };
         if let Err(error) = written.await {
             tracing::warn!(%factory, %error, "that a stream was lost could not be written");
@@ -186,9 +191,9 @@ impl Coordinator {
 
     /// Somebody should look for orders to merge: first the factory that made the result, whose files are warm.
     pub(crate) fn tell_of_merges(&self, jobs: &[Job]) {
-        let now = self.store_now();
+        let now = self.core.store_now();
         let due = |job: &&Job| matches!(job.merge, Some(Merge::Waiting { due, .. }) if due <= now);
-        let streams = self.dispatch.streams.lock();
+        let streams = self.streams.lock();
         for job in jobs.iter().filter(due) {
             match job.last_factory.as_ref().and_then(|made_by| streams.get(made_by)) {
                 Some(bell) => bell.news.notify_one(),
@@ -199,23 +204,23 @@ impl Coordinator {
 
     /// There is something to be heard for this factory, if its stream is here: about its leases, too.
     pub(crate) fn news_for(&self, factory: &FactoryId) {
-        if let Some(bell) = self.dispatch.streams.lock().get(factory) {
+        if let Some(bell) = self.streams.lock().get(factory) {
             bell.news.notify_one();
         }
     }
 
     /// What is on offer and was refused for want of money may be had now.
     pub(crate) fn look_at_offers_again(&self) {
-        for bell in self.dispatch.streams.lock().values() {
+        for bell in self.streams.lock().values() {
             bell.expects.notify_one();
         }
     }
 
     /// Factories that should not get their jobs by a stream any more are told to ask how.
-    pub(crate) fn wishes_changed(&self) {
+    pub(crate) fn delivery_modes_changed(&self) {
         let open: Vec<(FactoryId, Arc<Bell>)> =
-            self.dispatch.streams.lock().iter().map(|(id, bell)| (id.clone(), bell.clone())).collect();
-        let state = self.view.lock();
+            self.streams.lock().iter().map(|(id, bell)| (id.clone(), bell.clone())).collect();
+        let state = self.fleet.view.lock();
         for (factory, bell) in open {
             if state.wished_delivery(&factory) != Delivery::Stream {
                 bell.news.notify_one();
@@ -226,7 +231,7 @@ impl Coordinator {
 
 /// The task behind a [`FactoryStream`].
 struct Stream {
-    coordinator: Arc<Coordinator>,
+    dispatch: Arc<Dispatch>,
     factory: FactoryId,
     bell: Arc<Bell>,
     sender: mpsc::Sender<StreamEvent>,
@@ -235,34 +240,32 @@ struct Stream {
 
 impl Stream {
     async fn serve(mut self) {
-        let mut pause = FIRST_PAUSE;
+        let mut failures = 0;
         loop {
             let began = Instant::now();
             if let Cut::Over = self.take_offers().await {
                 break;
             }
-            if began.elapsed() >= LASTED {
-                pause = FIRST_PAUSE;
-            }
+            failures = if began.elapsed() >= LASTED { 1 } else { failures + 1 };
+            let pause = pause_after(failures, FIRST_PAUSE, LONGEST_PAUSE);
             // Without the broker what is on offer is still found, only later.
-            let next_try = Instant::now() + pause + self.coordinator.jitter(pause);
+            let next_try = Instant::now() + pause + self.dispatch.core.jitter(pause);
             if let Cut::Over = self.follow(None, Some(next_try)).await {
                 break;
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        if self.leave() && !self.coordinator.stop.is_cancelled() {
-            self.coordinator.stream_was_lost(&self.factory).await;
+        if self.leave() && !self.dispatch.core.stop.is_cancelled() {
+            self.dispatch.stream_was_lost(&self.factory).await;
         }
     }
 
     /// Says whether no newer stream of the factory is here.
     fn leave(&self) -> bool {
-        let mut streams = self.coordinator.dispatch.streams.lock();
+        let mut streams = self.dispatch.streams.lock();
         let last = streams.get(&self.factory).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell));
         if last {
             streams.remove(&self.factory);
-            self.coordinator.metrics.dispatch.streams.dec();
+            self.dispatch.core.metrics.dispatch.streams.dec();
         }
         last
     }
@@ -271,10 +274,10 @@ impl Stream {
     async fn take_offers(&mut self) -> Cut {
         let consumed = tokio::select! {
             () = self.bell.over.cancelled() => return Cut::Over,
-            consumed = self.coordinator.broker.consume(&self.factory) => consumed,
+            consumed = self.dispatch.core.broker.consume(&self.factory) => consumed,
         };
         // After the consumer is open: what is offered from here on comes by it.
-        if let Err(error) = self.coordinator.refresh().await {
+        if let Err(error) = self.dispatch.fleet.refresh().await {
             tracing::warn!(factory = %self.factory, %error, "the offers of a factory cannot be looked for");
         }
         if let Err(cut) = self.take_what_is_on_offer().await {
@@ -313,7 +316,7 @@ impl Stream {
                 },
                 () = bell.news.notified() => self.send(StreamEvent::News).await,
                 () = bell.expects.notified() => {
-                    look_at.get_or_insert_with(|| Instant::now() + self.coordinator.options.offer_grace);
+                    look_at.get_or_insert_with(|| Instant::now() + self.dispatch.core.options.offer_grace);
                     Ok(())
                 }
                 () = reached(look_at) => {
@@ -334,8 +337,8 @@ impl Stream {
 
     /// As if the broker had brought them. Asks the store for nothing where nothing is on offer.
     async fn take_what_is_on_offer(&mut self) -> Result<(), Cut> {
-        let now = self.coordinator.store_now();
-        let on_offer = self.coordinator.view.lock().on_offer_to(&self.factory, now);
+        let now = self.dispatch.core.store_now();
+        let on_offer = self.dispatch.fleet.view.lock().on_offer_to(&self.factory, now);
         for (job, seq) in on_offer {
             self.hand_over(job, seq).await?;
         }
@@ -351,12 +354,12 @@ impl Stream {
             () = self.bell.over.cancelled() => return Err(Cut::Over),
             place = self.sender.reserve() => place.map_err(|_| Cut::Over)?,
         };
-        let taken = self.coordinator.take_offered(&self.factory, job, seq).await.map_err(|error| {
+        let taken = self.dispatch.claims.take_offered(&self.factory, job, seq).await.map_err(|error| {
             tracing::warn!(factory = %self.factory, %job, %error, "an offer could not be taken yet");
             Cut::Failed
         })?;
         let Some(job) = taken else { return Ok(()) };
-        let grant = Grant { job, coordinator: self.coordinator.clone(), delivered: false };
+        let grant = Grant { job, dispatch: self.dispatch.clone(), delivered: false };
         if self.bell.over.is_cancelled() || self.sender.is_closed() {
             return Err(Cut::Over);
         }

@@ -13,8 +13,9 @@ use giga_domain::{Effect, EffectOutcome, EffectReceiver, EffectState, EffectTarg
 use giga_ports::StoreError;
 use giga_ports::store::{SettleEffect, TakeEffects};
 
-use super::desk::{Ended, Free};
-use crate::{Coordinator, Error};
+use super::Effects;
+use super::receiver_backoff::{Ended, Free};
+use crate::Error;
 
 /// Receivers that are spoken to at once.
 const LINES: usize = 16;
@@ -32,20 +33,20 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 /// Where no hint came and nothing was known to be due: somebody's word may have been lost.
 pub(super) const SAFETY_LOOK: Duration = Duration::from_mins(1);
 
-impl Coordinator {
+impl Effects {
     pub(super) async fn keep_delivering(self: Arc<Self>) {
         let mut lines = FuturesUnordered::new();
         // Nothing waits and nobody listens: until somebody rings there is nothing to look for.
         let mut quiet = false;
         loop {
-            let pause = if self.leading().is_none() || lines.len() >= LINES || quiet {
+            let pause = if self.lead.leading().is_none() || lines.len() >= LINES || quiet {
                 SAFETY_LOOK
             } else {
                 match self.whom_to_tell(LINES - lines.len()).await {
                     Ok((free, pause)) => {
                         quiet = free.is_empty() && pause == SAFETY_LOOK && self.nobody_listens();
                         for free in free {
-                            self.outside.desk().begun(free.receiver.clone());
+                            self.backoff().begun(free.receiver.clone());
                             lines.push(self.line(free));
                         }
                         pause
@@ -57,9 +58,9 @@ impl Coordinator {
                 }
             };
             tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = self.outside.due.notified() => quiet = false,
-                Some(ended) = lines.next() => self.outside.desk().ended(&ended, self.store_now()),
+                () = self.core.stop.cancelled() => return,
+                () = self.due.notified() => quiet = false,
+                Some(ended) = lines.next() => self.backoff().ended(&ended, self.core.store_now()),
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -77,16 +78,16 @@ impl Coordinator {
             let mut lines: FuturesUnordered<_> = free.into_iter().map(|free| self.line(free)).collect();
             while let Some(ended) = lines.next().await {
                 delivered += ended.delivered;
-                self.outside.desk().ended(&ended, self.store_now());
+                self.backoff().ended(&ended, self.core.store_now());
             }
         }
     }
 
     /// For whom a line can be begun, and when to look again. Writes nothing.
     async fn whom_to_tell(&self, most: usize) -> Result<(Vec<Free>, Duration), StoreError> {
-        let waiting = self.store.read().effect_receivers().await?;
-        let now = self.store_now();
-        let (free, next) = self.outside.desk().free(waiting, most, now);
+        let waiting = self.core.store.read().effect_receivers().await?;
+        let now = self.core.store_now();
+        let (free, next) = self.backoff().free(waiting, most, now);
         let pause = next.map_or(SAFETY_LOOK, |next| next.since(now));
         Ok((free, pause.clamp(SHORTEST_SLEEP, SAFETY_LOOK)))
     }
@@ -100,11 +101,11 @@ impl Coordinator {
             ended.failed = Some(Duration::ZERO);
             return ended;
         };
-        let begin_before = self.clock.now().plus(BEGIN_WITHIN);
+        let begin_before = self.core.clock.now().plus(BEGIN_WITHIN);
         let mut last_failure = None;
         while let Some(effect) = queue.pop_front() {
             let mut outcome = self.send(&effect).await;
-            self.metrics.effects.count(ended.receiver.kind(), &outcome);
+            self.core.metrics.effects.count(ended.receiver.kind(), &outcome);
             ended.delivered += usize::from(matches!(outcome, EffectOutcome::Delivered { .. }));
             if let Some((detail, asked)) = ends_the_run(&effect.target, &outcome) {
                 ended.failed = Some(asked);
@@ -114,7 +115,7 @@ impl Coordinator {
                 outcome = self.given_up_by_age(&effect, outcome);
             }
             self.settle(&effect, outcome).await;
-            if ended.failed.is_some() || self.clock.now() >= begin_before {
+            if ended.failed.is_some() || self.core.clock.now() >= begin_before {
                 break;
             }
         }
@@ -127,6 +128,7 @@ impl Coordinator {
 
     async fn take(&self, receiver: &EffectReceiver, most: usize) -> Result<VecDeque<Effect>, StoreError> {
         let taken = self
+            .core
             .store
             .take_effects(TakeEffects { receiver: receiver.clone(), limit: most, lease: LEASE })
             .await;
@@ -143,12 +145,12 @@ impl Coordinator {
             },
             EffectTarget::Tracker { .. } => None,
         };
-        self.effects.deliver(effect, webhook.as_ref()).await
+        self.port.deliver(effect, webhook.as_ref()).await
     }
 
     fn given_up_by_age(&self, effect: &Effect, outcome: EffectOutcome) -> EffectOutcome {
         match outcome {
-            EffectOutcome::Failed { detail, .. } if is_old(effect, self.store_now()) => {
+            EffectOutcome::Failed { detail, .. } if is_old(effect, self.core.store_now()) => {
                 EffectOutcome::Refused { detail: did_not_come_back(&detail) }
             }
             outcome => outcome,
@@ -158,8 +160,8 @@ impl Coordinator {
     /// The receiver failed again: what has waited for it for too long is given up, tried or not. What was never tried is
     /// due since it was made, so the oldest come first, and the first batch with a young one in it is the last.
     async fn give_up_the_old(&self, receiver: &EffectReceiver, detail: &str) {
-        let now = self.store_now();
-        let first_due = self.store.read().effect_receivers().await.unwrap_or_default();
+        let now = self.core.store_now();
+        let first_due = self.core.store.read().effect_receivers().await.unwrap_or_default();
         let first_due = first_due.into_iter().find(|(waiting, _)| waiting == receiver).map(|(_, due)| due);
         if first_due.is_none_or(|due| now.since(due) <= PATIENCE) {
             return;
@@ -171,7 +173,7 @@ impl Coordinator {
             let refused = || EffectOutcome::Refused { detail: did_not_come_back(detail) };
             futures::future::join_all(old.iter().map(|effect| self.settle(effect, refused()))).await;
             self.put_back(young).await;
-            if is_last || self.stop.is_cancelled() {
+            if is_last || self.core.stop.is_cancelled() {
                 return;
             }
         }
@@ -187,16 +189,19 @@ impl Coordinator {
     /// What cannot be settled is sent again when its lease ends.
     async fn settle(&self, effect: &Effect, outcome: EffectOutcome) {
         match self
+            .core
             .store
             .settle_effect(SettleEffect { id: effect.id.clone(), attempt: effect.attempts, outcome })
             .await
         {
             Ok(settled) if settled.state == EffectState::Dead => {
                 let detail = settled.detail.unwrap_or_default();
-                tracing::warn!(effect = %effect.id, detail, "the world outside could not be told; given up");
+                tracing::warn!(effect = %effect.id, detail, "a delivery was given up");
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(effect = %effect.id, %error, "what came of it could not be written"),
+            Err(error) => {
+                tracing::warn!(effect = %effect.id, %error, "the outcome of a delivery could not be written")
+            }
         }
     }
 }
@@ -206,7 +211,7 @@ fn is_old(effect: &Effect, now: Timestamp) -> bool {
 }
 
 fn did_not_come_back(detail: &str) -> String {
-    format!("the receiver did not come back: {detail}")
+    format!("the receiver stayed unreachable: {detail}")
 }
 
 /// Whether the next thing would go the same way, the words for it, and for how long the receiver asked to be left alone.

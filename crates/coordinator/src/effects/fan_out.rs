@@ -10,30 +10,31 @@ use std::sync::Arc;
 use giga_domain::{EffectTarget, Event, EventKind, FeedPos, Job, JobId, NewEffect, Webhook};
 use serde_json::{Value, json};
 
+use super::Effects;
 use super::change_webhooks;
 use super::deliver::SAFETY_LOOK;
 use super::trackers::tracker_of;
-use crate::{Coordinator, Error};
+use crate::Error;
 
 const PAGE: usize = 200;
 /// So many events with nothing to tell are passed over before the cursor is moved past them.
 const SILENCE: u64 = 1_000;
 
-impl Coordinator {
+impl Effects {
     pub(super) async fn keep_fanning_out(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = self.outside.moved.notified() => {}
+                () = self.core.stop.cancelled() => return,
+                () = self.moved.notified() => {}
                 // Somebody's word may have been lost: that costs time and nothing else.
                 () = tokio::time::sleep(SAFETY_LOOK) => {}
             }
             if let Err(error) = self.fan_out_once().await {
-                tracing::warn!(%error, "what is to be told outside could not be put into the outbox");
-                self.outside.known().cursor = None;
+                tracing::warn!(%error, "events could not be put into the outbox");
+                self.known().cursor = None;
                 tokio::select! {
-                    () = self.stop.cancelled() => return,
-                    () = tokio::time::sleep(self.options.sweep_every) => self.outside.moved.notify_one(),
+                    () = self.core.stop.cancelled() => return,
+                    () = tokio::time::sleep(self.core.options.sweep_every) => self.moved.notify_one(),
                 }
             }
         }
@@ -42,17 +43,17 @@ impl Coordinator {
     /// Puts what the feed has shown into the outbox, where this node leads and somebody listens. Says how much that was.
     pub async fn fan_out_once(&self) -> Result<usize, Error> {
         let mut made = 0;
-        while self.leading().is_some() {
+        while self.lead.leading().is_some() {
             let webhooks = self.known_webhooks().await?;
-            let trackers = self.effects.trackers();
+            let trackers = self.port.trackers();
             if webhooks.is_empty() && trackers.is_empty() {
                 break;
             }
-            let moved_elsewhere = self.outside.known().cursor.is_none();
+            let moved_elsewhere = self.known().cursor.is_none();
             let (durable, mut seen) = self.fan_out_cursor().await?;
             let webhooks = if moved_elsewhere {
                 // Read behind the cursor: whoever was added before it is in the list.
-                self.outside.known().forget_webhooks();
+                self.known().forget_webhooks();
                 self.known_webhooks().await?
             } else {
                 webhooks
@@ -61,11 +62,11 @@ impl Coordinator {
                 // Before the first of them came nobody listened.
                 seen = seen.max(webhooks.iter().map(|webhook| webhook.since).min().unwrap_or_default());
             }
-            let events = self.store.read().feed(seen, PAGE).await?;
+            let events = self.core.store.read().feed(seen, PAGE).await?;
             let Some(to) = events.last().map(|event| event.pos) else { break };
             let webhooks = if change_webhooks(&events) {
                 // Read behind these events, so that whoever was added by one of them is in the list.
-                self.outside.known().forget_webhooks();
+                self.known().forget_webhooks();
                 self.known_webhooks().await?
             } else {
                 webhooks
@@ -73,13 +74,13 @@ impl Coordinator {
             let effects = self.effects_of(&events, &webhooks, &trackers).await?;
             let count = effects.len();
             let quiet = count == 0 && durable > FeedPos::ZERO && to.0 - durable.0 < SILENCE;
-            let moved = quiet || self.store.fan_out(FanOut { from: durable, to, effects }).await?;
+            let moved = quiet || self.core.store.fan_out(FanOut { from: durable, to, effects }).await?;
             // Where the cursor stands elsewhere, somebody else was here: look again.
             let durable = if quiet { durable } else { to };
-            self.outside.known().cursor = moved.then_some((durable, to));
+            self.known().cursor = moved.then_some((durable, to));
             if moved && count > 0 {
                 made += count;
-                self.effects_may_wait();
+                self.may_wait();
             }
             if moved && events.len() < PAGE {
                 break;
@@ -89,11 +90,11 @@ impl Coordinator {
     }
 
     async fn fan_out_cursor(&self) -> Result<(FeedPos, FeedPos), Error> {
-        let known = self.outside.known().cursor;
+        let known = self.known().cursor;
         if let Some(known) = known {
             return Ok(known);
         }
-        let durable = self.store.read().fan_out_cursor().await?;
+        let durable = self.core.store.read().fan_out_cursor().await?;
         Ok((durable, durable))
     }
 
@@ -135,7 +136,7 @@ impl Coordinator {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let jobs = self.store.read().jobs_by_id(&ids).await?;
+        let jobs = self.core.store.read().jobs_by_id(&ids).await?;
         let is_told = |job: &Job| {
             tracker_of(job)
                 .is_some_and(|(name, item)| self.is_withdrawn(&name, &item, &job.product).is_none())

@@ -21,7 +21,7 @@ impl EffectMetrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "effect_attempts",
-            "Attempts to tell a webhook or a tracker something, by what came of them",
+            "Deliveries to webhooks and trackers, by outcome",
             self.attempts.clone(),
         );
     }

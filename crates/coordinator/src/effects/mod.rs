@@ -4,9 +4,9 @@
 //! compare-and-set and hands every effect to one sender at a time. Nothing that matters is kept here.
 
 mod deliver;
-mod desk;
 mod fan_out;
 mod metrics;
+mod receiver_backoff;
 mod trackers;
 mod webhooks;
 
@@ -15,19 +15,28 @@ pub use webhooks::{AddWebhook, WEBHOOK_TEST};
 
 pub(crate) use metrics::EffectMetrics;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use giga_domain::{Event, EventKind, FeedPos, Webhook, WebhookId};
 use giga_ports::StoreError;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::Coordinator;
+use crate::core::Core;
+use crate::dispatch::Lead;
+use crate::hints::Hints;
+use crate::view::{Fleet, Follower};
+use receiver_backoff::ReceiverBackoff;
 
-/// What this node knows of the outbox: copies, which may be old.
-#[derive(Default)]
-pub(crate) struct Outside {
+/// What is told outside, and what this node knows of the outbox: copies, which may be old.
+pub struct Effects {
+    core: Arc<Core>,
+    fleet: Arc<Fleet>,
+    lead: Arc<Lead>,
+    hints: Arc<Hints>,
+    port: Arc<dyn giga_ports::Effects>,
     known: Mutex<Known>,
-    desk: Mutex<desk::Desk>,
+    backoff: Mutex<ReceiverBackoff>,
     /// Rung when the feed has moved, or somebody new listens.
     moved: Notify,
     /// Rung when something may be due.
@@ -50,65 +59,72 @@ impl Known {
     }
 }
 
-impl Outside {
-    fn desk(&self) -> MutexGuard<'_, desk::Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+impl Effects {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        fleet: Arc<Fleet>,
+        lead: Arc<Lead>,
+        hints: Arc<Hints>,
+        port: Arc<dyn giga_ports::Effects>,
+    ) -> Self {
+        Self {
+            core,
+            fleet,
+            lead,
+            hints,
+            port,
+            known: Mutex::default(),
+            backoff: Mutex::default(),
+            moved: Notify::new(),
+            due: Notify::new(),
+        }
+    }
+
+    fn backoff(&self) -> MutexGuard<'_, ReceiverBackoff> {
+        self.backoff.lock()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
-}
 
-impl Coordinator {
-    pub(crate) fn spawn_effects(self: &Arc<Self>) {
-        self.tasks.spawn(self.clone().keep_fanning_out());
-        self.tasks.spawn(self.clone().keep_delivering());
+    pub(crate) fn spawn(self: &Arc<Self>) {
+        self.core.tasks.spawn(self.clone().keep_fanning_out());
+        self.core.tasks.spawn(self.clone().keep_delivering());
     }
 
     /// Something may have been put into the outbox, here or elsewhere.
-    pub(crate) fn effects_may_wait(&self) {
-        self.outside.due.notify_one();
+    pub(crate) fn may_wait(&self) {
+        self.due.notify_one();
     }
 
     /// This node leads from here on: whatever it knew may be old.
-    pub(crate) fn effects_start_over(&self) {
+    pub(crate) fn start_over(&self) {
         {
-            let mut known = self.outside.known();
+            let mut known = self.known();
             known.forget_webhooks();
             known.cursor = None;
         }
-        self.outside.moved.notify_one();
-        self.outside.due.notify_one();
-    }
-
-    /// What the feed has shown.
-    pub(crate) fn effects_see(&self, events: &[Event]) {
-        if change_webhooks(events) {
-            self.outside.known().forget_webhooks();
-        }
-        if events.iter().any(|event| event.kind == EventKind::EffectRevived) {
-            self.outside.due.notify_one();
-        }
-        self.outside.moved.notify_one();
+        self.moved.notify_one();
+        self.due.notify_one();
     }
 
     /// As far as is known here; whoever is added rings.
     fn nobody_listens(&self) -> bool {
-        let webhooks = self.outside.known().webhooks.clone();
-        webhooks.is_some_and(|webhooks| webhooks.is_empty()) && self.effects.trackers().is_empty()
+        let webhooks = self.known().webhooks.clone();
+        webhooks.is_some_and(|webhooks| webhooks.is_empty()) && self.port.trackers().is_empty()
     }
 
     async fn known_webhooks(&self) -> Result<Arc<Vec<Webhook>>, StoreError> {
         let generation = {
-            let known = self.outside.known();
+            let known = self.known();
             if let Some(webhooks) = known.webhooks.clone() {
                 return Ok(webhooks);
             }
             known.generation
         };
-        let webhooks = Arc::new(self.store.read().webhooks().await?);
-        let mut known = self.outside.known();
+        let webhooks = Arc::new(self.core.store.read().webhooks().await?);
+        let mut known = self.known();
         if known.generation == generation {
             known.webhooks = Some(webhooks.clone());
         }
@@ -121,8 +137,20 @@ impl Coordinator {
         if let Some(webhook) = find(&self.known_webhooks().await?) {
             return Ok(Some(webhook));
         }
-        self.outside.known().forget_webhooks();
+        self.known().forget_webhooks();
         Ok(find(&self.known_webhooks().await?))
+    }
+}
+
+impl Follower for Effects {
+    fn sees(&self, events: &[Event]) {
+        if change_webhooks(events) {
+            self.known().forget_webhooks();
+        }
+        if events.iter().any(|event| event.kind == EventKind::EffectRevived) {
+            self.due.notify_one();
+        }
+        self.moved.notify_one();
     }
 }
 

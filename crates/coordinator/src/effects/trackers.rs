@@ -9,6 +9,7 @@ use giga_ports::StoreError;
 use giga_ports::effects::TrackerItem;
 use serde_json::json;
 
+use super::Effects;
 use crate::{Coordinator, Error, FieldProblem, SubmitAnswer, SubmitRequest};
 
 /// The idempotency key of the job that an item becomes.
@@ -38,9 +39,16 @@ fn is_plain(c: char) -> bool {
 }
 
 /// What the caller says, the item with its address, and the item's own words.
-pub fn tracked_body(said: &str, item: &TrackerItem) -> String {
-    let said = if said.trim().is_empty() { String::new() } else { format!("{}\n\n", said.trim_end()) };
-    format!("{said}# {}\n\nFrom {} ({})\n\n{}\n", job_name(item), item.url, item.item, item.body.trim_end())
+pub fn tracked_body(message: &str, item: &TrackerItem) -> String {
+    let message =
+        if message.trim().is_empty() { String::new() } else { format!("{}\n\n", message.trim_end()) };
+    format!(
+        "{message}# {}\n\nFrom {} ({})\n\n{}\n",
+        job_name(item),
+        item.url,
+        item.item,
+        item.body.trim_end()
+    )
 }
 
 #[derive(Debug)]
@@ -50,10 +58,10 @@ pub struct Ingested {
     pub submitted: Option<SubmitAnswer>,
 }
 
-impl Coordinator {
+impl Effects {
     /// Looks an outside item up.
     pub async fn tracker_item(&self, tracker: &str, item: &str) -> Result<TrackerItem, Error> {
-        Ok(self.effects.item(tracker, item).await?)
+        Ok(self.port.item(tracker, item).await?)
     }
 
     /// The item's one spelling, where the product may use the repository that it is in. The token of a tracker can do
@@ -66,9 +74,9 @@ impl Coordinator {
         product: &ProductId,
         sees_everything: bool,
     ) -> Result<String, Error> {
-        let named = self.effects.named(tracker, item)?;
+        let named = self.port.named(tracker, item)?;
         let Some(repo) = &named.repo else { return Ok(named.item) };
-        let granted = self.effects.granted(tracker, repo, product);
+        let granted = self.port.granted(tracker, repo, product);
         if granted.unwrap_or_else(|| sees_everything || self.owns_repo(product, repo)) {
             return Ok(named.item);
         }
@@ -84,43 +92,29 @@ impl Coordinator {
         format!(
             "product {product} may not use {repo} with the coordinator's token for {}; list it there in the setting \
              {tracker}-repos (`{product}={repo}`){or_own}",
-            self.effects.display_name(tracker)
+            self.port.display_name(tracker)
         )
     }
 
     /// Whether the operator has taken the repository of an item away from the product.
     pub(super) fn is_withdrawn(&self, tracker: &str, item: &str, product: &ProductId) -> Option<String> {
-        let repo = self.effects.named(tracker, item).ok()?.repo?;
-        (self.effects.granted(tracker, &repo, product) == Some(false)).then_some(repo)
+        let repo = self.port.named(tracker, item).ok()?.repo?;
+        (self.port.granted(tracker, &repo, product) == Some(false)).then_some(repo)
     }
 
     fn owns_repo(&self, product: &ProductId, repo: &str) -> bool {
-        let state = self.view.lock();
+        let state = self.fleet.view.lock();
         state.tenants.owner_of(repo).is_some_and(|(owner, _)| owner == product)
     }
 
     /// The job of an item, where it has one.
     pub async fn ingested(&self, product: &ProductId, key: &str) -> Result<Option<Job>, Error> {
-        Ok(self.store.read().job_by_key(product, key).await?)
-    }
-
-    /// Makes the job of an item, or finds it. The manifest's key says which item: see [`tracker_key`].
-    pub async fn ingest(&self, request: SubmitRequest) -> Result<Ingested, Error> {
-        match self.submit(request).await {
-            Ok(answer) if answer.created => Ok(Ingested { job: answer.job.clone(), submitted: Some(answer) }),
-            Ok(answer) => Ok(Ingested { job: answer.job, submitted: None }),
-            // The item, or the manifest beside it, has changed since. It is still the same item.
-            Err(Error::Store(StoreError::KeyReused { job, .. })) => {
-                let job = self.store.read().job(job).await?.ok_or(StoreError::NoSuchJob(job))?;
-                Ok(Ingested { job, submitted: None })
-            }
-            Err(error) => Err(error),
-        }
+        Ok(self.core.store.read().job_by_key(product, key).await?)
     }
 
     /// Tells the item of the job where it stands, now, whether or not that changed.
     pub async fn echo(&self, id: JobId) -> Result<Effect, Error> {
-        let job = self.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
         let Some((tracker, item)) = tracker_of(&job) else {
             let message = format!("job {id} was not made from the item of a tracker");
             return Err(FieldProblem::new("jobId", message).into());
@@ -147,6 +141,22 @@ impl Coordinator {
             }),
         })
         .await
+    }
+}
+
+impl Coordinator {
+    /// Makes the job of an item, or finds it. The manifest's key says which item: see [`tracker_key`].
+    pub async fn ingest(&self, request: SubmitRequest) -> Result<Ingested, Error> {
+        match self.submit(request).await {
+            Ok(answer) if answer.created => Ok(Ingested { job: answer.job.clone(), submitted: Some(answer) }),
+            Ok(answer) => Ok(Ingested { job: answer.job, submitted: None }),
+            // The item, or the manifest beside it, has changed since. It is still the same item.
+            Err(Error::Store(StoreError::KeyReused { job, .. })) => {
+                let job = self.core.store.read().job(job).await?.ok_or(StoreError::NoSuchJob(job))?;
+                Ok(Ingested { job, submitted: None })
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use giga_ports::StoreError;
 use giga_ports::store::{AddEffect, EffectCounts, EffectFilter, RemoveWebhook, ReviveEffect};
 use serde_json::json;
 
+use super::Effects;
 use super::fan_out::tells_of_more_than_effects;
-use crate::{Coordinator, Error, FieldProblem};
+use crate::{Error, FieldProblem};
 
 /// The type of the message that a test sends. No event has it.
 pub const WEBHOOK_TEST: &str = "webhook.test";
@@ -26,7 +27,7 @@ pub struct AddWebhook {
     pub actor: Actor,
 }
 
-impl Coordinator {
+impl Effects {
     /// Events from here on are sent there. The secret is in the answer, and never shown again.
     pub async fn add_webhook(&self, add: AddWebhook) -> Result<Webhook, Error> {
         self.add_webhook_once(add, None).await
@@ -39,45 +40,45 @@ impl Coordinator {
             let message = format!("`{}` is not sent: it would lead to itself", kinds[index]);
             return Err(FieldProblem::new(format!("types[{index}]"), message).into());
         }
-        self.effects.check_url(&url).await.map_err(|error| FieldProblem::new("url", error.to_string()))?;
+        self.port.check_url(&url).await.map_err(|error| FieldProblem::new("url", error.to_string()))?;
         let id = match key {
             Some(key) => Webhook::id_of_request(key, &actor.to_string(), product.as_ref()),
-            None => WebhookId::from_u128(self.random.job_id(self.clock.now()).as_u128()),
+            None => WebhookId::from_u128(self.core.random.job_id(self.core.clock.now()).as_u128()),
         };
-        let secret = WebhookSecret(self.random.bytes());
+        let secret = WebhookSecret(self.core.random.bytes());
         let new = giga_ports::store::AddWebhook { id, product, url, kinds, secret, actor };
-        let webhook = self.store.add_webhook(new.clone()).await?;
+        let webhook = self.core.store.add_webhook(new.clone()).await?;
         if webhook.url != new.url || webhook.kinds != new.kinds {
             let message = "it made a webhook with another address or other types; use another key";
             return Err(FieldProblem::new("idempotency-key", message).into());
         }
-        self.outside.known().forget_webhooks();
+        self.known().forget_webhooks();
         Ok(webhook)
     }
 
     /// By id.
     pub async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
-        Ok(self.store.read().webhooks().await?)
+        Ok(self.core.store.read().webhooks().await?)
     }
 
     pub async fn remove_webhook(&self, id: WebhookId, actor: Actor) -> Result<(), Error> {
-        self.store.remove_webhook(RemoveWebhook { id, actor }).await?;
-        self.outside.known().forget_webhooks();
+        self.core.store.remove_webhook(RemoveWebhook { id, actor }).await?;
+        self.known().forget_webhooks();
         Ok(())
     }
 
     /// Sends it something that is no event. What comes of it stands in the outbox.
     pub async fn test_webhook(&self, webhook: &Webhook, actor: &Actor) -> Result<Effect, Error> {
-        let tag = self.random.bytes()[..6].iter().fold(String::new(), |tag, byte| format!("{tag}{byte:02x}"));
+        let tag = const_hex::encode(&self.core.random.bytes()[..6]);
         let id = format!("wh:{}:test-{tag}", webhook.id);
         let new = NewEffect {
             payload: json!({
                 "id": id,
                 "type": WEBHOOK_TEST,
-                "at": self.store_now(),
+                "at": self.core.store_now(),
                 "productId": webhook.product,
                 "actor": actor,
-                "cause": "somebody wanted to see whether this arrives",
+                "cause": "a test of this webhook",
                 "data": {},
             }),
             id: id.parse().expect("ids and digits between colons are an effect id"),
@@ -89,38 +90,38 @@ impl Coordinator {
     }
 
     pub(super) async fn put_into_outbox(&self, new: NewEffect) -> Result<Effect, Error> {
-        let effect = self.store.add_effect(AddEffect { effect: new }).await?;
-        self.effects_may_wait();
-        self.hints.tell(giga_ports::broker::Hint::Effects);
+        let effect = self.core.store.add_effect(AddEffect { effect: new }).await?;
+        self.may_wait();
+        self.hints.send(giga_ports::broker::Hint::Effects);
         Ok(effect)
     }
 
     /// Newest first.
-    pub async fn effects(
+    pub async fn list(
         &self,
         filter: &EffectFilter,
         before: Option<(Timestamp, EffectId)>,
         limit: usize,
     ) -> Result<Vec<Effect>, Error> {
-        Ok(self.store.read().effects(filter, before, limit).await?)
+        Ok(self.core.store.read().effects(filter, before, limit).await?)
     }
 
-    pub async fn effect(&self, id: &EffectId) -> Result<Effect, Error> {
-        let effect = self.store.read().effect(id).await?;
+    pub async fn get(&self, id: &EffectId) -> Result<Effect, Error> {
+        let effect = self.core.store.read().effect(id).await?;
         effect.ok_or_else(|| StoreError::NoSuchEffect(id.clone()).into())
     }
 
     /// Another chance for one that was given up.
-    pub async fn revive_effect(&self, id: EffectId, actor: Actor) -> Result<Effect, Error> {
-        let effect = self.store.revive_effect(ReviveEffect { id, actor }).await?;
-        self.effects_may_wait();
+    pub async fn revive(&self, id: EffectId, actor: Actor) -> Result<Effect, Error> {
+        let effect = self.core.store.revive_effect(ReviveEffect { id, actor }).await?;
+        self.may_wait();
         Ok(effect)
     }
 
     /// How the outbox stands, and for how long the longest waiting effect has waited.
-    pub async fn effect_counts(&self) -> Result<(EffectCounts, Duration), Error> {
-        let counts = self.store.read().effect_counts().await?;
-        let oldest = counts.oldest_pending.map(|at| self.store_now().since(at));
+    pub async fn counts(&self) -> Result<(EffectCounts, Duration), Error> {
+        let counts = self.core.store.read().effect_counts().await?;
+        let oldest = counts.oldest_pending.map(|at| self.core.store_now().since(at));
         Ok((counts, oldest.unwrap_or_default()))
     }
 }

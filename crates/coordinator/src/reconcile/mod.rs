@@ -6,7 +6,6 @@ mod follower;
 mod presence;
 mod reaper;
 mod reconsider;
-mod reopening;
 mod retention;
 
 use std::sync::Arc;
@@ -15,18 +14,19 @@ use crate::{Coordinator, Inbox};
 
 impl Coordinator {
     pub(crate) fn spawn_reconcilers(self: &Arc<Self>, inbox: Inbox) {
-        self.tasks.spawn(self.clone().serve_claims(inbox.asked));
-        self.tasks.spawn(self.clone().watch_commits());
-        self.tasks.spawn(self.clone().tell_hints(inbox.hints_to_tell));
-        self.tasks.spawn(self.clone().hear_hints());
-        self.tasks.spawn(self.clone().follow());
-        self.tasks.spawn(self.clone().reap());
-        self.tasks.spawn(self.clone().reconsider());
-        self.tasks.spawn(self.clone().keep_presence());
-        self.tasks.spawn(self.clone().watch_periods());
-        self.tasks.spawn(self.clone().retain());
-        self.spawn_topics();
-        self.spawn_dispatch();
-        self.spawn_effects();
+        let tasks = &self.core.tasks;
+        tasks.spawn(self.claims.clone().serve_claims(inbox.asked));
+        tasks.spawn(self.hints.clone().watch_commits());
+        tasks.spawn(self.hints.clone().publish_hints(inbox.hints));
+        tasks.spawn(self.clone().receive_hints());
+        tasks.spawn(self.fleet.clone().follow(self.head()));
+        tasks.spawn(self.clone().reap());
+        tasks.spawn(self.clone().reconsider());
+        tasks.spawn(self.fleet.clone().keep_presence());
+        tasks.spawn(self.dispatch.clone().watch_periods());
+        tasks.spawn(self.clone().retain());
+        self.topics.spawn();
+        self.dispatch.spawn();
+        self.effects.spawn();
     }
 }

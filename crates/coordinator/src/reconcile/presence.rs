@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::Coordinator;
+use crate::view::Fleet;
 
-impl Coordinator {
+impl Fleet {
     pub(crate) async fn keep_presence(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => {
+                () = self.core.stop.cancelled() => {
                     let _ = self.write_presence().await;
                     return;
                 }

@@ -15,7 +15,7 @@ impl Coordinator {
                 Ok(pause) => pause,
                 Err(error) => {
                     tracing::warn!(%error, "the reaper could not reach the store");
-                    Some(self.options.sweep_every)
+                    Some(self.core.options.sweep_every)
                 }
             };
             let timer = async {
@@ -23,14 +23,17 @@ impl Coordinator {
                     Some(pause) => tokio::time::sleep(pause).await,
                     // Nothing is held: only a commit can change that, here or in another process.
                     None => {
-                        if tokio::time::timeout(self.options.idle_sweep_every, head.changed()).await.is_ok() {
-                            tokio::time::sleep(self.options.sweep_every).await;
+                        if tokio::time::timeout(self.core.options.idle_sweep_every, head.changed())
+                            .await
+                            .is_ok()
+                        {
+                            tokio::time::sleep(self.core.options.sweep_every).await;
                         }
                     }
                 }
             };
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 () = timer => {}
             }
         }
@@ -39,19 +42,20 @@ impl Coordinator {
     /// One sweep. Returns how long nothing can expire; `None` when nothing is held.
     pub async fn reap_once(&self) -> Result<Option<Duration>, giga_ports::StoreError> {
         loop {
-            let asked = self.asked_to_let_go();
-            let reaped = self.store.expire_leases(ExpireLeases { limit: self.options.sweep_limit }).await?;
+            let asked = self.fleet.asked_to_let_go();
+            let reaped =
+                self.core.store.expire_leases(ExpireLeases { limit: self.core.options.sweep_limit }).await?;
             if !reaped.jobs.is_empty() {
-                self.metrics.lease_expiries.inc_by(reaped.jobs.len() as u64);
+                self.core.metrics.lease_expiries.inc_by(reaped.jobs.len() as u64);
                 let forced = reaped.jobs.iter().filter(|job| asked.contains(job)).count();
-                self.metrics.evictions_forced.inc_by(forced as u64);
-                tracing::warn!(jobs = ?reaped.jobs, "leases ended without a word; the jobs are queued again");
+                self.core.metrics.evictions_forced.inc_by(forced as u64);
+                tracing::warn!(jobs = ?reaped.jobs, "leases expired; the jobs are queued again");
             }
-            if reaped.jobs.len() < self.options.sweep_limit {
+            if reaped.jobs.len() < self.core.options.sweep_limit {
                 let Some(next) = reaped.next_expiry else { return Ok(None) };
-                let until = next.since(self.store.read().now().await?);
+                let until = next.since(self.core.store.read().now().await?);
                 // A millisecond past the end: at the end itself the lease has just not expired.
-                return Ok(Some((until + Duration::from_millis(1)).min(self.options.sweep_every)));
+                return Ok(Some((until + Duration::from_millis(1)).min(self.core.options.sweep_every)));
             }
         }
     }

@@ -20,10 +20,11 @@ impl Coordinator {
                     true
                 }
             };
-            let pause = if later { self.options.sweep_every } else { self.options.idle_sweep_every };
+            let pause =
+                if later { self.core.options.sweep_every } else { self.core.options.idle_sweep_every };
             tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = self.ended.notified() => {}
+                () = self.core.stop.cancelled() => return,
+                () = self.fleet.ended.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -34,7 +35,8 @@ impl Coordinator {
     /// holds what is left, so somebody has to look again.
     pub async fn reconsider_once(&self) -> Result<ControlFlow<()>, StoreError> {
         loop {
-            let swept = self.store.reconsider(Reconsider { limit: self.options.sweep_limit }).await?;
+            let swept =
+                self.core.store.reconsider(Reconsider { limit: self.core.options.sweep_limit }).await?;
             match (swept.looked_at, swept.more) {
                 (0, true) => return Ok(ControlFlow::Break(())),
                 (0, false) => return Ok(ControlFlow::Continue(())),

@@ -17,8 +17,8 @@ impl Coordinator {
     pub(crate) async fn retain(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = tokio::time::sleep(self.options.retention_every) => {}
+                () = self.core.stop.cancelled() => return,
+                () = tokio::time::sleep(self.core.options.retention_every) => {}
             }
             match self.remove_expired_artifacts().await {
                 Ok(0) => {}
@@ -31,20 +31,20 @@ impl Coordinator {
                 Err(error) => tracing::warn!(%error, "old jobs could not be removed"),
             }
             if let Err(error) = self.retire_old_effects().await {
-                tracing::warn!(%error, "what was told outside long ago could not be removed");
+                tracing::warn!(%error, "old deliveries could not be removed");
             }
         }
     }
 
     /// Removes what was told outside, or given up, and is past its time; returns how much that was.
     pub async fn retire_old_effects(&self) -> Result<usize, Error> {
-        let hours = self.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);
-        let before = self.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
+        let hours = self.fleet.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);
+        let before = self.core.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
         let mut count = 0;
         loop {
-            let gone = self.store.retire_effects(RetireEffects { before, limit: BATCH }).await?;
+            let gone = self.core.store.retire_effects(RetireEffects { before, limit: BATCH }).await?;
             count += gone;
-            if gone < BATCH || self.stop.is_cancelled() {
+            if gone < BATCH || self.core.stop.is_cancelled() {
                 return Ok(count);
             }
         }
@@ -52,21 +52,21 @@ impl Coordinator {
 
     /// Removes files of jobs that ended long enough ago; the jobs stay. Returns how many.
     pub async fn remove_expired_artifacts(&self) -> Result<usize, Error> {
-        let hours = self.flag("artifact_retention_hours").as_u64().unwrap_or(0);
+        let hours = self.fleet.flag("artifact_retention_hours").as_u64().unwrap_or(0);
         if hours == 0 {
             return Ok(0);
         }
-        let before = self.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
+        let before = self.core.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
         let mut count = 0;
         loop {
-            let old = self.store.read().expired_artifacts(before, BATCH).await?;
+            let old = self.core.store.read().expired_artifacts(before, BATCH).await?;
             let found = old.len();
             // The row first, as whenever a file is deleted: bytes that nothing points to go with the job.
             for artifact in old {
                 self.delete_artifact(artifact, Actor::system("retention")).await?;
             }
             count += found;
-            if found < BATCH || self.stop.is_cancelled() {
+            if found < BATCH || self.core.stop.is_cancelled() {
                 return Ok(count);
             }
             tokio::task::yield_now().await;
@@ -75,19 +75,19 @@ impl Coordinator {
 
     /// Removes everything past its time; returns how many jobs that were.
     pub async fn retire_old(&self) -> Result<usize, Error> {
-        let hours = self.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);
-        let before = self.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
+        let hours = self.fleet.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);
+        let before = self.core.store.read().now().await?.minus(Duration::from_secs(hours * 3600));
         let mut count = 0;
         loop {
-            let old = self.store.read().retirable(before, BATCH).await?;
+            let old = self.core.store.read().retirable(before, BATCH).await?;
             let found = old.len();
             for job in &old {
                 self.remove_bytes_of(*job).await?;
             }
             if found > 0 {
-                count += self.store.retire(Retire { before, jobs: old }).await?.len();
+                count += self.core.store.retire(Retire { before, jobs: old }).await?.len();
             }
-            if found < BATCH || self.stop.is_cancelled() {
+            if found < BATCH || self.core.stop.is_cancelled() {
                 return Ok(count);
             }
             tokio::task::yield_now().await;

@@ -1,14 +1,14 @@
 //! New topic jobs: checked whole, stored whole, and whoever waits for them is woken.
 
-use std::sync::{Mutex, PoisonError};
-
 use giga_domain::job::RetryPolicy;
 use giga_domain::topic::TopicKey;
 use giga_domain::{JobId, Priority, ProductId, Timestamp, TopicName, limits};
 use giga_ports::broker::Hint;
 use giga_ports::topics::{Enqueued, NewTopicJob};
+use parking_lot::Mutex;
 
-use crate::{Coordinator, Error, FieldProblem};
+use super::Topics;
+use crate::{Error, FieldProblem};
 
 const RETRY_MOST: u32 = 1_000;
 const BACKOFF_MOST_MS: u64 = 3_600_000;
@@ -67,7 +67,7 @@ pub(super) struct RisingIds(Mutex<Option<JobId>>);
 
 impl RisingIds {
     fn rise(&self, fresh: JobId) -> JobId {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         let id = match *last {
             Some(last) if fresh <= last => JobId::from_u128(last.as_u128().saturating_add(1)),
             _ => fresh,
@@ -77,9 +77,9 @@ impl RisingIds {
     }
 }
 
-impl Coordinator {
+impl Topics {
     /// All of the jobs or none; durable when it is answered, in the order given.
-    pub async fn enqueue_topic_jobs(
+    pub async fn enqueue(
         &self,
         product: &ProductId,
         jobs: Vec<NewTopicWork>,
@@ -94,11 +94,11 @@ impl Coordinator {
         for (index, job) in jobs.iter().enumerate() {
             job.check(&format!("jobs[{index}]."))?;
         }
-        let now = self.clock.now();
+        let now = self.core.clock.now();
         let new: Vec<NewTopicJob> = jobs
             .into_iter()
             .map(|job| NewTopicJob {
-                id: self.topics.ids.rise(self.random.job_id(now)),
+                id: self.ids.rise(self.core.random.job_id(now)),
                 key: TopicKey { product: product.clone(), topic: job.topic },
                 priority: job.priority,
                 payload: job.payload,
@@ -108,7 +108,7 @@ impl Coordinator {
             })
             .collect();
         let keys: Vec<TopicKey> = new.iter().map(|job| job.key.clone()).collect();
-        let enqueued = self.topic_store.enqueue(new).await?;
+        let enqueued = self.store.enqueue(new).await?;
         self.after_enqueuing(&keys, &enqueued);
         Ok(enqueued)
     }
@@ -125,11 +125,11 @@ impl Coordinator {
                 Enqueued::Existing(_) => {}
             }
         }
-        self.metrics.topics.enqueued(keys, enqueued);
-        self.topics_ready(ready, true);
+        self.core.metrics.topics.enqueued(keys, enqueued);
+        self.ready(ready, true);
         if let Some(at) = first_due {
-            self.topics.learn_due(at);
-            self.hints.tell(Hint::Due { at });
+            self.learn_due(at);
+            self.hints.send(Hint::Due { at });
         }
     }
 }

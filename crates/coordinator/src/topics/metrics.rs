@@ -62,13 +62,9 @@ impl TopicMetrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register("topic_jobs_enqueued", "Topic jobs made", self.enqueued.clone());
         registry.register("topic_jobs_claimed", "Topic jobs claimed for workers", self.claimed.clone());
-        registry.register(
-            "topic_jobs_settled",
-            "Last words of workers, by what was said",
-            self.settled.clone(),
-        );
+        registry.register("topic_jobs_settled", "Final reports of workers, by outcome", self.settled.clone());
         registry.register("topic_jobs_dead", "Topic jobs given up", self.dead.clone());
-        registry.register("topic_lease_expiries", "Leases that ended without a word", self.expiries.clone());
+        registry.register("topic_lease_expiries", "Leases that expired", self.expiries.clone());
         registry.register("topic_claim_jobs", "Jobs per claim", self.claim_jobs.clone());
         registry.register("topic_report_jobs", "Results per report", self.report_jobs.clone());
         registry.register(

@@ -8,7 +8,8 @@ use giga_ports::broker::Hint;
 use giga_ports::store::Note;
 use giga_ports::topics::{ClosedGate, Gate, TopicCounts};
 
-use crate::{Coordinator, Error};
+use super::Topics;
+use crate::Error;
 
 /// A topic as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +33,10 @@ pub struct TopicGates {
 /// How many dead jobs one call brings back at most.
 const RETRY_MOST: usize = 10_000;
 
-impl Coordinator {
+impl Topics {
     /// Of the products that `allows` lets through: those that ever had a job and those that a worker waits for.
-    pub async fn topics(&self, allows: impl Fn(&ProductId) -> bool) -> Result<TopicGates, Error> {
-        let (counts, closed) =
-            futures::future::try_join(self.topic_store.topics(), self.topic_store.gates()).await?;
+    pub async fn overview(&self, allows: impl Fn(&ProductId) -> bool) -> Result<TopicGates, Error> {
+        let (counts, closed) = futures::future::try_join(self.store.topics(), self.store.gates()).await?;
         let mut everything = None;
         let mut paused: HashMap<TopicKey, ClosedGate> = HashMap::new();
         for gate in closed {
@@ -47,7 +47,7 @@ impl Coordinator {
                 }
             }
         }
-        let here = self.topics.books().by_topic();
+        let here = self.registry().by_topic();
         let mut all: BTreeMap<TopicKey, [u64; 5]> =
             here.keys().chain(paused.keys()).map(|key| (key.clone(), [0; 5])).collect();
         all.extend(counts.into_iter().map(|counts| (counts.key, counts.by_stage)));
@@ -60,20 +60,20 @@ impl Coordinator {
     }
 
     /// Nothing of the topic, or nothing at all, is handed out until it is resumed.
-    pub async fn pause_topic(&self, topic: Option<TopicKey>, actor: Actor) -> Result<(), Error> {
-        self.set_topic_gate(topic, true, actor).await
+    pub async fn pause(&self, topic: Option<TopicKey>, actor: Actor) -> Result<(), Error> {
+        self.set_gate(topic, true, actor).await
     }
 
-    pub async fn resume_topic(&self, topic: Option<TopicKey>, actor: Actor) -> Result<(), Error> {
-        self.set_topic_gate(topic, false, actor).await
+    pub async fn resume(&self, topic: Option<TopicKey>, actor: Actor) -> Result<(), Error> {
+        self.set_gate(topic, false, actor).await
     }
 
-    async fn set_topic_gate(&self, topic: Option<TopicKey>, closed: bool, actor: Actor) -> Result<(), Error> {
+    async fn set_gate(&self, topic: Option<TopicKey>, closed: bool, actor: Actor) -> Result<(), Error> {
         let gate = topic.clone().map_or(Gate::Everything, Gate::Topic);
-        let was_closed = self.topic_store.gates().await?.iter().any(|closed| closed.gate == gate);
-        self.topic_store.set_gate(gate.clone(), closed, actor.clone()).await?;
-        self.topics.books().set_gate(gate, closed);
-        self.topics.wake.notify_one();
+        let was_closed = self.store.gates().await?.iter().any(|closed| closed.gate == gate);
+        self.store.set_gate(gate.clone(), closed, actor.clone()).await?;
+        self.registry().set_gate(gate, closed);
+        self.wake.notify_one();
         if was_closed != closed {
             let (kind, done) = if closed {
                 (EventKind::TopicPaused, "paused")
@@ -86,51 +86,51 @@ impl Coordinator {
                     .with("productId", key.product.as_str()),
                 None => NewEvent::new(kind, format!("all topics {done}")),
             };
-            self.store.note(Note { event, actor }).await?;
+            self.core.store.note(Note { event, actor }).await?;
         }
-        self.hints.tell(Hint::Gates);
+        self.hints.send(Hint::Gates);
         Ok(())
     }
 
     /// Gives dead jobs of the topic another chance: those named, or all where none is named.
-    pub async fn retry_dead_topic_jobs(
+    pub async fn retry_dead(
         &self,
         key: TopicKey,
         jobs: Vec<JobId>,
         actor: Actor,
     ) -> Result<Vec<JobId>, Error> {
-        let retries = self.topic_store.stats().retries;
-        let retried = self.topic_store.retry_dead(key.clone(), jobs, RETRY_MOST).await?;
+        let retries = self.store.stats().retries;
+        let retried = self.store.retry_dead(key.clone(), jobs, RETRY_MOST).await?;
         self.look_if_retried(retries);
         if retried.is_empty() {
             return Ok(retried);
         }
-        self.topics_ready(retried.iter().map(|id| (&key, *id)), false);
+        self.ready(retried.iter().map(|id| (&key, *id)), false);
         let cause = format!("{} dead jobs of topic {key} are tried again", retried.len());
         let event = NewEvent::new(EventKind::TopicRetried, cause)
             .with("topic", key.topic.as_str())
             .with("productId", key.product.as_str())
             .with("count", retried.len());
-        self.store.note(Note { event, actor }).await?;
+        self.core.store.note(Note { event, actor }).await?;
         Ok(retried)
     }
 
-    pub async fn topic_job(&self, id: JobId) -> Result<Option<TopicJob>, Error> {
-        Ok(self.topic_store.job(id).await?)
+    pub async fn job(&self, id: JobId) -> Result<Option<TopicJob>, Error> {
+        Ok(self.store.job(id).await?)
     }
 
     /// Newest first.
-    pub async fn topic_jobs(
+    pub async fn jobs(
         &self,
         key: &TopicKey,
         stage: TopicStage,
         before: Option<JobId>,
         limit: usize,
     ) -> Result<Vec<TopicJob>, Error> {
-        Ok(self.topic_store.list(key, stage, before, limit).await?)
+        Ok(self.store.list(key, stage, before, limit).await?)
     }
 
-    pub fn topic_store_stats(&self) -> giga_ports::store::StoreStats {
-        self.topic_store.stats()
+    pub fn store_stats(&self) -> giga_ports::store::StoreStats {
+        self.store.stats()
     }
 }

@@ -10,7 +10,8 @@ use giga_domain::{Epoch, JobId, ProductId, WorkerId, limits};
 use giga_ports::broker::Hint;
 use giga_ports::topics::{Settle, Settled};
 
-use crate::{Coordinator, Error, FieldProblem};
+use super::Topics;
+use crate::{Error, FieldProblem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportStatus {
@@ -20,10 +21,10 @@ pub enum ReportStatus {
     UnknownJob,
 }
 
-impl Coordinator {
+impl Topics {
     /// What became of jobs, in the order given; durable when it is answered. `within` are the caller's products, `None`
     /// for all of them.
-    pub async fn report_topic_jobs(
+    pub async fn report(
         &self,
         within: Option<&[ProductId]>,
         worker: &WorkerId,
@@ -41,7 +42,7 @@ impl Coordinator {
                 *error = shortened(error);
             }
         }
-        let settled = self.topic_store.settle(results.clone()).await?;
+        let settled = self.store.settle(results.clone()).await?;
         self.after_settling(worker, &results, &settled);
         let mut statuses = settled.iter().map(|settled| match settled {
             Settled::Applied { .. } => ReportStatus::Recorded,
@@ -66,9 +67,9 @@ impl Coordinator {
         let mut ready = Vec::new();
         let mut due = None;
         let mut died = Vec::new();
-        let mut books = self.topics.books();
+        let mut registry = self.registry();
         for (result, settled) in results.iter().zip(settled) {
-            let known_here = books.free(result.id, result.epoch);
+            let known_here = registry.free(result.id, result.epoch);
             let Settled::Applied { key, stage, due: later, repeated } = settled else { continue };
             if !known_here {
                 elsewhere.push(result.id);
@@ -80,34 +81,34 @@ impl Coordinator {
                 TopicStage::Dead | TopicStage::Running | TopicStage::Done => {}
             }
         }
-        drop(books);
-        self.metrics.topics.settled(results, settled);
-        self.topics.wake.notify_one();
-        self.topics_ready(ready, false);
+        drop(registry);
+        self.core.metrics.topics.settled(results, settled);
+        self.wake.notify_one();
+        self.ready(ready, false);
         if let Some(at) = due {
-            self.topics.learn_due(at);
-            self.hints.tell(Hint::Due { at });
+            self.learn_due(at);
+            self.hints.send(Hint::Due { at });
         }
         for (key, result) in died {
             let reason = match &result.outcome {
                 Outcome::Failure { error, .. } => error.clone(),
                 Outcome::Success | Outcome::Release => String::new(),
             };
-            self.topic_job_died(key, result.id, reason);
+            self.died(key, result.id, reason);
         }
         if !elsewhere.is_empty() {
-            self.hints.tell(Hint::Settled { worker: worker.clone(), jobs: elsewhere });
+            self.hints.send(Hint::Settled { worker: worker.clone(), jobs: elsewhere });
         }
     }
 
     /// Keeps leases alive. Answers which jobs are no longer the worker's, and how long a lease is.
-    pub async fn renew_topic_jobs(
+    pub async fn renew(
         &self,
         within: Option<&[ProductId]>,
         held: Vec<(JobId, Epoch)>,
     ) -> Result<(Vec<JobId>, Duration), Error> {
         at_most_a_batch("held", held.len())?;
-        let lease = self.topic_lease();
+        let lease = self.lease();
         let ids: Vec<JobId> = held.iter().map(|(id, _)| *id).collect();
         let allowed = self.allowed(within, &ids).await?;
         let mut lost = Vec::new();
@@ -122,20 +123,20 @@ impl Coordinator {
         if own.is_empty() {
             return Ok((lost, lease));
         }
-        let still_held = self.topic_store.renew(own.clone(), lease).await?;
-        let until = self.clock.now().plus(lease);
-        let mut books = self.topics.books();
+        let still_held = self.store.renew(own.clone(), lease).await?;
+        let until = self.core.clock.now().plus(lease);
+        let mut registry = self.registry();
         for ((id, epoch), still_held) in own.into_iter().zip(still_held) {
             if still_held {
-                books.renewed(id, epoch, until);
+                registry.renewed(id, epoch, until);
             } else {
-                books.free(id, epoch);
+                registry.free(id, epoch);
                 lost.push(id);
             }
         }
-        drop(books);
+        drop(registry);
         if !lost.is_empty() {
-            self.topics.wake.notify_one();
+            self.wake.notify_one();
         }
         Ok((lost, lease))
     }
@@ -145,13 +146,13 @@ impl Coordinator {
     async fn allowed(&self, within: Option<&[ProductId]>, ids: &[JobId]) -> Result<Option<Vec<bool>>, Error> {
         let Some(within) = within else { return Ok(None) };
         let mut verdicts: Vec<Option<bool>> = {
-            let books = self.topics.books();
-            ids.iter().map(|id| books.product_of(*id).map(|product| within.contains(product))).collect()
+            let registry = self.registry();
+            ids.iter().map(|id| registry.product_of(*id).map(|product| within.contains(product))).collect()
         };
         let unknown: Vec<JobId> =
             ids.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_none()).map(|(id, _)| *id).collect();
         if !unknown.is_empty() {
-            let found = self.topic_store.products_of(&unknown).await?;
+            let found = self.store.products_of(&unknown).await?;
             for (id, verdict) in ids.iter().zip(&mut verdicts) {
                 verdict.get_or_insert_with(|| found.get(id).is_some_and(|product| within.contains(product)));
             }

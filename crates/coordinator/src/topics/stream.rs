@@ -13,8 +13,9 @@ use giga_domain::{ProductId, TopicName, WorkerId, limits};
 use giga_ports::topics::Assignment;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use super::books::{StreamId, UNSENT_MOST};
-use crate::{Coordinator, Error, FieldProblem};
+use super::Topics;
+use super::registry::{StreamId, UNSENT_MOST};
+use crate::{Error, FieldProblem};
 
 /// Who wants to be sent what.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ pub struct Dealt {
 }
 
 pub struct WorkerStream {
-    coordinator: Arc<Coordinator>,
+    topics: Arc<Topics>,
     id: StreamId,
     inlet: UnboundedReceiver<Vec<Dealt>>,
     /// Received and not handed out.
@@ -50,8 +51,8 @@ impl std::fmt::Debug for WorkerStream {
     }
 }
 
-impl Coordinator {
-    pub fn open_worker_stream(self: &Arc<Self>, open: OpenStream) -> Result<WorkerStream, Error> {
+impl Topics {
+    pub fn open_stream(self: &Arc<Self>, open: OpenStream) -> Result<WorkerStream, Error> {
         let count = open.topics.len();
         if count == 0 || count > limits::STREAM_TOPICS {
             let most = limits::STREAM_TOPICS;
@@ -64,12 +65,12 @@ impl Coordinator {
         topics.dedup();
         let (outlet, inlet) = mpsc::unbounded_channel();
         let unsent = Arc::new(AtomicUsize::new(0));
-        let mut books = self.topics.books();
-        let id = books.open(open.worker, topics, open.max_in_flight, outlet, unsent.clone());
-        self.metrics.topics.streams.set(books.streams() as i64);
-        drop(books);
-        self.topics.wake.notify_one();
-        Ok(WorkerStream { coordinator: self.clone(), id, inlet, waiting: VecDeque::new(), unsent })
+        let mut registry = self.registry();
+        let id = registry.open(open.worker, topics, open.max_in_flight, outlet, unsent.clone());
+        self.core.metrics.topics.streams.set(registry.streams() as i64);
+        drop(registry);
+        self.wake.notify_one();
+        Ok(WorkerStream { topics: self.clone(), id, inlet, waiting: VecDeque::new(), unsent })
     }
 
     /// From here on the worker's streams take so many. `within` are the caller's products, `None` for all of them.
@@ -80,8 +81,8 @@ impl Coordinator {
         most: u32,
     ) -> Result<(), Error> {
         check_max_in_flight(most)?;
-        self.topics.books().set_max_in_flight(within, worker, most);
-        self.topics.wake.notify_one();
+        self.registry().set_max_in_flight(within, worker, most);
+        self.wake.notify_one();
         Ok(())
     }
 }
@@ -101,7 +102,7 @@ impl WorkerStream {
     pub async fn next(&mut self, most_jobs: usize, most_bytes: usize) -> Option<Vec<Dealt>> {
         if self.waiting.is_empty() {
             let dealt = tokio::select! {
-                () = self.coordinator.stop.cancelled() => None,
+                () = self.topics.core.stop.cancelled() => None,
                 dealt = self.inlet.recv() => dealt,
             };
             self.waiting.extend(dealt?);
@@ -120,9 +121,9 @@ impl WorkerStream {
         let bytes: usize = taken.iter().map(|dealt| dealt.job.payload.len()).sum();
         let unsent = self.unsent.fetch_sub(bytes, Ordering::Relaxed);
         if unsent >= UNSENT_MOST && unsent - bytes < UNSENT_MOST {
-            self.coordinator.topics.wake.notify_one();
+            self.topics.wake.notify_one();
         }
-        self.coordinator.picked_up(&taken);
+        self.topics.picked_up(&taken);
         Some(taken)
     }
 }
@@ -133,17 +134,17 @@ impl Drop for WorkerStream {
         while let Ok(dealt) = self.inlet.try_recv() {
             self.waiting.extend(dealt);
         }
-        let hub = &self.coordinator.topics;
-        let mut books = hub.books();
+        let hub = &self.topics;
+        let mut registry = hub.registry();
         for dealt in &self.waiting {
-            books.free(dealt.job.id, dealt.job.epoch);
+            registry.free(dealt.job.id, dealt.job.epoch);
         }
-        books.close(self.id);
-        self.coordinator.metrics.topics.streams.set(books.streams() as i64);
-        drop(books);
+        registry.close(self.id);
+        self.topics.core.metrics.topics.streams.set(registry.streams() as i64);
+        drop(registry);
         if !self.waiting.is_empty() {
             let unsent = self.waiting.drain(..).map(|dealt| (dealt.job.id, dealt.job.epoch));
-            hub.chore(|chores| chores.unsent.extend(unsent));
+            hub.follow_up(|left| left.unsent.extend(unsent));
         }
     }
 }

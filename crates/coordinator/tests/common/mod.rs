@@ -90,7 +90,7 @@ impl Fleet {
     /// Until the coordinator dispatches.
     pub async fn until_it_leads(&self) {
         let wait = async {
-            while self.coordinator.leading().is_none() {
+            while self.coordinator.dispatch().leading().is_none() {
                 tokio::task::yield_now().await;
             }
         };
@@ -128,7 +128,7 @@ impl Fleet {
     }
 
     pub async fn claim(&self, factory: &FactoryId, name: &str) -> Option<Job> {
-        self.coordinator.claim(factory.clone(), request(name)).await.unwrap()
+        self.coordinator.claims().claim(factory.clone(), request(name)).await.unwrap()
     }
 
     pub async fn hold(&self, job: &Job, actions: Vec<HolderAction>) -> Result<Job, giga_coordinator::Error> {

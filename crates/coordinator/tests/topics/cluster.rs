@@ -45,10 +45,10 @@ async fn the_store_is_told_how_far_back_the_jobs_of_another_coordinator_lie() {
 async fn a_gate_that_another_coordinator_opens_lets_the_stream_here_go_on() {
     let world = World::start().await;
     let other = world.another().await;
-    world.coordinator.pause_topic(Some(key("mail")), actor()).await.unwrap();
+    world.coordinator.topics().pause(Some(key("mail")), actor()).await.unwrap();
     let mut stream = world.open("w1", &["mail"], 5);
     let all = world.enqueue("mail", 1).await;
-    other.resume_topic(Some(key("mail")), actor()).await.unwrap();
+    other.topics().resume(Some(key("mail")), actor()).await.unwrap();
     assert_eq!(ids(&next(&mut stream).await), all);
 }
 

@@ -25,7 +25,7 @@ async fn a_lease_that_ended_frees_the_slot_and_fences_the_zombie() {
     world.claim().await;
     let first = taken(&mut stream).await.remove(0);
     world.clock.advance(LEASE);
-    world.coordinator.topic_expire_once().await.unwrap();
+    world.coordinator.topics().expire_once().await.unwrap();
     world.claim().await;
     let again = taken(&mut stream).await;
     assert_eq!(ids(&again), all[..1], "the same job, first in line as before");
@@ -48,14 +48,14 @@ async fn a_heartbeat_keeps_what_is_held_and_names_what_is_lost() {
     let held = taken(&mut stream).await;
     world.clock.advance(LEASE / 2);
     let kept = vec![(held[0].job.id, held[0].job.epoch)];
-    let renewed = world.coordinator.renew_topic_jobs(None, kept).await.unwrap();
+    let renewed = world.coordinator.topics().renew(None, kept).await.unwrap();
     assert_eq!(renewed, (vec![], LEASE));
     world.clock.advance(LEASE / 2);
-    world.coordinator.topic_expire_once().await.unwrap();
+    world.coordinator.topics().expire_once().await.unwrap();
     assert_eq!(world.stage(all[0]).await, TopicStage::Running);
     assert_eq!(world.stage(all[1]).await, TopicStage::Ready);
     let both = held.iter().map(|dealt| (dealt.job.id, dealt.job.epoch)).collect();
-    let (lost, _) = world.coordinator.renew_topic_jobs(None, both).await.unwrap();
+    let (lost, _) = world.coordinator.topics().renew(None, both).await.unwrap();
     assert_eq!(lost, all[1..]);
 }
 
@@ -71,9 +71,9 @@ async fn a_failure_is_tried_again_later_and_in_the_end_mirrored_as_a_dead_letter
     let first = taken(&mut stream).await.remove(0);
     world.report(&first, failure(true)).await;
     assert_eq!(world.stage(id).await, TopicStage::Scheduled);
-    assert_eq!(world.coordinator.topic_promote_once().await.unwrap(), 0, "its time has not come");
+    assert_eq!(world.coordinator.topics().promote_once().await.unwrap(), 0, "its time has not come");
     world.clock.advance(Duration::from_secs(1));
-    assert_eq!(world.coordinator.topic_promote_once().await.unwrap(), 1);
+    assert_eq!(world.coordinator.topics().promote_once().await.unwrap(), 1);
     world.claim().await;
     let second = taken(&mut stream).await.remove(0);
     assert_eq!(second.job.attempt, 2);
@@ -134,7 +134,7 @@ async fn whose_jobs_are_reported_is_asked_for_once() {
     let done = |dealt: &Dealt| Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome: Outcome::Success };
     let before = world.topics.calls();
     let results = held.iter().map(done).collect();
-    let said = elsewhere.report_topic_jobs(Some(&owner), &held[0].job.worker, results).await.unwrap();
+    let said = elsewhere.topics().report(Some(&owner), &held[0].job.worker, results).await.unwrap();
     assert_eq!(said, [ReportStatus::Recorded; 50]);
     assert_eq!(world.topics.calls() - before, 2, "one look, one settle");
 }
@@ -164,7 +164,7 @@ async fn what_is_scheduled_waits_for_its_time() {
     world.claim().await;
     assert_eq!(ids(&taken(&mut stream).await), all[1..]);
     world.clock.advance(Duration::from_mins(5));
-    assert_eq!(world.coordinator.topic_promote_once().await.unwrap(), 1);
+    assert_eq!(world.coordinator.topics().promote_once().await.unwrap(), 1);
     world.claim().await;
     assert_eq!(ids(&taken(&mut stream).await), all[..1]);
 }
@@ -181,18 +181,18 @@ async fn the_jobs_of_another_product_are_unknown_and_stay_untouched() {
     let elsewhere = world.another().await;
     for coordinator in [&world.coordinator, &elsewhere] {
         let result = || Settle { id, epoch: held.job.epoch, outcome: Outcome::Success };
-        let said = coordinator.report_topic_jobs(Some(&stranger), &held.job.worker, vec![result()]).await;
+        let said = coordinator.topics().report(Some(&stranger), &held.job.worker, vec![result()]).await;
         assert_eq!(said.unwrap(), [ReportStatus::UnknownJob]);
         let kept = vec![(id, held.job.epoch)];
-        let (lost, _) = coordinator.renew_topic_jobs(Some(&stranger), kept.clone()).await.unwrap();
+        let (lost, _) = coordinator.topics().renew(Some(&stranger), kept.clone()).await.unwrap();
         assert_eq!(lost, [id]);
         assert_eq!(world.stage(id).await, TopicStage::Running);
-        let (lost, _) = coordinator.renew_topic_jobs(Some(&owner), kept).await.unwrap();
+        let (lost, _) = coordinator.topics().renew(Some(&owner), kept).await.unwrap();
         assert_eq!(lost, []);
     }
     let result = |id| Settle { id, epoch: held.job.epoch, outcome: Outcome::Success };
     let nobodys = giga_domain::JobId::from_u128(7);
-    let said = elsewhere.report_topic_jobs(Some(&owner), &held.job.worker, vec![result(nobodys), result(id)]);
+    let said = elsewhere.topics().report(Some(&owner), &held.job.worker, vec![result(nobodys), result(id)]);
     assert_eq!(said.await.unwrap(), [ReportStatus::UnknownJob, ReportStatus::Recorded]);
     assert_eq!(world.stage(id).await, TopicStage::Done);
 }
@@ -205,7 +205,7 @@ async fn old_jobs_are_removed_after_their_time() {
     world.claim().await;
     let held = taken(&mut stream).await.remove(0);
     world.report(&held, Outcome::Success).await;
-    assert_eq!(world.coordinator.topic_retire_old().await.unwrap(), 0);
+    assert_eq!(world.coordinator.topics().retire_old().await.unwrap(), 0);
     world.clock.advance(Duration::from_hours(721));
-    assert_eq!(world.coordinator.topic_retire_old().await.unwrap(), 1, "the one that is done");
+    assert_eq!(world.coordinator.topics().retire_old().await.unwrap(), 1, "the one that is done");
 }

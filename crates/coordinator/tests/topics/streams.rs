@@ -22,7 +22,7 @@ async fn a_stream_never_has_more_than_it_can_take_and_every_job_is_sent_once() {
     while sent.len() < all.len() {
         turn += 1;
         assert!(turn < 1_000, "it stands still with {} sent", sent.len());
-        world.coordinator.topic_claim_once().await.unwrap();
+        world.coordinator.topics().claim_once().await.unwrap();
         for (index, (stream, most, held)) in streams.iter_mut().enumerate() {
             let new: Vec<Dealt> = taken(stream).await;
             for dealt in &new {
@@ -64,7 +64,7 @@ async fn the_topics_of_one_stream_take_turns() {
     world.enqueue("sms", 50).await;
     let mut served: HashMap<String, usize> = HashMap::new();
     for _ in 0..20 {
-        world.coordinator.topic_claim_once().await.unwrap();
+        world.coordinator.topics().claim_once().await.unwrap();
         for dealt in taken(&mut stream).await {
             *served.entry(dealt.topic.to_string()).or_default() += 1;
             world.report(&dealt, Outcome::Success).await;
@@ -129,7 +129,7 @@ async fn a_stream_without_topics_or_room_is_refused() {
             worker: "w1".parse().unwrap(),
             max_in_flight,
         };
-        world.coordinator.open_worker_stream(open).map(drop).unwrap_err().to_string()
+        world.coordinator.topics().open_stream(open).map(drop).unwrap_err().to_string()
     };
     assert_eq!(refused(0, 1), "topics: name 1 to 100 topics, not 0");
     assert_eq!(refused(101, 1), "topics: name 1 to 100 topics, not 101");

@@ -195,7 +195,7 @@ impl World {
     }
 
     pub(crate) async fn claim(&self) {
-        self.coordinator.topic_claim_once().await.unwrap();
+        self.coordinator.topics().claim_once().await.unwrap();
     }
 
     pub(crate) async fn report(&self, dealt: &Dealt, outcome: Outcome) -> ReportStatus {
@@ -232,7 +232,7 @@ pub(crate) fn work(topic: &str) -> NewTopicWork {
 
 pub(crate) async fn enqueue(coordinator: &Coordinator, jobs: Vec<NewTopicWork>) -> Vec<JobId> {
     let product = "demo".parse().unwrap();
-    let enqueued = coordinator.enqueue_topic_jobs(&product, jobs).await.unwrap();
+    let enqueued = coordinator.topics().enqueue(&product, jobs).await.unwrap();
     enqueued.iter().map(Enqueued::id).collect()
 }
 
@@ -248,12 +248,12 @@ pub(crate) fn open(
         worker: worker.parse().unwrap(),
         max_in_flight,
     };
-    coordinator.open_worker_stream(open).unwrap()
+    coordinator.topics().open_stream(open).unwrap()
 }
 
 pub(crate) async fn report(coordinator: &Coordinator, dealt: &Dealt, outcome: Outcome) -> ReportStatus {
     let result = Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome };
-    coordinator.report_topic_jobs(None, &dealt.job.worker, vec![result]).await.unwrap()[0]
+    coordinator.topics().report(None, &dealt.job.worker, vec![result]).await.unwrap()[0]
 }
 
 /// What waits in the stream now.

@@ -67,28 +67,14 @@ pub(crate) fn job_in(stage: Stage) -> Job {
         Stage::Cancelled => State::Cancelled { reason: None },
         stage => State::of(stage, stage.is_held().then_some(lease)).expect("a payload that is made up here"),
     };
+    let product = "demo".parse().expect("a product id");
     Job {
-        id: JobId::from_parts(NOW, 1),
-        product: "demo".parse().expect("a product id"),
-        spec: spec(),
-        state,
         rev: Rev(11),
         epoch: Epoch(7),
         last_event: EventSeq(20),
-        attempts: 0,
-        evictions: 0,
         dispatch_seq: DispatchSeq(2),
-        checkpoint: None,
-        settled: None,
-        created_at: NOW,
-        updated_at: NOW,
-        enqueued_at: NOW,
         last_factory: stage.is_held().then(|| factory("a")),
-        last_steer: None,
-        result: None,
-        merge: None,
-        gate: None,
-        reviews: Vec::new(),
+        ..Job::new(JobId::from_parts(NOW, 1), product, spec(), state, NOW)
     }
 }
 

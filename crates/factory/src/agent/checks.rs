@@ -1,4 +1,4 @@
-//! The manifest's `verify` commands: each is run like a script of the shell engine, and what it said is kept.
+//! The manifest's `verify` commands: each is run like a script of the shell engine, and the end of its output is kept.
 //!
 //! Decides nothing but whether a command passed. Output is redacted before it comes here.
 

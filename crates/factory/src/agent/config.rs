@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giga_domain::FactoryId;
 
-use super::BrokerDoor;
+use super::BrokerConnector;
 use crate::engines::{EnginesConfig, Watchdog};
 use crate::forge::Forge;
 use crate::workspace::GitPolicy;
@@ -26,7 +26,7 @@ pub struct AgentConfig {
     /// Where results are shown as pull requests; plain git remotes have none.
     pub forge: Arc<dyn Forge>,
     /// Where its offers can be read, for the delivery mode `broker`.
-    pub broker: Option<Arc<dyn BrokerDoor>>,
+    pub broker: Option<Arc<dyn BrokerConnector>>,
     pub watchdog: Watchdog,
     /// How often running work is saved where it can be resumed.
     pub checkpoint_every: Duration,

@@ -6,7 +6,7 @@ use super::lease::StopCause;
 use crate::engines::EngineFailure;
 use crate::workspace::WorkspaceError;
 
-/// What the coordinator is told of a failed run.
+/// What is reported of a failed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunFailure {
     pub(super) reason: FailReason,

@@ -25,7 +25,7 @@ pub(super) async fn client(config: &AgentConfig) -> Result<(Client, String), Age
     let token = match known {
         // Of a coordinator that is no more, such as one whose store was made anew.
         Some(token) if config.enroll_with.is_some() && is_refused(config, &token).await? => {
-            tracing::warn!(factory = %config.id, "the kept token is not valid here any more");
+            tracing::warn!(factory = %config.id, "the stored token is no longer valid; enrolling again");
             enroll(config, &path).await?
         }
         Some(token) => token,
@@ -40,8 +40,8 @@ async fn is_refused(config: &AgentConfig, token: &str) -> Result<bool, AgentErro
     Ok(asked.is_err_and(|error| error.code() == Some(ProblemCode::Unauthenticated)))
 }
 
-/// By its form: who it belongs to is told by its beginning.
-fn is_a_factorys(token: &str) -> bool {
+/// By its prefix, which says what kind of token it is.
+fn is_factory_token(token: &str) -> bool {
     token.starts_with("giga_factory_")
 }
 
@@ -49,7 +49,7 @@ async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError>
     let Some(allowed) = config.enroll_with.clone() else {
         return Err(AgentError::NotEnrolled(config.id.to_string(), path.display().to_string()));
     };
-    if is_a_factorys(&allowed) {
+    if is_factory_token(&allowed) {
         // An admin enrolled it and handed its token over; there is nothing left but to keep it.
         write_private(path, &allowed).map_err(AgentError::file(path))?;
         return Ok(allowed);
@@ -70,7 +70,7 @@ async fn enroll(config: &AgentConfig, path: &Path) -> Result<String, AgentError>
 /// Gives this machine a token for a name that is enrolled already, unless it has one that works. The tokens before it
 /// end. Does nothing about a name that nobody has.
 pub async fn take_over(config: &AgentConfig) -> Result<(), AgentError> {
-    let Some(allowed) = config.enroll_with.clone().filter(|token| !is_a_factorys(token)) else {
+    let Some(allowed) = config.enroll_with.clone().filter(|token| !is_factory_token(token)) else {
         return Ok(());
     };
     let path = config.base.join("factory.token");
@@ -82,7 +82,7 @@ pub async fn take_over(config: &AgentConfig) -> Result<(), AgentError> {
     match connect(config, Some(allowed))?.rotate_factory_token(config.id.as_str()).await {
         Ok(answer) => {
             std::fs::create_dir_all(&config.base).map_err(AgentError::file(&config.base))?;
-            tracing::info!(factory = %config.id, "took the name over");
+            tracing::info!(factory = %config.id, "took over the name");
             write_private(&path, &answer.token).map_err(AgentError::file(path))
         }
         Err(error) if error.code() == Some(ProblemCode::NotFound) => Ok(()),

@@ -1,7 +1,7 @@
-//! Signs of life, on a task of their own and at the interval that the coordinator tells.
+//! Heartbeats, on a task of their own and at the interval that the coordinator asks for.
 //!
-//! Each says how jobs reach this factory, and its answer says how they should. A change of the first is told at once:
-//! until then the coordinator sends jobs where nobody listens, or none where somebody does.
+//! Each reports how jobs reach this factory, and its answer says how they should. A change of delivery is reported at once:
+//! until then the coordinator would send jobs to a closed channel, or none to an open one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::{AgentError, Shared};
 use crate::workspace::LocalRepo;
 
-const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
-/// News may come in bursts; they are worth one beat in this time.
-const NEWS_TOGETHER: Duration = Duration::from_secs(1);
-/// How long a way of delivery that is being left waits for the coordinator to know.
-const TELL: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Hints may come in bursts; send at most one heartbeat for them in this time.
+const HINT_INTERVAL: Duration = Duration::from_secs(1);
+/// How long [`send_now`] waits for an answer.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the machine has, its repositories included.
 pub(super) fn capabilities(shared: &Shared, repos: &[LocalRepo]) -> CapabilitySet {
@@ -27,13 +27,13 @@ pub(super) fn capabilities(shared: &Shared, repos: &[LocalRepo]) -> CapabilitySe
     shared.capabilities.iter().cloned().chain(repos).collect()
 }
 
-/// When the next one is due, and what the coordinator knows now.
-async fn beat(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError> {
-    // One after the other: what was said last must be what was true last.
-    let _one = shared.beating.lock().await;
+/// Returns when the next one is due, and the capabilities that the coordinator knows now.
+async fn send(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError> {
+    // One at a time: the last one sent must carry the latest state.
+    let _one = shared.heartbeat_lock.lock().await;
     let repos = shared.workspace.discover().await;
     let capabilities = capabilities(shared, &repos);
-    // Jobs, not taken seats: the intake keeps one in hand while it waits for work.
+    // Jobs, not taken seats: the intake holds a seat while it waits for work.
     let used = shared.jobs.len();
     let request = HeartbeatRequest {
         factory_id: shared.id.to_string(),
@@ -52,66 +52,66 @@ async fn beat(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError>
         health: Health::Ok,
         can_clone: shared.can_clone,
         cost_usd_per_hour: None,
-        delivery: Some((*shared.ways.actual.borrow()).into()),
+        delivery: Some((*shared.delivery.actual.borrow()).into()),
     };
     let answer = shared.client.heartbeat(&request).await?;
-    shared.ways.wish(answer.delivery.into());
+    shared.delivery.want(answer.delivery.into());
     Ok((Duration::from_millis(answer.heartbeat_interval_ms), capabilities))
 }
 
-/// Tries until the coordinator has heard of this factory; a refusal that will not pass is an error.
-pub(super) async fn until_heard(shared: &Shared, stop: &CancellationToken) -> Result<(), AgentError> {
+/// Retries until the coordinator has accepted a heartbeat; a permanent refusal is an error.
+pub(super) async fn until_accepted(shared: &Shared, stop: &CancellationToken) -> Result<(), AgentError> {
     loop {
-        match beat(shared).await {
+        match send(shared).await {
             Ok(_) => return Ok(()),
             Err(error) if !error.is_passing() => return Err(error.into()),
-            Err(error) => tracing::warn!(%error, "the coordinator does not answer yet"),
+            Err(error) => tracing::warn!(%error, "the coordinator does not answer yet; retrying"),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(AFTER_A_FAILURE) => {}
+            () = tokio::time::sleep(RETRY_DELAY) => {}
         }
     }
 }
 
-/// Now, for whoever cannot go on before the coordinator knows; but it does not wait for long.
-pub(super) async fn tell(shared: &Shared) {
-    match tokio::time::timeout(TELL, beat(shared)).await {
+/// Sends one now, for callers that need the coordinator to know first; it does not wait for long.
+pub(super) async fn send_now(shared: &Shared) {
+    match tokio::time::timeout(SEND_TIMEOUT, send(shared)).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "the coordinator could not be told"),
-        Err(_) => tracing::debug!("the coordinator could not be told in time"),
+        Ok(Err(error)) => tracing::debug!(%error, "a heartbeat failed"),
+        Err(_) => tracing::debug!("a heartbeat timed out"),
     }
 }
 
-pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
-    let mut actual = shared.ways.actual.subscribe();
-    let mut pause = AFTER_A_FAILURE;
-    let mut told = None;
+pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut actual = shared.delivery.actual.subscribe();
+    let mut delay = RETRY_DELAY;
+    let mut reported = None;
     loop {
         let last = Instant::now();
-        let news = async {
-            shared.beat.notified().await;
-            tokio::time::sleep_until(last + NEWS_TOGETHER).await;
+        let hinted = async {
+            shared.heartbeat_hint.notified().await;
+            tokio::time::sleep_until(last + HINT_INTERVAL).await;
         };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+            () = tokio::time::sleep(delay) => {}
             _ = actual.changed() => {}
-            () = news => {}
+            () = hinted => {}
         }
         actual.mark_unchanged();
-        pause = match beat(&shared).await {
+        delay = match send(&shared).await {
             Ok((interval, capabilities)) => {
-                // A job may have waited for just that, and the queue does not change by it.
-                if told.as_ref() != Some(&capabilities) {
-                    shared.news.notify_one();
-                    told = Some(capabilities);
+                // A job may have waited for this capability, and the version of the queue does not change with it.
+                if reported.as_ref() != Some(&capabilities) {
+                    shared.new_capabilities.notify_one();
+                    reported = Some(capabilities);
                 }
                 interval
             }
             Err(error) => {
                 tracing::warn!(%error, "a heartbeat failed");
-                AFTER_A_FAILURE
+                RETRY_DELAY
             }
         };
     }

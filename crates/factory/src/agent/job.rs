@@ -1,7 +1,7 @@
-//! One job on this machine, from its grant to the holder's last word.
+//! One job on this machine, from its grant to the holder's final report.
 //!
-//! Whatever happens, exactly one last word is said (report, fail or release), the work is saved first, and the folder is
-//! gone afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
+//! Whatever happens, exactly one final report is sent (report, fail or release), the work is saved first, and the folder
+//! is removed afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::checks::Tail;
 use super::ending::{Ending, RunFailure};
-use super::last_word::{self, Heard, Parting, plain};
+use super::final_report::{self, Handover, Receipt, plain};
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
@@ -63,7 +63,7 @@ pub(super) async fn run(
         None => match seat_for(&shared, &keeper).await {
             Ok(seat) => seat,
             Err(ending) => {
-                last_word::say(&shared, &held, &ending, &Parting::default()).await;
+                final_report::send(&shared, &held, &ending, &Handover::default()).await;
                 done.cancel();
                 return;
             }
@@ -74,7 +74,7 @@ pub(super) async fn run(
         Err(error) => {
             let failure =
                 RunFailure::new(FailReason::Infrastructure, format!("the log cannot be written: {error}"));
-            last_word::say(&shared, &held, &Ending::Failed(failure), &Parting::default()).await;
+            final_report::send(&shared, &held, &Ending::Failed(failure), &Handover::default()).await;
             done.cancel();
             return;
         }
@@ -82,7 +82,7 @@ pub(super) async fn run(
     let ship_done = CancellationToken::new();
     let shipping = tokio::spawn(log.clone().ship(shared.client.clone(), held.clone(), ship_done.clone()));
     tracing::info!(job = held.job, epoch = held.epoch, name = grant.job.name, "running");
-    log.say(&format!("{} on {}, epoch {}", grant.job.name, shared.id, held.epoch));
+    log.note(&format!("{} on {}, epoch {}", grant.job.name, shared.id, held.epoch));
 
     let known = Mutex::new(grant.job.checkpoint.clone());
     let run = JobRun {
@@ -157,11 +157,11 @@ impl JobRun<'_> {
             () = self.keeper.stop.cancelled() => return Err(self.keeper.stopped()),
         };
         let start = match tree.start() {
-            Start::Fresh => "a fresh work folder",
+            Start::Fresh => "new work folder",
             Start::Resumed => "resumed from the checkpoint",
-            Start::CheckpointMissing => "the checkpoint is nowhere to be found; begun again",
+            Start::CheckpointMissing => "the checkpoint was not found; starting over",
         };
-        self.log.say(&format!("{repo}: {start}"));
+        self.log.note(&format!("{repo}: {start}"));
         Ok(Place::Repo(Box::new(tree)))
     }
 
@@ -183,11 +183,11 @@ impl JobRun<'_> {
             report
         };
         // A checkpoint under way is finished where it can be: a git that is cut off leaves its locks in the mirror.
-        let (report, ()) = tokio::join!(engine, self.save_now_and_then(place, saving.clone()));
+        let (report, ()) = tokio::join!(engine, self.save_periodically(place, saving.clone()));
         match report.outcome {
             EngineOutcome::Stopped => return self.keeper.stopped(),
             EngineOutcome::Failed(failure) => {
-                self.log.say(&format!("the engine failed: {failure}"));
+                self.log.note(&format!("the engine failed: {failure}"));
                 return Ending::Failed(failure.into());
             }
             EngineOutcome::Succeeded => {}
@@ -215,12 +215,12 @@ impl JobRun<'_> {
         self.meter.ended(&report, work.reserved);
         self.note_spend(place);
         if !report.metered && !work.reserved.is_zero() {
-            self.log.say("the engine did not say what it used: all that was set aside for it counts as used");
+            self.log.note("the engine did not report its usage: the full reserved amount counts as spent");
         }
         report
     }
 
-    /// Runs an engine and puts what it says into the log; what a check says, also into its tail.
+    /// Runs an engine and writes its output to the log; the output of a check also goes to `tail`.
     async fn run_engine(
         &self,
         engine: &dyn Engine,
@@ -241,7 +241,7 @@ impl JobRun<'_> {
                             tail.line(&line);
                         }
                     }
-                    EngineEvent::Note(note) => self.log.say(&note),
+                    EngineEvent::Note(note) => self.log.note(&note),
                     EngineEvent::Session { id, used_before } => {
                         tracing::debug!(job = self.held.job, session = id, "session");
                         self.meter.session(id, used_before);
@@ -274,7 +274,7 @@ impl JobRun<'_> {
     }
 
     async fn verify(&self, work: &Work, place: &Place, command: &str) -> Result<Check, Ending> {
-        self.log.say(&format!("verify: {command}"));
+        self.log.note(&format!("verify: {command}"));
         let mut request = EngineRequest::new(place.path(), work.prompt.clone());
         // The command is what the manifest's author wrote for a shell; no field of the job is put into it.
         request.script = Some(command.to_owned());
@@ -288,10 +288,10 @@ impl JobRun<'_> {
                 output: tail.take(),
             }),
             EngineOutcome::Stopped => Err(self.keeper.stopped()),
-            // What it said is in the log.
+            // Its output is in the log.
             EngineOutcome::Failed(failure) => {
                 let detail = format!("`{command}`: {}", failure.detail);
-                self.log.say(&format!("verify failed: {detail}"));
+                self.log.note(&format!("verify failed: {detail}"));
                 Err(Ending::Failed(RunFailure::new(FailReason::VerifyFailed, detail)))
             }
         }
@@ -316,7 +316,7 @@ impl JobRun<'_> {
                 if let Err(error) = tree.push_result(&result).await {
                     return error.into();
                 }
-                self.log.say(&format!(
+                self.log.note(&format!(
                     "{} at {}: {} files, +{} -{}",
                     result.branch,
                     result.commit,
@@ -330,12 +330,12 @@ impl JobRun<'_> {
                     .await
                 {
                     Ok(Some(opened)) => {
-                        self.log.say(&format!("pull request: {}", opened.url));
+                        self.log.note(&format!("pull request: {}", opened.url));
                         report.pull_request = Some(opened.url);
                     }
                     Ok(None) => {}
                     // The result is pushed and can be merged; only its showcase is missing.
-                    Err(error) => self.log.say(&format!("no pull request: {error}")),
+                    Err(error) => self.log.note(&format!("no pull request: {error}")),
                 }
                 report.branch = Some(result.branch);
                 report.commit = Some(result.commit.to_string());
@@ -345,7 +345,7 @@ impl JobRun<'_> {
                 Ending::Succeeded(report)
             }
             Ok(None) => {
-                self.log.say("nothing was changed");
+                self.log.note("nothing was changed");
                 Ending::Succeeded(report)
             }
             Err(error) => error.into(),
@@ -381,11 +381,11 @@ impl JobRun<'_> {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = kept {
-            self.log.say(&format!("the diff could not be kept: {error}"));
+            self.log.note(&format!("the diff could not be kept: {error}"));
         }
     }
 
-    /// Saves or quarantines, says the last word, ships the rest of the log, and cleans up.
+    /// Saves or quarantines, ships the rest of the log, sends the final report, and cleans up.
     async fn finish(
         &self,
         ending: Ending,
@@ -394,20 +394,20 @@ impl JobRun<'_> {
         shipping: tokio::task::JoinHandle<()>,
     ) {
         let saved = match (&ending, &place) {
-            (Ending::Succeeded(report), _) => save::handed_over(report),
+            (Ending::Succeeded(report), _) => save::result_checkpoint(report),
             (Ending::Stopped(StopCause::LeaseLost | StopCause::Cancelled), _) | (_, None) => None,
-            (Ending::Stopped(_), Some(place)) => self.save_in_time(place, "at the end of a run").await,
+            (Ending::Stopped(_), Some(place)) => self.save_with_deadline(place, "at the end of a run").await,
             (Ending::Failed(_), Some(place)) => self.save(place, "at the end of a run").await,
         };
-        let parting =
-            Parting { checkpoint: self.checkpoint_after(&ending, saved), spend: self.meter.spend() };
-        self.log.say(&describe(&ending));
+        let handover =
+            Handover { checkpoint: self.checkpoint_after(&ending, saved), spend: self.meter.spend() };
+        self.log.note(&describe(&ending));
         ship_done.cancel();
         // A log that cannot be shipped must not hold the job up.
         let _ = tokio::time::timeout(LAST_LINES, shipping).await;
-        let heard = last_word::say(self.shared, self.held, &ending, &parting).await;
+        let receipt = final_report::send(self.shared, self.held, &ending, &handover).await;
         match place {
-            Some(Place::Repo(tree)) => self.leave(*tree, heard).await,
+            Some(Place::Repo(tree)) => self.leave(*tree, receipt).await,
             Some(scratch @ Place::Scratch(_)) => self.clear(scratch).await,
             None => {}
         }
@@ -423,10 +423,10 @@ impl JobRun<'_> {
         }
     }
 
-    async fn leave(&self, tree: Worktree, heard: Heard) {
-        match heard {
-            Heard::Taken => {}
-            Heard::Fenced => match tree.quarantine("the lease was lost").await {
+    async fn leave(&self, tree: Worktree, receipt: Receipt) {
+        match receipt {
+            Receipt::Accepted => {}
+            Receipt::Fenced => match tree.quarantine("the lease was lost").await {
                 Ok(branch) => {
                     tracing::warn!(job = self.held.job, branch, "fenced: the work is in quarantine");
                 }
@@ -436,13 +436,13 @@ impl JobRun<'_> {
                 }
             },
             // The folder is kept, and the next start asks the coordinator what became of the job.
-            Heard::Nothing => return,
+            Receipt::Unanswered => return,
         }
         self.clear(Place::Repo(Box::new(tree))).await;
     }
 }
 
-/// How everything that a run starts can be told, also by an agent that was not there when it started.
+/// Marks every process that a run starts, so that a later agent can find them.
 pub(super) fn run_marker(job: &str, epoch: u64) -> String {
     format!("{job}.{epoch}")
 }

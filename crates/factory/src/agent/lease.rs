@@ -35,8 +35,8 @@ pub(super) struct Held {
     pub(super) job: String,
     pub(super) epoch: u64,
     pub(super) lease: Duration,
-    /// There may be a word about it: the next renewal is not to wait for its time.
-    pub(super) look: Arc<Notify>,
+    /// There may be a directive: renew at once.
+    pub(super) renew_now: Arc<Notify>,
 }
 
 impl Held {
@@ -49,7 +49,7 @@ impl Held {
             job: grant.job.id.clone(),
             epoch: grant.lease_epoch,
             lease: lease.filter(|lease| !lease.is_zero()).unwrap_or(Duration::from_secs(30)),
-            look: Arc::new(Notify::new()),
+            renew_now: Arc::new(Notify::new()),
         }
     }
 }
@@ -104,7 +104,7 @@ impl LeaseKeeper {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(held.lease / 3) => {}
-                () = held.look.notified() => {}
+                () = held.renew_now.notified() => {}
             }
             let asked = Instant::now();
             let renewal = client.renew(&held.job, held.epoch, meter.spend());
@@ -113,14 +113,14 @@ impl LeaseKeeper {
                     good_until = asked + held.lease;
                     match asked_to_stop(&answer) {
                         Some(StopCause::Cancelled) => return StopCause::Cancelled,
-                        // The lease is needed for what is still to be saved and said.
+                        // The lease is still needed for the checkpoint and the final report.
                         Some(cause) => self.stop_because(cause),
                         None => {}
                     }
                 }
                 Ok(Err(error)) if is_final(&error) => return StopCause::LeaseLost,
                 Ok(Err(error)) => {
-                    tracing::warn!(job = held.job, %error, "the lease could not be renewed; trying again");
+                    tracing::warn!(job = held.job, %error, "the lease could not be renewed; retrying");
                     if Instant::now() >= good_until {
                         return StopCause::LeaseLost;
                     }

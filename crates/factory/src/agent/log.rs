@@ -49,8 +49,8 @@ impl RunLog {
         self.inner.grown.notify_one();
     }
 
-    /// What the agent itself has to say.
-    pub(super) fn say(&self, text: &str) {
+    /// A line of the agent itself.
+    pub(super) fn note(&self, text: &str) {
         self.line(&format!("[giga] {text}"));
     }
 
@@ -93,7 +93,7 @@ impl RunLog {
             match client.append_log(&held.job, held.epoch, *sent, piece).await {
                 Ok(length) => *sent = length,
                 Err(error) if is_final(&error) || !error.is_passing() => {
-                    tracing::debug!(%error, job = held.job, "the log is no longer taken");
+                    tracing::debug!(%error, job = held.job, "the coordinator no longer accepts this log");
                     return Err(());
                 }
                 // Passing: the next line, or the end of the run, tries again.

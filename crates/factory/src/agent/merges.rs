@@ -1,4 +1,4 @@
-//! Merges what has shipped, on the coordinator's order and no other: the order names job, epoch and commit.
+//! Merges shipped results, only on the coordinator's order, which names job, epoch and commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::backoff::jittered;
 use super::{Shared, intake, requests};
 use crate::workspace::{MergeOrder, MergeOutcome, WorkspaceError};
 
-/// While a stream brings the news, a look for what no news was made of: an order whose carrier died, or a word that
-/// was lost.
-const ANYWAY: Duration = Duration::from_mins(5);
+/// While a stream delivers hints, how often to look without one: a hint may be lost, or the factory that took an order
+/// may have died.
+const LOOK_EVERY: Duration = Duration::from_mins(5);
 
 /// Beside the jobs and without a seat: what has shipped must not wait for what is being built.
-pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
-    let mut actual = shared.ways.actual.subscribe();
+pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut actual = shared.delivery.actual.subscribe();
     let mut known = None;
     loop {
         let streaming = *actual.borrow_and_update() == Delivery::Stream;
@@ -26,11 +26,11 @@ pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
         let waited = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            // Another way of hearing: whatever was said in between was heard by nobody.
+            // The delivery mode changed: a hint in between may have been lost.
             _ = actual.changed() => Ok(None),
-            () = shared.merges.notified() => Ok(known),
-            () = jittered(ANYWAY), if streaming => Ok(known),
-            version = intake::gate(&shared, known, &stop), if !streaming => version,
+            () = shared.merge_hint.notified() => Ok(known),
+            () = jittered(LOOK_EVERY), if streaming => Ok(known),
+            version = intake::wait_for_version(&shared, known, &stop), if !streaming => version,
         };
         // Never cut short: an order that was taken is carried out.
         let looked = match waited {
@@ -40,13 +40,13 @@ pub(super) async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
         match looked {
             Ok(version) => known = version,
             Err(error) => {
-                tracing::debug!(%error, "the coordinator could not be asked for merges");
+                tracing::debug!(%error, "cannot claim merge orders; retrying");
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(intake::AFTER_A_FAILURE) => {}
+                    () = tokio::time::sleep(intake::RETRY_DELAY) => {}
                 }
                 if streaming {
-                    shared.merges.notify_one();
+                    shared.merge_hint.notify_one();
                 }
             }
         }
@@ -67,7 +67,7 @@ pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
         match shared.client.settle_merge(&order.job_id, &settled).await {
             // It took so long that somebody else was sent; they will find it merged.
             Err(error) if !error.is_passing() => {
-                tracing::warn!(job = order.job_id, %error, "the word about a merge was refused");
+                tracing::warn!(job = order.job_id, %error, "the merge report was refused");
             }
             settled => drop(settled?),
         }

@@ -1,8 +1,7 @@
-//! What one run has used up so far and the session that it is in, as its engine tells it.
+//! What one run has used up so far and the session that it is in, as its engine reports it.
 //!
-//! Read by whoever speaks for the run: renewals, checkpoints, the last word, the note beside the work. It repeats what
-//! the engine said, and adds to it only where the engine ended without a word on it; the coordinator sees to it that what
-//! is told only ever grows.
+//! Renewals, checkpoints, the final report and the note beside the work read it. It repeats what the engine reported, and
+//! adds to it only if the engine ended without reporting; the coordinator makes sure that the reported spend only grows.
 
 use std::sync::Arc;
 
@@ -31,18 +30,18 @@ struct Session {
 }
 
 impl Meter {
-    /// Of the run so far, all told.
+    /// The total of the run so far.
     pub(super) fn used(&self, usage: Usage) {
         self.0.lock().usage = usage;
     }
 
-    /// The engine has ended. One that did not say what its run used may have used all that was set aside for it.
+    /// The engine has ended. One that did not report its usage may have used all that was reserved for it.
     pub(super) fn ended(&self, report: &EngineReport, reserved: Usd) {
         let mut reading = self.0.lock();
         (reading.usage, reading.ended) = (report.usage, true);
         if !report.metered && !reserved.is_zero() {
-            let told = reading.usage.cost.unwrap_or_default();
-            reading.usage.cost = Some(told.max(reserved));
+            let reported = reading.usage.cost.unwrap_or_default();
+            reading.usage.cost = Some(reported.max(reserved));
         }
     }
 
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_say_what_it_used_used_what_was_set_aside() {
+    fn a_run_that_did_not_report_its_usage_used_what_was_reserved() {
         let report = |usage, metered| EngineReport {
             outcome: EngineOutcome::Stopped,
             session_id: None,
@@ -131,7 +130,7 @@ mod tests {
         );
         assert_eq!(after(&report(usage(7, 500_000), true), 2_000_000), (spend(500_000, 7), true));
         assert_eq!(after(&report(Usage::default(), true), 2_000_000), (None, true));
-        assert_eq!(after(&report(Usage::default(), false), 0), (None, true), "nothing was set aside");
+        assert_eq!(after(&report(Usage::default(), false), 0), (None, true), "nothing was reserved");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The agent loop: says what the machine has, takes jobs up to its seats, and leaves in good order.
+//! The agent loop: reports what the machine has, takes jobs up to its seats, and drains on shutdown.
 //!
 //! ```text
-//! enrol ▶ look at the machine ▶ settle what a crash left ▶ ┌ heartbeats, on their own ▶ how jobs should come
-//!                                                         ├ intake (poll, stream, broker, …) ▶ one task per job
-//!                                                         ├ news, or the gate (long poll) ▶ merge orders
-//!                                                         └ now and then: clean up
-//! SIGTERM ▶ nothing new ▶ each job: stop, checkpoint, release ▶ gone
+//! enrol ▶ detect capabilities ▶ settle leftovers of a crash ▶ ┌ heartbeats, on their own ▶ delivery mode
+//!                                                            ├ intake (poll, stream, broker, …) ▶ one task per job
+//!                                                            ├ hint or long poll ▶ merge orders
+//!                                                            └ every hour: clean up
+//! SIGTERM ▶ no new jobs ▶ each job: stop, checkpoint, release ▶ exit
 //! ```
 
 mod backoff;
@@ -16,11 +16,11 @@ mod detect;
 mod ending;
 mod enroll;
 mod error;
+mod final_report;
 mod folder;
 mod heartbeat;
 mod intake;
 mod job;
-mod last_word;
 mod lease;
 mod log;
 mod merges;
@@ -34,8 +34,8 @@ mod sweep;
 pub use config::AgentConfig;
 pub use enroll::take_over;
 pub use error::AgentError;
-pub use intake::BrokerDoor;
-pub use sweep::{CoordinatorsWord, DISK_FLOOR_BYTES};
+pub use intake::BrokerConnector;
+pub use sweep::{CoordinatorStages, DISK_FLOOR_BYTES};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,10 +51,10 @@ use crate::engines::{self, Engine, Secret, Watchdog};
 use crate::forge::Forge;
 use crate::workspace::Workspace;
 
-/// How long an engine may take to say whether it is ready.
+/// How long an engine may take to report whether it is ready.
 const PREFLIGHT: Duration = Duration::from_secs(20);
-/// How long running jobs wait for the intake to end. A coordinator that is told of free seats while it still believes
-/// that this factory listens would fill them again.
+/// How long running jobs wait for the intake to end. If seats became free while the coordinator still believes that this
+/// factory takes jobs, it would fill them again.
 const INTAKE_ENDS: Duration = Duration::from_secs(3);
 
 /// What every task of the agent needs.
@@ -77,29 +77,29 @@ struct Shared {
     secrets: Vec<Secret>,
     jobs: TaskTracker,
     running: intake::Running,
-    unanswered: intake::Unanswered,
-    /// Ends every job in good order, after the intake has ended.
+    pending_claim: intake::PendingClaim,
+    /// Stops every job: checkpoint, then release. Cancelled after the intake has ended.
     drain: CancellationToken,
-    ways: intake::Ways,
+    delivery: intake::DeliveryModes,
     streams: intake::Streams,
-    broker: Option<Arc<dyn BrokerDoor>>,
-    /// The coordinator has heard of something new that this factory can do.
-    news: Notify,
-    /// There may be merge orders.
-    merges: Notify,
-    /// The next heartbeat's answer may say something new.
-    beat: Notify,
-    /// Held by the heartbeat that is under way.
-    beating: Mutex<()>,
+    broker: Option<Arc<dyn BrokerConnector>>,
+    /// The coordinator has learned of a new capability of this factory.
+    new_capabilities: Notify,
+    /// There may be merge orders to take.
+    merge_hint: Notify,
+    /// The answer to a heartbeat may have changed: send one now.
+    heartbeat_hint: Notify,
+    /// Held while a heartbeat is being sent.
+    heartbeat_lock: Mutex<()>,
 }
 
-/// Runs until `stop`, then drains: every running job is saved, released and left to others.
+/// Runs until `stop`, then drains: every running job is saved and released.
 pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), AgentError> {
-    run_and_tell(config, stop, || {}).await
+    run_with_ready(config, stop, || {}).await
 }
 
 /// The same; `ready` is called once the coordinator knows the factory.
-pub async fn run_and_tell(
+pub async fn run_with_ready(
     config: AgentConfig,
     stop: CancellationToken,
     ready: impl FnOnce(),
@@ -138,33 +138,33 @@ pub async fn run_and_tell(
             .collect(),
         jobs: TaskTracker::new(),
         running: intake::Running::default(),
-        unanswered: intake::Unanswered::default(),
+        pending_claim: intake::PendingClaim::default(),
         drain: if config.once { stop.clone() } else { CancellationToken::new() },
-        ways: intake::Ways::default(),
+        delivery: intake::DeliveryModes::default(),
         streams: intake::Streams { url: config.url, token },
         broker: config.broker,
-        news: Notify::new(),
-        merges: Notify::new(),
-        beat: Notify::new(),
-        beating: Mutex::default(),
+        new_capabilities: Notify::new(),
+        merge_hint: Notify::new(),
+        heartbeat_hint: Notify::new(),
+        heartbeat_lock: Mutex::default(),
     });
     recover::settle_leftovers(&shared).await;
     // The first one is waited for: without it nothing can be claimed.
-    heartbeat::until_heard(&shared, &stop).await?;
-    let beating = tokio::spawn(heartbeat::keep(shared.clone(), stop.clone()));
-    let sweeping = tokio::spawn(sweep::now_and_then(shared.clone(), stop.clone()));
+    heartbeat::until_accepted(&shared, &stop).await?;
+    let beating = tokio::spawn(heartbeat::run(shared.clone(), stop.clone()));
+    let sweeping = tokio::spawn(sweep::run(shared.clone(), stop.clone()));
     if !stop.is_cancelled() {
         ready();
     }
     let taken = if config.once {
         intake::once(&shared).await
     } else {
-        let merging = tokio::spawn(merges::keep(shared.clone(), stop.clone()));
+        let merging = tokio::spawn(merges::run(shared.clone(), stop.clone()));
         let _late = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(drain_late(
             stop.clone(),
             shared.drain.clone(),
         )));
-        let taken = intake::forever(&shared, &stop).await;
+        let taken = intake::run(&shared, &stop).await;
         stop.cancel();
         shared.drain.cancel();
         let _ = merging.await;

@@ -17,13 +17,13 @@ pub(super) struct Work {
     pub(super) title: String,
     pub(super) prompt: String,
     pub(super) persona: Option<String>,
-    /// What reviewers said since the last run.
+    /// Review comments since the last run.
     pub(super) review: Option<String>,
     pub(super) repo: Option<String>,
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
     pub(super) budget: BudgetCaps,
-    /// What the claim set aside for this run.
+    /// What the claim reserved for this run.
     pub(super) reserved: Usd,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) session: Option<String>,
@@ -78,7 +78,7 @@ impl Work {
     }
 }
 
-/// A job that names no cap of its own gets what its product sets aside for it.
+/// A job that names no cap of its own gets what its product reserves for it.
 fn caps(own: BudgetCaps, job: &Job) -> BudgetCaps {
     let reserved = Some(reserved(job)).filter(|share| !share.is_zero());
     BudgetCaps { usd: own.usd.or(reserved), ..own }

@@ -1,4 +1,4 @@
-//! What a crash left behind: the coordinator is asked whose it is now, and the answer decides.
+//! Settles what a crash left behind: the coordinator knows who holds each job now, and that decides.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::{Shared, job::run_marker, plan};
 use crate::engines::kill_run;
 use crate::workspace::{Leftover, SpendNote, Worktree};
 
-const LOOKS: u32 = 200;
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const KILL_ATTEMPTS: u32 = 200;
+const KILL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Settles every leftover. A failure leaves the folder as it is, for the next start.
 pub(super) async fn settle_leftovers(shared: &Shared) {
@@ -18,7 +18,7 @@ pub(super) async fn settle_leftovers(shared: &Shared) {
         match shared.workspace.adopt(&leftover) {
             Ok(tree) => settle(shared, &leftover, tree).await,
             Err(error) => {
-                tracing::warn!(job = %leftover.job, %error, "a leftover could not be taken in hand");
+                tracing::warn!(job = %leftover.job, %error, "a leftover could not be adopted");
             }
         }
     }
@@ -32,7 +32,7 @@ async fn settle(shared: &Shared, leftover: &Leftover, tree: Worktree) {
         Ok(job) => Some(job.value),
         Err(error) if error.code() == Some(ProblemCode::NotFound) => None,
         Err(error) => {
-            tracing::warn!(job = id, %error, "nobody could be asked about a leftover; it is kept");
+            tracing::warn!(job = id, %error, "the coordinator could not be asked about a leftover; it is kept");
             return;
         }
     };
@@ -40,24 +40,24 @@ async fn settle(shared: &Shared, leftover: &Leftover, tree: Worktree) {
         job.lease_epoch == leftover.epoch.0
             && job.lease.as_ref().is_some_and(|lease| lease.factory_id == shared.id.as_str())
     });
-    let said = match job.filter(|_| still_ours) {
-        Some(job) => hand_back(shared, &job, leftover, &tree).await,
+    let settled = match job.filter(|_| still_ours) {
+        Some(job) => release(shared, &job, leftover, &tree).await,
         None => quarantine(&id, &tree).await,
     };
-    if said && let Err(error) = tree.remove().await {
+    if settled && let Err(error) = tree.remove().await {
         tracing::warn!(job = id, %error, "a leftover could not be removed");
     }
 }
 
 /// Until nobody is left: whoever was forking while it was killed has a child.
 async fn kill_engine(marker: &str) {
-    for _ in 0..LOOKS {
+    for _ in 0..KILL_ATTEMPTS {
         if kill_run(marker) == 0 {
             return;
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(KILL_INTERVAL).await;
     }
-    tracing::warn!(run = marker, "an engine of before the crash could not be ended");
+    tracing::warn!(run = marker, "an engine from before the crash could not be killed");
 }
 
 /// Jobs without a repository have nothing to save: their leases end by themselves.
@@ -76,7 +76,7 @@ async fn clear_scratch(shared: &Shared) {
 
 /// The lease is still this factory's: the work is saved and the job goes back to the queue, to be resumed from there
 /// without having used up an attempt.
-async fn hand_back(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Worktree) -> bool {
+async fn release(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Worktree) -> bool {
     let id = job.id.as_str();
     let saved = match tree.checkpoint("after a crash of the agent", true).await {
         Ok(saved) => saved,
@@ -94,7 +94,7 @@ async fn hand_back(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Workt
     let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend };
     match shared.client.release(id, &request).await {
         Ok(_) => {
-            tracing::info!(job = id, "interrupted work was saved and handed back");
+            tracing::info!(job = id, "interrupted work was saved and released");
             true
         }
         Err(error) if error.is_passing() => false,
@@ -102,19 +102,22 @@ async fn hand_back(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Workt
     }
 }
 
-/// What is noted, where the engine had ended before the agent did. Otherwise nobody has heard what it used up after the
-/// last renewal: all that it was allowed to, or more where more is noted. A script has no account.
+/// What is noted, where the engine had ended before the agent did. Otherwise nobody knows what it used after the last
+/// renewal: count all that it was allowed to, or more if more is noted. A script has no account.
 fn used_up(job: &Job, noted: Option<SpendNote>) -> Option<Spend> {
     let lease = job.lease.as_ref()?;
     if job.stage != Stage::Building || plan::is_script(job) {
         return None;
     }
     let noted = noted.unwrap_or_default();
-    let told = Spend { usd: noted.usd, tokens: noted.tokens };
+    let noted_spend = Spend { usd: noted.usd, tokens: noted.tokens };
     if noted.whole {
-        return Some(told);
+        return Some(noted_spend);
     }
-    Some(Spend { usd: told.usd.max(lease.reserved_usd), tokens: told.tokens.max(lease.spent_tokens) })
+    Some(Spend {
+        usd: noted_spend.usd.max(lease.reserved_usd),
+        tokens: noted_spend.tokens.max(lease.spent_tokens),
+    })
 }
 
 async fn quarantine(id: &str, tree: &Worktree) -> bool {

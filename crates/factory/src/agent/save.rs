@@ -1,6 +1,6 @@
 //! What a run leaves for the next one: checkpoints while it works and at its end.
 //!
-//! Decides nothing about the job. What the origin does not take stays on this host, and the checkpoint says so.
+//! Decides nothing about the job. Work that the origin does not accept stays on this host, and the checkpoint notes that.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const LAST_PUSH: Duration = Duration::from_secs(10);
 
 impl JobRun<'_> {
     /// Saves the work while the engine runs, so that a dead machine loses little.
-    pub(super) async fn save_now_and_then(&self, place: &Place, until: CancellationToken) {
+    pub(super) async fn save_periodically(&self, place: &Place, until: CancellationToken) {
         loop {
             tokio::select! {
                 () = until.cancelled() => return,
@@ -39,7 +39,7 @@ impl JobRun<'_> {
             match self.shared.client.patch_job(&self.held.job, &patch).await {
                 Ok(_) => *self.known.lock() = Some(checkpoint),
                 Err(error) => {
-                    tracing::warn!(job = self.held.job, %error, "the checkpoint could not be told");
+                    tracing::warn!(job = self.held.job, %error, "the checkpoint could not be reported");
                 }
             }
         }
@@ -49,7 +49,7 @@ impl JobRun<'_> {
     pub(super) fn note_spend(&self, place: &Place) {
         let Place::Repo(tree) = place else { return };
         if let Err(error) = tree.note_spend(&self.meter.note()) {
-            tracing::warn!(job = self.held.job, %error, "what was used up could not be noted");
+            tracing::warn!(job = self.held.job, %error, "the spend could not be noted");
         }
     }
 
@@ -66,7 +66,7 @@ impl JobRun<'_> {
     }
 
     /// The same, for whoever has to let go: what the origin does not take in time stays on this host.
-    pub(super) async fn save_in_time(&self, place: &Place, note: &str) -> Option<Checkpoint> {
+    pub(super) async fn save_with_deadline(&self, place: &Place, note: &str) -> Option<Checkpoint> {
         let Place::Repo(tree) = place else { return None };
         if let Err(error) = tree.checkpoint(note, false).await {
             return self.saved(Err(error));
@@ -74,7 +74,7 @@ impl JobRun<'_> {
         if let Ok(saved) = tokio::time::timeout(LAST_PUSH, tree.checkpoint(note, true)).await {
             return self.saved(saved);
         }
-        self.log.say(&format!("the origin did not answer within {} seconds", LAST_PUSH.as_secs()));
+        self.log.note(&format!("the origin did not answer within {} seconds", LAST_PUSH.as_secs()));
         self.saved(Ok(tree.last_checkpoint().await))
     }
 
@@ -83,14 +83,14 @@ impl JobRun<'_> {
             Ok(saved) => {
                 let saved = saved?;
                 if let Some(why) = &saved.not_pushed {
-                    self.log.say(&format!("the checkpoint stays on this machine: {why}"));
+                    self.log.note(&format!("the checkpoint stays on this machine: {why}"));
                 }
                 let mut checkpoint = Checkpoint::from(&saved.checkpoint);
                 checkpoint.factory_id = saved.not_pushed.is_some().then(|| self.shared.id.to_string());
                 Some(checkpoint)
             }
             Err(error) => {
-                self.log.say(&format!("the checkpoint failed: {error}"));
+                self.log.note(&format!("the checkpoint failed: {error}"));
                 None
             }
         }
@@ -113,7 +113,7 @@ impl JobRun<'_> {
 }
 
 /// Where the next run goes on when a reviewer asks for changes.
-pub(super) fn handed_over(report: &RunReport) -> Option<Checkpoint> {
+pub(super) fn result_checkpoint(report: &RunReport) -> Option<Checkpoint> {
     let (branch, commit) = (report.branch.clone()?, report.commit.clone()?);
     Some(Checkpoint { wip_ref: Some(branch), commit: Some(commit), ..Checkpoint::default() })
 }

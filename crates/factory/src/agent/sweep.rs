@@ -1,4 +1,4 @@
-//! Cleans up now and then, by the coordinator's word on which jobs have ended.
+//! Cleans up every hour. The coordinator decides which jobs have ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ pub const DISK_FLOOR_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 const EVERY: Duration = Duration::from_hours(1);
 /// Jobs that are asked about at the same time.
-const ABREAST: usize = 8;
+const CONCURRENCY: usize = 8;
 
 /// What the coordinator knows of jobs. No answer is an error, never "unknown".
 #[derive(Debug, Clone)]
-pub struct CoordinatorsWord(pub Client);
+pub struct CoordinatorStages(pub Client);
 
 #[async_trait]
-impl JobStates for CoordinatorsWord {
+impl JobStates for CoordinatorStages {
     async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String> {
         let asked = jobs.iter().copied().map(|job| self.stage(job));
-        let known: Vec<_> = futures::stream::iter(asked).buffered(ABREAST).try_collect().await?;
+        let known: Vec<_> = futures::stream::iter(asked).buffered(CONCURRENCY).try_collect().await?;
         Ok(known.into_iter().flatten().collect())
     }
 }
 
-impl CoordinatorsWord {
+impl CoordinatorStages {
     async fn stage(&self, job: JobId) -> Result<Option<(JobId, Stage)>, String> {
         match self.0.job(&job.to_string()).await {
             Ok(answer) => Ok(Some((job, answer.stage.into()))),
@@ -44,8 +44,8 @@ impl CoordinatorsWord {
     }
 }
 
-pub(super) async fn now_and_then(shared: Arc<Shared>, stop: CancellationToken) {
-    let word = CoordinatorsWord(shared.client.clone());
+pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let stages = CoordinatorStages(shared.client.clone());
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -57,7 +57,7 @@ pub(super) async fn now_and_then(shared: Arc<Shared>, stop: CancellationToken) {
         let swept = tokio::select! {
             // It can be cut off anywhere: what it had not done yet, the next one does.
             () = stop.cancelled() => return,
-            swept = shared.workspace.gc(&word, options) => swept,
+            swept = shared.workspace.gc(&stages, options) => swept,
         };
         match swept {
             Ok(report) if report.removed.is_empty() => tracing::debug!("nothing to clean up"),
@@ -66,7 +66,7 @@ pub(super) async fn now_and_then(shared: Arc<Shared>, stop: CancellationToken) {
                 kept = report.kept.len(),
                 "cleaned up after ended jobs"
             ),
-            Err(error) => tracing::warn!(%error, "cleaning up failed; it is tried again later"),
+            Err(error) => tracing::warn!(%error, "cleanup failed; it runs again in an hour"),
         }
     }
 }

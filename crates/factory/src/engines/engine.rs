@@ -1,4 +1,4 @@
-//! The one trait that every coding engine stands behind, and the words that it is spoken to with.
+//! The one trait that every coding engine implements, and the types of its interface.
 //!
 //! An engine never decides about a job: it runs once in one folder, tells what happened, and leaves no process
 //! behind. Nothing here knows leases, epochs or git.
@@ -37,7 +37,7 @@ pub struct EngineRequest {
     pub prompt: String,
     /// Who the engine is to be, for those that read prompts.
     pub persona: Option<String>,
-    /// What reviewers said of the work so far. It stands behind the prompt, and in a file of its own that
+    /// Review comments on the work so far. They follow the prompt, and are in a file of their own that
     /// `GIGA_REVIEW_COMMENTS` names.
     pub review: Option<String>,
     /// What the shell engine runs; the others ignore it.
@@ -98,10 +98,10 @@ impl Default for Watchdog {
 }
 
 impl EngineRequest {
-    /// Everything that is to be read, as one text: who to be, what to do, what reviewers said of it.
+    /// Everything that is to be read, as one text: persona, prompt, review comments.
     pub(super) fn whole_prompt(&self) -> String {
-        let said = [self.persona.as_deref(), Some(&self.prompt), self.review.as_deref()];
-        said.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+        let parts = [self.persona.as_deref(), Some(&self.prompt), self.review.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
 }
 
@@ -139,7 +139,7 @@ pub enum EngineEvent {
     Session { id: String, used_before: Usage },
     /// Of this run so far.
     Usage(Usage),
-    /// Something that whoever reads the log should know and the engine did not say.
+    /// A note for readers of the log that the engine itself did not print.
     Note(String),
 }
 
@@ -159,7 +159,7 @@ pub struct EngineReport {
     /// Whether `usage` covers the run. It does not where an engine with an account was begun and ended before it said
     /// what it used.
     pub metered: bool,
-    /// The engine's own last word, redacted.
+    /// The engine's final reply, redacted.
     pub summary: Option<String>,
 }
 

@@ -8,11 +8,11 @@ mod detect;
 mod devin;
 mod engine;
 mod events;
-mod outlet;
 mod prices;
 mod process;
 mod programs;
 mod redact;
+mod sink;
 
 use std::sync::Arc;
 
@@ -36,29 +36,29 @@ pub fn engines(config: &EnginesConfig) -> Vec<Arc<dyn Engine>> {
 
 /// The same, in an environment of the caller's choice.
 pub fn engines_in(config: &EnginesConfig, host: HostEnvironment) -> Vec<Arc<dyn Engine>> {
-    let workshop = Workshop { config, host: Arc::new(host), prices: PriceTable::new(&config.prices) };
-    let mut all = vec![workshop.engine(Shell)];
+    let factory = EngineFactory { config, host: Arc::new(host), prices: PriceTable::new(&config.prices) };
+    let mut all = vec![factory.engine(Shell)];
     all.extend(Program::ALL.iter().map(|&program| {
         let config = config.programs.get(&program).cloned().unwrap_or_default();
-        workshop.engine(Configured { program, config })
+        factory.engine(Configured { program, config })
     }));
-    all.push(Arc::new(devin::Devin::new(config.devin.clone(), &workshop.host)));
+    all.push(Arc::new(devin::Devin::new(config.devin.clone(), &factory.host)));
     // A template with the name of a built-in engine stands in for it.
     all.retain(|engine| !config.commands.contains_key(engine.name()));
     all.extend(config.commands.iter().map(|(name, command)| -> Arc<dyn Engine> {
-        workshop.engine(Template { name: name.clone(), config: command.clone() })
+        factory.engine(Template { name: name.clone(), config: command.clone() })
     }));
     all.retain(|engine| !config.disabled.iter().any(|name| name == engine.name()));
     all
 }
 
-struct Workshop<'a> {
+struct EngineFactory<'a> {
     config: &'a EnginesConfig,
     host: Arc<HostEnvironment>,
     prices: PriceTable,
 }
 
-impl Workshop<'_> {
+impl EngineFactory<'_> {
     fn engine(&self, recipe: impl Recipe + 'static) -> Arc<dyn Engine> {
         Arc::new(ProgramEngine {
             recipe: Box::new(recipe),

@@ -1,5 +1,5 @@
-//! Hears of jobs that moved, from the coordinator's feed. It only says whom to ask about: what a job is now is asked
-//! of the coordinator, so a late or repeated event does no harm.
+//! Follows the coordinator's feed for jobs that changed. It only names them: their state is read from the coordinator,
+//! so a late or repeated event does no harm.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use tokio_util::sync::CancellationToken;
 const PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) enum Heard {
-    Moved(JobId),
+pub(super) enum Change {
+    Job(JobId),
     /// There may have been a gap.
-    Everything,
+    Resync,
 }
 
-pub(super) async fn listen(client: Client, heard: mpsc::Sender<Heard>, stop: CancellationToken) {
+pub(super) async fn listen(client: Client, changes: mpsc::Sender<Change>, stop: CancellationToken) {
     let listening = async {
-        while follow(&client, &heard).await.is_some() {
+        while follow(&client, &changes).await.is_some() {
             tokio::time::sleep(PAUSE).await;
         }
     };
@@ -31,21 +31,21 @@ pub(super) async fn listen(client: Client, heard: mpsc::Sender<Heard>, stop: Can
 }
 
 /// Until the stream ends for good. `None` when nobody listens any more.
-async fn follow(client: &Client, heard: &mpsc::Sender<Heard>) -> Option<()> {
+async fn follow(client: &Client, changes: &mpsc::Sender<Change>) -> Option<()> {
     let mut feed = client.follow_fleet(None);
     loop {
         match feed.next().await {
             Ok(Signal::Event(event)) if event.to.is_some() => {
                 if let Some(job) = event.job_id.as_deref().and_then(|id| id.parse().ok()) {
-                    heard.send(Heard::Moved(job)).await.ok()?;
+                    changes.send(Change::Job(job)).await.ok()?;
                 }
             }
             Ok(Signal::Event(_)) => {}
-            Ok(Signal::Lost(error)) => tracing::warn!(%error, "the stream of events was cut off"),
+            Ok(Signal::Lost(error)) => tracing::warn!(%error, "the event stream was lost; reconnecting"),
             // A stream that was lost before its first event has nothing to go on from.
-            Ok(Signal::Back) => heard.send(Heard::Everything).await.ok()?,
+            Ok(Signal::Back) => changes.send(Change::Resync).await.ok()?,
             Err(error) => {
-                tracing::warn!(%error, "events cannot be followed");
+                tracing::warn!(%error, "cannot follow events; retrying");
                 return Some(());
             }
         }

@@ -18,13 +18,13 @@ use std::time::Duration;
 use giga_api::client::{Client, ClientError, Idempotency};
 use giga_api::wire::ProblemCode;
 use giga_domain::manifest::Draft;
-use giga_domain::{JobId, Stage, limits};
+use giga_domain::{JobId, Phase, Stage, limits};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::listen::Heard;
+use self::listen::Change;
 pub use self::places::Place;
 use self::places::{Places, Sighting};
 use self::tickets::Ticket;
@@ -40,8 +40,8 @@ pub struct FolderConfig {
     pub poll: Duration,
     /// How often every open job is asked about, in case the stream of events had a gap.
     pub look_again: Duration,
-    /// Whoever wants to tell people what happens to their files.
-    pub told: Option<mpsc::UnboundedSender<FolderEvent>>,
+    /// Receives what happens to files, to show to people.
+    pub events: Option<mpsc::UnboundedSender<FolderEvent>>,
 }
 
 /// What happened to a file.
@@ -58,7 +58,7 @@ pub enum FolderEvent {
 impl FolderConfig {
     pub fn new(root: PathBuf, client: Client) -> Self {
         let (poll, look_again) = (Duration::from_secs(2), Duration::from_secs(30));
-        Self { root, client, product: None, poll, look_again, told: None }
+        Self { root, client, product: None, poll, look_again, events: None }
     }
 }
 
@@ -68,7 +68,7 @@ pub enum FolderError {
     Unusable { path: PathBuf, source: io::Error },
 }
 
-/// Runs until `stop`. What goes wrong later is told in the log and tried again.
+/// Runs until `stop`. Later errors are logged and retried.
 pub async fn run(config: FolderConfig, stop: CancellationToken) -> Result<(), FolderError> {
     let unusable = |source| FolderError::Unusable { path: config.root.clone(), source };
     let places = Places::open(&config.root).map_err(unusable)?;
@@ -77,9 +77,9 @@ pub async fn run(config: FolderConfig, stop: CancellationToken) -> Result<(), Fo
         Some(product) => config.client.for_product(product),
         None => config.client.clone(),
     };
-    let (sender, mut heard) = mpsc::channel(64);
+    let (sender, mut changes) = mpsc::channel(64);
     let listener = tokio::spawn(listen::listen(client.clone(), sender, stop.clone()));
-    let mut folder = Folder { client, places, tickets, seen: HashMap::new(), told: config.told };
+    let mut folder = Folder { client, places, tickets, seen: HashMap::new(), events: config.events };
     let mut scan = tokio::time::interval(config.poll);
     scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut look_again = tokio::time::interval(config.look_again);
@@ -92,13 +92,13 @@ pub async fn run(config: FolderConfig, stop: CancellationToken) -> Result<(), Fo
             () = stop.cancelled() => break,
             _ = scan.tick() => folder.take_new().await,
             _ = look_again.tick() => folder.follow_all().await,
-            Some(heard) = heard.recv() => match heard {
-                Heard::Moved(job) => folder.follow_each(vec![job]).await,
-                Heard::Everything => folder.follow_all().await,
+            Some(change) = changes.recv() => match change {
+                Change::Job(job) => folder.follow_each(vec![job]).await,
+                Change::Resync => folder.follow_all().await,
             },
         }
     }
-    // It has heard of the stop as well.
+    // It ends with the same token.
     let _ = listener.await;
     Ok(())
 }
@@ -109,18 +109,18 @@ struct Folder {
     tickets: HashMap<JobId, Ticket>,
     /// How the files of the inbox looked last time.
     seen: HashMap<String, Sighting>,
-    told: Option<mpsc::UnboundedSender<FolderEvent>>,
+    events: Option<mpsc::UnboundedSender<FolderEvent>>,
 }
 
 /// Where the file of a job in this stage belongs. What waits, waits in the inbox.
 fn place_of(stage: Stage) -> Place {
-    match stage {
-        Stage::Queued | Stage::Blocked => Place::Inbox,
-        Stage::Assigned | Stage::Building => Place::Building,
-        Stage::Review => Place::Review,
-        Stage::Testing => Place::Testing,
-        Stage::Shipped => Place::Shipped,
-        Stage::Failed | Stage::DeadLetter | Stage::Cancelled => Place::Failed,
+    match stage.phase() {
+        Phase::Queued | Phase::Blocked => Place::Inbox,
+        Phase::Running => Place::Building,
+        Phase::Review => Place::Review,
+        Phase::Ready => Place::Testing,
+        Phase::Shipped => Place::Shipped,
+        Phase::Failed | Phase::Cancelled => Place::Failed,
     }
 }
 
@@ -276,9 +276,9 @@ impl Folder {
 
     fn tell(&self, event: FolderEvent) {
         tracing::info!(?event, "folder");
-        if let Some(told) = &self.told {
+        if let Some(events) = &self.events {
             // Nobody has to listen.
-            let _ = told.send(event);
+            let _ = events.send(event);
         }
     }
 

@@ -166,7 +166,7 @@ fn is_manifest(name: &str) -> bool {
     !name.starts_with('.') && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("md"))
 }
 
-/// Names that are text; nobody could be told about others.
+/// Names that are text; nobody could be events about others.
 pub(super) fn names(folder: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {

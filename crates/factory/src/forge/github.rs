@@ -50,12 +50,12 @@ impl GitHub {
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Answer, ForgeError> {
         let answer = self.transport.call(method, path, body).await?;
         match answer.status {
-            401 => Err(ForgeError::Unauthorised(said(&answer))),
+            401 => Err(ForgeError::Unauthorised(reason(&answer))),
             // 403 and 429 are also how GitHub says "slower, please".
-            403 if !said(&answer).to_lowercase().contains("rate limit") => {
-                Err(ForgeError::Unauthorised(said(&answer)))
+            403 if !reason(&answer).to_lowercase().contains("rate limit") => {
+                Err(ForgeError::Unauthorised(reason(&answer)))
             }
-            403 | 429 | 500.. => Err(ForgeError::Unavailable(said(&answer))),
+            403 | 429 | 500.. => Err(ForgeError::Unavailable(reason(&answer))),
             _ => Ok(answer),
         }
     }
@@ -137,7 +137,7 @@ impl GitHub {
         let answer = self.call(Method::Put, &format!("{path}/merge"), Some(body)).await?;
         match answer.status {
             200 => Ok(RequestMerge::Merged { commit: merge_commit(&answer.body["sha"])? }),
-            405 | 409 => Ok(RequestMerge::NotMergeable { detail: said(&answer) }),
+            405 | 409 => Ok(RequestMerge::NotMergeable { detail: reason(&answer) }),
             _ => Err(refused("merging the request", &answer)),
         }
     }
@@ -191,15 +191,15 @@ fn merge_commit(value: &Value) -> Result<CommitId, ForgeError> {
     parsed.ok_or_else(|| ForgeError::Refused("merged, but the answer names no commit".to_owned()))
 }
 
-/// GitHub's own words, bounded.
-fn said(answer: &Answer) -> String {
-    let message = answer.body["message"].as_str().unwrap_or("no message");
+/// GitHub's own message, bounded.
+fn reason(answer: &Answer) -> String {
+    let text = answer.body["message"].as_str().unwrap_or("no message");
     let details = answer.body["errors"].as_array().into_iter().flatten();
     let details = details.filter_map(|error| error["message"].as_str().or_else(|| error.as_str()));
-    let text = std::iter::once(message).chain(details).collect::<Vec<_>>().join("; ");
-    format!("{} (HTTP {})", text.chars().take(500).collect::<String>(), answer.status)
+    let whole = std::iter::once(text).chain(details).collect::<Vec<_>>().join("; ");
+    format!("{} (HTTP {})", whole.chars().take(500).collect::<String>(), answer.status)
 }
 
 fn refused(what: &str, answer: &Answer) -> ForgeError {
-    ForgeError::Refused(format!("{what}: {}", said(answer)))
+    ForgeError::Refused(format!("{what}: {}", reason(answer)))
 }

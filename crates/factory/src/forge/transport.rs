@@ -154,11 +154,15 @@ impl Transport for GhCli {
         // `gh` ends with 1 for every HTTP error; the status line says which.
         let text = String::from_utf8_lossy(&finished.stdout);
         parse_included(&text).ok_or_else(|| {
-            let said: String = finished.stderr.chars().take(500).collect();
-            if said.contains("auth login") {
-                ForgeError::Unauthorised(format!("`gh` is not signed in to {}: {}", self.host, said.trim()))
+            let message: String = finished.stderr.chars().take(500).collect();
+            if message.contains("auth login") {
+                ForgeError::Unauthorised(format!(
+                    "`gh` is not signed in to {}: {}",
+                    self.host,
+                    message.trim()
+                ))
             } else {
-                ForgeError::Unavailable(format!("`gh` ended with {}: {}", finished.status, said.trim()))
+                ForgeError::Unavailable(format!("`gh` ended with {}: {}", finished.status, message.trim()))
             }
         })
     }

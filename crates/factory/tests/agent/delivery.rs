@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use giga_api::wire::Stage;
 use giga_broker::Embedded;
 use giga_domain::Delivery;
-use giga_factory::agent::BrokerDoor;
+use giga_factory::agent::BrokerConnector;
 use giga_ports::{Broker, BrokerError};
 use giga_testkit::nats::NatsServer;
 use serde_json::json;
 
-use super::front::Front;
+use super::proxy::Proxy;
 use super::world::{Factory, World};
 
 const CLAIM: &str = "/api/fleet/claim";
@@ -123,19 +123,19 @@ async fn the_way_is_switched_while_a_job_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_breaks_is_polled_around_until_it_is_back() {
     let world = world(Delivery::Stream).await;
-    let front = Front::of(&world.url).await;
+    let proxy = Proxy::of(&world.url).await;
     let mut config = world.config("a");
-    config.url.clone_from(&front.url);
+    config.url.clone_from(&proxy.url);
     let factory = Factory::start(config);
     world.until_delivered_by("a", Delivery::Stream).await;
 
-    front.no_streams();
+    proxy.no_streams();
     world.until_delivered_by("a", Delivery::Poll).await;
     does_a_job(&world, "meanwhile").await;
     let claims = world.answered(CLAIM).await;
     assert!(claims > 0, "it asked");
 
-    front.everything_through();
+    proxy.everything_through();
     world.until_delivered_by("a", Delivery::Stream).await;
     let claims = world.answered(CLAIM).await;
     does_a_job(&world, "afterwards").await;
@@ -146,15 +146,15 @@ async fn a_stream_that_breaks_is_polled_around_until_it_is_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_that_is_gone_for_a_while_is_found_again() {
     let world = world(Delivery::Stream).await;
-    let front = Front::of(&world.url).await;
+    let proxy = Proxy::of(&world.url).await;
     let mut config = world.config("a");
-    config.url.clone_from(&front.url);
+    config.url.clone_from(&proxy.url);
     let factory = Factory::start(config);
     world.until_delivered_by("a", Delivery::Stream).await;
     does_a_job(&world, "before").await;
-    front.gone();
+    proxy.gone();
     let job = world.submit("between", "ship: auto", "true").await;
-    front.everything_through();
+    proxy.everything_through();
     world.until_stage(&job, Stage::Shipped).await;
     world.until_delivered_by("a", Delivery::Stream).await;
     factory.drain().await;
@@ -182,17 +182,17 @@ async fn a_claim_whose_answer_was_lost_is_repeated_until_it_is_heard() {
     for mode in [Delivery::Poll, Delivery::SelfSelect] {
         let world = world(mode).await;
         world.set_flag("lease_ms", json!(600_000)).await;
-        let front = Front::of(&world.url).await;
-        front.no_answers_to_claims();
+        let proxy = Proxy::of(&world.url).await;
+        proxy.no_answers_to_claims();
         let mut config = world.config("a");
-        config.url.clone_from(&front.url);
+        config.url.clone_from(&proxy.url);
         let factory = Factory::start(config);
         let job = world.submit("lost", "ship: auto", "true").await;
         world.until_stage(&job, Stage::Assigned).await;
         // More than one call tries by itself: the agent has come back with another one.
         world.until_answered(CLAIM, world.answered(CLAIM).await + 5).await;
         assert_eq!(world.job(&job).await.stage, Stage::Assigned, "nobody has heard of it");
-        front.everything_through();
+        proxy.everything_through();
         assert_eq!(world.until_stage(&job, Stage::Shipped).await.lease_epoch, 1, "{mode}");
         factory.drain().await;
     }
@@ -232,7 +232,7 @@ async fn a_factory_that_picks_by_itself_takes_only_what_it_can_run() {
 struct Nats(String);
 
 #[async_trait]
-impl BrokerDoor for Nats {
+impl BrokerConnector for Nats {
     async fn open(&self) -> Result<Arc<dyn Broker>, BrokerError> {
         giga_broker::open(&self.0).await
     }

@@ -132,7 +132,7 @@ async fn a_session_that_is_gone_on_with_is_not_charged_twice() {
     factory.drain().await;
 }
 
-/// Without a renewal in between: the whole is told with the last word.
+/// Without a renewal in between: the final report carries the whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_handed_back_pays_what_it_used() {
     let world = World::start().await;

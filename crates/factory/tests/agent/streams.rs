@@ -20,7 +20,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-use super::front::Front;
+use super::proxy::Proxy;
 use super::world::{Factory, LEASE_MS, LOOK_AGAIN, PATIENCE, World, mirror_branches, work_folders};
 
 /// How often a factory says that it is there.
@@ -73,7 +73,7 @@ impl StandIn {
 
 struct Scene {
     world: World,
-    _front: Front,
+    _proxy: Proxy,
     stand_in: StandIn,
     factory: Factory,
     claims: AtomicU64,
@@ -84,14 +84,14 @@ impl Scene {
         let world = World::start().await;
         world.set_flag("heartbeat_interval_ms", json!(heartbeat_ms)).await;
         world.set_flag("delivery", json!("stream")).await;
-        let front = Front::of(&world.url).await;
+        let proxy = Proxy::of(&world.url).await;
         let (stand_in, address) = StandIn::start(knows_streams).await;
-        front.streams_to(address);
+        proxy.streams_to(address);
         let mut config = world.config("a");
-        config.url.clone_from(&front.url);
+        config.url.clone_from(&proxy.url);
         config.seats = seats;
         let factory = Factory::start(config);
-        Self { world, _front: front, stand_in, factory, claims: AtomicU64::new(0) }
+        Self { world, _proxy: proxy, stand_in, factory, claims: AtomicU64::new(0) }
     }
 
     fn token(&self) -> String {

@@ -80,7 +80,7 @@ async fn secrets_do_not_leave() {
 }
 
 #[tokio::test]
-async fn a_secret_in_the_last_words_or_the_error_does_not_leave_either() {
+async fn a_secret_in_the_reply_or_the_error_does_not_leave_either() {
     let error =
         r#"print {"type":"result","subtype":"success","is_error":true,"result":"correct-horse was refused"}"#;
     let ran =

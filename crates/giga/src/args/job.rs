@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use giga_api::client::JobQuery;
 use giga_api::wire::{Priority, Stage};
 
 use super::word;
@@ -136,6 +137,24 @@ pub(crate) struct ListArgs {
     /// Show all of them
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+impl ListArgs {
+    /// The same for the coordinator. `parent` is the id of the job that was named, and `limit` that of a page.
+    pub(crate) fn query(self, parent: Option<String>, limit: usize) -> JobQuery {
+        let Self { stage, priority, repo, factory, parent: _, name, limit: _, all: _ } = self;
+        JobQuery {
+            ids: Vec::new(),
+            stages: stage,
+            priorities: priority,
+            repo,
+            factory,
+            parent,
+            name,
+            limit: Some(limit),
+            cursor: None,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

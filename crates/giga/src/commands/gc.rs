@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use giga_factory::agent::{CoordinatorsWord, DISK_FLOOR_BYTES};
+use giga_factory::agent::{CoordinatorStages, DISK_FLOOR_BYTES};
 use giga_factory::workspace::gc::{GcItem, GcKind};
 use giga_factory::workspace::{GcOptions, GcReport, GitPolicy, Workspace};
 use giga_ports::Clock;
@@ -16,7 +16,7 @@ use crate::output::{Columns, printable, say};
 use crate::system::SystemClock;
 
 pub(crate) async fn gc(args: GcArgs, context: &Context) -> Done {
-    let word = CoordinatorsWord(context.client()?);
+    let word = CoordinatorStages(context.client()?);
     let bases = match args.base {
         Some(base) if base.join("mirrors").is_dir() => vec![base],
         Some(base) => {

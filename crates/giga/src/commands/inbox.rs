@@ -13,18 +13,18 @@ use crate::signals;
 pub(crate) async fn inbox(args: InboxArgs, context: &Context) -> Done {
     let stop = CancellationToken::new();
     signals::cancel_on_signal(stop.clone(), std::future::ready(()))?;
-    let (reported, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
     let mut config = FolderConfig::new(args.folder.clone(), context.client()?);
-    config.told = Some(reported);
+    config.events = Some(sender);
     config.product = context.settings.product().map(|product| product.value);
     announce(&format!("ready inbox {}", args.folder.join("inbox").display()))?;
-    let telling = async {
+    let printing = async {
         while let Some(event) = events.recv().await {
             announce(&printable(&line(&event)))?;
         }
         Ok::<_, CliError>(())
     };
-    let (ran, printed) = tokio::join!(folder::run(config, stop), telling);
+    let (ran, printed) = tokio::join!(folder::run(config, stop), printing);
     ran.map_err(|error| CliError::failed(error.to_string()))?;
     printed
 }
@@ -33,6 +33,6 @@ fn line(event: &FolderEvent) -> String {
     match event {
         FolderEvent::Submitted { file, job } => format!("{job}  submitted  {file}"),
         FolderEvent::Moved { job, file, place } => format!("{job}  {}  {file}", place.name()),
-        FolderEvent::Refused { file } => format!("-  refused  failed/{file}: the reasons are next to it"),
+        FolderEvent::Refused { file } => format!("-  refused  failed/{file}: the reasons are beside it"),
     }
 }

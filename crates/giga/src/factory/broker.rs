@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use giga_factory::agent::BrokerDoor;
+use giga_factory::agent::BrokerConnector;
 use giga_ports::{Broker, BrokerError};
 
 use crate::config::mask_url;
 
 struct ByUrl(String);
 
-pub(super) fn door(url: String) -> Arc<dyn BrokerDoor> {
+pub(super) fn door(url: String) -> Arc<dyn BrokerConnector> {
     Arc::new(ByUrl(url))
 }
 
@@ -21,7 +21,7 @@ impl fmt::Debug for ByUrl {
 }
 
 #[async_trait::async_trait]
-impl BrokerDoor for ByUrl {
+impl BrokerConnector for ByUrl {
     async fn open(&self) -> Result<Arc<dyn Broker>, BrokerError> {
         giga_broker::open(&self.0).await
     }

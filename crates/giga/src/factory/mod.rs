@@ -70,7 +70,7 @@ async fn run_agent(
         if take_over {
             agent::take_over(&config).await?;
         }
-        agent::run_and_tell(config, stop, || {
+        agent::run_with_ready(config, stop, || {
             is_ready.store(true, Ordering::Release);
             ready(&id);
         })

@@ -4,6 +4,7 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
 };
 use giga_api::wire::Stage;
+use giga_domain::Phase;
 
 /// A flexible column is not made narrower than this.
 const NARROWEST: u16 = 12;
@@ -61,12 +62,12 @@ impl Columns {
 /// A stage in its colour: what needs somebody stands out.
 pub(crate) fn stage_cell(stage: Stage) -> Cell {
     let cell = Cell::new(stage.label());
-    match stage {
-        Stage::Queued => cell,
-        Stage::Assigned | Stage::Building => cell.fg(Color::Cyan),
-        Stage::Review | Stage::Testing => cell.fg(Color::Yellow),
-        Stage::Shipped => cell.fg(Color::Green),
-        Stage::Failed | Stage::DeadLetter => cell.fg(Color::Red),
-        Stage::Blocked | Stage::Cancelled => cell.add_attribute(Attribute::Dim),
+    match stage.phase() {
+        Phase::Queued => cell,
+        Phase::Running => cell.fg(Color::Cyan),
+        Phase::Review | Phase::Ready => cell.fg(Color::Yellow),
+        Phase::Shipped => cell.fg(Color::Green),
+        Phase::Failed => cell.fg(Color::Red),
+        Phase::Blocked | Phase::Cancelled => cell.add_attribute(Attribute::Dim),
     }
 }

@@ -207,15 +207,16 @@ pub struct JobFilter {
 impl JobFilter {
     /// The meaning of the filter; a store may answer it by other means but not differently.
     pub fn matches(&self, job: &Job) -> bool {
+        let Self { ids, products, stages, priorities, repo, factory, parent, name_contains } = self;
         let lower = str::to_ascii_lowercase;
-        (self.ids.is_empty() || self.ids.contains(&job.id))
-            && (self.products.is_empty() || self.products.contains(&job.product))
-            && (self.stages.is_empty() || self.stages.contains(&job.stage()))
-            && (self.priorities.is_empty() || self.priorities.contains(&job.spec.priority))
-            && self.repo.as_ref().is_none_or(|repo| job.spec.repo.as_ref() == Some(repo))
-            && self.factory.as_ref().is_none_or(|id| job.lease().is_some_and(|lease| lease.factory == *id))
-            && self.parent.is_none_or(|parent| job.spec.parent == Some(parent))
-            && self.name_contains.as_ref().is_none_or(|part| lower(&job.spec.name).contains(&lower(part)))
+        (ids.is_empty() || ids.contains(&job.id))
+            && (products.is_empty() || products.contains(&job.product))
+            && (stages.is_empty() || stages.contains(&job.stage()))
+            && (priorities.is_empty() || priorities.contains(&job.spec.priority))
+            && repo.as_ref().is_none_or(|repo| job.spec.repo.as_ref() == Some(repo))
+            && factory.as_ref().is_none_or(|id| job.lease().is_some_and(|lease| lease.factory == *id))
+            && parent.is_none_or(|parent| job.spec.parent == Some(parent))
+            && name_contains.as_ref().is_none_or(|part| lower(&job.spec.name).contains(&lower(part)))
     }
 }
 

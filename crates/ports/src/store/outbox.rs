@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use giga_domain::{
-    Actor, Effect, EffectId, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget,
-    FeedPos, JobId, NewEffect, ProductId, Timestamp,
+    Actor, Effect, EffectId, EffectOutcome, EffectReceiver, EffectStateName, EffectTarget, FeedPos, JobId,
+    NewEffect, ProductId, Timestamp,
 };
 
 use super::noun::Result;

@@ -163,8 +163,7 @@ fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
         )));
     }
     if short.iter().any(|c| !c.reserved.is_zero()) && case.product.pause.is_none() {
-        remedies
-            .push(Remedy::advice("or wait for jobs under way to end for less than is set aside for them"));
+        remedies.push(Remedy::advice("or wait for running jobs to cost less than is reserved for them"));
     }
     remedies
 }

@@ -103,11 +103,11 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
     let factories = case.lacking_only(filter);
     let who = names(&factories, "and");
     let many = factories.len() > 1;
-    let (is, has, it) = if many { ("are", "have", "them") } else { ("is", "has", "it") };
+    let (is, it) = if many { ("are", "them") } else { ("is", "it") };
     match filter {
         Filter::Seats if many => format!("every seat of {who} is taken"),
         Filter::Draining => format!("{who} could run it but {is} draining"),
-        Filter::Stale => format!("{who} could run it but {has} not been heard from"),
+        Filter::Stale => format!("{who} could run it but {is} offline"),
         Filter::Down => format!("{who} could run it but {is} reported as down"),
         Filter::Product => {
             format!("{who} could run it but no token of {it} admits the product `{}`", case.job.product)
@@ -146,7 +146,7 @@ fn lacked_by_many(factories: &[&FactoryView], case: &Case<'_>) -> String {
 pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> String {
     match filter {
         Filter::Draining => "is draining".to_owned(),
-        Filter::Stale => "has not been heard from".to_owned(),
+        Filter::Stale => "is offline".to_owned(),
         Filter::Down => "reports itself as down".to_owned(),
         Filter::Product => format!("has a token that does not admit the product `{}`", case.job.product),
         Filter::Capabilities => format!("lacks {}", quoted(&feasible::lacking(case.job, factory))),
@@ -222,7 +222,7 @@ fn paused(case: &Case<'_>) -> String {
                     format!("{ceiling} {}: {spent} spent", per(c.period))
                 })
                 .collect();
-            format!("the budget of `{product}` has reached its ceiling ({})", reached.join("; "))
+            format!("the budget of `{product}` has reached its limit ({})", reached.join("; "))
         }
         Some(PauseCause::Operator { reason: Some(reason), .. }) => {
             format!("the product `{product}` is paused: {reason}")
@@ -236,7 +236,7 @@ fn short_of_budget(case: &Case<'_>) -> String {
     let needed = case.product.set_aside_for(case.job);
     if let Some(ceiling) = too_low(case) {
         return format!(
-            "the job may cost up to {} and the ceiling of `{product}` is {} {}: it never fits",
+            "the job may cost up to {} and the limit of `{product}` is {} {}: it never fits",
             needed.up_to_the_cent(),
             ceiling.usd.up_to_the_cent(),
             per(ceiling.period)
@@ -252,7 +252,7 @@ fn short_of_budget(case: &Case<'_>) -> String {
         ),
         _ => match tightest.filter(|c| !c.reserved.is_zero()) {
             Some(ceiling) => format!(
-                "the budget of `{product}` is used up{period}: {} of {} spent, {} set aside for jobs under way",
+                "the budget of `{product}` is used up{period}: {} of {} spent, {} reserved for running jobs",
                 ceiling.spent.up_to_the_cent(),
                 ceiling.usd.up_to_the_cent(),
                 ceiling.reserved.up_to_the_cent()

@@ -49,7 +49,7 @@ pub(super) async fn submitter(app: &App, metadata: &MetadataMap) -> Result<Calle
 
 /// Asks again whether the token of an open stream lives. A revocation is an event, so it is asked only after tokens have
 /// changed and when the token's own time is over: neither quiet nor busy streams cost the store anything.
-pub(super) struct Welcome {
+pub(super) struct TokenWatch {
     app: App,
     caller: Caller,
     tokens: watch::Receiver<u64>,
@@ -58,7 +58,7 @@ pub(super) struct Welcome {
     asked: Option<JoinHandle<Token>>,
 }
 
-impl Welcome {
+impl TokenWatch {
     /// To be made before the token is first looked at.
     pub(super) fn new(app: &App, tokens: watch::Receiver<u64>, caller: Caller) -> Self {
         // At once, which is answered from memory, to know when the token ends.

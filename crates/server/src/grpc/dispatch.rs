@@ -20,7 +20,7 @@ use giga_proto::v1::job_result;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::auth::{self, Welcome};
+use super::auth::{self, TokenWatch};
 use super::{refused, stopping};
 use crate::app::App;
 use crate::caller::{Caller, Products};
@@ -31,16 +31,16 @@ use crate::problem::Problem;
 const MESSAGE_JOBS: usize = 1_000;
 const MESSAGE_BYTES: usize = 1024 * 1024;
 
-pub(super) fn service(app: App) -> DispatchServer<Workers> {
-    DispatchServer::new(Workers(app)).max_decoding_message_size(limits::TOPIC_REQUEST_BYTES)
+pub(super) fn service(app: App) -> DispatchServer<DispatchService> {
+    DispatchServer::new(DispatchService(app)).max_decoding_message_size(limits::TOPIC_REQUEST_BYTES)
 }
 
-pub(super) struct Workers(App);
+pub(super) struct DispatchService(App);
 
 type Assignments = Pin<Box<dyn Stream<Item = Result<v1::StreamJobsResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
-impl Dispatch for Workers {
+impl Dispatch for DispatchService {
     type StreamJobsStream = Assignments;
 
     async fn stream_jobs(
@@ -61,9 +61,9 @@ impl Dispatch for Workers {
         if app.stop.is_cancelled() {
             return Err(stopping());
         }
-        let jobs = app.coordinator.open_worker_stream(open).map_err(refused)?;
-        let welcome = Welcome::new(app, tokens, caller);
-        let connected = Connected { jobs, welcome, stop: app.stop.clone() };
+        let jobs = app.coordinator.topics().open_stream(open).map_err(refused)?;
+        let token_watch = TokenWatch::new(app, tokens, caller);
+        let connected = Connected { jobs, token_watch, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {
             let mut connected = connected?;
             match connected.next().await {
@@ -84,7 +84,7 @@ impl Dispatch for Workers {
         let held = each("held", held, |place, held| {
             Ok((id(format_args!("{place}.job_id"), &held.job_id)?, Epoch(held.epoch)))
         })?;
-        let renewed = self.0.coordinator.renew_topic_jobs(within(&caller), held).await;
+        let renewed = self.0.coordinator.topics().renew(within(&caller), held).await;
         let (lost, lease) = renewed.map_err(refused)?;
         Ok(Response::new(v1::HeartbeatResponse {
             lost_job_ids: lost.iter().map(ToString::to_string).collect(),
@@ -102,10 +102,10 @@ impl Dispatch for Workers {
         let results = each("results", results, result)?;
         if max_in_flight > 0 {
             // Before the report: the slots that it frees are dealt by the new number.
-            let wish = self.0.coordinator.set_max_in_flight(within(&caller), &worker, max_in_flight);
+            let wish = self.0.coordinator.topics().set_max_in_flight(within(&caller), &worker, max_in_flight);
             wish.map_err(refused)?;
         }
-        let reported = self.0.coordinator.report_topic_jobs(within(&caller), &worker, results).await;
+        let reported = self.0.coordinator.topics().report(within(&caller), &worker, results).await;
         let statuses = reported.map_err(refused)?.into_iter().map(|status| match status {
             ReportStatus::Recorded => v1::ResultStatus::Recorded.into(),
             ReportStatus::Fenced => v1::ResultStatus::Fenced.into(),
@@ -121,7 +121,7 @@ impl Dispatch for Workers {
         let caller = auth::submitter(&self.0, request.metadata()).await?;
         let product = caller.product()?;
         let jobs = each("jobs", request.into_inner().jobs, new_work)?;
-        let enqueued = self.0.coordinator.enqueue_topic_jobs(&product, jobs).await.map_err(refused)?;
+        let enqueued = self.0.coordinator.topics().enqueue(&product, jobs).await.map_err(refused)?;
         let answer = |enqueued: &Enqueued| v1::Enqueued {
             job_id: enqueued.id().to_string(),
             existing: matches!(enqueued, Enqueued::Existing(_)),
@@ -132,7 +132,7 @@ impl Dispatch for Workers {
 
 struct Connected {
     jobs: WorkerStream,
-    welcome: Welcome,
+    token_watch: TokenWatch,
     stop: CancellationToken,
 }
 
@@ -141,7 +141,7 @@ impl Connected {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Err(stopping()),
-            over = self.welcome.is_over() => Err(over),
+            over = self.token_watch.is_over() => Err(over),
             dealt = self.jobs.next(MESSAGE_JOBS, MESSAGE_BYTES) => match dealt {
                 Some(dealt) => Ok(v1::StreamJobsResponse {
                     assignments: dealt.into_iter().map(assignment).collect(),

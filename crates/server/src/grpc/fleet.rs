@@ -15,7 +15,7 @@ use giga_proto::v1::stream_grants_response::Event;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::auth::Welcome;
+use super::auth::TokenWatch;
 use super::{refused, stopping};
 use crate::app::App;
 use crate::auth::{admit, authenticate};
@@ -24,16 +24,16 @@ use crate::problem::Problem;
 use crate::request::check;
 use crate::routes::Access;
 
-pub(super) fn service(app: App) -> FleetServer<Factories> {
-    FleetServer::new(Factories(app))
+pub(super) fn service(app: App) -> FleetServer<FleetService> {
+    FleetServer::new(FleetService(app))
 }
 
-pub(super) struct Factories(App);
+pub(super) struct FleetService(App);
 
 type Grants = Pin<Box<dyn Stream<Item = Result<v1::StreamGrantsResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
-impl Fleet for Factories {
+impl Fleet for FleetService {
     type StreamGrantsStream = Grants;
 
     async fn stream_grants(
@@ -50,9 +50,9 @@ impl Fleet for Factories {
         if app.stop.is_cancelled() {
             return Err(stopping());
         }
-        let jobs = app.coordinator.open_factory_stream(factory).map_err(refused)?;
-        let welcome = Welcome::new(app, tokens, caller);
-        let connected = Connected { app: app.clone(), jobs, welcome, stop: app.stop.clone() };
+        let jobs = app.coordinator.dispatch().open_factory_stream(factory).map_err(refused)?;
+        let token_watch = TokenWatch::new(app, tokens, caller);
+        let connected = Connected { app: app.clone(), jobs, token_watch, stop: app.stop.clone() };
         let messages = stream::unfold(Some(connected), |connected| async {
             let mut connected = connected?;
             match connected.next().await {
@@ -67,7 +67,7 @@ impl Fleet for Factories {
 struct Connected {
     app: App,
     jobs: FactoryStream,
-    welcome: Welcome,
+    token_watch: TokenWatch,
     stop: CancellationToken,
 }
 
@@ -76,7 +76,7 @@ impl Connected {
         let event = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(stopping()),
-            over = self.welcome.is_over() => return Err(over),
+            over = self.token_watch.is_over() => return Err(over),
             event = self.jobs.next() => event,
         };
         match event {

@@ -15,15 +15,15 @@ use crate::app::App;
 /// The whole server, and each service by its name.
 const NAMES: [&str; 3] = ["", dispatch_server::SERVICE_NAME, fleet_server::SERVICE_NAME];
 
-pub(super) fn service(app: App) -> HealthServer<Doctor> {
-    HealthServer::new(Doctor(app))
+pub(super) fn service(app: App) -> HealthServer<HealthService> {
+    HealthServer::new(HealthService(app))
 }
 
-pub(super) struct Doctor(App);
+pub(super) struct HealthService(App);
 
 type Answers = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
-impl Doctor {
+impl HealthService {
     fn status(&self) -> HealthCheckResponse {
         answer(if self.0.stop.is_cancelled() { ServingStatus::NotServing } else { ServingStatus::Serving })
     }
@@ -34,7 +34,7 @@ fn answer(status: ServingStatus) -> HealthCheckResponse {
 }
 
 #[tonic::async_trait]
-impl Health for Doctor {
+impl Health for HealthService {
     type WatchStream = Answers;
 
     async fn check(

@@ -30,7 +30,7 @@ const KEY_HEADER: &str = "idempotency-key";
 const TRACKER_CHARS: usize = 64;
 
 pub(crate) async fn webhooks(State(app): State<App>, caller: Caller) -> Answer<Json<wire::WebhookList>> {
-    let all = app.coordinator.webhooks().await?;
+    let all = app.coordinator.effects().webhooks().await?;
     let own = all.iter().filter(|webhook| sees(&caller.products, webhook.product.as_ref()));
     Ok(Json(wire::WebhookList { webhooks: own.map(Into::into).collect() }))
 }
@@ -55,7 +55,7 @@ pub(crate) async fn add_webhook(
     let add = AddWebhook { product, url: request.url, kinds, actor: caller.actor() };
     let key = header::single(&headers, KEY_HEADER)?;
     key.map(|key| check::name(KEY_HEADER, key, limits::IDEMPOTENCY_KEY_CHARS)).transpose()?;
-    let webhook = app.coordinator.add_webhook_once(add, key).await?;
+    let webhook = app.coordinator.effects().add_webhook_once(add, key).await?;
     let answer = wire::AddWebhookAnswer { webhook: (&webhook).into(), secret: shown_once(&webhook.secret) };
     Ok((StatusCode::CREATED, Json(answer)))
 }
@@ -89,13 +89,13 @@ pub(crate) async fn remove_webhook(
     path: PathText,
 ) -> Answer<StatusCode> {
     let webhook = app.visible_webhook(&caller, path.id()?).await?;
-    app.coordinator.remove_webhook(webhook.id, caller.actor()).await?;
+    app.coordinator.effects().remove_webhook(webhook.id, caller.actor()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn test_webhook(State(app): State<App>, caller: Caller, path: PathText) -> Answer<Response> {
     let webhook = app.visible_webhook(&caller, path.id()?).await?;
-    let effect = app.coordinator.test_webhook(&webhook, &caller.actor()).await?;
+    let effect = app.coordinator.effects().test_webhook(&webhook, &caller.actor()).await?;
     Ok((StatusCode::ACCEPTED, Json(wire::Effect::from(&effect))).into_response())
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn list(
     let limit = query.limit()?;
     let before = query.text("cursor").map(from_cursor).transpose()?;
     // One more than asked for tells whether there is another page.
-    let mut effects = app.coordinator.effects(&filter, before, limit + 1).await?;
+    let mut effects = app.coordinator.effects().list(&filter, before, limit + 1).await?;
     let more = effects.len() > limit;
     effects.truncate(limit);
     let next_cursor = effects.last().filter(|_| more).map(to_cursor);
@@ -150,7 +150,7 @@ pub(crate) async fn retry(
     path: PathText,
 ) -> Answer<Json<wire::Effect>> {
     let effect = app.visible_effect(&caller, path.id()?).await?;
-    let effect = app.coordinator.revive_effect(effect.id, caller.actor()).await?;
+    let effect = app.coordinator.effects().revive(effect.id, caller.actor()).await?;
     Ok(Json((&effect).into()))
 }
 
@@ -178,11 +178,14 @@ pub(crate) async fn ingest(
     let draft = Draft::from_json(&Value::Object(manifest.clone()), String::new())?;
     let (product, ..) = submit::resolved(&app, &caller, &headers, draft, None).await?;
     let sees_everything = caller.products == Products::All;
-    let spelled = app.coordinator.usable_item(&request.tracker, &request.item, &product, sees_everything)?;
-    if let Some(job) = app.coordinator.ingested(&product, &tracker_key(&request.tracker, &spelled)).await? {
+    let spelled =
+        app.coordinator.effects().usable_item(&request.tracker, &request.item, &product, sees_everything)?;
+    if let Some(job) =
+        app.coordinator.effects().ingested(&product, &tracker_key(&request.tracker, &spelled)).await?
+    {
         return Ok(ingested_answer(&Ingested { job, submitted: None }));
     }
-    let item = app.coordinator.tracker_item(&request.tracker, &request.item).await?;
+    let item = app.coordinator.effects().tracker_item(&request.tracker, &request.item).await?;
     if !named {
         manifest.insert("name".to_owned(), Value::from(job_name(&item)));
     }
@@ -215,21 +218,21 @@ pub(crate) async fn echo(
     JsonBody(request): JsonBody<wire::EchoRequest>,
 ) -> Answer<Response> {
     let job = app.visible_job(&caller, check::id("jobId", &request.job_id)?).await?;
-    let effect = app.coordinator.echo(job.id).await?;
+    let effect = app.coordinator.effects().echo(job.id).await?;
     Ok((StatusCode::ACCEPTED, Json(wire::Effect::from(&effect))).into_response())
 }
 
 impl App {
     /// The webhook, unless it does not exist or tells of more than the caller may see: both answer alike.
     async fn visible_webhook(&self, caller: &Caller, id: WebhookId) -> Answer<Webhook> {
-        let all = self.coordinator.webhooks().await?;
+        let all = self.coordinator.effects().webhooks().await?;
         let found = all.into_iter().find(|webhook| webhook.id == id);
         let visible = found.filter(|webhook| sees(&caller.products, webhook.product.as_ref()));
         visible.ok_or_else(|| Problem::new(Code::NotFound, format!("there is no webhook {id}")))
     }
 
     async fn visible_effect(&self, caller: &Caller, id: EffectId) -> Answer<Effect> {
-        let effect = self.coordinator.effect(&id).await?;
+        let effect = self.coordinator.effects().get(&id).await?;
         if sees(&caller.products, effect.product.as_ref()) {
             Ok(effect)
         } else {

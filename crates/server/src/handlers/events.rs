@@ -81,7 +81,7 @@ pub(crate) async fn stream_job(
     query: Query,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let listener = app.pulse.listen();
+    let listener = app.feed_watch.listen();
     let after = EventSeq(resume_after(&query, &headers)?.unwrap_or(0));
     let job = app.visible_job(&caller, path.id()?).await?;
     Ok(stream(app, caller, Source::Job(job.id, after.min(job.last_event)), listener))
@@ -93,7 +93,7 @@ pub(crate) async fn stream_fleet(
     query: Query,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let listener = app.pulse.listen();
+    let listener = app.feed_watch.listen();
     let asked = resume_after(&query, &headers)?.map(FeedPos);
     let head = app.coordinator.reads().feed_head().await?;
     Ok(stream(app, caller, Source::Fleet(asked.unwrap_or(head).min(head)), listener))

@@ -21,13 +21,13 @@ use crate::request::{JsonBody, OptionalJson, PathText, check};
 use crate::shapes;
 
 /// Which factories a caller may know of.
-pub(crate) enum Sight {
+pub(crate) enum VisibleFactories {
     Everything,
     Only(HashSet<FactoryId>),
 }
 
-impl Sight {
-    pub(crate) fn knows(&self, factory: &FactoryId) -> bool {
+impl VisibleFactories {
+    pub(crate) fn contains(&self, factory: &FactoryId) -> bool {
         match self {
             Self::Everything => true,
             Self::Only(known) => known.contains(factory),
@@ -36,13 +36,13 @@ impl Sight {
 }
 
 impl App {
-    pub(crate) async fn sight(&self, caller: &Caller) -> Answer<Sight> {
+    pub(crate) async fn visible_factories(&self, caller: &Caller) -> Answer<VisibleFactories> {
         if caller.products == Products::All {
-            return Ok(Sight::Everything);
+            return Ok(VisibleFactories::Everything);
         }
         let factories = self.coordinator.reads().factories().await?.into_iter();
         let visible = factories.filter(|f| caller.products.meets(&f.scope.products));
-        Ok(Sight::Only(visible.map(|f| f.id).collect()))
+        Ok(VisibleFactories::Only(visible.map(|f| f.id).collect()))
     }
 
     async fn visible_factory(&self, caller: &Caller, path: &PathText) -> Answer<Factory> {

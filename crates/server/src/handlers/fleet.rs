@@ -66,7 +66,7 @@ fn utilised(live: u64, stale: u64, draining: u64, seats: u32, seats_used: u32) -
 }
 
 pub(crate) async fn shadow(State(app): State<App>, caller: Caller) -> Answer<Json<wire::Shadow>> {
-    let report = app.coordinator.shadow_report();
+    let report = app.coordinator.dispatch().shadow_report();
     let visible = |diverged: &Diverged| match &diverged.product {
         Some(product) => caller.products.allows(product),
         None => caller.products == Products::All,
@@ -89,10 +89,10 @@ fn spending(view: &BudgetView) -> wire::ProductSpending {
 
 pub(crate) async fn alerts(State(app): State<App>, caller: Caller) -> Answer<Json<wire::AlertList>> {
     let alerts = app.coordinator.alerts().await?;
-    let sees = app.sight(&caller).await?;
+    let visible = app.visible_factories(&caller).await?;
     let visible = alerts.into_iter().filter(|alert| match (&alert.product, &alert.factory) {
         (Some(product), _) => caller.products.allows(product),
-        (None, Some(factory)) => sees.knows(factory),
+        (None, Some(factory)) => visible.contains(factory),
         // Counted over all products.
         (None, None) => caller.products == Products::All,
     });
@@ -106,7 +106,7 @@ pub(crate) async fn queue_state(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let wait = wait(&app, &query)?;
-    let mut listener = app.pulse.listen();
+    let mut listener = app.feed_watch.listen();
     let mut budgets = app.coordinator.budgets_changed();
     let mut state = summed(&app, &caller.products).await?;
     if !header::none_match(&headers, &tag(&state))? {
@@ -120,7 +120,7 @@ pub(crate) async fn queue_state(
             // The queue is the same, but more of it may be had.
             Ok(()) = budgets.changed() => return Ok(unchanged(&state)),
             grown = listener.grown() => {
-                let states = app.pulse.queue_states(grown?).await?;
+                let states = app.feed_watch.queue_states(grown?).await?;
                 let visible = states.iter().filter(|(product, _)| caller.products.allows(product));
                 state = sum(visible.map(|(_, state)| *state));
                 if !header::none_match(&headers, &tag(&state))? {

@@ -96,7 +96,7 @@ struct TopicLabels {
 
 async fn topic_depths(app: &App) -> Result<Family<TopicLabels, Gauge>, giga_coordinator::Error> {
     let depths = Family::<TopicLabels, Gauge>::default();
-    for topic in app.coordinator.topics(|_| true).await?.topics {
+    for topic in app.coordinator.topics().overview(|_| true).await?.topics {
         let key = &topic.counts.key;
         for stage in TopicStage::ALL {
             let (product, name) = (key.product.to_string(), key.topic.to_string());
@@ -153,7 +153,7 @@ pub(crate) async fn prometheus(State(app): State<App>) -> Answer<Response> {
     ] {
         registry.register(name, help, ConstCounter::new(value));
     }
-    let stats = app.coordinator.topic_store_stats();
+    let stats = app.coordinator.topics().store_stats();
     for (name, help, value) in [
         ("topic_store_commits", "Write transactions about topic jobs", stats.commits),
         ("topic_store_commands", "Commands that they carried", stats.commands),
@@ -193,7 +193,7 @@ async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coo
     registry.register("factories", "Factories; a draining one is also live or stale", factories);
     budget_gauges(&fleet.budgets, registry);
     registry.register("topic_depth", "Topic jobs by state", topic_depths(app).await?);
-    let (effects, oldest) = app.coordinator.effect_counts().await?;
+    let (effects, oldest) = app.coordinator.effects().counts().await?;
     for (name, help, value) in [
         ("effects_pending", "What webhooks and trackers are still to be told", effects.pending),
         ("effects_dead", "What they could not be told", effects.dead),

@@ -36,7 +36,7 @@ pub(crate) async fn claim(
     let request_id = check::id("requestId", &request.request_id)?;
     caller.speaks_for(&factory)?;
     let claimed = match (request.job_ids.as_slice(), request.max) {
-        ([], None) => app.coordinator.claim(factory, request_id).await?,
+        ([], None) => app.coordinator.claims().claim(factory, request_id).await?,
         ([], Some(_)) => {
             return Err(Problem::field("max", "it goes with `jobIds`; without them a claim gives one job"));
         }
@@ -44,7 +44,7 @@ pub(crate) async fn claim(
             let jobs = chosen_jobs(ids, &request_id)?;
             check::in_range("max", max.unwrap_or(1), 1, limits::CLAIM_JOBS as u32)?;
             let most = max.unwrap_or(1) as usize;
-            let mut granted = app.coordinator.claim_from(factory, &request_id, &jobs, most).await?;
+            let mut granted = app.coordinator.claims().claim_from(factory, &request_id, &jobs, most).await?;
             if max.is_some() {
                 let grants = granted.iter().map(|job| claim_answer(&app, job));
                 let grants = futures::future::try_join_all(grants).await?;
@@ -77,7 +77,7 @@ pub(crate) async fn candidates(
     let missing = || Problem::field("factoryId", "the query parameter is missing");
     let factory = query.id("factoryId")?.ok_or_else(missing)?;
     caller.speaks_for(&factory)?;
-    let candidates = app.coordinator.candidates(&factory, query.limit()?).await?;
+    let candidates = app.coordinator.claims().candidates(&factory, query.limit()?).await?;
     let shown = |candidate: Candidate| wire::Candidate {
         job_id: candidate.job.to_string(),
         product_id: candidate.product.to_string(),
@@ -101,7 +101,7 @@ pub(crate) async fn accept(
     };
     caller.speaks_for(&accept.factory)?;
     let id = accept.job;
-    match app.coordinator.accept(accept).await {
+    match app.coordinator.claims().accept(accept).await {
         Ok(job) => granted(&app, &job).await,
         // Another product's job is told from one that does not exist by nothing at all.
         Err(Error::NotYours(_)) if !app.in_scope(&caller, id).await? => {
@@ -158,7 +158,7 @@ fn from_stage(stage: Stage) -> Answer<HolderAction> {
             refused("only an operator cancels, with POST /api/fleet/jobs/{id}/actions/cancel")
         }
         Stage::Assigned => refused("a job is assigned by a claim, POST /api/fleet/claim"),
-        Stage::Blocked => refused("a job is blocked by its deps alone"),
+        _ => refused(&format!("no holder makes a job {stage}")),
     }
 }
 

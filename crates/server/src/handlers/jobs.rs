@@ -15,16 +15,29 @@ use crate::app::App;
 use crate::caller::{Caller, Who};
 use crate::problem::Problem;
 use crate::request::{JsonBody, OptionalJson, PathText, Query, check, header, shown};
+use crate::routes::{Param, query, words};
 use crate::shapes;
 
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    query: Query,
-) -> Answer<Json<wire::JobPage>> {
+/// What a list of jobs can be narrowed by, besides the product.
+pub(crate) fn filters() -> [Param; 7] {
+    [
+        query(
+            "id",
+            "One or several ids, at most 100, separated by commas; those that are not found are left out",
+        ),
+        words::<wire::Stage>("stage", "In one of these stages"),
+        words::<wire::Priority>("priority", "Of one of these priorities"),
+        query("repo", "Exactly this repository"),
+        query("factory", "Held by this factory now"),
+        query("parent", "Children of this job"),
+        query("name", "The name contains this, in upper or lower case"),
+    ]
+}
+
+fn filter(query: &Query, caller: &Caller) -> Answer<JobFilter> {
     let ids = query.list("id", |text| check::id::<JobId>("id", text))?;
     check::at_most("id", ids.len(), limits::LISTED_IDS)?;
-    let filter = JobFilter {
+    Ok(JobFilter {
         ids,
         products: caller.products.as_filter().to_vec(),
         stages: query.list("stage", |text| check::word("stage", text))?,
@@ -33,7 +46,15 @@ pub(crate) async fn list(
         factory: query.id("factory")?,
         parent: query.id("parent")?,
         name_contains: query.text("name").map(str::to_owned),
-    };
+    })
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    query: Query,
+) -> Answer<Json<wire::JobPage>> {
+    let filter = filter(&query, &caller)?;
     let limit = query.limit()?;
     let before = query.text("cursor").map(from_cursor).transpose()?;
     // One more than asked for tells whether there is another page.
@@ -169,6 +190,6 @@ pub(crate) async fn explain(
 ) -> Answer<Json<wire::Explanation>> {
     let job = app.visible_job(&caller, path.id()?).await?;
     let (_, explanation) = app.coordinator.explain(job.id).await?;
-    let sees = app.sight(&caller).await?;
-    Ok(Json(shapes::explanation(explanation, |verdict| sees.knows(&verdict.factory_id))))
+    let visible = app.visible_factories(&caller).await?;
+    Ok(Json(shapes::explanation(explanation, |verdict| visible.contains(&verdict.factory_id))))
 }

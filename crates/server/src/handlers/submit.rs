@@ -55,7 +55,7 @@ pub(crate) async fn plan(
 ) -> Answer<Json<wire::PlanAnswer>> {
     let (product, manifest, _) = read(&app, &caller, &headers, body).await?;
     let dry_run = app.coordinator.dry_run(product, &manifest).await?;
-    let sees = app.sight(&caller).await?;
+    let visible = app.visible_factories(&caller).await?;
     Ok(Json(wire::PlanAnswer {
         routable: dry_run.routable.is_ok(),
         refused: dry_run.refused,
@@ -67,7 +67,7 @@ pub(crate) async fn plan(
             .chain(dry_run.foreign_repo)
             .collect(),
         worst_case_usd: dry_run.worst_case,
-        explanation: shapes::explanation(dry_run.explanation, |v| sees.knows(&v.factory_id)),
+        explanation: shapes::explanation(dry_run.explanation, |v| visible.contains(&v.factory_id)),
     }))
 }
 

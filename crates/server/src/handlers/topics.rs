@@ -22,7 +22,7 @@ use crate::request::{LargeJson, OptionalJson, PathText, Query, check};
 const PAGE_BYTES: usize = 4 << 20;
 
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TopicList>> {
-    let all = app.coordinator.topics(|product| caller.products.allows(product)).await?;
+    let all = app.coordinator.topics().overview(|product| caller.products.allows(product)).await?;
     let topics = all.topics.into_iter().map(topic).collect();
     Ok(Json(wire::TopicList { paused: all.everything.map(pause), topics }))
 }
@@ -33,7 +33,7 @@ pub(crate) async fn close(
     path: PathText,
 ) -> Answer<Json<wire::Topic>> {
     let key = key(&caller, &path)?;
-    app.coordinator.pause_topic(Some(key.clone()), caller.actor()).await?;
+    app.coordinator.topics().pause(Some(key.clone()), caller.actor()).await?;
     app.shown_topic(key).await
 }
 
@@ -43,23 +43,23 @@ pub(crate) async fn open(
     path: PathText,
 ) -> Answer<Json<wire::Topic>> {
     let key = key(&caller, &path)?;
-    app.coordinator.resume_topic(Some(key.clone()), caller.actor()).await?;
+    app.coordinator.topics().resume(Some(key.clone()), caller.actor()).await?;
     app.shown_topic(key).await
 }
 
 pub(crate) async fn close_all(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TopicGate>> {
-    app.coordinator.pause_topic(None, caller.actor()).await?;
+    app.coordinator.topics().pause(None, caller.actor()).await?;
     app.shown_gate().await
 }
 
 pub(crate) async fn open_all(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TopicGate>> {
-    app.coordinator.resume_topic(None, caller.actor()).await?;
+    app.coordinator.topics().resume(None, caller.actor()).await?;
     app.shown_gate().await
 }
 
 impl App {
     async fn shown_topic(&self, key: TopicKey) -> Answer<Json<wire::Topic>> {
-        let all = self.coordinator.topics(|product| *product == key.product).await?;
+        let all = self.coordinator.topics().overview(|product| *product == key.product).await?;
         let found = all.topics.into_iter().find(|topic| topic.counts.key == key);
         let unheard_of = TopicOverview {
             counts: TopicCounts { key, by_stage: [0; 5] },
@@ -71,7 +71,7 @@ impl App {
     }
 
     async fn shown_gate(&self) -> Answer<Json<wire::TopicGate>> {
-        let all = self.coordinator.topics(|_| false).await?;
+        let all = self.coordinator.topics().overview(|_| false).await?;
         Ok(Json(wire::TopicGate { paused: all.everything.map(pause) }))
     }
 }
@@ -84,7 +84,7 @@ pub(crate) async fn enqueue(
 ) -> Answer<Response> {
     let key = key(&caller, &path)?;
     let jobs = work(&key.topic, request)?;
-    let enqueued = app.coordinator.enqueue_topic_jobs(&key.product, jobs).await?;
+    let enqueued = app.coordinator.topics().enqueue(&key.product, jobs).await?;
     let is_new = |job: &Enqueued| matches!(job, Enqueued::Created { .. });
     let status = if enqueued.iter().any(is_new) { StatusCode::CREATED } else { StatusCode::OK };
     let jobs = enqueued
@@ -155,7 +155,7 @@ pub(crate) async fn jobs(
     let before = query.text("cursor").map(from_cursor).transpose()?;
     // One more than asked for tells whether there is another page.
     let stage = stage.unwrap_or(TopicStage::Dead);
-    let mut jobs = app.coordinator.topic_jobs(&key, stage, before, limit + 1).await?;
+    let mut jobs = app.coordinator.topics().jobs(&key, stage, before, limit + 1).await?;
     let fit = fitting(jobs.iter().map(|job| job.payload.len()), limit);
     let more = jobs.len() > fit;
     jobs.truncate(fit);
@@ -186,7 +186,7 @@ pub(crate) async fn get(
     path: PathText,
 ) -> Answer<Json<wire::TopicJob>> {
     let (name, id): (TopicName, JobId) = (name(&path)?, path.id()?);
-    let found = app.coordinator.topic_job(id).await?;
+    let found = app.coordinator.topics().job(id).await?;
     let visible = found.filter(|job| job.key.topic == name && caller.products.allows(&job.key.product));
     visible.map(|found| Json(job(found))).ok_or_else(|| Problem::no_job(id))
 }
@@ -206,7 +206,7 @@ pub(crate) async fn retry(
     check::at_most("jobs", jobs.len(), limits::TOPIC_BATCH)?;
     let ids = jobs.iter().enumerate();
     let ids = ids.map(|(index, text)| check::id(&format!("jobs[{index}]"), text)).collect::<Answer<_>>()?;
-    let retried = app.coordinator.retry_dead_topic_jobs(key, ids, caller.actor()).await?;
+    let retried = app.coordinator.topics().retry_dead(key, ids, caller.actor()).await?;
     Ok(Json(wire::RetryDeadAnswer { retried: retried.iter().map(ToString::to_string).collect() }))
 }
 

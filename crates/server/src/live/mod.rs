@@ -17,7 +17,7 @@ use giga_ports::store::QueueState;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-pub(crate) struct Pulse {
+pub(crate) struct FeedWatch {
     coordinator: Arc<Coordinator>,
     look_every: Duration,
     looked: Mutex<Option<(Instant, FeedPos)>>,
@@ -26,13 +26,13 @@ pub(crate) struct Pulse {
 
 type QueueStates = Arc<Vec<(ProductId, QueueState)>>;
 
-impl std::fmt::Debug for Pulse {
+impl std::fmt::Debug for FeedWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pulse").finish_non_exhaustive()
+        f.debug_struct("FeedWatch").finish_non_exhaustive()
     }
 }
 
-impl Pulse {
+impl FeedWatch {
     pub(crate) fn new(coordinator: Arc<Coordinator>, look_every: Duration) -> Self {
         Self { coordinator, look_every, looked: Mutex::default(), states: Mutex::default() }
     }
@@ -41,7 +41,7 @@ impl Pulse {
     pub(crate) fn listen(self: &Arc<Self>) -> Listener {
         let near = self.coordinator.head();
         let seen = *near.borrow();
-        Listener { pulse: self.clone(), near, seen }
+        Listener { feed_watch: self.clone(), near, seen }
     }
 
     /// The end of the feed, not older than a moment; whoever comes first asks for all.
@@ -73,7 +73,7 @@ impl Pulse {
 
 /// One who waits.
 pub(crate) struct Listener {
-    pulse: Arc<Pulse>,
+    feed_watch: Arc<FeedWatch>,
     near: watch::Receiver<FeedPos>,
     seen: FeedPos,
 }
@@ -92,8 +92,8 @@ impl Listener {
                     let reason = "the store is shutting down".to_owned();
                     return Err(StoreError::Unavailable { reason, source: None });
                 },
-                () = tokio::time::sleep(self.pulse.look_every) => {
-                    let far = self.pulse.look().await?;
+                () = tokio::time::sleep(self.feed_watch.look_every) => {
+                    let far = self.feed_watch.look().await?;
                     if far > self.seen {
                         self.seen = far;
                         return Ok(far);

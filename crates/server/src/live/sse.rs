@@ -85,7 +85,7 @@ impl Tail {
                 grown = &mut grown => return grown.is_ok(),
                 // Nothing happens, but the token may have come to its end.
                 () = tokio::time::sleep(self.app.options.look_every) => {
-                    if !is_welcome(&self.app, &self.caller, &[]).await.unwrap_or(false) {
+                    if !is_authorized(&self.app, &self.caller, &[]).await.unwrap_or(false) {
                         return false;
                     }
                 }
@@ -100,7 +100,7 @@ impl Tail {
             Source::Job(id, after) => coordinator.reads().job_events(*id, *after, PAGE).await?,
             Source::Fleet(after) => coordinator.feed(*after, PAGE).await?,
         };
-        if self.app.stop.is_cancelled() || !is_welcome(&self.app, &self.caller, &events).await? {
+        if self.app.stop.is_cancelled() || !is_authorized(&self.app, &self.caller, &events).await? {
             return Ok(None);
         }
         if let Some(last) = events.last() {
@@ -124,7 +124,7 @@ impl Tail {
 
 /// Does the token still live? Where the news itself is of a revocation the store is asked, because what the
 /// coordinator remembers of tokens may be a moment behind.
-async fn is_welcome(app: &App, caller: &Caller, news: &[Event]) -> Result<bool, Problem> {
+async fn is_authorized(app: &App, caller: &Caller, news: &[Event]) -> Result<bool, Problem> {
     let coordinator = &app.coordinator;
     if news.iter().any(|event| event.kind == EventKind::TokenRevoked) {
         let token = coordinator.reads().token_by_hash(&caller.secret.hash()).await?;

@@ -12,9 +12,13 @@ use strum::VariantArray;
 use super::{check, did_you_mean, shown};
 use crate::app::App;
 use crate::problem::Problem;
+use crate::routes::Route;
 
 /// The parameters of the query, which the guard has found to be known and given once.
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+    route: Option<&'static Route>,
+}
 
 /// Refuses what the route does not know: a mistyped filter must not be taken for "no filter".
 pub(crate) fn check<'a>(uri: &Uri, known: impl Iterator<Item = &'a str> + Clone) -> Result<(), Problem> {
@@ -48,13 +52,16 @@ impl FromRequestParts<App> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
-        pairs(&parts.uri).map(Self)
+        let route = parts.extensions.get::<&'static Route>().copied();
+        Ok(Self { pairs: pairs(&parts.uri)?, route })
     }
 }
 
 impl Query {
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        let is_known = |route: &Route| route.query_names().any(|known| known == name);
+        debug_assert!(self.route.is_none_or(is_known), "the table has no parameter `{name}` for this route");
+        self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn id<T: FromStr<Err = IdError>>(&self, name: &str) -> Result<Option<T>, Problem> {

@@ -17,6 +17,7 @@ use utoipa::openapi::{RefOr, Schema};
 pub use crate::problem::Code;
 pub(crate) use fix::call_of;
 pub use table::table;
+pub(crate) use table::{query, words};
 
 use crate::app::App;
 

@@ -131,10 +131,10 @@ async fn the_shadow_shows_what_went_otherwise_to_those_who_may_see_it() {
     world.factory("a-idle", &[]).await;
     world.factory("b-busy", &[]).await;
     let head = world.coordinator.head();
-    world.coordinator.lead_once().await.unwrap();
+    world.coordinator.dispatch().lead_once().await.unwrap();
     let job = world.submit("alpha", "name: one").await;
     // Planned once the leader has seen it; then claimed elsewhere.
-    world.coordinator.dispatch_once().await.unwrap();
+    world.coordinator.dispatch().dispatch_once().await.unwrap();
     world.claim("b-busy", "r1").await;
     let shown = async |token: &str| world.get("/api/fleet/shadow").token(token).gives(200).await.json();
     let found = async {

@@ -132,13 +132,13 @@ impl World {
             run_at: None,
             retry: DEFAULT_RETRY,
         };
-        let enqueued = self.coordinator.enqueue_topic_jobs(&product, vec![work]).await.unwrap();
+        let enqueued = self.coordinator.topics().enqueue(&product, vec![work]).await.unwrap();
         let open = OpenStream { product, topics: vec![topic], worker: worker.clone(), max_in_flight: 1 };
-        let mut stream = self.coordinator.open_worker_stream(open).unwrap();
+        let mut stream = self.coordinator.topics().open_stream(open).unwrap();
         let dealt = stream.next(1, 1).await.unwrap().remove(0);
         let outcome = Outcome::Failure { error: "no such address".to_owned(), retryable: false };
         let result = Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome };
-        self.coordinator.report_topic_jobs(None, &worker, vec![result]).await.unwrap();
+        self.coordinator.topics().report(None, &worker, vec![result]).await.unwrap();
         enqueued[0].id()
     }
 
@@ -181,8 +181,8 @@ impl World {
             kinds: vec![EventKind::Diverged],
             actor: actor(),
         };
-        let webhook = self.coordinator.add_webhook(add).await.unwrap();
-        let effect = self.coordinator.test_webhook(&webhook, &actor()).await.unwrap();
+        let webhook = self.coordinator.effects().add_webhook(add).await.unwrap();
+        let effect = self.coordinator.effects().test_webhook(&webhook, &actor()).await.unwrap();
         (webhook.id.to_string(), effect.id.to_string())
     }
 
@@ -200,7 +200,8 @@ impl World {
     }
 
     pub(crate) async fn claim(&self, factory: &str, request: &str) -> Job {
-        let claimed = self.coordinator.claim(factory.parse().unwrap(), request.parse().unwrap()).await;
+        let claimed =
+            self.coordinator.claims().claim(factory.parse().unwrap(), request.parse().unwrap()).await;
         claimed.unwrap().expect("a job to claim")
     }
 

@@ -109,13 +109,13 @@ impl Cluster {
         });
         let lead = scenario.lead_lease.as_millis() as u64;
         self.repeat(&mut steps, coordinator, lead / 4, lead / 2, |one| async move {
-            let _ = one.lead_once().await;
+            let _ = one.dispatch().lead_once().await;
         });
         self.repeat(&mut steps, coordinator, 40, 250, |one| async move {
-            let _ = one.dispatch_once().await;
+            let _ = one.dispatch().dispatch_once().await;
         });
         self.repeat(&mut steps, coordinator, 400, 1_500, |one| async move {
-            let _ = one.outbox_once().await;
+            let _ = one.dispatch().outbox_once().await;
         });
         let heartbeat = scenario.heartbeat.as_millis() as u64;
         self.repeat(&mut steps, coordinator, heartbeat, heartbeat, |one| async move {
@@ -133,25 +133,25 @@ impl Cluster {
     /// Each of them delivers, whoever leads: that must not matter.
     fn effect_steps(&mut self, steps: &mut JoinSet<()>, coordinator: &Arc<Coordinator>) {
         self.repeat(steps, coordinator, 100, 500, |one| async move {
-            let _ = one.fan_out_once().await;
+            let _ = one.effects().fan_out_once().await;
         });
         self.repeat(steps, coordinator, 200, 900, |one| async move {
-            let _ = one.deliver_once().await;
+            let _ = one.effects().deliver_once().await;
         });
     }
 
     fn topic_steps(&mut self, steps: &mut JoinSet<()>, coordinator: &Arc<Coordinator>) {
         self.repeat(steps, coordinator, 20, 150, |one| async move {
-            let _ = one.topic_claim_once().await;
+            let _ = one.topics().claim_once().await;
         });
         self.repeat(steps, coordinator, 150, 500, |one| async move {
-            let _ = one.topic_expire_once().await;
+            let _ = one.topics().expire_once().await;
         });
         self.repeat(steps, coordinator, 150, 500, |one| async move {
-            let _ = one.topic_promote_once().await;
+            let _ = one.topics().promote_once().await;
         });
         // The timer behind the hints, which may be lost.
-        self.repeat(steps, coordinator, 600, 2_500, |one| async move { one.look_at_topics() });
+        self.repeat(steps, coordinator, 600, 2_500, |one| async move { one.topics().look_everywhere() });
     }
 
     fn repeat<Fut>(

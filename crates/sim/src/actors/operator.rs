@@ -81,7 +81,7 @@ impl Operator {
             let some = self.prng.pick(&topics::topics()).clone();
             let key = self.prng.chance(600).then(|| TopicKey { product: topics::product(), topic: some });
             self.world.trace.note(|| format!("an operator pauses {key:?}"));
-            let pause = |one: Arc<Coordinator>| async move { one.pause_topic(key, actor).await };
+            let pause = |one: Arc<Coordinator>| async move { one.topics().pause(key, actor).await };
             let _ = self.world.call(&mut self.prng, pause).await;
         } else {
             let factory = self.prng.pick(&self.world.scenario.factories).id.clone();
@@ -133,11 +133,11 @@ impl Operator {
                     kinds: vec![EventKind::Submitted, EventKind::Assigned],
                     actor,
                 };
-                return one.add_webhook(add).await.map(|_| ());
+                return one.effects().add_webhook(add).await.map(|_| ());
             }
-            let webhooks = one.webhooks().await?;
+            let webhooks = one.effects().webhooks().await?;
             match webhooks.get(some as usize % webhooks.len().max(1)) {
-                Some(webhook) => one.remove_webhook(webhook.id, actor).await,
+                Some(webhook) => one.effects().remove_webhook(webhook.id, actor).await,
                 None => Ok(()),
             }
         };
@@ -157,10 +157,10 @@ impl Operator {
                 one.set_factory_state(factory, FactoryState::Active, actor.clone()).await?;
             }
             if has_topics {
-                one.resume_topic(None, actor.clone()).await?;
+                one.topics().resume(None, actor.clone()).await?;
                 for topic in topics::topics() {
                     let key = TopicKey { product: topics::product(), topic };
-                    one.resume_topic(Some(key), actor.clone()).await?;
+                    one.topics().resume(Some(key), actor.clone()).await?;
                 }
             }
             for product in products.into_iter().filter(|_| money.is_some()) {

@@ -74,7 +74,7 @@ impl Intake {
                 let id = self.plan.id.clone();
                 self.insist(|one| {
                     let (id, request) = (id.clone(), request.clone());
-                    async move { one.claim(id, request).await }
+                    async move { one.claims().claim(id, request).await }
                 })
                 .await
             }
@@ -92,7 +92,7 @@ impl Intake {
         }
         let looked = {
             let id = id.clone();
-            self.world.call(&mut self.prng, |one| async move { one.candidates(&id, 5).await }).await
+            self.world.call(&mut self.prng, |one| async move { one.claims().candidates(&id, 5).await }).await
         };
         let jobs: Vec<JobId> = looked.unwrap_or_default().iter().map(|candidate| candidate.job).collect();
         let room = self.plan.seats as usize - self.held.len();
@@ -102,7 +102,7 @@ impl Intake {
         let granted = self
             .insist(|one| {
                 let (id, request, jobs) = (id.clone(), request.clone(), jobs.clone());
-                async move { one.claim_from(id, &request, &jobs, room).await }
+                async move { one.claims().claim_from(id, &request, &jobs, room).await }
             })
             .await;
         for job in granted.unwrap_or_default() {
@@ -129,7 +129,7 @@ impl Intake {
         let Some(Address { coordinator, life, .. }) = self.world.some_address(&mut self.prng) else {
             return nap(&mut self.prng, 100, 300).await;
         };
-        let Ok(mut stream) = coordinator.open_factory_stream(self.plan.id.clone()) else {
+        let Ok(mut stream) = coordinator.dispatch().open_factory_stream(self.plan.id.clone()) else {
             return nap(&mut self.prng, 100, 300).await;
         };
         drop(coordinator);
@@ -195,7 +195,7 @@ impl Intake {
         let taken = self
             .insist(|one| {
                 let accept = accept.clone();
-                async move { one.accept(accept).await }
+                async move { one.claims().accept(accept).await }
             })
             .await;
         if let Some(job) = taken {

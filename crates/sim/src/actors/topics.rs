@@ -63,7 +63,7 @@ impl Producer {
             let repeat = work[0].idempotency_key.is_some();
             let enqueued = self
                 .world
-                .call(&mut self.prng, |one| async move { one.enqueue_topic_jobs(&product(), work).await })
+                .call(&mut self.prng, |one| async move { one.topics().enqueue(&product(), work).await })
                 .await;
             match enqueued {
                 Ok(enqueued) => return enqueued.first().map(giga_ports::topics::Enqueued::id),
@@ -106,7 +106,7 @@ impl Worker {
         self.world.history.add(Record::Opened { worker: name.clone(), most });
         let max_in_flight = if self.world.has(Bug::TooManyInFlight) { most + 2 } else { most };
         let open = OpenStream { product: product(), topics: topics(), worker: name.clone(), max_in_flight };
-        let Ok(mut stream) = coordinator.open_worker_stream(open) else { return };
+        let Ok(mut stream) = coordinator.topics().open_stream(open) else { return };
         drop(coordinator);
         let in_hand = InHand::default();
         let mut received: Vec<(JobId, Epoch)> = Vec::new();
@@ -170,7 +170,7 @@ async fn heartbeats(world: Arc<World>, in_hand: InHand, mut prng: Prng) {
             in_hand.iter().map(|(job, epoch)| (*job, *epoch)).collect()
         };
         if !held.is_empty() && !prng.chance(world.rates().zombie) {
-            let _ = world.call(&mut prng, |one| async move { one.renew_topic_jobs(None, held).await }).await;
+            let _ = world.call(&mut prng, |one| async move { one.topics().renew(None, held).await }).await;
         }
     }
 }
@@ -200,12 +200,12 @@ impl Handler {
         };
         for _ in 0..20 {
             let (worker, settle) = (self.worker.clone(), Settle { id: job, epoch, outcome: outcome.clone() });
-            let reply = self
-                .world
-                .call(&mut self.prng, |one| async move {
-                    one.report_topic_jobs(None, &worker, vec![settle]).await
-                })
-                .await;
+            let reply =
+                self.world
+                    .call(&mut self.prng, |one| async move {
+                        one.topics().report(None, &worker, vec![settle]).await
+                    })
+                    .await;
             match reply {
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,
                 _ => break,

@@ -5,8 +5,8 @@ mod rules;
 use giga_domain::job::JobSpec;
 use giga_domain::manifest::parse_markdown;
 use giga_domain::{
-    Actor, DispatchSeq, Epoch, EventKind, EventSeq, FeedPos, Job, JobId, Rev, Run, RunOutcome, RunReport,
-    Stage, State, Timestamp,
+    Actor, Epoch, EventKind, EventSeq, FeedPos, Job, JobId, Rev, Run, RunOutcome, RunReport, Stage, State,
+    Timestamp,
 };
 use serde_json::Map;
 
@@ -79,27 +79,12 @@ fn in_order() -> Evidence {
         event(6, EventKind::Shipped, Some(Building), Shipped, 9_020),
     ];
     let job = Job {
-        id: JobId::MIN,
-        product: "demo".parse().unwrap(),
-        spec: spec(),
-        state: State::Shipped,
         rev: Rev(6),
         epoch: Epoch(4),
         last_event: EventSeq(6),
         attempts: 1,
-        evictions: 0,
-        dispatch_seq: DispatchSeq::ZERO,
-        checkpoint: None,
-        settled: None,
-        created_at: at(0),
         updated_at: at(9_020),
-        enqueued_at: at(0),
-        last_factory: None,
-        last_steer: None,
-        result: None,
-        merge: None,
-        gate: None,
-        reviews: Vec::new(),
+        ..Job::new(JobId::MIN, "demo".parse().unwrap(), spec(), State::Shipped, at(0))
     };
     let granted = |seq: u64, ends: i64| Record::Granted {
         factory: "f1".parse().unwrap(),

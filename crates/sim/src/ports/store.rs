@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use giga_domain::{
-    Actor, Budget, BudgetChange, DispatchSeq, Epoch, EventSeq, Factory, FailReason, Failure, Holder,
-    HolderAction, Job, JobId, Leadership, Offer, Refusal, Rev, State, Usd,
+    Actor, Budget, BudgetChange, Factory, FailReason, Failure, Holder, HolderAction, Job, JobId, Leadership,
+    Offer, Refusal, State, Usd,
 };
 use giga_ports::store::{
     Advertise, ChangeBudget, Claim, Claimed, EvictJobs, ExpireLeases, FanOut, Hold, MakeOffers, NewJob,
@@ -87,29 +87,8 @@ impl NodeStore {
     /// A job that looks as if it had been kept.
     fn pretended(&self, new: &NewJob) -> Job {
         let now = self.world.clock.now();
-        Job {
-            id: new.id,
-            product: new.product.clone(),
-            spec: new.spec.clone(),
-            state: State::Queued { since: now, ready_at: now, target: None },
-            rev: Rev(1),
-            epoch: Epoch::ZERO,
-            last_event: EventSeq(1),
-            attempts: 0,
-            dispatch_seq: DispatchSeq::ZERO,
-            checkpoint: None,
-            settled: None,
-            created_at: now,
-            updated_at: now,
-            enqueued_at: now,
-            last_factory: None,
-            last_steer: None,
-            result: None,
-            merge: None,
-            evictions: 0,
-            gate: None,
-            reviews: Vec::new(),
-        }
+        let state = State::Queued { since: now, ready_at: now, target: None };
+        Job::new(new.id, new.product.clone(), new.spec.clone(), state, now)
     }
 }
 

@@ -98,14 +98,15 @@ impl Clause {
     }
 
     fn jobs_of(&mut self, filter: &JobFilter, before: Option<JobId>, contains: &str) {
-        self.one_of("jobs.id", filter.ids.iter().map(text));
-        self.one_of("jobs.product_id", filter.products.iter().map(text));
-        self.one_of("jobs.stage", filter.stages.iter().map(text));
-        self.one_of("jobs.priority", filter.priorities.iter().map(|p| u64::from(p.rank()).into()));
-        self.one_of("jobs.repo", filter.repo.iter().map(text));
-        self.one_of("leases.factory_id", filter.factory.iter().map(text));
-        self.one_of("jobs.parent_id", filter.parent.iter().map(text));
-        if let Some(part) = &filter.name_contains {
+        let JobFilter { ids, products, stages, priorities, repo, factory, parent, name_contains } = filter;
+        self.one_of("jobs.id", ids.iter().map(text));
+        self.one_of("jobs.product_id", products.iter().map(text));
+        self.one_of("jobs.stage", stages.iter().map(text));
+        self.one_of("jobs.priority", priorities.iter().map(|p| u64::from(p.rank()).into()));
+        self.one_of("jobs.repo", repo.iter().map(text));
+        self.one_of("leases.factory_id", factory.iter().map(text));
+        self.one_of("jobs.parent_id", parent.iter().map(text));
+        if let Some(part) = name_contains {
             let place = self.bind(part.to_ascii_lowercase().into());
             self.conditions.push(contains.replace("{}", &place));
         }

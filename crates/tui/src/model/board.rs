@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use giga_api::wire::{Job, Stage};
+use giga_domain::Phase;
 
 use super::Cursor;
 
@@ -42,16 +43,16 @@ impl Column {
     }
 
     /// The column that jobs in this stage stand in; cancelled ones stand in none.
-    pub const fn of(stage: Stage) -> Option<Self> {
-        Some(match stage {
-            Stage::Blocked => Self::Blocked,
-            Stage::Queued => Self::Queued,
-            Stage::Assigned | Stage::Building => Self::Running,
-            Stage::Review => Self::Review,
-            Stage::Testing => Self::Testing,
-            Stage::Shipped => Self::Shipped,
-            Stage::Failed | Stage::DeadLetter => Self::Failed,
-            Stage::Cancelled => return None,
+    pub fn of(stage: Stage) -> Option<Self> {
+        Some(match stage.phase() {
+            Phase::Blocked => Self::Blocked,
+            Phase::Queued => Self::Queued,
+            Phase::Running => Self::Running,
+            Phase::Review => Self::Review,
+            Phase::Ready => Self::Testing,
+            Phase::Shipped => Self::Shipped,
+            Phase::Failed => Self::Failed,
+            Phase::Cancelled => return None,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use giga_api::wire::{Event, Job, JobPage, Stage};
+use giga_domain::Phase;
 
 use super::List;
 
@@ -35,13 +36,13 @@ impl Group {
     }
 
     /// The narrowest group that jobs in this stage belong to.
-    const fn of(stage: Stage) -> Self {
-        match stage {
-            Stage::Queued | Stage::Blocked => Self::Waiting,
-            Stage::Assigned | Stage::Building => Self::Running,
-            Stage::Review | Stage::Testing => Self::Review,
-            Stage::Shipped | Stage::Cancelled => Self::Ended,
-            Stage::Failed | Stage::DeadLetter => Self::Failed,
+    fn of(stage: Stage) -> Self {
+        match stage.phase() {
+            Phase::Queued | Phase::Blocked => Self::Waiting,
+            Phase::Running => Self::Running,
+            Phase::Review | Phase::Ready => Self::Review,
+            Phase::Shipped | Phase::Cancelled => Self::Ended,
+            Phase::Failed => Self::Failed,
         }
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use giga_api::wire::{Alert, Budget, Factory, FleetMetrics, TokenRole, TopicList, WhoAmI};
 use giga_domain::Timestamp;
+use giga_domain::token::Right;
 
 pub use board::{Board, Column};
 pub use cursor::Cursor;
@@ -66,17 +67,11 @@ pub struct Who {
 
 impl Who {
     pub fn may_act(&self) -> bool {
-        match self.role {
-            TokenRole::Operator | TokenRole::Admin => true,
-            TokenRole::Worker | TokenRole::Viewer | TokenRole::Submitter | TokenRole::Factory => false,
-        }
+        self.role.may(Right::Steer)
     }
 
     pub fn may_look(&self) -> bool {
-        match self.role {
-            TokenRole::Viewer | TokenRole::Submitter | TokenRole::Operator | TokenRole::Admin => true,
-            TokenRole::Worker | TokenRole::Factory => false,
-        }
+        self.role.may(Right::Read)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Colours that mean something, from the sixteen that every terminal has.
 
 use giga_api::wire::Stage;
+use giga_domain::Phase;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::model::Tone;
@@ -46,14 +47,14 @@ pub(super) fn tone(tone: Tone) -> Style {
 }
 
 pub(super) fn stage(stage: Stage) -> Style {
-    match stage {
-        Stage::Queued => Style::new(),
-        Stage::Blocked => warn(),
-        Stage::Assigned | Stage::Building => Style::new().fg(Color::Blue),
-        Stage::Review | Stage::Testing => Style::new().fg(Color::Magenta),
-        Stage::Shipped => good(),
-        Stage::Failed | Stage::DeadLetter => bad(),
-        Stage::Cancelled => faint(),
+    match stage.phase() {
+        Phase::Queued => Style::new(),
+        Phase::Blocked => warn(),
+        Phase::Running => Style::new().fg(Color::Blue),
+        Phase::Review | Phase::Ready => Style::new().fg(Color::Magenta),
+        Phase::Shipped => good(),
+        Phase::Failed => bad(),
+        Phase::Cancelled => faint(),
     }
 }
 

@@ -156,7 +156,7 @@ pub(crate) fn alerts() -> Value {
         {"code": "starvation", "severity": "warning", "title": "Waiting too long",
             "message": "job nightly-report has been waiting for 20 minutes",
             "jobId": id(9), "productId": "shop", "since": "2026-12-01T08:40:00Z"},
-        {"code": "budget_near", "severity": "info", "title": "Budget nearly exhausted",
+        {"code": "budget_near", "severity": "info", "title": "Budget near limit",
             "message": "demo has used 84% of its day", "productId": "demo", "since": "2026-12-01T08:30:00Z"},
     ])
 }

@@ -15,15 +15,15 @@ use giga_ports::broker::Offers;
 use giga_ports::{Broker, BrokerError};
 use tokio_util::sync::CancellationToken;
 
-use super::channel::{Broken, Channel, Door};
+use super::channel::{Channel, ChannelError, Connector};
 use super::{poll, start};
 use crate::agent::Shared;
 
 const OPEN: Duration = Duration::from_secs(10);
 
-/// How the factory gets to its broker. Which kinds there are is known where the program is put together.
+/// How the factory connects to its broker. The composition root knows which kinds there are.
 #[async_trait]
-pub trait BrokerDoor: Debug + Send + Sync {
+pub trait BrokerConnector: Debug + Send + Sync {
     async fn open(&self) -> Result<Arc<dyn Broker>, BrokerError>;
 
     /// What must never be shown, whatever an engine prints.
@@ -31,17 +31,17 @@ pub trait BrokerDoor: Debug + Send + Sync {
 }
 
 #[async_trait]
-impl Door for Arc<dyn BrokerDoor> {
-    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, Broken> {
+impl Connector for Arc<dyn BrokerConnector> {
+    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, ChannelError> {
         let opened = async {
-            let broker = BrokerDoor::open(&**self).await?;
+            let broker = BrokerConnector::open(&**self).await?;
             let offers = broker.consume(&shared.id).await?;
             Ok::<_, BrokerError>(Mailbox { _broker: broker, offers })
         };
         match tokio::time::timeout(OPEN, opened).await {
             Ok(Ok(mailbox)) => Ok(Box::new(mailbox)),
-            Ok(Err(error)) => Err(Broken(error.to_string())),
-            Err(_) => Err(Broken("the broker does not answer".to_owned())),
+            Ok(Err(error)) => Err(ChannelError(error.to_string())),
+            Err(_) => Err(ChannelError("the broker does not answer".to_owned())),
         }
     }
 }
@@ -54,25 +54,25 @@ struct Mailbox {
 
 #[async_trait]
 impl Channel for Mailbox {
-    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), Broken> {
+    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), ChannelError> {
         while let Some(seat) = poll::seat(shared, end).await {
             let delivered = tokio::select! {
                 biased;
                 () = end.cancelled() => break,
-                delivered = self.offers.next() => delivered.map_err(|error| Broken(error.to_string()))?,
+                delivered = self.offers.next() => delivered.map_err(|error| ChannelError(error.to_string()))?,
             };
             // From here on nothing may be cut short: what is accepted is held.
             match shared.client.accept(&request(shared, &delivered.offer)).await {
                 Ok(grant) => start(shared, grant, Some(seat)),
-                Err(error) if is_no(&error) => {
-                    tracing::debug!(offer = delivered.offer.message_id(), %error, "an offer came too late");
+                Err(error) if is_refusal(&error) => {
+                    tracing::debug!(offer = delivered.offer.message_id(), %error, "the offer is no longer valid");
                 }
                 // Not acknowledged: it comes again when the coordinator can be asked.
-                Err(error) => return Err(Broken(error.to_string())),
+                Err(error) => return Err(ChannelError(error.to_string())),
             }
             if let Err(error) = self.offers.ack(&delivered).await {
                 // It comes again, and is recognised.
-                return Err(Broken(error.to_string()));
+                return Err(ChannelError(error.to_string()));
             }
         }
         Ok(())
@@ -90,7 +90,7 @@ fn request(shared: &Shared, offer: &Offer) -> AcceptRequest {
 }
 
 /// About the offer. A refusal of the factory itself is not for an offer to find out.
-fn is_no(error: &ClientError) -> bool {
+fn is_refusal(error: &ClientError) -> bool {
     match error {
         ClientError::Problem(problem) => !error.is_passing() && !matches!(problem.status, 401 | 403 | 429),
         _ => false,

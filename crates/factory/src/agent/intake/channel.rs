@@ -1,14 +1,14 @@
-//! Keeps a channel open that brings jobs by itself, and polls whenever it is down.
+//! Keeps a channel open that delivers jobs, and polls while it is down.
 //!
 //! ```text
 //!          open                      broken, or cannot be opened
-//! keep ──────────▶ serve ─────────────────────────────────────▶ poll, trying to open again with growing pauses
+//! run ───────────▶ serve ─────────────────────────────────────▶ poll, reopening with backoff
 //!                    ▲                                             │ open
 //!                    └─────────────────────────────────────────────┘
 //! ```
 //!
-//! A broken channel is never an error of the agent. Whether this factory is still wanted is for the polling to find out:
-//! whatever stands between factory and coordinator may refuse a channel and let requests through.
+//! A broken channel is never an error of the agent. Only polling decides whether this factory is still accepted: a proxy
+//! between factory and coordinator may refuse a channel and let requests through.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,47 +22,47 @@ use super::{claim, poll};
 use crate::agent::backoff::Backoff;
 use crate::agent::{AgentError, Shared, heartbeat};
 
-/// One that held for so long was no mishap: the next try comes soon again.
+/// A channel that was open for so long resets the backoff.
 const STEADY: Duration = Duration::from_secs(20);
 
-/// Why there is no channel, in words.
+/// Why there is no channel.
 #[derive(Debug)]
-pub(super) struct Broken(pub(super) String);
+pub(super) struct ChannelError(pub(super) String);
 
 #[async_trait]
-pub(super) trait Door: Send + Sync {
-    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, Broken>;
+pub(super) trait Connector: Send + Sync {
+    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, ChannelError>;
 }
 
 #[async_trait]
 pub(super) trait Channel: Send {
-    /// Starts what it brings, until `end`.
-    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), Broken>;
+    /// Starts the jobs that it delivers, until `end`.
+    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), ChannelError>;
 
-    /// The coordinator knows by now that nothing more should come; this is for what is on its way.
+    /// The coordinator knows by now that it should send no more; this takes jobs that are still on their way.
     async fn leave(&mut self, _shared: &Arc<Shared>) {}
 }
 
-pub(super) async fn keep(
+pub(super) async fn run(
     shared: &Arc<Shared>,
     mode: Delivery,
-    door: &dyn Door,
+    connector: &dyn Connector,
     end: &CancellationToken,
 ) -> Result<(), AgentError> {
     let mut backoff = Backoff::new();
     let mut opened = tokio::select! {
         () = end.cancelled() => return Ok(()),
-        opened = door.open(shared) => opened,
+        opened = connector.open(shared) => opened,
     };
     loop {
-        let Broken(reason) = match opened {
+        let ChannelError(reason) = match opened {
             Ok(mut channel) => {
-                shared.ways.arrive_by(mode);
+                shared.delivery.set_actual(mode);
                 let since = Instant::now();
                 let Err(broken) = channel.serve(shared, end).await else {
-                    // First told, then left: nobody may choose a factory that does not listen any more.
-                    shared.ways.arrive_by(Delivery::Poll);
-                    heartbeat::tell(shared).await;
+                    // Reported first, then closed: the dispatcher must not choose a factory whose channel is closed.
+                    shared.delivery.set_actual(Delivery::Poll);
+                    heartbeat::send_now(shared).await;
                     channel.leave(shared).await;
                     return Ok(());
                 };
@@ -73,19 +73,19 @@ pub(super) async fn keep(
             }
             Err(broken) => broken,
         };
-        tracing::warn!(reason, "no jobs by {mode}: polling until it works");
-        shared.ways.arrive_by(Delivery::Poll);
-        match poll_until_open(shared, door, &mut backoff, end).await? {
+        tracing::warn!(reason, "{mode} is unavailable; polling until it works");
+        shared.delivery.set_actual(Delivery::Poll);
+        match poll_until_open(shared, connector, &mut backoff, end).await? {
             Some(channel) => opened = Ok(channel),
             None => return Ok(()),
         }
     }
 }
 
-/// `None` at the end.
+/// `None` when `end` comes first.
 async fn poll_until_open(
     shared: &Arc<Shared>,
-    door: &dyn Door,
+    connector: &dyn Connector,
     backoff: &mut Backoff,
     end: &CancellationToken,
 ) -> Result<Option<Box<dyn Channel>>, AgentError> {
@@ -98,7 +98,7 @@ async fn poll_until_open(
     let opening = async {
         let channel = tokio::select! {
             () = enough.cancelled() => None,
-            channel = open_at_last(shared, door, backoff) => Some(channel),
+            channel = open_with_retries(shared, connector, backoff) => Some(channel),
         };
         // A claim under way is waited for: its answer may be a job.
         enough.cancel();
@@ -106,23 +106,27 @@ async fn poll_until_open(
     };
     let (polled, channel) = tokio::join!(polling, opening);
     polled?;
-    // Nobody polls from here on, and the coordinator can be reached again.
+    // Polling has ended, and the coordinator can be reached again.
     if channel.is_some()
-        && let Some(request) = shared.unanswered.get()
+        && let Some(request) = shared.pending_claim.get()
         && let Err(error) = claim::send(shared, request, Vec::new()).await
     {
-        tracing::warn!(%error, "what an unanswered claim was granted waits for the end of its lease");
+        tracing::warn!(%error, "an unanswered claim could not be repeated; what it was granted waits until its lease expires");
     }
     Ok(channel)
 }
 
-async fn open_at_last(shared: &Shared, door: &dyn Door, backoff: &mut Backoff) -> Box<dyn Channel> {
+async fn open_with_retries(
+    shared: &Shared,
+    connector: &dyn Connector,
+    backoff: &mut Backoff,
+) -> Box<dyn Channel> {
     loop {
         backoff.wait().await;
-        match door.open(shared).await {
+        match connector.open(shared).await {
             Ok(channel) => return channel,
-            // Said once, when it broke.
-            Err(Broken(reason)) => tracing::debug!(reason, "still no channel"),
+            // Logged once, when it broke.
+            Err(ChannelError(reason)) => tracing::debug!(reason, "still no channel"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sends claims, and remembers the one whose answer was not heard.
+//! Sends claims, and remembers the one that was not answered.
 //!
 //! What such a claim was granted is held by this factory, and by nobody in it, until it is sent again exactly as it was.
 //! Nothing else may be claimed before that.
@@ -14,28 +14,28 @@ use super::start;
 use crate::agent::Shared;
 
 #[derive(Default)]
-pub(crate) struct Unanswered(Mutex<Option<ClaimRequest>>);
+pub(crate) struct PendingClaim(Mutex<Option<ClaimRequest>>);
 
-impl Unanswered {
+impl PendingClaim {
     pub(super) fn get(&self) -> Option<ClaimRequest> {
         self.0.lock().clone()
     }
 }
 
-/// Starts what it was granted and says whether that was anything. Never to be cut short: its answer may be a job.
+/// Starts what was granted and returns whether that was anything. Never cancel it: its answer may be a job.
 pub(super) async fn send(
     shared: &Arc<Shared>,
     request: ClaimRequest,
     mut seats: Vec<OwnedSemaphorePermit>,
 ) -> Result<bool, ClientError> {
-    *shared.unanswered.0.lock() = Some(request.clone());
+    *shared.pending_claim.0.lock() = Some(request.clone());
     let answer = if request.max.is_some() {
         shared.client.claim_many(&request).await
     } else {
         shared.client.claim(&request).await.map(|grant| grant.into_iter().collect())
     };
     if answer.as_ref().err().is_none_or(is_malformed) {
-        shared.unanswered.0.lock().take();
+        shared.pending_claim.0.lock().take();
     }
     let grants = answer?;
     let something = !grants.is_empty();

@@ -1,6 +1,6 @@
-//! Picks from the queue by itself: looks at what is there, keeps what this machine can do, and claims that in one go.
+//! Picks from the queue by itself: lists candidates, keeps those that this machine can run, and claims them in one call.
 //!
-//! Nobody plans for it, so it must ask for no more than it can run: its own capabilities, its own repositories.
+//! The scheduler is not involved, so it must claim no more than it can run: its own capabilities, its own repositories.
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use super::{claim, poll};
 use crate::agent::{AgentError, Shared, heartbeat, merges};
 
 /// How many are looked at at once: enough to find something among jobs for others, and still one small answer.
-const LOOK_AT: u32 = 100;
+const CANDIDATES: u32 = 100;
 
 pub(super) async fn run(shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), AgentError> {
     let mut known = None;
     while let Some(seat) = poll::seat(shared, end).await {
-        match look(shared, known, seat, end).await {
+        match claim_next(shared, known, seat, end).await {
             Ok(version) => known = version,
-            Err(error) => poll::refused_or_later(error, end).await?,
+            Err(error) => poll::fail_or_wait(error, end).await?,
         }
     }
     Ok(())
 }
 
 /// Returns the version of the queue that was seen with nothing to take.
-async fn look(
+async fn claim_next(
     shared: &Arc<Shared>,
     known: Option<u64>,
     seat: OwnedSemaphorePermit,
     end: &CancellationToken,
 ) -> Result<Option<u64>, ClientError> {
-    if let Some(request) = shared.unanswered.get() {
+    if let Some(request) = shared.pending_claim.get() {
         claim::send(shared, request, vec![seat]).await?;
         return Ok(None);
     }
@@ -43,7 +43,7 @@ async fn look(
     if end.is_cancelled() {
         return Ok(known);
     }
-    let candidates = shared.client.candidates(shared.id.as_str(), LOOK_AT).await?;
+    let candidates = shared.client.candidates(shared.id.as_str(), CANDIDATES).await?;
     let mut wanted = what_fits(shared, candidates).await;
     if wanted.is_empty() {
         return Ok(version);
@@ -51,8 +51,8 @@ async fn look(
     let more = std::iter::from_fn(|| shared.seats.clone().try_acquire_owned().ok());
     let seats: Vec<OwnedSemaphorePermit> = std::iter::once(seat).chain(more.take(wanted.len() - 1)).collect();
     // A few to spare: others pick from the same queue.
-    wanted.truncate((seats.len() * 2).min(LOOK_AT as usize));
-    // From here on nothing may be cut short: a claim whose answer nobody hears would be held by nobody.
+    wanted.truncate((seats.len() * 2).min(CANDIDATES as usize));
+    // Do not cancel from here on: a claim whose answer is lost would be held by nobody.
     let request = ClaimRequest {
         factory_id: shared.id.to_string(),
         request_id: merges::request_id(),
@@ -60,7 +60,7 @@ async fn look(
         max: u32::try_from(seats.len()).ok(),
     };
     let something = claim::send(shared, request, seats).await?;
-    // There may be more: the gate is passed at once.
+    // There may be more: the next poll returns at once.
     Ok(if something { None } else { version })
 }
 

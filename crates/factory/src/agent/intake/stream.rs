@@ -15,18 +15,19 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
-use super::channel::{Broken, Channel, Door};
+use super::channel::{Channel, ChannelError, Connector};
 use super::start;
 use crate::agent::Shared;
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long the coordinator may take to answer that the stream is open.
 const OPEN: Duration = Duration::from_secs(10);
-/// A peer that is gone without a word is noticed within two of these.
+/// A dead peer is noticed within two of these.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// A stream is silent after so long without a word, and is left after so long whatever it says.
+/// When closing: the stream is empty after so long without a message.
 const SILENT: Duration = Duration::from_millis(200);
-const LEFT: Duration = Duration::from_secs(1);
+/// When closing: how long to read at most.
+const LAST_GRANTS: Duration = Duration::from_secs(1);
 /// A job with its body, written as JSON, where one byte can take six.
 const GRANT_BYTES: usize = 8 * giga_domain::limits::MANIFEST_BYTES;
 
@@ -50,19 +51,19 @@ impl Streams {
         Ok(endpoint)
     }
 
-    fn authorization(&self) -> Result<MetadataValue<Ascii>, Broken> {
+    fn authorization(&self) -> Result<MetadataValue<Ascii>, ChannelError> {
         let value = format!("Bearer {}", self.token).parse();
         let mut value: MetadataValue<Ascii> =
-            value.map_err(|_| Broken("the token has characters that cannot be sent".to_owned()))?;
+            value.map_err(|_| ChannelError("the token has characters that cannot be sent".to_owned()))?;
         value.set_sensitive(true);
         Ok(value)
     }
 }
 
 #[async_trait]
-impl Door for Streams {
-    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, Broken> {
-        let cannot = |error: tonic::transport::Error| Broken(innermost(&error));
+impl Connector for Streams {
+    async fn open(&self, shared: &Shared) -> Result<Box<dyn Channel>, ChannelError> {
+        let cannot = |error: tonic::transport::Error| ChannelError(innermost(&error));
         let connection = self.endpoint().map_err(cannot)?.connect().await.map_err(cannot)?;
         let mut client = FleetClient::new(connection).max_decoding_message_size(GRANT_BYTES);
         let mut request = Request::new(StreamGrantsRequest { factory_id: shared.id.to_string() });
@@ -70,14 +71,14 @@ impl Door for Streams {
         match tokio::time::timeout(OPEN, client.stream_grants(request)).await {
             Ok(Ok(answer)) => Ok(Box::new(Stream { messages: answer.into_inner() })),
             Ok(Err(status)) => Err(broken(&status)),
-            Err(_) => Err(Broken("the coordinator does not answer".to_owned())),
+            Err(_) => Err(ChannelError("the coordinator does not answer".to_owned())),
         }
     }
 }
 
-fn broken(status: &Status) -> Broken {
-    Broken(match status.code() {
-        Code::Unimplemented => "this coordinator knows no streams".to_owned(),
+fn broken(status: &Status) -> ChannelError {
+    ChannelError(match status.code() {
+        Code::Unimplemented => "this coordinator does not support streams".to_owned(),
         code if status.message().is_empty() => code.description().to_owned(),
         _ => status.message().to_owned(),
     })
@@ -97,10 +98,10 @@ struct Stream {
 }
 
 impl Stream {
-    async fn next(&mut self) -> Result<StreamGrantsResponse, Broken> {
+    async fn next(&mut self) -> Result<StreamGrantsResponse, ChannelError> {
         match self.messages.message().await {
             Ok(Some(message)) => Ok(message),
-            Ok(None) => Err(Broken("the coordinator ended the stream".to_owned())),
+            Ok(None) => Err(ChannelError("the coordinator ended the stream".to_owned())),
             Err(status) => Err(broken(&status)),
         }
     }
@@ -108,12 +109,12 @@ impl Stream {
 
 #[async_trait]
 impl Channel for Stream {
-    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), Broken> {
+    async fn serve(&mut self, shared: &Arc<Shared>, end: &CancellationToken) -> Result<(), ChannelError> {
         loop {
             tokio::select! {
                 biased;
                 () = end.cancelled() => return Ok(()),
-                message = self.next() => arrived(shared, message?),
+                message = self.next() => receive(shared, message?),
             }
         }
     }
@@ -121,23 +122,23 @@ impl Channel for Stream {
     async fn leave(&mut self, shared: &Arc<Shared>) {
         let listen = async {
             while let Ok(Ok(message)) = tokio::time::timeout(SILENT, self.next()).await {
-                arrived(shared, message);
+                receive(shared, message);
             }
         };
-        let _ = tokio::time::timeout(LEFT, listen).await;
+        let _ = tokio::time::timeout(LAST_GRANTS, listen).await;
     }
 }
 
-fn arrived(shared: &Arc<Shared>, message: StreamGrantsResponse) {
+fn receive(shared: &Arc<Shared>, message: StreamGrantsResponse) {
     match message.event {
         Some(Event::Grant(grant)) => match serde_json::from_slice(&grant.claim) {
             Ok(claim) => start(shared, claim, None),
-            Err(error) => tracing::error!(%error, "a grant is unreadable; its lease ends by itself"),
+            Err(error) => tracing::error!(%error, "unreadable grant; its lease will expire"),
         },
         Some(Event::News(_)) => {
-            shared.merges.notify_one();
-            shared.beat.notify_one();
-            shared.running.look();
+            shared.merge_hint.notify_one();
+            shared.heartbeat_hint.notify_one();
+            shared.running.renew_all();
         }
         // Of a newer coordinator, which also speaks to those who do not understand it.
         None => {}

@@ -19,11 +19,11 @@ use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret,
     Stream, Usage,
 };
-use super::outlet::Outlet;
 use super::process::{HostEnvironment, overrun};
+use super::sink::EventSink;
 use client::{Client, Session};
 
-/// How often a session that waits for an answer is told that none will come.
+/// How often a session that waits for an answer is asked to continue without one.
 const NUDGES: u32 = 2;
 const NUDGE: &str =
     "Nobody is there to answer. Decide by yourself, finish the task and open the pull request.";
@@ -40,11 +40,11 @@ pub(super) struct Devin {
 struct Watch<'a> {
     config: &'a DevinConfig,
     client: Client,
-    outlet: Outlet,
+    sink: EventSink,
     session_id: String,
     before: Usage,
     usage: Usage,
-    told: usize,
+    logged: usize,
     status: Option<String>,
     changed_at: Instant,
     nudges: u32,
@@ -147,7 +147,7 @@ impl Engine for Devin {
             metered: true,
             summary: None,
         };
-        let outlet = Outlet::new(&request, self.key.as_slice(), events);
+        let sink = EventSink::new(&request, self.key.as_slice(), events);
         let client = match self.client() {
             Ok(client) => client,
             Err(failure) => return nothing(EngineOutcome::Failed(failure)),
@@ -158,7 +158,7 @@ impl Engine for Devin {
         let (session_id, url) = match begun {
             Ok(begun) => begun,
             Err(failure) => {
-                let detail = outlet.redact(&failure.detail);
+                let detail = sink.redact(&failure.detail);
                 return nothing(EngineOutcome::Failed(EngineFailure { detail, ..failure }));
             }
         };
@@ -166,11 +166,11 @@ impl Engine for Devin {
         let watch = Watch {
             config: &self.config,
             client,
-            outlet,
+            sink,
             session_id,
             before,
             usage: Usage::default(),
-            told: 0,
+            logged: 0,
             status: None,
             changed_at: Instant::now(),
             nudges: 0,
@@ -187,11 +187,9 @@ impl Watch<'_> {
         url: Option<String>,
         stop: &CancellationToken,
     ) -> EngineReport {
-        self.outlet
-            .event(EngineEvent::Session { id: self.session_id.clone(), used_before: self.before })
-            .await;
+        self.sink.event(EngineEvent::Session { id: self.session_id.clone(), used_before: self.before }).await;
         if let Some(url) = url {
-            self.outlet.note(&format!("Devin works at {url}")).await;
+            self.sink.note(&format!("Devin works at {url}")).await;
         }
         let end = tokio::select! {
             end = self.until_done(request) => end,
@@ -209,19 +207,19 @@ impl Watch<'_> {
                 tokio::time::timeout(request.watchdog.kill_grace, self.client.terminate(&self.session_id))
                     .await;
             if !matches!(gone, Ok(Ok(()))) {
-                self.outlet
+                self.sink
                     .note("Devin did not confirm that the session is terminated; look at it there")
                     .await;
             }
         }
         let outcome = match end {
             EngineOutcome::Failed(failure) => {
-                let detail = self.outlet.redact(&failure.detail);
+                let detail = self.sink.redact(&failure.detail);
                 EngineOutcome::Failed(EngineFailure { detail, ..failure })
             }
             other => other,
         };
-        let summary = self.summary.as_deref().map(|words| self.outlet.redact(words));
+        let summary = self.summary.as_deref().map(|text| self.sink.redact(text));
         // The service counts behind the work: a session that is at work and costs nothing is not counted yet.
         let metered = match self.usage.cost {
             Some(Usd::ZERO) => outcome == EngineOutcome::Succeeded,
@@ -243,7 +241,7 @@ impl Watch<'_> {
                     }
                 }
                 // The watchdogs see to it that this does not go on for ever.
-                Err(failure) if failure.retryable => self.outlet.note(&failure.detail).await,
+                Err(failure) if failure.retryable => self.sink.note(&failure.detail).await,
                 Err(failure) => return failed(failure),
             }
             if let Some(failure) = self.overdue(start, request) {
@@ -272,16 +270,16 @@ impl Watch<'_> {
 
     /// Tells what is new; `Some` when the session has come to an end.
     async fn look(&mut self, session: Session) -> Option<EngineOutcome> {
-        for message in session.messages.iter().skip(self.told) {
+        for message in session.messages.iter().skip(self.logged) {
             self.changed_at = Instant::now();
             for line in message.message.lines() {
-                self.outlet.line(Stream::Stdout, &format!("{}: {line}", message.kind), 0).await;
+                self.sink.line(Stream::Stdout, &format!("{}: {line}", message.kind), 0).await;
             }
             if message.kind == "devin_message" {
                 self.summary = Some(message.message.clone());
             }
         }
-        self.told = self.told.max(session.messages.len());
+        self.logged = self.logged.max(session.messages.len());
         self.count(session.acus_consumed).await;
         if session.status_enum != self.status {
             self.changed_at = Instant::now();
@@ -305,22 +303,22 @@ impl Watch<'_> {
 
     fn done(&mut self, pull_request: Option<String>) -> EngineOutcome {
         if let Some(url) = pull_request {
-            let words = self.summary.take().unwrap_or_default();
-            self.summary = Some(format!("{words}\npull request: {url}").trim().to_owned());
+            let text = self.summary.take().unwrap_or_default();
+            self.summary = Some(format!("{text}\npull request: {url}").trim().to_owned());
         }
         EngineOutcome::Succeeded
     }
 
     async fn nudge(&mut self) -> Option<EngineOutcome> {
         if self.nudges >= NUDGES {
-            let words = self.summary.clone().unwrap_or_else(|| "it does not say for what".to_owned());
-            let detail = format!("Devin waits for an answer: {words}");
+            let text = self.summary.clone().unwrap_or_else(|| "no details".to_owned());
+            let detail = format!("Devin waits for an answer: {text}");
             return Some(failed(EngineFailure::lasting(FailReason::Crash, detail)));
         }
         self.nudges += 1;
         match self.client.message(&self.session_id, NUDGE).await {
             Ok(()) => {
-                self.outlet.note("Devin waited for an answer and was told to go on by itself").await;
+                self.sink.note("Devin asked a question; it was asked to continue on its own").await;
                 None
             }
             Err(failure) if failure.retryable => None,
@@ -338,7 +336,7 @@ impl Watch<'_> {
         let usage = Usage { tokens: 0, cost: Some(cost) };
         if usage != self.usage {
             self.usage = usage;
-            self.outlet.event(EngineEvent::Usage(usage)).await;
+            self.sink.event(EngineEvent::Usage(usage)).await;
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Reading what engines print: a pure function per program, from a line to [`Sign`]s.
+//! Reading what engines print: a pure function per program, from a line to [`LineEvent`]s.
 //!
 //! A parser never fails and never remembers: a line that is no JSON, an unknown type or a missing field means
-//! nothing, because engines add events with every release. What the signs add up to is [`Tally`]'s business.
+//! nothing, because engines add events with every release. [`Tally`] adds the events up.
 
+mod errors;
 mod tally;
-mod trouble;
 
 use giga_domain::Usd;
 use serde_json::Value;
@@ -13,19 +13,19 @@ use super::config::EventFormat;
 use super::engine::EngineFailure;
 use super::prices::Tokens;
 
+pub(super) use errors::{classify, is_account_refusal, names_an_unknown_session};
 pub(super) use tally::{Exit, Tally};
-pub(super) use trouble::{classify, is_turned_away, names_an_unknown_session};
 
-/// What a line says.
+/// What a line of output means.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Sign {
+pub(super) enum LineEvent {
     Session(String),
     Model(String),
     /// Work goes on: whatever looked like the end before was not.
     Began,
     /// The model has answered something: what follows is no failure to reach it.
     Answered,
-    /// The tokens of one message. The same message may be told again, with the same or higher numbers.
+    /// The tokens of one message. The same message may be repeated, with the same or higher numbers.
     Message {
         id: String,
         tokens: Tokens,
@@ -42,23 +42,23 @@ pub(super) enum Sign {
     },
     /// Everything of this run, by model.
     RunTotal(Vec<(String, Tokens)>),
-    /// The engine's latest words; later ones replace them.
-    Said(String),
-    /// A piece that continues the latest words.
-    SaidMore(String),
+    /// The engine's latest reply; later ones replace it.
+    Reply(String),
+    /// A piece that continues the latest reply.
+    ReplyPart(String),
     Note(String),
     /// An error that the engine may get over.
-    Trouble(EngineFailure),
+    Error(EngineFailure),
     Ended(Result<(), EngineFailure>),
-    /// Nothing more to do. Says nothing about how it went.
+    /// Nothing more to do. It may have succeeded or failed.
     Idle,
 }
 
 impl EventFormat {
-    pub(super) fn read(self, line: &str) -> Vec<Sign> {
+    pub(super) fn read(self, line: &str) -> Vec<LineEvent> {
         match self {
             Self::Text if line.trim().is_empty() => Vec::new(),
-            Self::Text => vec![Sign::Said(line.trim().to_owned())],
+            Self::Text => vec![LineEvent::Reply(line.trim().to_owned())],
             Self::Program(program) => {
                 object(line).map(|event| program.cli().read(&event)).unwrap_or_default()
             }

@@ -1,7 +1,7 @@
-//! What the signs of one run add up to: session, usage, last words, and how it ended.
+//! What the events of one run add up to: session, usage, final reply, and how it ended.
 //!
-//! Never believes an exit status where an engine has words for it: an engine that says it failed has failed, and one
-//! that says nothing has not succeeded.
+//! Never trusts an exit status over events: an engine that reports failure has failed, and one that reports nothing has
+//! not succeeded.
 
 use std::collections::HashMap;
 use std::ops::Sub;
@@ -11,7 +11,7 @@ use giga_domain::{FailReason, Usd};
 use super::super::config::EventFormat;
 use super::super::engine::{EngineEvent, EngineFailure, Usage};
 use super::super::prices::{PriceTable, Tokens};
-use super::{Sign, classify, is_turned_away, names_an_unknown_session};
+use super::{LineEvent, classify, is_account_refusal, names_an_unknown_session};
 
 /// How the process went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(in super::super) struct Tally {
     before: Usage,
     model: Option<String>,
     session: Option<String>,
-    said: Option<String>,
+    reply: Option<String>,
     messages: HashMap<String, Tokens>,
     steps: Option<Usage>,
     total: Option<Usage>,
@@ -37,7 +37,7 @@ pub(in super::super) struct Tally {
     /// More work was begun after the last total, or none was named yet.
     open: bool,
     answered: bool,
-    trouble: Option<EngineFailure>,
+    error: Option<EngineFailure>,
     ended: Option<Result<(), EngineFailure>>,
     priced_by_guess: bool,
 }
@@ -55,60 +55,60 @@ impl Tally {
             before,
             model,
             session: None,
-            said: None,
+            reply: None,
             messages: HashMap::new(),
             steps: None,
             total: None,
             usage: Usage::default(),
             open: true,
             answered: false,
-            trouble: None,
+            error: None,
             ended: None,
             priced_by_guess: false,
         }
     }
 
-    /// What of this line is news.
+    /// Reads a line and returns what has changed by it.
     pub(in super::super) fn line(&mut self, line: &str) -> Vec<EngineEvent> {
-        let mut news = Vec::new();
-        for sign in self.format.read(line) {
-            self.sign(sign, &mut news);
+        let mut changes = Vec::new();
+        for event in self.format.read(line) {
+            self.apply(event, &mut changes);
         }
         let usage = self.total.or(self.steps).unwrap_or_else(|| self.of_messages());
         if usage != self.usage {
             self.usage = usage;
-            news.push(EngineEvent::Usage(usage));
+            changes.push(EngineEvent::Usage(usage));
         }
-        news
+        changes
     }
 
-    fn sign(&mut self, sign: Sign, news: &mut Vec<EngineEvent>) {
-        match sign {
-            Sign::Session(id) => {
+    fn apply(&mut self, event: LineEvent, changes: &mut Vec<EngineEvent>) {
+        match event {
+            LineEvent::Session(id) => {
                 if self.session.as_ref() != Some(&id) {
-                    news.push(EngineEvent::Session { id: id.clone(), used_before: self.before });
+                    changes.push(EngineEvent::Session { id: id.clone(), used_before: self.before });
                     self.session = Some(id);
                 }
             }
-            Sign::Model(model) => self.model = Some(model),
-            Sign::Began => (self.ended, self.open) = (None, true),
-            Sign::Answered => self.answered = true,
-            Sign::Message { id, tokens } => {
+            LineEvent::Model(model) => self.model = Some(model),
+            LineEvent::Began => (self.ended, self.open) = (None, true),
+            LineEvent::Answered => self.answered = true,
+            LineEvent::Message { id, tokens } => {
                 let known = self.messages.entry(id).or_default();
                 if tokens.sum() > known.sum() {
                     *known = tokens;
                 }
             }
-            Sign::Step { tokens, usd } => {
+            LineEvent::Step { tokens, usd } => {
                 let steps = self.steps.get_or_insert_default();
                 steps.tokens = steps.tokens.saturating_add(tokens.sum());
                 if let Some(more) = usd {
                     steps.cost = Some(steps.cost.unwrap_or_default() + more);
                 }
             }
-            Sign::SessionTotal { tokens, usd } => {
+            LineEvent::SessionTotal { tokens, usd } => {
                 let model = self.model.clone();
-                let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, news));
+                let cost = usd.unwrap_or_else(|| self.priced(model.as_deref(), tokens, changes));
                 let before = self.contained_in(tokens);
                 self.open = false;
                 self.total = Some(Usage {
@@ -116,28 +116,28 @@ impl Tally {
                     cost: Some(without(cost, before.cost.unwrap_or_default())),
                 });
             }
-            Sign::RunTotal(models) => {
+            LineEvent::RunTotal(models) => {
                 let mut total = Usage { tokens: 0, cost: Some(Usd::ZERO) };
                 for (model, tokens) in models {
-                    let cost = self.priced(Some(&model), tokens, news);
+                    let cost = self.priced(Some(&model), tokens, changes);
                     total.tokens = total.tokens.saturating_add(tokens.sum());
                     total.cost = total.cost.map(|sum| sum + cost);
                 }
                 self.open = false;
                 self.total = Some(total);
             }
-            Sign::Said(words) => {
+            LineEvent::Reply(text) => {
                 self.answered = true;
-                self.said = Some(words).filter(|words| !words.is_empty());
+                self.reply = Some(text).filter(|text| !text.is_empty());
             }
-            Sign::SaidMore(words) => {
+            LineEvent::ReplyPart(text) => {
                 self.answered = true;
-                self.said.get_or_insert_default().push_str(&words);
+                self.reply.get_or_insert_default().push_str(&text);
             }
-            Sign::Note(note) => news.push(EngineEvent::Note(note)),
-            Sign::Trouble(failure) => self.trouble = Some(failure),
-            Sign::Ended(how) => self.ended = Some(how),
-            Sign::Idle => {
+            LineEvent::Note(note) => changes.push(EngineEvent::Note(note)),
+            LineEvent::Error(failure) => self.error = Some(failure),
+            LineEvent::Ended(how) => self.ended = Some(how),
+            LineEvent::Idle => {
                 self.ended.get_or_insert(Ok(()));
             }
         }
@@ -150,7 +150,7 @@ impl Tally {
         if sum.sum() >= self.before.tokens.saturating_add(seen) { self.before } else { Usage::default() }
     }
 
-    fn priced(&mut self, model: Option<&str>, tokens: Tokens, news: &mut Vec<EngineEvent>) -> Usd {
+    fn priced(&mut self, model: Option<&str>, tokens: Tokens, changes: &mut Vec<EngineEvent>) -> Usd {
         if let Some(price) = model.and_then(|model| self.prices.known(model)) {
             return price.cost(tokens);
         }
@@ -159,7 +159,7 @@ impl Tally {
             let model = model.map_or("the engine did not name its model".to_owned(), |model| {
                 format!("no price is known for the model {model}")
             });
-            news.push(EngineEvent::Note(format!(
+            changes.push(EngineEvent::Note(format!(
                 "{model}: its tokens are counted at the default price; set `prices` to correct that"
             )));
         }
@@ -185,69 +185,69 @@ impl Tally {
     /// goes, or its account refused it before anything was answered.
     pub(in super::super) fn is_metered(&self, failure: Option<&EngineFailure>) -> bool {
         let counted = !self.open || self.steps.is_some() || !self.messages.is_empty();
-        counted || (!self.answered && failure.is_some_and(is_turned_away))
+        counted || (!self.answered && failure.is_some_and(is_account_refusal))
     }
 
     pub(in super::super) fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
-    pub(in super::super) fn said(&self) -> Option<&str> {
-        self.said.as_deref().map(str::trim).filter(|words| !words.is_empty())
+    pub(in super::super) fn reply(&self) -> Option<&str> {
+        self.reply.as_deref().map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// Whether the engine has said that it is done and well.
+    /// Whether the engine has reported success.
     pub(in super::super) const fn ended_well(&self) -> bool {
         matches!(self.ended, Some(Ok(())))
     }
 
     /// Whether the run came to nothing because the session to resume is not on this machine.
-    pub(in super::super) fn session_is_unknown(&self, complaints: &str) -> bool {
-        let told = match (&self.ended, &self.trouble) {
+    pub(in super::super) fn session_is_unknown(&self, stderr_tail: &str) -> bool {
+        let text = match (&self.ended, &self.error) {
             (Some(Ok(())), _) => return false,
             (Some(Err(failure)), _) | (None, Some(failure)) => failure.detail.as_str(),
             (None, None) => "",
         };
-        names_an_unknown_session(told) || names_an_unknown_session(complaints)
+        names_an_unknown_session(text) || names_an_unknown_session(stderr_tail)
     }
 
-    /// `complaints` are the last lines of standard error.
-    pub(in super::super) fn verdict(&self, exit: &Exit, complaints: &str) -> Result<(), EngineFailure> {
+    /// `stderr_tail` are the last lines of standard error.
+    pub(in super::super) fn verdict(&self, exit: &Exit, stderr_tail: &str) -> Result<(), EngineFailure> {
         let by_status = exit.code.and_then(|code| self.format.exit_failure(code));
         match &self.ended {
             Some(Ok(())) => Ok(()),
             Some(Err(failure)) if failure.reason == FailReason::Crash => {
-                // The closing words are often vague; what came before them, or the status, may know the cause.
-                let cause = self.trouble.clone().filter(|trouble| trouble.reason != FailReason::Crash);
+                // The closing message is often vague; what came before it, or the status, may name the cause.
+                let cause = self.error.clone().filter(|error| error.reason != FailReason::Crash);
                 Err(cause.or(by_status).unwrap_or_else(|| failure.clone()))
             }
             Some(Err(failure)) => Err(failure.clone()),
             None if self.format.exit_decides() => match exit.code {
                 Some(0) => Ok(()),
-                Some(_) => Err(EngineFailure::lasting(FailReason::Crash, with(&exit.text, complaints))),
-                None => Err(EngineFailure::passing(FailReason::Crash, with(&exit.text, complaints))),
+                Some(_) => Err(EngineFailure::lasting(FailReason::Crash, with(&exit.text, stderr_tail))),
+                None => Err(EngineFailure::passing(FailReason::Crash, with(&exit.text, stderr_tail))),
             },
             None => Err(by_status
-                .map(|failure| EngineFailure { detail: with(&failure.detail, complaints), ..failure })
-                .or_else(|| self.trouble.clone())
-                .unwrap_or_else(|| unsaid(exit, complaints))),
+                .map(|failure| EngineFailure { detail: with(&failure.detail, stderr_tail), ..failure })
+                .or_else(|| self.error.clone())
+                .unwrap_or_else(|| unexplained(exit, stderr_tail))),
         }
     }
 }
 
-/// No word about the end: its complaints may name the cause; otherwise it broke off, and may not do so again.
-fn unsaid(exit: &Exit, complaints: &str) -> EngineFailure {
+/// The engine did not report how it ended: its stderr may name the cause; otherwise it crashed, and may not do so again.
+fn unexplained(exit: &Exit, stderr_tail: &str) -> EngineFailure {
     let detail =
-        with(&format!("the engine ended without saying that it was done ({})", exit.text), complaints);
-    let cause = classify(complaints);
+        with(&format!("the engine ended without saying that it was done ({})", exit.text), stderr_tail);
+    let cause = classify(stderr_tail);
     match cause.reason {
         FailReason::Crash => EngineFailure::passing(FailReason::Crash, detail),
         _ => EngineFailure { detail, ..cause },
     }
 }
 
-fn with(what: &str, complaints: &str) -> String {
-    if complaints.is_empty() { what.to_owned() } else { format!("{what}: {complaints}") }
+fn with(what: &str, stderr_tail: &str) -> String {
+    if stderr_tail.is_empty() { what.to_owned() } else { format!("{what}: {stderr_tail}") }
 }
 
 /// Takes `before` off a sum, unless the sum cannot contain it: then the engine has begun to count anew.

@@ -1,14 +1,14 @@
-//! Runs one program to its end, and sees to it that it has one.
+//! Runs one program and makes sure that it ends.
 //!
 //! Never through a shell, never with the factory's environment, never with an open standard input, and never leaving
 //! a process behind: on every way out (success, failure, watchdog, budget, stop request, a dropped future) the whole
-//! family is killed.
+//! process tree is killed.
 
 mod environment;
-mod family;
 mod lines;
+mod output;
 mod probe;
-mod pump;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,14 +25,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Usage};
 use super::events::{Exit, Tally};
-use super::outlet::Outlet;
-use family::Family;
-use pump::Pump;
+use super::sink::EventSink;
+use output::OutputReader;
+use tree::ProcessTree;
 
 pub use environment::HostEnvironment;
-pub use family::{RUN_MARKER, kill_run};
+pub(super) use output::overrun;
 pub(super) use probe::{Probe, probe};
-pub(super) use pump::overrun;
+pub use tree::{RUN_MARKER, kill_run};
 
 /// How long output is still waited for once everybody who could write it is dead.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -65,13 +65,13 @@ pub(super) async fn run(
     launch: Launch,
     request: &EngineRequest,
     tally: Tally,
-    outlet: Outlet,
+    sink: EventSink,
     stop: &CancellationToken,
 ) -> Run {
     if stop.is_cancelled() {
         return not_started(EngineOutcome::Stopped);
     }
-    let (mut child, mut family) = match spawn(launch) {
+    let (mut child, mut tree) = match spawn(launch) {
         Ok(started) => started,
         Err(failure) => return not_started(EngineOutcome::Failed(failure)),
     };
@@ -80,9 +80,13 @@ pub(super) async fn run(
     let give_up = CancellationToken::new();
     let stdout = child.stdout.take().expect("standard output was piped by spawn");
     let stderr = child.stderr.take().expect("standard error was piped by spawn");
-    let pump =
-        Pump::new(tally, outlet, request.budget, alarm).run(stdout, stderr, last_output, give_up.clone());
-    let mut pump = tokio::spawn(pump);
+    let reader = OutputReader::new(tally, sink, request.budget, alarm).run(
+        stdout,
+        stderr,
+        last_output,
+        give_up.clone(),
+    );
+    let mut reader = tokio::spawn(reader);
 
     let end = tokio::select! {
         biased;
@@ -92,20 +96,20 @@ pub(super) async fn run(
         failure = watchdogs(request, quiet_since) => End::Cut(failure),
     };
     if !matches!(end, End::Exited(_)) {
-        family.terminate();
-        // Whether it went by itself or not, the rest of the family is killed next.
+        tree.terminate();
+        // Whether it went by itself or not, the rest of the process tree is killed next.
         let _in_time = tokio::time::timeout(request.watchdog.kill_grace, child.wait()).await;
     }
-    family.kill().await;
+    tree.kill().await;
     let _reaped = child.wait().await;
-    let pump = if let Ok(pump) = tokio::time::timeout(DRAIN, &mut pump).await {
-        pump
+    let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
+        reader
     } else {
         give_up.cancel();
-        pump.await
+        reader.await
     };
-    match pump {
-        Ok(pump) => conclude(end, pump).await,
+    match reader {
+        Ok(reader) => conclude(end, reader).await,
         Err(panicked) => {
             let detail = format!("the engine's output could not be read: {panicked}");
             let failure = EngineFailure::passing(FailReason::Infrastructure, detail);
@@ -116,8 +120,8 @@ pub(super) async fn run(
     }
 }
 
-async fn conclude(end: End, mut pump: Pump) -> Run {
-    let complaints = pump.complaints();
+async fn conclude(end: End, mut reader: OutputReader) -> Run {
+    let stderr_tail = reader.stderr_tail();
     let mut session_is_unknown = false;
     let outcome = match end {
         End::Stopped => EngineOutcome::Stopped,
@@ -128,17 +132,16 @@ async fn conclude(end: End, mut pump: Pump) -> Run {
         )),
         End::Exited(Ok(status)) => {
             let exit = Exit { code: status.code(), text: status.to_string() };
-            session_is_unknown = pump.tally.session_is_unknown(&complaints);
-            match pump.tally.verdict(&exit, &complaints) {
+            session_is_unknown = reader.tally.session_is_unknown(&stderr_tail);
+            match reader.tally.verdict(&exit, &stderr_tail) {
                 Ok(()) => {
                     if !status.success() {
-                        let note =
-                            format!("the engine said that it succeeded, then ended with {}", exit.text);
-                        pump.outlet.note(&note).await;
+                        let note = format!("the engine reported success, then exited with {}", exit.text);
+                        reader.sink.note(&note).await;
                     }
-                    if let Some(overrun) = overrun(pump.tally.usage(), &pump.budget) {
+                    if let Some(overrun) = overrun(reader.tally.usage(), &reader.budget) {
                         let note = format!("the engine was done before its budget could stop it: {overrun}");
-                        pump.outlet.note(&note).await;
+                        reader.sink.note(&note).await;
                     }
                     EngineOutcome::Succeeded
                 }
@@ -148,18 +151,18 @@ async fn conclude(end: End, mut pump: Pump) -> Run {
     };
     let outcome = match outcome {
         EngineOutcome::Failed(failure) => {
-            EngineOutcome::Failed(EngineFailure { detail: pump.outlet.redact(&failure.detail), ..failure })
+            EngineOutcome::Failed(EngineFailure { detail: reader.sink.redact(&failure.detail), ..failure })
         }
         other => other,
     };
     let failure = if let EngineOutcome::Failed(failure) = &outcome { Some(failure) } else { None };
-    let metered = pump.tally.is_metered(failure);
+    let metered = reader.tally.is_metered(failure);
     let report = EngineReport {
         outcome,
-        session_id: pump.tally.session().map(str::to_owned),
-        usage: pump.tally.usage(),
+        session_id: reader.tally.session().map(str::to_owned),
+        usage: reader.tally.usage(),
         metered,
-        summary: pump.tally.said().map(|words| pump.outlet.redact(words)),
+        summary: reader.tally.reply().map(|text| reader.sink.redact(text)),
     };
     Run { report, session_is_unknown }
 }
@@ -204,7 +207,7 @@ async fn watchdogs(request: &EngineRequest, quiet_since: watch::Receiver<Instant
     }
 }
 
-fn spawn(mut launch: Launch) -> Result<(Child, Family), EngineFailure> {
+fn spawn(mut launch: Launch) -> Result<(Child, ProcessTree), EngineFailure> {
     let marker = match launch.env.get(OsString::from(RUN_MARKER).as_os_str()).and_then(|value| value.to_str())
     {
         Some(marker) => marker.to_owned(),
@@ -224,8 +227,8 @@ fn spawn(mut launch: Launch) -> Result<(Child, Family), EngineFailure> {
         .process_group(0)
         .kill_on_drop(true);
     let child = command.spawn().map_err(|error| not_spawned(&launch.program, &launch.dir, &error))?;
-    let family = Family::new(child.id(), marker);
-    Ok((child, family))
+    let tree = ProcessTree::new(child.id(), marker);
+    Ok((child, tree))
 }
 
 fn not_spawned(program: &std::path::Path, dir: &std::path::Path, error: &std::io::Error) -> EngineFailure {

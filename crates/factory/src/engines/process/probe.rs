@@ -23,7 +23,7 @@ pub(in crate::engines) async fn probe(
     launch: Launch,
     patience: Duration,
 ) -> Result<Option<Probe>, EngineFailure> {
-    let (mut child, mut family) = spawn(launch)?;
+    let (mut child, mut tree) = spawn(launch)?;
     let stdout = child.stdout.take().expect("standard output was piped by spawn");
     let stderr = child.stderr.take().expect("standard error was piped by spawn");
     let answer = async {
@@ -37,7 +37,7 @@ pub(in crate::engines) async fn probe(
         }
     };
     let answer = tokio::time::timeout(patience, answer).await.ok();
-    family.kill().await;
+    tree.kill().await;
     let _reaped = child.wait().await;
     Ok(answer)
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{Call, Cli, Reads, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
-use crate::engines::events::Sign;
+use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
 
 pub(super) struct Claude;
@@ -65,7 +65,7 @@ impl Cli for Claude {
         "install Claude Code: npm install -g @anthropic-ai/claude-code"
     }
 
-    fn read(&self, event: &Value) -> Vec<Sign> {
+    fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Call, Cli, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
-use crate::engines::events::Sign;
+use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
 
 pub(super) struct Codex;
@@ -47,7 +47,7 @@ impl Cli for Codex {
         "install Codex: npm install -g @openai/codex"
     }
 
-    fn read(&self, event: &Value) -> Vec<Sign> {
+    fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
     }
 }

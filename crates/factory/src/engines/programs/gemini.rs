@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{Call, Cli, SignIn, arguments};
 use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
-use crate::engines::events::Sign;
+use crate::engines::events::LineEvent;
 use crate::engines::process::HostEnvironment;
 
 const KEYS: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
@@ -52,7 +52,7 @@ impl Cli for Gemini {
         "install Gemini CLI: npm install -g @google/gemini-cli"
     }
 
-    fn read(&self, event: &Value) -> Vec<Sign> {
+    fn read(&self, event: &Value) -> Vec<LineEvent> {
         events::read(event)
     }
 

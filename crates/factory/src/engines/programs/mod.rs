@@ -35,10 +35,10 @@ use super::config::{EventFormat, ProgramConfig};
 use super::engine::{
     Engine, EngineEvent, EngineFailure, EngineOutcome, EngineReport, EngineRequest, Preflight, Secret, Usage,
 };
-use super::events::{Sign, Tally};
-use super::outlet::Outlet;
+use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
+use super::sink::EventSink;
 
 pub(super) use command::Template;
 use preflight::SignIn;
@@ -84,7 +84,7 @@ impl Program {
     }
 }
 
-/// What is particular to a program with an account: how it is called, how one signs in, what it prints.
+/// What is particular to a program with an account: how it is called, how one events in, what it prints.
 pub(super) trait Cli: Sync {
     /// Variables of the factory that it may see besides the base and those that the settings name.
     fn variables(&self) -> &[&'static str];
@@ -100,7 +100,7 @@ pub(super) trait Cli: Sync {
     fn how_to_install(&self) -> &'static str;
 
     /// What an event of its output says.
-    fn read(&self, event: &Value) -> Vec<Sign>;
+    fn read(&self, event: &Value) -> Vec<LineEvent>;
 
     /// What an exit status means, where the program gives it a meaning of its own.
     fn exit_failure(&self, _code: i32) -> Option<EngineFailure> {
@@ -191,7 +191,7 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
     fn how_to_install(&self) -> String;
 }
 
-/// How a program is told who it is to be and what reviewers said.
+/// How a program is given its persona and the review comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     /// Before and behind the prompt.
@@ -241,24 +241,23 @@ impl Engine for ProgramEngine {
         events: mpsc::Sender<EngineEvent>,
         stop: CancellationToken,
     ) -> EngineReport {
-        let mut outlet = Outlet::new(&request, &self.secrets(&request), events);
+        let mut sink = EventSink::new(&request, &self.secrets(&request), events);
         let resume = match request.resume.as_deref() {
             Some(id) if is_session_id(id) => Some(id),
             Some(_) => {
-                outlet
-                    .note("the session to resume has no name that an engine would give; a new one is begun")
+                sink.note("the session to resume has no name that an engine would give; a new one is begun")
                     .await;
                 None
             }
             None => None,
         };
         let before = if resume.is_some() { request.usage_before } else { Usage::default() };
-        let run = self.attempt(&request, resume, before, outlet.again(), &stop).await;
+        let run = self.attempt(&request, resume, before, sink.again(), &stop).await;
         if resume.is_none() || !run.session_is_unknown || stop.is_cancelled() {
             return run.report;
         }
-        outlet.note("the session to resume is not on this machine; a new one is begun").await;
-        self.attempt(&request, None, Usage::default(), outlet, &stop).await.report
+        sink.note("the session to resume is not on this machine; a new one is begun").await;
+        self.attempt(&request, None, Usage::default(), sink, &stop).await.report
     }
 }
 
@@ -268,7 +267,7 @@ impl ProgramEngine {
         request: &EngineRequest,
         session: Option<&str>,
         before: Usage,
-        outlet: Outlet,
+        sink: EventSink,
         stop: &CancellationToken,
     ) -> Run {
         let scratch = match private_folder(self.scratch.as_deref()) {
@@ -281,7 +280,7 @@ impl ProgramEngine {
         };
         let model = self.recipe.model().map(str::to_owned);
         let tally = Tally::new(self.recipe.format(), self.prices.clone(), before, model);
-        let mut run = process::run(launch, request, tally, outlet, stop).await;
+        let mut run = process::run(launch, request, tally, sink, stop).await;
         run.report.metered |= !self.recipe.has_account();
         run
     }
@@ -296,7 +295,7 @@ impl ProgramEngine {
             let program = self.recipe.program().display();
             return Err(EngineFailure::lasting(FailReason::NoEngine, format!("{program} is not installed")));
         };
-        let (persona, text) = self.told(request);
+        let (persona, text) = self.prompt_parts(request);
         let prompt_file = scratch.join("prompt.md");
         write_private(&prompt_file, &text).map_err(|error| no_scratch(&error))?;
         let fits = is_argument(&text);
@@ -316,7 +315,7 @@ impl ProgramEngine {
     }
 
     /// The persona, where it goes apart, and the text of the prompt.
-    fn told<'a>(&self, request: &'a EngineRequest) -> (Option<&'a str>, String) {
+    fn prompt_parts<'a>(&self, request: &'a EngineRequest) -> (Option<&'a str>, String) {
         match self.recipe.reads() {
             Reads::JobTextOnly => (None, request.prompt.clone()),
             Reads::OneText => (None, request.whole_prompt()),
@@ -336,13 +335,13 @@ impl ProgramEngine {
 
     /// What the engine is given and must not print: keys by their variables' names.
     fn secrets(&self, request: &EngineRequest) -> Vec<Secret> {
-        const TELLING: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+        const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
         let variables = self.recipe.variables();
         let passed = variables.iter().filter_map(|name| Some((*name, self.host.get(name)?.to_str()?)));
         let own = request.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         passed
             .chain(own)
-            .filter(|(name, _)| TELLING.iter().any(|word| name.to_uppercase().contains(word)))
+            .filter(|(name, _)| SECRET_NAMES.iter().any(|word| name.to_uppercase().contains(word)))
             .map(|(_, value)| Secret::new(value))
             .collect()
     }

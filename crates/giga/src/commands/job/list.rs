@@ -1,7 +1,6 @@
 //! Many jobs at a glance.
 
 use comfy_table::Cell;
-use giga_api::client::JobQuery;
 use giga_api::wire::Job;
 use giga_domain::limits;
 
@@ -17,17 +16,8 @@ pub(super) async fn list(args: ListArgs, context: &Context) -> Done {
         Some(parent) => Some(context.job_id(&client, parent).await?),
         None => None,
     };
-    let mut query = JobQuery {
-        stages: args.stage,
-        priorities: args.priority,
-        repo: args.repo,
-        factory: args.factory,
-        parent,
-        name: args.name,
-        // Zero and the like are the coordinator's to refuse.
-        limit: Some(wanted.min(limits::PAGE_MAX)),
-        ..JobQuery::default()
-    };
+    // Zero and the like are the coordinator's to refuse.
+    let mut query = args.query(parent, wanted.min(limits::PAGE_MAX));
     let mut page = client.jobs(&query).await?;
     while let Some(cursor) = page.value.next_cursor.take() {
         if page.jobs.len() >= wanted {

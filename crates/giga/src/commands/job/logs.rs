@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use giga_api::client::{Answer, Client, Signal};
 use giga_api::wire::{LogPiece, Stage};
+use giga_domain::Phase;
 use serde_json::json;
 
 use super::events::{last_seq, tell};
@@ -62,7 +63,7 @@ fn print(piece: &Answer<LogPiece>, output: &Output) -> Done {
 
 /// Returns when a factory has taken the job, or when it needs no more waiting for.
 async fn until_it_runs(client: &Client, id: &str) -> Result<(), CliError> {
-    let waits = |stage| matches!(stage, Stage::Queued | Stage::Blocked);
+    let waits = |stage: Stage| matches!(stage.phase(), Phase::Queued | Phase::Blocked);
     let after = last_seq(client, id).await?;
     let job = client.job(id).await?;
     if !waits(job.stage) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use giga_api::client::{Client, Signal};
 use giga_api::wire::{FailReason, Job, Stage};
+use giga_domain::Phase;
 use serde_json::json;
 
 use super::events::{last_seq, tell};
@@ -92,21 +93,16 @@ fn verdict(job: &Job, until: Stage) -> Option<u8> {
         return Some(exit::OK);
     }
     let reason = job.failure.as_ref().map(|failure| failure.reason);
-    match job.stage {
+    match job.stage.phase() {
         // Whatever was waited for, it is past it.
-        Stage::Shipped => Some(exit::OK),
-        Stage::Failed | Stage::DeadLetter => Some(match reason {
+        Phase::Shipped => Some(exit::OK),
+        Phase::Failed => Some(match reason {
             Some(FailReason::Rejected) => exit::REJECTED,
             Some(FailReason::BudgetExceeded) => exit::BUDGET,
             _ => exit::FAILED,
         }),
-        Stage::Cancelled => Some(exit::FAILED),
-        Stage::Queued
-        | Stage::Blocked
-        | Stage::Assigned
-        | Stage::Building
-        | Stage::Review
-        | Stage::Testing => None,
+        Phase::Cancelled => Some(exit::FAILED),
+        Phase::Queued | Phase::Blocked | Phase::Running | Phase::Review | Phase::Ready => None,
     }
 }
 

@@ -48,7 +48,7 @@ pub fn table() -> &'static [Route] {
     &TABLE
 }
 
-const fn query(name: &'static str, about: &'static str) -> Param {
+pub(crate) const fn query(name: &'static str, about: &'static str) -> Param {
     Param { name, place: Place::Query, about, takes: Takes::Text }
 }
 
@@ -58,7 +58,7 @@ fn word<T: ToSchema>(name: &'static str, about: &'static str) -> Param {
 }
 
 /// The same with several of them, separated by commas.
-fn words<T: ToSchema>(name: &'static str, about: &'static str) -> Param {
+pub(crate) fn words<T: ToSchema>(name: &'static str, about: &'static str) -> Param {
     Param { takes: Takes::Words(schema_of::<T>()), ..query(name, about) }
 }
 
@@ -90,17 +90,8 @@ fn jobs_routes() -> Vec<Route> {
             on(m, jobs::list)
         })
         .about("List jobs, newest first")
-        .params(&[
-            query("id", "One or several ids, at most 100, separated by commas; those that are not found are left out"),
-            words::<wire::Stage>("stage", "In one of these stages"),
-            words::<wire::Priority>("priority", "Of one of these priorities"),
-            query("repo", "Exactly this repository"),
-            query("factory", "Held by this factory now"),
-            query("parent", "Children of this job"),
-            query("name", "The name contains this, in upper or lower case"),
-            LIMIT,
-            query("cursor", "From `nextCursor` of the page before"),
-        ])
+        .params(&jobs::filters())
+        .params(&[LIMIT, query("cursor", "From `nextCursor` of the page before")])
         .gives::<wire::JobPage>(200, "A page of jobs"),
         Route::new(Method::GET, "/api/fleet/jobs/{id}", "getJob", RoleOrFactory(Viewer), Scope::Job, |m| {
             on(m, jobs::get)

@@ -4,10 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use giga_domain::job::{DepsMode, JobKind};
 use giga_domain::transition::check_holder;
-use giga_domain::{
-    Actor, DispatchSeq, Epoch, EventKind, EventSeq, Job, JobId, JobSpec, NewEvent, Rev, Stage, State, graph,
-    limits,
-};
+use giga_domain::{Actor, EventKind, Job, JobId, JobSpec, NewEvent, Stage, State, graph, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Submit, Submitted};
 
@@ -210,28 +207,7 @@ fn first_state(new: &NewJob, spec: JobSpec, working: &Working) -> (Job, NewEvent
     };
     let mut event = NewEvent::new(EventKind::Submitted, cause).with("name", spec.name.as_str());
     event.to = Some(state.stage());
-    let job = Job {
-        id: new.id,
-        product: new.product.clone(),
-        spec,
-        state,
-        rev: Rev(1),
-        epoch: Epoch::ZERO,
-        last_event: EventSeq(1),
-        attempts: 0,
-        evictions: 0,
-        dispatch_seq: DispatchSeq::ZERO,
-        checkpoint: None,
-        settled: None,
-        created_at: now,
-        updated_at: now,
-        enqueued_at: ready_at,
-        last_factory: None,
-        last_steer: None,
-        result: None,
-        merge: None,
-        gate: None,
-        reviews: Vec::new(),
-    };
+    let made = Job::new(new.id, new.product.clone(), spec, state, now);
+    let job = Job { enqueued_at: ready_at, ..made };
     (job, event)
 }

@@ -6,49 +6,52 @@ use giga_domain::FailReason;
 use serde_json::Value;
 
 use crate::engines::engine::EngineFailure;
-use crate::engines::events::{Sign, classify, count, dollars, text};
+use crate::engines::events::{LineEvent, classify, count, dollars, text};
 use crate::engines::prices::Tokens;
 
-pub(super) fn read(event: &Value) -> Vec<Sign> {
-    let mut signs: Vec<Sign> = Vec::new();
+pub(super) fn read(event: &Value) -> Vec<LineEvent> {
+    let mut events: Vec<LineEvent> = Vec::new();
     match text(event, "/type") {
         Some("system") if text(event, "/subtype") == Some("init") => {
-            signs.extend(session(event));
-            signs.extend(text(event, "/model").map(|model| Sign::Model(model.to_owned())));
+            events.extend(session(event));
+            events.extend(text(event, "/model").map(|model| LineEvent::Model(model.to_owned())));
         }
-        Some("assistant") => assistant(event, &mut signs),
-        Some("rate_limit_event") => signs.extend(rate_limit(event)),
+        Some("assistant") => assistant(event, &mut events),
+        Some("rate_limit_event") => events.extend(rate_limit(event)),
         Some("result") => {
-            signs.extend(session(event));
-            signs.push(Sign::SessionTotal { tokens: total(event), usd: dollars(event, "/total_cost_usd") });
-            if let Some(words) = text(event, "/result") {
-                signs.push(Sign::Said(words.to_owned()));
+            events.extend(session(event));
+            events.push(LineEvent::SessionTotal {
+                tokens: total(event),
+                usd: dollars(event, "/total_cost_usd"),
+            });
+            if let Some(message) = text(event, "/result") {
+                events.push(LineEvent::Reply(message.to_owned()));
             }
-            signs.push(Sign::Ended(ended(event)));
+            events.push(LineEvent::Ended(ended(event)));
         }
         _ => {}
     }
-    signs
+    events
 }
 
-fn session(event: &Value) -> Option<Sign> {
-    text(event, "/session_id").map(|id| Sign::Session(id.to_owned()))
+fn session(event: &Value) -> Option<LineEvent> {
+    text(event, "/session_id").map(|id| LineEvent::Session(id.to_owned()))
 }
 
-fn assistant(event: &Value, signs: &mut Vec<Sign>) {
-    signs.push(Sign::Began);
+fn assistant(event: &Value, events: &mut Vec<LineEvent>) {
+    events.push(LineEvent::Began);
     if let Some(id) = text(event, "/message/id") {
         let usage = event.pointer("/message/usage").unwrap_or(&Value::Null);
-        signs.push(Sign::Message { id: id.to_owned(), tokens: of_usage(usage) });
+        events.push(LineEvent::Message { id: id.to_owned(), tokens: of_usage(usage) });
     }
     if let Some(error) = text(event, "/error") {
-        signs.push(Sign::Trouble(classify(error)));
+        events.push(LineEvent::Error(classify(error)));
     }
     // Words of a helper that the engine started are not the engine's answer.
     let of_helper = text(event, "/parent_tool_use_id").is_some();
     let blocks = event.pointer("/message/content").and_then(Value::as_array).filter(|_| !of_helper);
-    let words = blocks.into_iter().flatten().filter_map(|block| text(block, "/text")).next_back();
-    signs.extend(words.map(|words| Sign::Said(words.to_owned())));
+    let message = blocks.into_iter().flatten().filter_map(|block| text(block, "/text")).next_back();
+    events.extend(message.map(|message| LineEvent::Reply(message.to_owned())));
 }
 
 fn of_usage(usage: &Value) -> Tokens {
@@ -73,7 +76,7 @@ fn total(event: &Value) -> Tokens {
     }
 }
 
-fn rate_limit(event: &Value) -> Vec<Sign> {
+fn rate_limit(event: &Value) -> Vec<LineEvent> {
     let status = text(event, "/rate_limit_info/status").unwrap_or_default();
     if !matches!(status, "rejected" | "denied") {
         return Vec::new();
@@ -83,9 +86,9 @@ fn rate_limit(event: &Value) -> Vec<Sign> {
         0 => String::new(),
         seconds => format!(", until {seconds} (Unix time)"),
     };
-    let words = format!("the account's {which} rate limit is used up{until}");
-    let trouble = EngineFailure::passing(FailReason::Infrastructure, words.clone());
-    vec![Sign::Note(words), Sign::Trouble(trouble)]
+    let message = format!("the account's {which} rate limit is used up{until}");
+    let error = EngineFailure::passing(FailReason::Infrastructure, message.clone());
+    vec![LineEvent::Note(message), LineEvent::Error(error)]
 }
 
 fn ended(event: &Value) -> Result<(), EngineFailure> {
@@ -96,8 +99,8 @@ fn ended(event: &Value) -> Result<(), EngineFailure> {
     }
     let errors = event.get("errors").and_then(Value::as_array).into_iter().flatten();
     let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
-    let words = match (text(event, "/result"), errors.is_empty()) {
-        (Some(words), _) => words.to_owned(),
+    let message = match (text(event, "/result"), errors.is_empty()) {
+        (Some(message), _) => message.to_owned(),
         (None, false) => errors.join("; "),
         (None, true) => format!("claude ended with {subtype}"),
     };
@@ -106,9 +109,9 @@ fn ended(event: &Value) -> Result<(), EngineFailure> {
             EngineFailure::lasting(FailReason::BudgetExceeded, format!("claude stopped by itself: {subtype}"))
         }
         "error_during_execution" => {
-            let cause = classify(&words);
+            let cause = classify(&message);
             EngineFailure { retryable: cause.retryable || cause.reason == FailReason::Crash, ..cause }
         }
-        _ => classify(&words),
+        _ => classify(&message),
     })
 }

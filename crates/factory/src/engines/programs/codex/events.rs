@@ -4,25 +4,25 @@
 
 use serde_json::Value;
 
-use crate::engines::events::{Sign, classify, count, text};
+use crate::engines::events::{LineEvent, classify, count, text};
 use crate::engines::prices::Tokens;
 
-pub(super) fn read(event: &Value) -> Vec<Sign> {
+pub(super) fn read(event: &Value) -> Vec<LineEvent> {
     match text(event, "/type") {
         Some("thread.started") => {
-            text(event, "/thread_id").map(|id| Sign::Session(id.to_owned())).into_iter().collect()
+            text(event, "/thread_id").map(|id| LineEvent::Session(id.to_owned())).into_iter().collect()
         }
-        Some("turn.started") => vec![Sign::Began],
+        Some("turn.started") => vec![LineEvent::Began],
         // The usage is that of the whole thread, what a resumed one brought along included.
         Some("turn.completed") => {
-            vec![Sign::SessionTotal { tokens: usage(event), usd: None }, Sign::Ended(Ok(()))]
+            vec![LineEvent::SessionTotal { tokens: usage(event), usd: None }, LineEvent::Ended(Ok(()))]
         }
         Some("turn.failed") => {
-            let words = text(event, "/error/message").unwrap_or("the turn failed");
-            vec![Sign::Ended(Err(classify(words)))]
+            let message = text(event, "/error/message").unwrap_or("the turn failed");
+            vec![LineEvent::Ended(Err(classify(message)))]
         }
         Some("error") => {
-            text(event, "/message").map(|words| Sign::Trouble(classify(words))).into_iter().collect()
+            text(event, "/message").map(|message| LineEvent::Error(classify(message))).into_iter().collect()
         }
         Some("item.completed") => item(event),
         _ => Vec::new(),
@@ -39,16 +39,16 @@ fn usage(event: &Value) -> Tokens {
     }
 }
 
-fn item(event: &Value) -> Vec<Sign> {
+fn item(event: &Value) -> Vec<LineEvent> {
     // Earlier versions wrote `item_type`.
     let kind = text(event, "/item/type").or_else(|| text(event, "/item/item_type"));
     let sign = match kind {
         Some("agent_message" | "assistant_message") => {
-            text(event, "/item/text").map(|words| Sign::Said(words.to_owned()))
+            text(event, "/item/text").map(|message| LineEvent::Reply(message.to_owned()))
         }
-        Some("error") => text(event, "/item/message").map(|words| Sign::Note(words.to_owned())),
+        Some("error") => text(event, "/item/message").map(|message| LineEvent::Note(message.to_owned())),
         // Commands, edits, thoughts.
-        _ => Some(Sign::Answered),
+        _ => Some(LineEvent::Answered),
     };
     sign.into_iter().collect()
 }

@@ -1,43 +1,43 @@
 //! `gemini -o stream-json`.
 //!
-//! Some failures (no account, bad settings) happen before the first event and are told by the exit status only.
+//! Some failures (no account, bad settings) happen before the first event and show in the exit status only.
 
 use giga_domain::FailReason;
 use serde_json::Value;
 
 use crate::engines::engine::EngineFailure;
-use crate::engines::events::{Sign, classify, count, text};
+use crate::engines::events::{LineEvent, classify, count, text};
 use crate::engines::prices::Tokens;
 
-pub(super) fn read(event: &Value) -> Vec<Sign> {
+pub(super) fn read(event: &Value) -> Vec<LineEvent> {
     match text(event, "/type") {
         Some("init") => {
-            let session = text(event, "/session_id").map(|id| Sign::Session(id.to_owned()));
-            let model = text(event, "/model").map(|model| Sign::Model(model.to_owned()));
+            let session = text(event, "/session_id").map(|id| LineEvent::Session(id.to_owned()));
+            let model = text(event, "/model").map(|model| LineEvent::Model(model.to_owned()));
             session.into_iter().chain(model).collect()
         }
         Some("message") if text(event, "/role") == Some("assistant") => {
-            let words = text(event, "/content").unwrap_or_default().to_owned();
+            let message = text(event, "/content").unwrap_or_default().to_owned();
             let goes_on = event.get("delta").and_then(Value::as_bool).unwrap_or(false);
-            vec![if goes_on { Sign::SaidMore(words) } else { Sign::Said(words) }]
+            vec![if goes_on { LineEvent::ReplyPart(message) } else { LineEvent::Reply(message) }]
         }
-        // What was said so far led to a tool and was not the answer.
-        Some("tool_use") => vec![Sign::Said(String::new())],
+        // The text so far led to a tool and was not the answer.
+        Some("tool_use") => vec![LineEvent::Reply(String::new())],
         Some("error") => {
-            let words = text(event, "/message").unwrap_or("an error without words");
+            let message = text(event, "/message").unwrap_or("an error without a message");
             if text(event, "/severity") == Some("error") {
-                vec![Sign::Trouble(classify(words))]
+                vec![LineEvent::Error(classify(message))]
             } else {
-                vec![Sign::Note(words.to_owned())]
+                vec![LineEvent::Note(message.to_owned())]
             }
         }
         Some("result") => {
-            let mut signs = Vec::new();
+            let mut events = Vec::new();
             if event.get("stats").is_some_and(Value::is_object) {
-                signs.push(Sign::RunTotal(by_model(event)));
+                events.push(LineEvent::RunTotal(by_model(event)));
             }
-            signs.push(Sign::Ended(ended(event)));
-            signs
+            events.push(LineEvent::Ended(ended(event)));
+            events
         }
         _ => Vec::new(),
     }
@@ -63,11 +63,11 @@ fn ended(event: &Value) -> Result<(), EngineFailure> {
         return Ok(());
     }
     let kind = text(event, "/error/type").unwrap_or("error");
-    let words = text(event, "/error/message").unwrap_or("gemini said no more");
+    let message = text(event, "/error/message").unwrap_or("gemini ended without a message");
     if kind == "FatalTurnLimitedError" {
-        return Err(EngineFailure::lasting(FailReason::BudgetExceeded, words));
+        return Err(EngineFailure::lasting(FailReason::BudgetExceeded, message));
     }
-    Err(classify(&format!("{kind}: {words}")))
+    Err(classify(&format!("{kind}: {message}")))
 }
 
 pub(super) fn exit_failure(code: i32) -> Option<EngineFailure> {

@@ -7,36 +7,41 @@ use giga_domain::FailReason;
 use serde_json::Value;
 
 use crate::engines::engine::EngineFailure;
-use crate::engines::events::{Sign, classify, count, dollars, text};
+use crate::engines::events::{LineEvent, classify, count, dollars, text};
 use crate::engines::prices::Tokens;
 
-pub(super) fn read(event: &Value) -> Vec<Sign> {
-    let mut signs = Vec::new();
-    signs.extend(text(event, "/sessionID").map(|id| Sign::Session(id.to_owned())));
+pub(super) fn read(event: &Value) -> Vec<LineEvent> {
+    let mut events = Vec::new();
+    events.extend(text(event, "/sessionID").map(|id| LineEvent::Session(id.to_owned())));
     match text(event, "/type") {
-        Some("step_start") => signs.push(Sign::Began),
-        Some("text") => signs.extend(text(event, "/part/text").map(|words| Sign::Said(words.to_owned()))),
+        Some("step_start") => events.push(LineEvent::Began),
+        Some("text") => {
+            events.extend(text(event, "/part/text").map(|message| LineEvent::Reply(message.to_owned())))
+        }
         Some("step_finish") => {
-            signs.push(Sign::Step { tokens: tokens(event), usd: dollars(event, "/part/cost") });
-            signs.extend(step_end(text(event, "/part/reason")).map(Sign::Ended));
+            events.push(LineEvent::Step { tokens: tokens(event), usd: dollars(event, "/part/cost") });
+            events.extend(step_end(text(event, "/part/reason")).map(LineEvent::Ended));
         }
         Some("error") => {
             let name = text(event, "/error/name").unwrap_or("error");
-            let words = text(event, "/error/data/message").or_else(|| text(event, "/error/message"));
-            let words = words.map_or(name.to_owned(), |words| format!("{name}: {words}"));
-            signs.push(Sign::Ended(Err(classify(&words))));
+            let message = text(event, "/error/data/message").or_else(|| text(event, "/error/message"));
+            let message = message.map_or(name.to_owned(), |message| format!("{name}: {message}"));
+            events.push(LineEvent::Ended(Err(classify(&message))));
         }
         Some("done") => {
             let refused = event.get("rejected").and_then(Value::as_array).into_iter().flatten();
             let refused: Vec<&str> = refused.filter_map(Value::as_str).collect();
             if !refused.is_empty() {
-                signs.push(Sign::Note(format!("opencode was refused permissions: {}", refused.join(", "))));
+                events.push(LineEvent::Note(format!(
+                    "opencode was refused permissions: {}",
+                    refused.join(", ")
+                )));
             }
-            signs.push(Sign::Idle);
+            events.push(LineEvent::Idle);
         }
         _ => {}
     }
-    signs
+    events
 }
 
 fn tokens(event: &Value) -> Tokens {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::ProductId;
-use tokio::sync::watch;
 
-use crate::Coordinator;
+use super::Dispatch;
 
-impl Coordinator {
+impl Dispatch {
     pub(crate) async fn watch_periods(self: Arc<Self>) {
-        let mut moved = self.view.budgets_moved.subscribe();
+        let mut moved = self.fleet.view.budgets_moved.subscribe();
         loop {
             moved.mark_unchanged();
             let pause = self.until_a_period_ends();
@@ -23,32 +22,27 @@ impl Coordinator {
                 }
             };
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 _ = moved.changed() => {}
                 () = timer => {
                     self.budgets_moved(None);
-                    self.dispatch_may_find_more();
+                    self.moved.notify_one();
                 }
             }
         }
     }
 
     fn until_a_period_ends(&self) -> Option<Duration> {
-        let now = self.store_now();
-        let end = self.view.lock().tenants.next_reopening(now)?;
+        let now = self.core.store_now();
+        let end = self.fleet.view.lock().tenants.next_reopening(now)?;
         Some(end.since(now) + Duration::from_millis(1))
     }
 
     /// Whoever waits for work may find some now: this budget, or any, may be open that was closed.
     pub(crate) fn budgets_moved(&self, product: Option<&ProductId>) {
-        let now = self.store_now();
-        self.view.lock().forgive_pickups(now, product);
-        self.view.budgets_moved.send_replace(());
+        let now = self.core.store_now();
+        self.fleet.view.lock().forgive_pickups(now, product);
+        self.fleet.view.budgets_moved.send_replace(());
         self.look_at_offers_again();
-    }
-
-    /// Changes when a budget may have opened, also by the clock alone: for those who wait to ask for work.
-    pub fn budgets_changed(&self) -> watch::Receiver<()> {
-        self.view.budgets_moved.subscribe()
     }
 }

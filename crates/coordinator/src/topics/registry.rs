@@ -1,4 +1,4 @@
-//! The hub's books: streams, topics, and who holds what. No I/O and no clock of its own; every method is short, because
+//! The hub's registry: streams, topics, and who holds what. No I/O and no clock of its own; every method is short, because
 //! all of them run under one lock.
 //!
 //! Two numbers must never go wrong: a stream's `taken` is what is reserved for it by a claim under way plus what it was
@@ -28,7 +28,7 @@ pub(super) const UNSENT_MOST: usize = 8 << 20;
 pub(super) struct StreamId(u64);
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct StreamRegistry {
     streams: HashMap<StreamId, Stream>,
     /// Only those that a stream here serves, or that a claim is under way for.
     /// Sorted, so that they are claimed in the same order every time.
@@ -93,7 +93,7 @@ pub(super) struct DealtOut {
     pub(super) undeliverable: Vec<(JobId, Epoch)>,
 }
 
-impl Books {
+impl StreamRegistry {
     pub(super) fn open(
         &mut self,
         worker: WorkerId,
@@ -112,7 +112,7 @@ impl Books {
         id
     }
 
-    /// What it holds stays in the books until it is settled or its lease ends.
+    /// What it holds stays in the registry until it is settled or its lease ends.
     pub(super) fn close(&mut self, id: StreamId) {
         let Some(stream) = self.streams.remove(&id) else { return };
         for key in stream.topics {

@@ -8,7 +8,7 @@ use giga_factory::agent::AgentConfig;
 use giga_factory::engines::{EventFormat, Program};
 use serde_json::json;
 
-use super::front::Front;
+use super::proxy::Proxy;
 use super::spend::{BEGIN, charges, message, metered, speaking};
 use super::world::{Factory, LOOK_AGAIN, Origin, PATIENCE, World, processes_of, work_folders};
 
@@ -16,7 +16,7 @@ const RELEASE: &str = "/api/fleet/jobs/{id}/lease/release";
 const CAP: &str = "engine: metered\nbudget: {usd: 2}";
 
 /// An engine that names its sum at its end, as Codex does, and does not get there.
-fn unsaid(world: &World, factory: &str, then: &str) -> AgentConfig {
+fn unmetered(world: &World, factory: &str, then: &str) -> AgentConfig {
     let begin = r#"echo '{"type":"turn.started"}'; echo waiting >&2"#;
     speaking(world, factory, EventFormat::Program(Program::Codex), &format!("{begin}\n{then}"))
 }
@@ -34,9 +34,9 @@ async fn assumed(world: &World, job: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_drained_before_it_says_what_it_used_pays_what_was_set_aside() {
+async fn a_run_that_is_drained_before_it_reports_its_usage_pays_what_was_reserved() {
     let world = World::start().await;
-    let factory = Factory::start(unsaid(&world, "a", &waits(&world)));
+    let factory = Factory::start(unmetered(&world, "a", &waits(&world)));
     let job = world.ask("left", CAP).await;
     world.until_logged(&job, "waiting\n").await;
     factory.drain().await;
@@ -45,9 +45,9 @@ async fn a_run_that_is_drained_before_it_says_what_it_used_pays_what_was_set_asi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_gives_its_seat_up_before_it_says_what_it_used_pays_what_was_set_aside() {
+async fn a_run_that_gives_its_seat_up_before_it_reports_its_usage_pays_what_was_reserved() {
     let world = World::start().await;
-    let factory = Factory::start(unsaid(&world, "a", &waits(&world)));
+    let factory = Factory::start(unmetered(&world, "a", &waits(&world)));
     let job = world.ask("victim", CAP).await;
     world.until_logged(&job, "waiting\n").await;
     let urgent = world.submit("urgent", "priority: critical", &waits_at(&world, "busy")).await;
@@ -58,9 +58,9 @@ async fn a_run_that_gives_its_seat_up_before_it_says_what_it_used_pays_what_was_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_dies_before_it_says_what_it_used_pays_what_was_set_aside() {
+async fn a_run_that_dies_before_it_reports_its_usage_pays_what_was_reserved() {
     let world = World::start().await;
-    let factory = Factory::start(unsaid(&world, "a", "exit 3"));
+    let factory = Factory::start(unmetered(&world, "a", "exit 3"));
     let job = world.ask("dies", &format!("{CAP}\nretry: {{max: 0}}")).await;
     world.until(&job, |job| job.failure.is_some()).await;
     assumed(&world, &job).await;
@@ -85,20 +85,20 @@ async fn what_a_drained_run_used_is_told_by_the_next_start() {
     let world = World::start().await;
     world.origin("hello");
     world.set_flag("lease_ms", json!(3_600_000)).await;
-    let front = Front::of(&world.url).await;
+    let proxy = Proxy::of(&world.url).await;
     let script = [BEGIN, &message(1_000), "echo waiting >&2", &waits(&world)].join("\n");
     let mut config = metered(&world, "a", &script);
-    config.url.clone_from(&front.url);
+    config.url.clone_from(&proxy.url);
     let factory = Factory::start(config.clone());
     let job = world.ask("left", &format!("{CAP}\nrepo: hello")).await;
     world.until_logged(&job, "waiting\n").await;
-    front.gone();
+    proxy.gone();
     factory.drain().await;
     assert_eq!(world.job(&job).await.stage, Stage::Building, "nobody heard of it");
     assert_eq!(processes_of(&job), Vec::<u32>::new());
 
     // One that takes nothing new: it only settles what was left.
-    front.everything_through();
+    proxy.everything_through();
     config.engines.commands.clear();
     let again = Factory::start(config);
     world.until_stage(&job, Stage::Queued).await;

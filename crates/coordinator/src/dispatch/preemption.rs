@@ -11,21 +11,23 @@ use giga_ports::StoreError;
 use giga_ports::store::{EvictJobs, NewEviction};
 use giga_scheduler::{RunningJob, evictions};
 
-use crate::view::{ViewState, Whom};
-use crate::{Coordinator, Error};
+use super::Dispatch;
+use crate::Error;
+use crate::view::{Fleet, ViewState, Whom};
 
 /// How many holders one round asks.
 const TOGETHER: usize = 16;
 
-impl Coordinator {
+impl Dispatch {
     /// Asks holders to make room for critical jobs that a plan leaves without a place. Says how many were asked.
     pub(crate) async fn preempt(&self, term: Term) -> Result<usize, Error> {
         let victims = self.choose_victims();
         if victims.is_empty() {
             return Ok(0);
         }
-        let grace = self.eviction_grace();
+        let grace = self.fleet.eviction_grace();
         let asked = match self
+            .core
             .store
             .evict(EvictJobs { term: Some(term), asked: victims, grace, actor: Actor::system("dispatcher") })
             .await
@@ -33,25 +35,19 @@ impl Coordinator {
             Ok(asked) => asked.into_iter().filter(|asked| *asked).count(),
             Err(error @ StoreError::StaleTerm { .. }) => {
                 tracing::warn!(%error, "nobody was asked to let go");
-                self.somebody_else_leads();
+                self.lead.somebody_else_leads();
                 return Ok(0);
             }
             Err(error) => return Err(error.into()),
         };
-        self.metrics.evictions_asked.inc_by(asked as u64);
-        self.refresh().await?;
+        self.core.metrics.evictions_asked.inc_by(asked as u64);
+        self.fleet.refresh().await?;
         Ok(asked)
     }
 
-    /// Until the deadline of a holder that is asked to let go. It hears of it by renewing, which it does three times in the
-    /// time of a lease, and has the time to save its work from then on.
-    pub(crate) fn eviction_grace(&self) -> Duration {
-        self.flag_millis("eviction_grace_ms") + self.flag_millis("lease_ms") / 3
-    }
-
     fn choose_victims(&self) -> Vec<NewEviction> {
-        let now = self.store_now();
-        let mut state = self.view.lock();
+        let now = self.core.store_now();
+        let mut state = self.fleet.view.lock();
         if state.flag("preemption") != true {
             return Vec::new();
         }
@@ -60,7 +56,7 @@ impl Coordinator {
             return Vec::new();
         }
         let policy = state.policy(now, Whom::Committed);
-        let snapshot = self.snapshot(&state, now, Whom::Committed);
+        let snapshot = self.fleet.snapshot(&state, now, Whom::Committed);
         let chosen = evictions(&state.queue, &state.running_jobs(), &snapshot, now, &policy, TOGETHER);
         let asked = chosen.into_iter().filter_map(|eviction| {
             let rev = state.running.get(&eviction.victim)?.rev;
@@ -72,10 +68,18 @@ impl Coordinator {
     /// A holder whose stream is here renews at once, and is told; others hear it with their next renewal.
     pub(crate) fn pass_on_eviction(&self, event: &Event) {
         let Some((job, _)) = event.job else { return };
-        let holder = self.view.lock().running.get(&job).map(|running| running.factory.clone());
+        let holder = self.fleet.view.lock().running.get(&job).map(|running| running.factory.clone());
         if let Some(factory) = holder {
             self.news_for(&factory);
         }
+    }
+}
+
+impl Fleet {
+    /// Until the deadline of a holder that is asked to let go. It hears of it by renewing, which it does three times in the
+    /// time of a lease, and has the time to save its work from then on.
+    pub(crate) fn eviction_grace(&self) -> Duration {
+        self.flag_millis("eviction_grace_ms") + self.flag_millis("lease_ms") / 3
     }
 
     /// Jobs whose holders are asked to let go.

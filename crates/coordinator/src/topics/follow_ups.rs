@@ -12,7 +12,7 @@ use giga_ports::StoreError;
 use giga_ports::broker::DeadLetter;
 use giga_ports::topics::{Settle, Settled};
 
-use crate::Coordinator;
+use super::Topics;
 
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 /// How many dead letters may wait for the broker; more are not mirrored. The store has them all.
@@ -21,7 +21,7 @@ const LETTERS: usize = 10_000;
 const LETTER_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(super) struct Chores {
+pub(super) struct FollowUps {
     /// Claimed and never handed to a transport.
     pub(super) unsent: Vec<(JobId, Epoch)>,
     /// Perhaps settled by somebody else.
@@ -29,36 +29,36 @@ pub(super) struct Chores {
     pub(super) gates_are_old: bool,
 }
 
-impl Coordinator {
-    pub(crate) async fn do_topic_chores(self: Arc<Self>) {
-        while !self.stop.is_cancelled() {
+impl Topics {
+    pub(crate) async fn keep_following_up(self: Arc<Self>) {
+        while !self.core.stop.is_cancelled() {
             tokio::select! {
-                () = self.stop.cancelled() => {}
-                () = self.topics.chores_wake.notified() => {}
+                () = self.core.stop.cancelled() => {}
+                () = self.follow_ups_wake.notified() => {}
             }
-            if let Err(error) = self.topic_chores_once().await {
+            if let Err(error) = self.follow_up_once().await {
                 tracing::warn!(%error, "topic jobs could not be given back or looked up; it is tried again");
                 tokio::select! {
-                    () = self.stop.cancelled() => {}
-                    () = tokio::time::sleep(AFTER_A_FAILURE) => self.topics.chores_wake.notify_one(),
+                    () = self.core.stop.cancelled() => {}
+                    () = tokio::time::sleep(AFTER_A_FAILURE) => self.follow_ups_wake.notify_one(),
                 }
             }
         }
         // What the streams left that ended with the server.
-        let _ = self.topic_chores_once().await;
+        let _ = self.follow_up_once().await;
     }
 
     /// All that is to be done; what fails stays to be done.
-    pub(super) async fn topic_chores_once(&self) -> Result<(), StoreError> {
-        let Chores { unsent, doubtful, gates_are_old } = std::mem::take(&mut *self.topics.chores());
+    pub(super) async fn follow_up_once(&self) -> Result<(), StoreError> {
+        let FollowUps { unsent, doubtful, gates_are_old } = std::mem::take(&mut *self.follow_ups());
         let (unsent_left, given_back) = self.give_back(unsent).await;
         let (doubtful_left, verified) = self.verify_held(doubtful).await;
         let gates = if gates_are_old { self.read_gates().await } else { Ok(()) };
-        let mut chores = self.topics.chores();
-        chores.unsent.extend(unsent_left);
-        chores.doubtful.extend(doubtful_left);
-        chores.gates_are_old |= gates.is_err();
-        drop(chores);
+        let mut follow_ups = self.follow_ups();
+        follow_ups.unsent.extend(unsent_left);
+        follow_ups.doubtful.extend(doubtful_left);
+        follow_ups.gates_are_old |= gates.is_err();
+        drop(follow_ups);
         given_back.and(verified).and(gates)
     }
 
@@ -70,7 +70,7 @@ impl Coordinator {
         while !unsent.is_empty() {
             let batch = unsent.split_off(unsent.len().saturating_sub(limits::TOPIC_BATCH));
             let release = |&(id, epoch)| Settle { id, epoch, outcome: Outcome::Release };
-            match self.topic_store.settle(batch.iter().map(release).collect()).await {
+            match self.store.settle(batch.iter().map(release).collect()).await {
                 Ok(settled) => {
                     let keys: Vec<(TopicKey, JobId)> = batch
                         .iter()
@@ -80,7 +80,7 @@ impl Coordinator {
                             Settled::Fenced | Settled::Unknown => None,
                         })
                         .collect();
-                    self.topics_ready(keys.iter().map(|(key, id)| (key, *id)), false);
+                    self.ready(keys.iter().map(|(key, id)| (key, *id)), false);
                 }
                 Err(error) => {
                     unsent.extend(batch);
@@ -99,19 +99,19 @@ impl Coordinator {
     ) -> (Vec<(JobId, Epoch)>, Result<(), StoreError>) {
         while !doubtful.is_empty() {
             let batch = doubtful.split_off(doubtful.len().saturating_sub(limits::TOPIC_BATCH));
-            match self.topic_store.renew(batch.clone(), Duration::ZERO).await {
+            match self.store.renew(batch.clone(), Duration::ZERO).await {
                 Ok(still_held) => {
-                    let until = self.clock.now().plus(self.topic_lease());
-                    let mut books = self.topics.books();
+                    let until = self.core.clock.now().plus(self.lease());
+                    let mut registry = self.registry();
                     for ((id, epoch), still_held) in batch.into_iter().zip(still_held) {
                         if still_held {
-                            books.renewed(id, epoch, until);
+                            registry.renewed(id, epoch, until);
                         } else {
-                            books.free(id, epoch);
+                            registry.free(id, epoch);
                         }
                     }
-                    drop(books);
-                    self.topics.wake.notify_one();
+                    drop(registry);
+                    self.wake.notify_one();
                 }
                 Err(error) => {
                     doubtful.extend(batch);
@@ -123,41 +123,40 @@ impl Coordinator {
     }
 
     async fn read_gates(&self) -> Result<(), StoreError> {
-        let closed: HashSet<_> =
-            self.topic_store.gates().await?.into_iter().map(|closed| closed.gate).collect();
-        self.topics.books().set_gates(closed);
-        self.topics.wake.notify_one();
+        let closed: HashSet<_> = self.store.gates().await?.into_iter().map(|closed| closed.gate).collect();
+        self.registry().set_gates(closed);
+        self.wake.notify_one();
         Ok(())
     }
 
     /// Nobody will try it again.
-    pub(super) fn topic_job_died(&self, key: &TopicKey, id: JobId, reason: String) {
-        self.metrics.topics.died(key);
+    pub(super) fn died(&self, key: &TopicKey, id: JobId, reason: String) {
+        self.core.metrics.topics.died(key);
         let letter = DeadLetter {
             job_id: id,
             product_id: key.product.clone(),
             topic: Some(key.topic.clone()),
             reason,
-            at: self.about_now(),
+            at: self.core.store_now(),
         };
-        let mut letters = self.topics.letters();
+        let mut letters = self.letters();
         if letters.len() < LETTERS {
             letters.push_back(letter);
         }
         drop(letters);
-        self.topics.letters_wake.notify_one();
+        self.letters_wake.notify_one();
     }
 
     /// What still waits when the coordinator stops is not mirrored.
-    pub(crate) async fn mirror_dead_topic_jobs(self: Arc<Self>) {
+    pub(crate) async fn keep_mirroring_dead(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = self.topics.letters_wake.notified() => {}
+                () = self.core.stop.cancelled() => return,
+                () = self.letters_wake.notified() => {}
             }
-            while !self.topic_letters_once().await {
+            while !self.mirror_dead_once().await {
                 tokio::select! {
-                    () = self.stop.cancelled() => return,
+                    () = self.core.stop.cancelled() => return,
                     () = tokio::time::sleep(AFTER_A_FAILURE) => {}
                 }
             }
@@ -165,12 +164,12 @@ impl Coordinator {
     }
 
     /// Mirrors what waits, oldest first. `false` where the broker did not take one; that one and the rest keep waiting.
-    pub(super) async fn topic_letters_once(&self) -> bool {
-        while !self.stop.is_cancelled() {
-            let Some(letter) = self.topics.letters().pop_front() else { break };
+    pub(super) async fn mirror_dead_once(&self) -> bool {
+        while !self.core.stop.is_cancelled() {
+            let Some(letter) = self.letters().pop_front() else { break };
             let mirrored = tokio::select! {
-                () = self.stop.cancelled() => break,
-                mirrored = tokio::time::timeout(LETTER_TIMEOUT, self.broker.dead_letter(&letter)) => mirrored,
+                () = self.core.stop.cancelled() => break,
+                mirrored = tokio::time::timeout(LETTER_TIMEOUT, self.core.broker.dead_letter(&letter)) => mirrored,
             };
             let problem = match mirrored {
                 Ok(Ok(())) => continue,
@@ -178,7 +177,7 @@ impl Coordinator {
                 Err(_) => format!("no answer within {} seconds", LETTER_TIMEOUT.as_secs()),
             };
             tracing::warn!(problem, job = %letter.job_id, "a dead letter could not be mirrored to the broker");
-            self.topics.letters().push_front(letter);
+            self.letters().push_front(letter);
             return false;
         }
         true

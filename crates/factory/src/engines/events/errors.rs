@@ -1,4 +1,4 @@
-//! From an engine's words of complaint to a reason. Words are all there is: engines have no common error codes.
+//! From an engine's error message to a reason. Messages are all there is: engines have no common error codes.
 //!
 //! Only used on what an engine says about itself (an error event, its standard error at the end), never on the text
 //! that it writes about the job.
@@ -73,21 +73,21 @@ pub(in super::super) fn classify(message: &str) -> EngineFailure {
     }
 }
 
-/// Whether the account let nobody in: what is refused at the door costs nothing.
-pub(in super::super) fn is_turned_away(failure: &EngineFailure) -> bool {
+/// Whether the account refused the run: such a run costs nothing.
+pub(in super::super) fn is_account_refusal(failure: &EngineFailure) -> bool {
     failure.reason == FailReason::NoEngine || names(&failure.detail, &BUSY, &BUSY_CODES)
 }
 
 fn names(message: &str, phrases: &[&str], codes: &[&str]) -> bool {
-    let words = message.to_lowercase();
-    phrases.iter().any(|phrase| words.contains(phrase))
-        || words.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| codes.contains(&word))
+    let lower = message.to_lowercase();
+    phrases.iter().any(|phrase| lower.contains(phrase))
+        || lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| codes.contains(&word))
 }
 
 /// Sessions live on one machine: a job that moved asks for one that this machine does not have.
 pub(in super::super) fn names_an_unknown_session(message: &str) -> bool {
-    let words = message.to_lowercase();
-    UNKNOWN_SESSION.iter().any(|phrase| words.contains(phrase))
+    let lower = message.to_lowercase();
+    UNKNOWN_SESSION.iter().any(|phrase| lower.contains(phrase))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The one way from an engine's words to whoever listens: redacted, bounded, and never in the engine's way.
+//! Sends an engine's output and events to the listener: redacted, bounded, and without blocking the engine.
 //!
 //! A listener that is slow is waited for, up to a limit; one that is stuck or gone costs it lines, never the run.
 
@@ -15,7 +15,7 @@ const LINE_BYTES: usize = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct Outlet {
+pub(super) struct EventSink {
     events: mpsc::Sender<EngineEvent>,
     redactor: Redactor,
     limit: u64,
@@ -25,7 +25,7 @@ pub(super) struct Outlet {
     dropped: u64,
 }
 
-impl Outlet {
+impl EventSink {
     /// `own` are secrets that the engine itself was given.
     pub(super) fn new(request: &EngineRequest, own: &[Secret], events: mpsc::Sender<EngineEvent>) -> Self {
         Self {
@@ -91,7 +91,8 @@ impl Outlet {
             }
             return;
         }
-        let missing = EngineEvent::Note(format!("{} events were dropped: nobody took them", self.dropped));
+        let missing =
+            EngineEvent::Note(format!("{} events were dropped: the listener was too slow", self.dropped));
         if self.events.try_send(missing).is_err() {
             self.dropped += 1;
             return;

@@ -17,13 +17,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Kills on drop: a run whose task was aborted leaves nothing behind either.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct ProcessTree {
     /// Gone once the leader was waited for and the group killed: the number may then mean something else.
     group: Option<Pid>,
     marker: String,
 }
 
-impl Family {
+impl ProcessTree {
     pub(super) fn new(leader: Option<u32>, marker: String) -> Self {
         let group = leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Self { group, marker }
@@ -53,7 +53,7 @@ impl Family {
     }
 }
 
-impl Drop for Family {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         if self.group.is_some() {
             self.signal(Signal::KILL);

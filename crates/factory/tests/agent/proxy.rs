@@ -23,14 +23,14 @@ struct State {
     cut: CancellationToken,
 }
 
-pub(crate) struct Front {
+pub(crate) struct Proxy {
     pub(crate) url: String,
     coordinator: SocketAddr,
     state: Arc<Mutex<State>>,
     _ends: DropGuard,
 }
 
-impl Front {
+impl Proxy {
     /// Before the coordinator at this address.
     pub(crate) async fn of(url: &str) -> Self {
         let coordinator: SocketAddr = url.strip_prefix("http://").unwrap().parse().unwrap();

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use giga_domain::{Effect, EffectReceiver, Timestamp};
 
+use crate::backoff::pause_after;
+
 /// A receiver that failed is left alone for so long, and for twice as long the next time.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
@@ -36,13 +38,13 @@ pub(super) struct Free {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct ReceiverBackoff {
     /// Those with a line that has not ended.
     busy: HashSet<EffectReceiver>,
     away: HashMap<EffectReceiver, Away>,
 }
 
-impl Desk {
+impl ReceiverBackoff {
     /// Of all for whom something waits those that can be spoken to now, at most so many, and when to look again for
     /// another. A line that ends is reason enough to look.
     pub(super) fn free(
@@ -84,7 +86,7 @@ impl Desk {
         let before = self.away.get(&ended.receiver).map_or(0, |away| away.failures);
         // Something got through before it failed: it is not away, it stumbled.
         let failures = if ended.delivered > 0 { 1 } else { before.saturating_add(1) };
-        let pause = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_PAUSE);
+        let pause = pause_after(failures, FIRST_PAUSE, LONGEST_PAUSE);
         let pause = pause.max(asked.min(Effect::LONGEST_PAUSE));
         self.away.insert(ended.receiver.clone(), Away { failures, until: now.plus(pause) });
     }
@@ -104,42 +106,42 @@ mod tests {
 
     #[test]
     fn a_receiver_that_fails_is_left_alone_for_longer_and_longer_until_it_answers() {
-        let (mut desk, now) = (Desk::default(), Timestamp::ZERO);
+        let (mut backoff, now) = (ReceiverBackoff::default(), Timestamp::ZERO);
         let waiting = || vec![(receiver("github"), now)];
-        let pause = |desk: &mut Desk, how: Ended| {
-            desk.begun(receiver("github"));
-            desk.ended(&how, now);
-            let (free, next) = desk.free(waiting(), 16, now);
+        let pause = |backoff: &mut ReceiverBackoff, how: Ended| {
+            backoff.begun(receiver("github"));
+            backoff.ended(&how, now);
+            let (free, next) = backoff.free(waiting(), 16, now);
             assert!(free.is_empty() == next.is_some());
             next.map(|next| next.since(now).as_secs())
         };
         let pauses: Vec<_> =
-            (0..9).map(|_| pause(&mut desk, ended(0, Some(Duration::ZERO))).unwrap()).collect();
+            (0..9).map(|_| pause(&mut backoff, ended(0, Some(Duration::ZERO))).unwrap()).collect();
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
         let hour = Duration::from_hours(1);
-        assert_eq!(pause(&mut desk, ended(0, Some(hour))), Some(3_600), "as it asked");
+        assert_eq!(pause(&mut backoff, ended(0, Some(hour))), Some(3_600), "as it asked");
         let long = Effect::LONGEST_PAUSE.as_secs();
-        assert_eq!(pause(&mut desk, ended(0, Some(hour * 10_000))), Some(long), "within reason");
-        assert_eq!(pause(&mut desk, ended(3, Some(Duration::ZERO))), Some(5), "it stumbled");
+        assert_eq!(pause(&mut backoff, ended(0, Some(hour * 10_000))), Some(long), "within reason");
+        assert_eq!(pause(&mut backoff, ended(3, Some(Duration::ZERO))), Some(5), "it stumbled");
         let back = now.plus(Duration::from_secs(5));
-        let free = desk.free(waiting(), 16, back).0;
+        let free = backoff.free(waiting(), 16, back).0;
         assert_eq!(free, [Free { receiver: receiver("github"), failed_last: true }]);
-        assert_eq!(pause(&mut desk, ended(1, None)), None);
-        assert!(!desk.free(waiting(), 16, now).0[0].failed_last);
+        assert_eq!(pause(&mut backoff, ended(1, None)), None);
+        assert!(!backoff.free(waiting(), 16, now).0[0].failed_last);
     }
 
     #[test]
     fn nobody_waits_for_somebody_else() {
-        let (mut desk, now) = (Desk::default(), Timestamp::ZERO);
+        let (mut backoff, now) = (ReceiverBackoff::default(), Timestamp::ZERO);
         let soon = now.plus(Duration::from_secs(9));
-        desk.begun(receiver("busy"));
+        backoff.begun(receiver("busy"));
         let waiting = ["busy", "one", "two"].map(|name| (receiver(name), now));
         let waiting = || waiting.iter().cloned().chain([(receiver("later"), soon)]).collect::<Vec<_>>();
         let names = |free: Vec<Free>| free.into_iter().map(|free| free.receiver).collect::<Vec<_>>();
-        let (free, next) = desk.free(waiting(), 16, now);
+        let (free, next) = backoff.free(waiting(), 16, now);
         assert_eq!((names(free), next), (vec![receiver("one"), receiver("two")], Some(soon)));
-        assert_eq!(names(desk.free(waiting(), 1, now).0), [receiver("one")]);
-        desk.ended(&Ended { receiver: receiver("busy"), delivered: 1, failed: None }, now);
-        assert_eq!(desk.free(waiting(), 16, now).0.len(), 3);
+        assert_eq!(names(backoff.free(waiting(), 1, now).0), [receiver("one")]);
+        backoff.ended(&Ended { receiver: receiver("busy"), delivered: 1, failed: None }, now);
+        assert_eq!(backoff.free(waiting(), 16, now).0.len(), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! Carries what a process prints to the tally and to the listener, and raises the alarm when a budget is used up.
+//! Reads what a process prints, passes it to the tally and to the listener, and raises the alarm when a budget is spent.
 //!
 //! Reads both streams to their end whatever happens to the listener: a pipe that nobody empties would stop the
 //! engine. Every line is read for its meaning, also those that are no longer forwarded.
@@ -16,32 +16,32 @@ use tokio_util::sync::CancellationToken;
 use super::lines::{Line, Lines};
 use crate::engines::engine::{EngineEvent, EngineFailure, Stream, Usage};
 use crate::engines::events::Tally;
-use crate::engines::outlet::Outlet;
+use crate::engines::sink::EventSink;
 
 /// Longest line that is read for its meaning.
 const LINE_BYTES: usize = 1024 * 1024;
-/// Lines between the pipes and the pump; few, because one may be long.
+/// Lines buffered between the pipes and the reader; few, because one may be long.
 const WAITING_LINES: usize = 8;
 /// Of standard error, kept to explain a failure.
-const COMPLAINT_LINES: usize = 5;
-const COMPLAINT_BYTES: usize = 400;
+const STDERR_LINES: usize = 5;
+const STDERR_BYTES: usize = 400;
 
-pub(super) struct Pump {
+pub(super) struct OutputReader {
     pub(super) tally: Tally,
-    pub(super) outlet: Outlet,
+    pub(super) sink: EventSink,
     pub(super) budget: BudgetCaps,
-    complaints: VecDeque<String>,
+    stderr_tail: VecDeque<String>,
     alarm: mpsc::Sender<EngineFailure>,
 }
 
-impl Pump {
+impl OutputReader {
     pub(super) fn new(
         tally: Tally,
-        outlet: Outlet,
+        sink: EventSink,
         budget: BudgetCaps,
         alarm: mpsc::Sender<EngineFailure>,
     ) -> Self {
-        Self { tally, outlet, budget, complaints: VecDeque::new(), alarm }
+        Self { tally, sink, budget, stderr_tail: VecDeque::new(), alarm }
     }
 
     /// Until both streams have ended, or `give_up`.
@@ -70,7 +70,7 @@ impl Pump {
     }
 
     async fn line(&mut self, stream: Stream, line: Line) {
-        self.outlet.line(stream, &line.text, line.lost).await;
+        self.sink.line(stream, &line.text, line.lost).await;
         if stream == Stream::Stderr {
             self.remember(&line.text);
             return;
@@ -79,7 +79,7 @@ impl Pump {
             if let EngineEvent::Usage(usage) = &event {
                 self.guard_budget(*usage);
             }
-            self.outlet.event(event).await;
+            self.sink.event(event).await;
         }
     }
 
@@ -88,17 +88,17 @@ impl Pump {
         if line.is_empty() {
             return;
         }
-        if self.complaints.len() == COMPLAINT_LINES {
-            self.complaints.pop_front();
+        if self.stderr_tail.len() == STDERR_LINES {
+            self.stderr_tail.pop_front();
         }
         // Redacted before it is cut, so that no half of a secret stays.
-        let clean = self.outlet.redact(line);
-        self.complaints.push_back(clean[..clean.floor_char_boundary(COMPLAINT_BYTES)].to_owned());
+        let clean = self.sink.redact(line);
+        self.stderr_tail.push_back(clean[..clean.floor_char_boundary(STDERR_BYTES)].to_owned());
     }
 
     /// The last lines of standard error.
-    pub(super) fn complaints(&self) -> String {
-        self.complaints.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    pub(super) fn stderr_tail(&self) -> String {
+        self.stderr_tail.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
 
     fn guard_budget(&self, usage: Usage) {
