@@ -153,7 +153,7 @@ fn settings_of_a_factory_come_from_everywhere() {
             .collect::<String>()
     };
     assert_eq!(wrong(Key::Seats, "many"), "flag --seats: `many` is not a number from 1 to 256");
-    assert_eq!(wrong(Key::EngineIdle, "0s"), "flag --engine-idle: `0s` is no time at all");
+    assert_eq!(wrong(Key::EngineIdle, "0s"), "flag --engine-idle: `0s` must be longer than zero");
     assert!(wrong(Key::Factory, "../x").starts_with("flag --id: "));
 }
 

@@ -74,7 +74,7 @@ fn a_place_that_cannot_be_used_stops_the_start_and_is_named() {
                 ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
                 ("AWS_ALLOW_HTTP", "true"),
             ][..],
-            "cannot keep artifacts in s3://bucket",
+            "cannot store artifacts in s3://bucket",
         ),
     ] {
         let mut serve = giga(home.path());

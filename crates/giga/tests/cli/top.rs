@@ -190,7 +190,7 @@ async fn filter_open_requeue_pause_quit() {
     terminal.write("5");
     terminal.sees("active, no limit");
     terminal.write("P");
-    terminal.sees("pause demo? y: pause");
+    terminal.sees("pause demo? y to confirm");
     terminal.write("y");
     terminal.sees("PAUSED");
     assert_eq!(json(&home, &["budget", "show", "demo"])["paused"]["cause"], "operator");

@@ -80,10 +80,9 @@ fn message(model: &Model, room: usize) -> Pieces {
 /// The question, with how to answer it.
 fn asked(action: &Action, room: usize) -> Pieces {
     let (long, brief) = match action {
-        Action::PauseBudget { .. } => (
-            " y: pause, s: pause and stop running jobs, any other key: cancel",
-            " y yes, s also stop jobs, other no",
-        ),
+        Action::PauseBudget { .. } => {
+            (" y to confirm, s to stop its jobs too, any other key: no", " y yes, s stops jobs too, other no")
+        }
         _ => (" y to confirm, any other key cancels", " y yes, other no"),
     };
     let more = if width(long) + 20 < room { long } else { brief };
