@@ -118,7 +118,7 @@ async function whatIsOver(world: World, submit: Submit): Promise<void> {
     capabilities: ['night-shift'],
     priority: 'low',
   });
-  const path = { id: cancelled.id, action: 'cancel' };
+  const path = { id: cancelled.id, action: 'cancel' as const };
   const body = { reason: 'it would have taken two' };
   await good(world.api().POST('/api/fleet/jobs/{id}/actions/{action}', { params: { path }, body }));
   await Promise.all(shipped.map(({ id }) => world.waitFor(id, 'shipped')));

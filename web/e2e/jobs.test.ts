@@ -97,7 +97,7 @@ test('filters live in the address; a changed row stays in place and says that it
   await page.getByRole('link', { name: 'filter me' }).waitFor();
   expect(await rows(page).count()).toBe(1);
   await page.getByText('giga job list --stage queued --priority high').waitFor();
-  const path = { id: job.id, action: 'cancel' };
+  const path = { id: job.id, action: 'cancel' as const };
   await good(world.api().POST('/api/fleet/jobs/{id}/actions/{action}', { params: { path }, body: {} }));
   await page.getByText('no longer matches').first().waitFor();
   await page.locator('[data-filter]').fill('new t');
@@ -132,7 +132,7 @@ test('several at once: chosen by key and mouse, asked about once, told about one
   expect(await dialog.getByText('batch a').count()).toBe(0);
   await dialog.getByRole('button', { name: /^Cancel/ }).click();
   await world.eventually('both are cancelled', async () => {
-    const query = { name: 'batch', stage: 'cancelled' };
+    const query = { name: 'batch', stage: ['cancelled' as const] };
     return (await good(world.api().GET('/api/fleet/jobs', { params: { query } }))).jobs.length === 2;
   });
   await page.getByText('2 jobs cancelled').waitFor();

@@ -176,7 +176,7 @@ test('a viewer sees everything and is offered nothing that an admin is; the API 
       .not.toEqual([]);
     expect(await deeds(viewer), `what a viewer is offered on ${address}`).toEqual([]);
   }
-  const path = { id: job.id, action: 'cancel' };
+  const path = { id: job.id, action: 'cancel' as const };
   const { response } = await world
     .api(token)
     .POST('/api/fleet/jobs/{id}/actions/{action}', { params: { path }, body: {} });

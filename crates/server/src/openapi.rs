@@ -34,6 +34,8 @@ pub fn openapi() -> OpenApi {
     for (path, item) in items {
         paths = paths.path(path, item);
     }
+    // The keys of a map are words too, which the schema of a map does not name.
+    collect(schema_of::<giga_api::wire::ScoreTerm>(), &mut schemas);
     let mut components = Components::new();
     components.schemas.extend(schemas);
     components.responses.extend(refusals.into_iter().map(|(name, response)| (name, response.into())));

@@ -35,8 +35,8 @@ export class Holder {
   }
 
   async heartbeat(about: Partial<Schemas['HeartbeatRequest']> = {}): Promise<void> {
-    const usual = { capabilities: [], repos: [], seatLimit: 8, load: 0.4, health: 'ok', delivery: 'poll' };
-    const body = { factoryId: this.id, canClone: true, ...usual, ...about };
+    const usual = { capabilities: [], repos: [], seatLimit: 8, load: 0.4 };
+    const body: Schemas['HeartbeatRequest'] = { factoryId: this.id, canClone: true, health: 'ok', delivery: 'poll', ...usual, ...about };
     await good(this.api.POST('/api/fleet/factories/heartbeat', { body }));
   }
 
@@ -71,7 +71,14 @@ export class Holder {
   }
 
   async fail({ id, epoch }: Held, detail: string, more: Partial<Schemas['FailRequest']> = {}): Promise<void> {
-    const body = { jobId: id, leaseEpoch: epoch, reason: 'crash', retryable: false, detail, ...more };
+    const body: Schemas['FailRequest'] = {
+      jobId: id,
+      leaseEpoch: epoch,
+      reason: 'crash',
+      retryable: false,
+      detail,
+      ...more,
+    };
     await good(this.api.POST('/api/fleet/fail', { body }));
   }
 

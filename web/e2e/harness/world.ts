@@ -81,7 +81,11 @@ export class World {
 
   /// Calls with the admin's token, or another one.
   api(token = this.admin): Api {
-    return createClient<paths>({ baseUrl: this.address, headers: { Authorization: `Bearer ${token}` } });
+    return createClient<paths>({
+      baseUrl: this.address,
+      headers: { Authorization: `Bearer ${token}` },
+      querySerializer: { array: { style: 'form', explode: false } },
+    });
   }
 
   /// On the same port and data as before, when there was one.

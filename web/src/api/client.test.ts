@@ -9,7 +9,7 @@ function nobodyThere(): void {
   });
 }
 
-const path = { id: '01J0000000000000000000000A', action: 'ship' };
+const path = { id: '01J0000000000000000000000A', action: 'ship' as const };
 
 test('an action that nobody answered may have been done, and says so', async () => {
   nobodyThere();

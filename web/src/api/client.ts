@@ -30,7 +30,11 @@ function isRead({ method, url }: Request): boolean {
 }
 
 // `fetch` is looked up at each call, so that tests can replace it.
-export const api = createClient<paths>({ baseUrl: '/', fetch: (request) => globalThis.fetch(request) });
+export const api = createClient<paths>({
+  baseUrl: '/',
+  fetch: (request) => globalThis.fetch(request),
+  querySerializer: { array: { style: 'form', explode: false } },
+});
 api.use(bearer);
 
 interface Answered<T> {

@@ -1616,30 +1616,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Stage: "queued" | "blocked" | "assigned" | "building" | "review" | "testing" | "shipped" | "failed" | "dead_letter" | "cancelled";
-        Priority: "critical" | "high" | "normal" | "low";
-        JobKind: "agent" | "composite";
-        DepsMode: "all" | "any";
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed";
-        RunOutcome: "running" | "succeeded" | "failed" | "expired" | "released" | "preempted" | "cancelled";
-        MergeState: "waiting" | "merging" | "merged" | "conflict" | "failed";
-        ReviewVerdict: "approve" | "request_changes" | "reject";
-        OperatorAction: "ship" | "requeue" | "reject" | "cancel";
-        Delivery: "poll" | "shadow" | "stream" | "broker" | "self_select";
-        Health: "ok" | "degraded" | "down";
-        FactoryState: "active" | "draining";
-        Role: "worker" | "viewer" | "submitter" | "operator" | "admin";
-        TokenKind: "user" | "factory";
-        Period: "day" | "week" | "month" | "total";
-        PauseCause: "operator" | "ceiling";
-        TopicJobState: "scheduled" | "ready" | "running" | "done" | "dead";
-        AlertCode: "no_eligible_factory" | "budget_exhausted" | "budget_paused" | "starvation" | "stale_factory" | "factory_down" | "effects_given_up" | "effects_waiting" | "budget_near" | "merge_conflict" | "dead_letters";
-        Severity: "critical" | "warning" | "info";
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "failed";
-        ScoreTerm: "capabilityFit" | "affinity" | "load" | "costFit" | "health" | "starvation";
-        RemedyMethod: "POST" | "PUT";
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.shipped" | "job.merge_started" | "job.merged" | "job.merge_conflict" | "job.merge_failed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed";
         AcceptRequest: {
             jobId: string;
             factoryId: string;
@@ -1668,24 +1644,24 @@ export interface components {
             url: string;
             /** @description Of which product; absent: the token's one product, or every product and the fleet. */
             productId?: string | null;
-            /** @description Event types such as `job.shipped`; empty or absent: all of them. */
-            types?: string[];
+            /** @description Such as `job.shipped`; empty or absent: all of them. */
+            types?: components["schemas"]["EventType"][];
         };
         Alert: {
-            severity: components["schemas"]["Severity"];
-            title: string;
-            remedy?: null | components["schemas"]["Remedy"];
-            /**
-             * @description `no_eligible_factory`, `starvation`, `stale_factory`, `factory_down`, `merge_conflict`, `dead_letters`,
-             *     `budget_exhausted`, `budget_paused`, `budget_near`, `effects_given_up`, `effects_waiting`.
-             */
             code: components["schemas"]["AlertCode"];
+            severity: components["schemas"]["Severity"];
+            /** @description What this kind of alert is called. */
+            title: string;
             message: string;
+            remedy?: components["schemas"]["Remedy"] | null;
             productId?: string | null;
             jobId?: string | null;
             factoryId?: string | null;
             since?: string | null;
         };
+        /** @enum {string} */
+        AlertCode: "dead_letters" | "budget_exhausted" | "factory_down" | "merge_conflict" | "effects_given_up" | "no_eligible_factory" | "starvation" | "stale_factory" | "budget_near" | "budget_paused" | "effects_waiting";
+        /** @description Worst first. */
         AlertList: {
             alerts: components["schemas"]["Alert"][];
         };
@@ -1753,6 +1729,11 @@ export interface components {
             code: components["schemas"]["BlockerCode"];
             message: string;
         };
+        /**
+         * @description What stands in a job's way. Up to `excluded` they are the filters that a factory is held to.
+         * @enum {string}
+         */
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "failed";
         Budget: {
             productId: string;
             /**
@@ -1774,8 +1755,7 @@ export interface components {
              * @description What is left of the tightest ceiling; absent where there is none.
              */
             leftUsd?: number | null;
-            /** @description Which ceiling that is: `day`, `week`, `month` or `total`. */
-            tightest?: null | components["schemas"]["Period"];
+            tightest?: components["schemas"]["Period"] | null;
             /** @description Day, week, month and total, as of now. */
             periods: components["schemas"]["BudgetPeriod"][];
             /** @description What the settings leave open, with the remedy. */
@@ -1787,15 +1767,12 @@ export interface components {
         };
         BudgetPause: {
             at: string;
-            /** @description `operator`, until somebody resumes it, or `ceiling`, until its period is over or the ceiling is raised. */
             cause: components["schemas"]["PauseCause"];
             by?: string | null;
             reason?: string | null;
-            /** @description With `ceiling`: of those that are reached now, the one whose period ends last. */
-            period?: null | components["schemas"]["Period"];
+            period?: components["schemas"]["Period"] | null;
         };
         BudgetPeriod: {
-            /** @description `day`, `week` (from Monday), `month`, by UTC, or `total`. */
             period: components["schemas"]["Period"];
             since?: string | null;
             until?: string | null;
@@ -1823,8 +1800,7 @@ export interface components {
              * @description The ceiling of the shortest period that all of it lies in, where it has one.
              */
             ceilingUsd?: number | null;
-            /** @description Which period that is: `day`, `week`, `month` or `total`. */
-            ceilingOf?: null | components["schemas"]["Period"];
+            ceilingOf?: components["schemas"]["Period"] | null;
             /** Format: double */
             totalUsd: number;
             buckets: components["schemas"]["BurndownBucket"][];
@@ -1850,7 +1826,7 @@ export interface components {
         Candidate: {
             jobId: string;
             productId: string;
-            priority: string;
+            priority: components["schemas"]["Priority"];
             /** @description All that a factory must have, `engine:<engine>` included. */
             capabilities: string[];
             repo?: string | null;
@@ -1985,6 +1961,22 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /**
+         * @description How jobs reach a factory.
+         * @enum {string}
+         */
+        Delivery: "poll" | "shadow" | "stream" | "broker" | "self_select";
+        /**
+         * @description Whether a job waits for all of its deps or for any one of them.
+         * @enum {string}
+         */
+        DepsMode: "all" | "any";
+        /**
+         * @description What a factory is told to do: `cancel` stops the run, `preempt` saves its work and lets go, `drain` takes
+         *     nothing new.
+         * @enum {string}
+         */
+        Directive: "cancel" | "preempt" | "drain";
         Divergence: {
             jobId: string;
             productId?: string | null;
@@ -2017,8 +2009,7 @@ export interface components {
             item?: string | null;
             /** @description The event's type, for webhooks. */
             type?: string | null;
-            /** @description `pending`, `delivered` or `dead`. */
-            state: string;
+            state: components["schemas"]["EffectState"];
             /** @description When it is tried next, while it is pending. */
             dueAt?: string | null;
             /** Format: int32 */
@@ -2033,6 +2024,11 @@ export interface components {
             /** @description Absent on the last page. */
             nextCursor?: string | null;
         };
+        /**
+         * @description How a message to the world outside stands. One that is `dead` is given up.
+         * @enum {string}
+         */
+        EffectState: "pending" | "delivered" | "dead";
         EnqueueAnswer: {
             /** @description In the order of the request. */
             jobs: components["schemas"]["EnqueuedTopicJob"][];
@@ -2041,7 +2037,7 @@ export interface components {
         EnqueueRequest: {
             /** @description Any JSON, at most 256 KiB; its bytes reach the handler as they were sent. */
             payload?: unknown;
-            priority?: string | null;
+            priority?: components["schemas"]["Priority"] | null;
             runAt?: string | null;
             idempotencyKey?: string | null;
             retry?: components["schemas"]["TopicRetry"] | null;
@@ -2079,10 +2075,10 @@ export interface components {
              */
             seq?: number | null;
             at: string;
-            /** @description Such as `job.assigned`; also the SSE event name. */
+            /** @description Also the SSE event name. */
             type: components["schemas"]["EventType"];
-            from?: null | components["schemas"]["Stage"];
-            to?: null | components["schemas"]["Stage"];
+            from?: components["schemas"]["Stage"] | null;
+            to?: components["schemas"]["Stage"] | null;
             cause: string;
             /** @description Such as `factory mac-1`, `token tok-…` or `reaper`. */
             actor: string;
@@ -2096,6 +2092,11 @@ export interface components {
              */
             nextAfter?: number | null;
         };
+        /**
+         * @description See `docs/events.md`; also the SSE event's name.
+         * @enum {string}
+         */
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.shipped" | "job.merge_started" | "job.merged" | "job.merge_conflict" | "job.merge_failed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2105,7 +2106,6 @@ export interface components {
         };
         Factory: {
             id: string;
-            /** @description `active` or `draining`. */
             state: components["schemas"]["FactoryState"];
             /** @description Heard of within its heartbeat deadline. */
             live: boolean;
@@ -2124,7 +2124,7 @@ export interface components {
             seatsUsed: number;
             /** Format: double */
             load: number;
-            /** @description How jobs should reach it: `poll`, `shadow`, `stream`, `broker` or `self_select`. */
+            /** @description How jobs should reach it. */
             delivery: components["schemas"]["Delivery"];
             /** @description How they do, as it last said. */
             actualDelivery: components["schemas"]["Delivery"];
@@ -2156,6 +2156,11 @@ export interface components {
             name: string;
             lastUsedAt?: string | null;
         };
+        /**
+         * @description A factory that is draining finishes what it holds and is given nothing new.
+         * @enum {string}
+         */
+        FactoryState: "active" | "draining";
         FactoryVerdict: {
             factoryId: string;
             feasible: boolean;
@@ -2167,12 +2172,16 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /**
+         * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
+         * @enum {string}
+         */
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
             leaseEpoch: number;
-            /** @description `verify_failed`, `budget_exceeded`, `timeout`, `crash`, `capability_mismatch`, `no_engine`, `infrastructure`. */
-            reason: string;
+            reason: components["schemas"]["FailReason"];
             retryable: boolean;
             detail?: string | null;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
@@ -2209,14 +2218,16 @@ export interface components {
             feedHead: number;
             store: components["schemas"]["StoreMetrics"];
         };
+        /** @enum {string} */
+        Health: "ok" | "degraded" | "down";
         HeartbeatAnswer: {
             /** Format: int64 */
             heartbeatIntervalMs: number;
             /** Format: int64 */
             staleAfterMs: number;
-            /** @description How jobs should reach it: `poll`, `shadow`, `stream`, `broker` or `self_select`. */
-            delivery: string;
-            directives: string[];
+            /** @description How jobs should reach it. */
+            delivery: components["schemas"]["Delivery"];
+            directives: components["schemas"]["Directive"][];
         };
         HeartbeatRequest: {
             factoryId: string;
@@ -2227,17 +2238,12 @@ export interface components {
             seatLimit: number;
             /** Format: double */
             load?: number;
-            /** @description `ok`, `degraded` or `down`. */
-            health?: string;
+            health?: components["schemas"]["Health"];
             /** @description It can clone what it lacks. */
             canClone?: boolean;
             /** Format: double */
             costUsdPerHour?: number | null;
-            /**
-             * @description How jobs reach it now, which may be less than what it was asked to do: `poll` while its stream is down. Absent
-             *     counts as `poll`.
-             */
-            delivery?: string | null;
+            delivery?: components["schemas"]["Delivery"] | null;
         };
         IngestRequest: {
             /** @description A tracker that is set up, such as `github`. */
@@ -2255,8 +2261,7 @@ export interface components {
             token: string;
         };
         IssueTokenRequest: {
-            /** @description `admin`, `operator`, `submitter`, `viewer`, or `worker`, which serves topics and reads nothing. */
-            role: string;
+            role: components["schemas"]["Role"];
             /** @description Empty or absent: every product. */
             products?: string[];
             label?: string;
@@ -2326,6 +2331,11 @@ export interface components {
              */
             personaMd?: string | null;
         };
+        /**
+         * @description `agent` runs an engine on a factory; `composite` stands for its children.
+         * @enum {string}
+         */
+        JobKind: "agent" | "composite";
         JobPage: {
             jobs: components["schemas"]["Job"][];
             /** @description Goes into `?cursor=` for the next page; absent on the last one. */
@@ -2386,7 +2396,6 @@ export interface components {
             texts: string[];
         };
         Merge: {
-            /** @description `waiting`, `merging`, `merged`, `conflict` or `failed`. */
             state: components["schemas"]["MergeState"];
             /** @description The merge commit, once it is merged. */
             commit?: string | null;
@@ -2408,11 +2417,20 @@ export interface components {
              */
             attempt: number;
         };
+        /**
+         * @description What became of an order to merge.
+         * @enum {string}
+         */
+        MergeOutcome: "merged" | "conflict" | "failed";
+        /**
+         * @description What a shipped job's repository made of it.
+         * @enum {string}
+         */
+        MergeState: "waiting" | "merging" | "merged" | "conflict" | "failed";
         NewTopicJob: {
             /** @description Any JSON, at most 256 KiB; its bytes reach the handler as they were sent. */
             payload: unknown;
-            /** @description `critical`, `high`, `normal` or `low`. */
-            priority?: string | null;
+            priority?: components["schemas"]["Priority"] | null;
             /** @description Not before this time. */
             runAt?: string | null;
             /** @description Unique within the topic for as long as the job is kept. */
@@ -2420,13 +2438,18 @@ export interface components {
             retry?: components["schemas"]["TopicRetry"] | null;
         };
         /**
+         * @description What an operator can do to a job.
+         * @enum {string}
+         */
+        OperatorAction: "ship" | "requeue" | "reject" | "cancel";
+        /**
          * @description A holder's write: `stage` is `building` to start, or `review`, `testing` or `shipped` to report success (the gates
          *     decide which of them it becomes).
          */
         PatchRequest: {
             /** Format: int64 */
             leaseEpoch: number;
-            stage?: string | null;
+            stage?: components["schemas"]["Stage"] | null;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
         };
         PauseBudgetAnswer: {
@@ -2443,6 +2466,16 @@ export interface components {
             /** @description Running jobs are asked to save their work and let go too; they go on when it is resumed. */
             stopRunning?: boolean;
         };
+        /**
+         * @description `operator` lasts until somebody resumes it, `ceiling` until its period is over or the limit is raised.
+         * @enum {string}
+         */
+        PauseCause: "operator" | "ceiling";
+        /**
+         * @description What a limit is for: a day, a week from Monday or a month by UTC, or all time.
+         * @enum {string}
+         */
+        Period: "day" | "week" | "month" | "total";
         PlanAnswer: {
             /** @description Could any factory of today's fleet ever run it? */
             routable: boolean;
@@ -2456,13 +2489,17 @@ export interface components {
             worstCaseUsd?: number | null;
             explanation: components["schemas"]["Explanation"];
         };
+        /**
+         * @description Most urgent first.
+         * @enum {string}
+         */
+        Priority: "critical" | "high" | "normal" | "low";
         /** @description Content type `application/problem+json`. Programs decide by `code`; `detail` is for people. */
         Problem: {
             /** @description A short name of the kind of problem, the same for every occurrence. */
             title: string;
             /** Format: int32 */
             status: number;
-            /** @description Stable, snake_case: `fenced`, `illegal_transition`, `not_found`, … */
             code: components["schemas"]["ProblemCode"];
             /** @description What happened this time, and what would be right. */
             detail: string;
@@ -2473,11 +2510,15 @@ export interface components {
              * @description With `fenced`: the epoch that holds the job now.
              */
             leaseEpoch?: number | null;
-            /** @description With `fenced` and `illegal_transition`: where the job stands. */
-            stage?: null | components["schemas"]["Stage"];
+            stage?: components["schemas"]["Stage"] | null;
             /** @description With `idempotency_conflict`: the job that the key made. */
             jobId?: string | null;
         };
+        /**
+         * @description What programs decide by; each has one status and one title for ever.
+         * @enum {string}
+         */
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
         Product: {
             productId: string;
             /**
@@ -2563,6 +2604,7 @@ export interface components {
             problem?: string | null;
         };
         Rejection: {
+            /** @description What it does not pass. */
             filter: components["schemas"]["BlockerCode"];
             detail: string;
         };
@@ -2580,20 +2622,20 @@ export interface components {
         };
         /** @description A call of this API that anybody with the right may make as it is. */
         RemedyCall: {
-            /** @description `POST` or `PUT`. */
             method: components["schemas"]["RemedyMethod"];
             path: string;
             /** @description JSON; without one the call has no body. */
             body?: unknown;
-            /** @description The least role that may make it: `operator` or `admin`. */
+            /** @description The least role that may make it. */
             role: components["schemas"]["Role"];
             /** @description It changes something for everybody, so that only a token for every product will do. */
             everyProduct: boolean;
         };
+        /** @enum {string} */
+        RemedyMethod: "POST" | "PUT";
         RenewAnswer: {
             expiresAt: string;
-            /** @description `cancel`, `preempt`, `drain`. */
-            directives: string[];
+            directives: components["schemas"]["Directive"][];
         };
         RenewRequest: {
             /** Format: int64 */
@@ -2636,7 +2678,6 @@ export interface components {
         /** @description What a reviewer said. */
         ReviewNote: {
             reviewer: string;
-            /** @description `approve`, `request_changes`, `reject`. */
             verdict: components["schemas"]["ReviewVerdict"];
             comment?: string | null;
             at: string;
@@ -2647,7 +2688,6 @@ export interface components {
             leaseEpoch: number;
         };
         ReviewRequest: {
-            /** @description `approve`, `request_changes`, `reject`. */
             verdict: components["schemas"]["ReviewVerdict"];
             /** @description Who says so; the token's label when left out. Only an admin speaks for somebody else. */
             reviewer?: string | null;
@@ -2659,6 +2699,13 @@ export interface components {
              */
             leaseEpoch?: number | null;
         };
+        /** @enum {string} */
+        ReviewVerdict: "approve" | "request_changes" | "reject";
+        /**
+         * @description What a person's or program's token may do, least first. `worker` serves topics and reads nothing.
+         * @enum {string}
+         */
+        Role: "worker" | "viewer" | "submitter" | "operator" | "admin";
         RotateAnswer: {
             /** @description Shown once. The old one works until the grace is over. */
             token: string;
@@ -2674,7 +2721,6 @@ export interface components {
             assignedAt: string;
             startedAt?: string | null;
             endedAt?: string | null;
-            /** @description `running`, `succeeded`, `failed`, `expired`, `released`, `preempted`, `cancelled`. */
             outcome: components["schemas"]["RunOutcome"];
             failure?: components["schemas"]["Failure"] | null;
             report: components["schemas"]["RunReport"];
@@ -2682,6 +2728,11 @@ export interface components {
         RunList: {
             runs: components["schemas"]["Run"][];
         };
+        /**
+         * @description How a run ended, or `running`.
+         * @enum {string}
+         */
+        RunOutcome: "running" | "succeeded" | "failed" | "expired" | "released" | "preempted" | "cancelled";
         RunReport: {
             summary?: string | null;
             branch?: string | null;
@@ -2701,6 +2752,11 @@ export interface components {
             /** @description What the manifest's `verify` commands said, in their order. */
             checks?: components["schemas"]["Check"][];
         };
+        /**
+         * @description What a score is made of; the keys of a product's weights.
+         * @enum {string}
+         */
+        ScoreTerm: "capabilityFit" | "affinity" | "load" | "costFit" | "health" | "starvation";
         /** @description Replaces what was set. What is left out is none from then on. */
         SetBudgetRequest: {
             ceilings?: components["schemas"]["Ceilings"];
@@ -2728,13 +2784,17 @@ export interface components {
             factoryId: string;
             /** Format: int32 */
             attempt: number;
-            /** @description `merged`, `conflict` or `failed`. */
-            outcome: string;
+            outcome: components["schemas"]["MergeOutcome"];
             /** @description With `merged`: the merge commit. */
             commit?: string | null;
             /** @description With `conflict` and `failed`. */
             detail?: string | null;
         };
+        /**
+         * @description How bad an alert is, worst first.
+         * @enum {string}
+         */
+        Severity: "critical" | "warning" | "info";
         /** @description How the dispatcher's plans compare with what polling did, for factories in shadow mode. */
         Shadow: {
             /**
@@ -2757,6 +2817,11 @@ export interface components {
             /** Format: int64 */
             tokens?: number;
         };
+        /**
+         * @description Where a job stands.
+         * @enum {string}
+         */
+        Stage: "queued" | "blocked" | "assigned" | "building" | "review" | "testing" | "shipped" | "failed" | "dead_letter" | "cancelled";
         StoreMetrics: {
             /**
              * Format: int64
@@ -2785,21 +2850,29 @@ export interface components {
         Token: {
             id: string;
             label: string;
-            /** @description `admin`, `operator`, `submitter`, `viewer`, `worker` or `factory`. */
-            role: string;
+            role: components["schemas"]["TokenRole"];
             products: string[];
             factoryId?: string | null;
             createdAt: string;
             expiresAt?: string | null;
             revokedAt?: string | null;
         };
+        /**
+         * @description Whose token it is.
+         * @enum {string}
+         */
+        TokenKind: "user" | "factory";
         TokenList: {
             tokens: components["schemas"]["Token"][];
         };
+        /**
+         * @description A role, or `factory` for the token of a factory.
+         * @enum {string}
+         */
+        TokenRole: "worker" | "viewer" | "submitter" | "operator" | "admin" | "factory";
         Topic: {
             productId: string;
             name: string;
-            /** @description How many jobs are `scheduled`, `ready`, `running`, `done` and `dead`. */
             byState: {
                 [key: string]: number;
             };
@@ -2823,7 +2896,6 @@ export interface components {
             id: string;
             productId: string;
             topic: string;
-            /** @description `scheduled`, `ready`, `running`, `done` or `dead`. */
             state: components["schemas"]["TopicJobState"];
             priority: components["schemas"]["Priority"];
             /**
@@ -2862,6 +2934,8 @@ export interface components {
             /** @description There are more; send it back as `cursor`. */
             nextCursor?: string | null;
         };
+        /** @enum {string} */
+        TopicJobState: "scheduled" | "ready" | "running" | "done" | "dead";
         TopicList: {
             paused?: components["schemas"]["TopicPause"] | null;
             topics: components["schemas"]["Topic"][];
@@ -2888,7 +2962,7 @@ export interface components {
             productId?: string | null;
             url: string;
             /** @description Empty: all of them. */
-            types: string[];
+            types: components["schemas"]["EventType"][];
             createdAt: string;
         };
         WebhookList: {
@@ -2932,10 +3006,8 @@ export interface components {
             tokenId: string;
             /** @description What the token was called when it was issued; may be empty. */
             label: string;
-            /** @description `user` or `factory`. */
             kind: components["schemas"]["TokenKind"];
-            /** @description `admin`, `operator`, `submitter`, `viewer` or `worker`; a factory has none. */
-            role?: null | components["schemas"]["Role"];
+            role?: components["schemas"]["Role"] | null;
             /** @description The products that the token is for. Empty: every product, and `everyProduct` says so too. */
             products: string[];
             everyProduct: boolean;
@@ -3716,8 +3788,8 @@ export interface operations {
     listEffects: {
         parameters: {
             query?: {
-                /** @description `pending`, `delivered` or `dead` */
-                state?: string;
+                /** @description Only those in this state */
+                state?: components["schemas"]["EffectState"];
                 /** @description Told to this webhook */
                 webhook?: string;
                 /** @description About this job */
@@ -4264,10 +4336,10 @@ export interface operations {
             query?: {
                 /** @description One or several ids, at most 100, separated by commas; those that are not found are left out */
                 id?: string;
-                /** @description One or several stages, separated by commas */
-                stage?: string;
-                /** @description One or several priorities, separated by commas */
-                priority?: string;
+                /** @description In one of these stages */
+                stage?: components["schemas"]["Stage"][];
+                /** @description Of one of these priorities */
+                priority?: components["schemas"]["Priority"][];
                 /** @description Exactly this repository */
                 repo?: string;
                 /** @description Held by this factory now */
@@ -4499,7 +4571,7 @@ export interface operations {
             };
             path: {
                 id: string;
-                action: string;
+                action: components["schemas"]["OperatorAction"];
             };
             cookie?: never;
         };
@@ -5737,8 +5809,8 @@ export interface operations {
     listTopicJobs: {
         parameters: {
             query?: {
-                /** @description `scheduled`, `ready`, `running`, `done` or `dead`, which it is if left out */
-                state?: string;
+                /** @description `dead` if left out */
+                state?: components["schemas"]["TopicJobState"];
                 /** @description How many at most: 1 to 500, 50 if left out */
                 limit?: string;
                 /** @description From `nextCursor` of the page before */

@@ -19,7 +19,7 @@ export const runningQuery = () =>
     queryFn: ({ signal }) =>
       answer(
         api.GET('/api/fleet/jobs', {
-          params: { query: { stage: stagesIn('running').join(), limit: MOST } },
+          params: { query: { stage: stagesIn('running'), limit: MOST } },
           signal,
         }),
       ),
@@ -33,7 +33,7 @@ export const queuedQuery = () =>
     queryFn: ({ signal }) =>
       answer(
         api.GET('/api/fleet/jobs', {
-          params: { query: { stage: stagesIn('queued').join(), limit: '200' } },
+          params: { query: { stage: stagesIn('queued'), limit: '200' } },
           signal,
         }),
       ),

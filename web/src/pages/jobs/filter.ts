@@ -3,6 +3,7 @@
 
 import { inProduct } from '../../api/client';
 import type { FleetMetrics, Job } from '../../api/types';
+import type { Priority, Stage } from '../../api/vocabulary';
 import { JOB_FILTERS, type JobFilter, type JobsSearch } from '../../app/search';
 import { shellWord } from '../../ui/format';
 
@@ -53,8 +54,13 @@ export function isFiltered(search: JobsSearch): boolean {
 }
 
 export function toParams(search: JobsSearch) {
-  const { product, ...query } = search;
-  return { header: inProduct(product), query };
+  const { product, stage, priority, ...query } = search;
+  // The coordinator refuses a word that it does not know, and says so on the page.
+  const words = <W extends string>(list: string | undefined) => list?.split(',') as W[] | undefined;
+  return {
+    header: inProduct(product),
+    query: { ...query, stage: words<Stage>(stage), priority: words<Priority>(priority) },
+  };
 }
 
 export function matches(job: Job, search: JobsSearch): boolean {
