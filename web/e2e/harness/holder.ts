@@ -36,7 +36,14 @@ export class Holder {
 
   async heartbeat(about: Partial<Schemas['HeartbeatRequest']> = {}): Promise<void> {
     const usual = { capabilities: [], repos: [], seatLimit: 8, load: 0.4 };
-    const body: Schemas['HeartbeatRequest'] = { factoryId: this.id, canClone: true, health: 'ok', delivery: 'poll', ...usual, ...about };
+    const body: Schemas['HeartbeatRequest'] = {
+      factoryId: this.id,
+      canClone: true,
+      health: 'ok',
+      delivery: 'poll',
+      ...usual,
+      ...about,
+    };
     await good(this.api.POST('/api/fleet/factories/heartbeat', { body }));
   }
 

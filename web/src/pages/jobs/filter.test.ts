@@ -31,7 +31,7 @@ describe('the address', () => {
   test('goes to the API with the product as a header', () => {
     expect(toParams({ product: 'demo', stage: 'queued', name: 'fix' })).toEqual({
       header: { 'x-product-id': 'demo' },
-      query: { stage: 'queued', name: 'fix' },
+      query: { stage: ['queued'], name: 'fix' },
     });
   });
 });
