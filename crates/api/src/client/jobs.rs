@@ -44,6 +44,22 @@ fn words(words: &[impl ToString]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(","))
 }
 
+/// Every parameter of the list, with its value where it has one.
+fn pairs(query: &JobQuery) -> [(&'static str, Option<String>); 9] {
+    let JobQuery { ids, stages, priorities, repo, factory, parent, name, limit, cursor } = query;
+    [
+        ("id", words(ids)),
+        ("stage", words(stages)),
+        ("priority", words(priorities)),
+        ("repo", repo.clone()),
+        ("factory", factory.clone()),
+        ("parent", parent.clone()),
+        ("name", name.clone()),
+        ("limit", limit.map(|limit| limit.to_string())),
+        ("cursor", cursor.clone()),
+    ]
+}
+
 impl Client {
     /// A Markdown manifest, byte for byte.
     pub async fn submit(&self, manifest: Vec<u8>, idempotency: &Idempotency) -> Result<SubmitAnswer> {
@@ -61,17 +77,8 @@ impl Client {
     }
 
     pub async fn jobs(&self, query: &JobQuery) -> Result<JobPage> {
-        let JobQuery { ids, stages, priorities, repo, factory, parent, name, limit, cursor } = query;
-        let call = Call::get(&["jobs"])
-            .query("id", words(ids))
-            .query("stage", words(stages))
-            .query("priority", words(priorities))
-            .query("repo", repo.as_ref())
-            .query("factory", factory.as_ref())
-            .query("parent", parent.as_ref())
-            .query("name", name.as_ref())
-            .query("limit", *limit)
-            .query("cursor", cursor.as_ref());
+        let pairs = pairs(query).into_iter();
+        let call = pairs.fold(Call::get(&["jobs"]), |call, (name, value)| call.query(name, value));
         self.ask(call).await
     }
 
@@ -133,5 +140,19 @@ impl Client {
     pub(super) async fn done(&self, call: Call<'_>) -> Result<()> {
         let answer = self.ask::<Value>(call).await?;
         Ok(Answer { value: (), json: answer.json, status: answer.status })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_knows_every_filter_of_the_list() {
+        let document: Value = serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap();
+        let parameters = document.pointer("/paths/~1api~1fleet~1jobs/get/parameters").unwrap();
+        let in_query = parameters.as_array().unwrap().iter().filter(|parameter| parameter["in"] == "query");
+        let documented: Vec<&str> = in_query.filter_map(|parameter| parameter["name"].as_str()).collect();
+        assert_eq!(pairs(&JobQuery::default()).map(|(name, _)| name).to_vec(), documented);
     }
 }

@@ -6,6 +6,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::ScoreTerm;
+
 /// How much each term of a score counts for the product's jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -27,7 +29,12 @@ impl PartialSchema for Weights {
     }
 }
 
-impl ToSchema for Weights {}
+impl ToSchema for Weights {
+    /// Its keys, which are those of the terms of a score, too.
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((ScoreTerm::name().into_owned(), ScoreTerm::schema()));
+    }
+}
 
 /// Replaces what was set; what is left out is the default from then on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -238,10 +238,11 @@ fn stages_are_counted_as_what_they_mean_to_others() {
         children.add(stage, 2);
         deps.add(Some(stage), 2);
     }
-    assert_eq!(children, Tally { shipped: 2, failed: 6, open: 12 });
+    let open = 2 * u32::try_from(Stage::ALL.len() - 4).unwrap();
+    assert_eq!(children, Tally { shipped: 2, failed: 6, open });
     // A failed dep may yet be tried again; one that is gone will not.
     deps.add(None, 3);
-    assert_eq!(deps, Deps { shipped: 2, lost: 7, open: 14 });
+    assert_eq!(deps, Deps { shipped: 2, lost: 7, open: open + 2 });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The history: numbered without gaps, going on from stage to stage as the table says, and read whole by whoever resumes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::LazyLock;
 
 use giga_domain::{Event, Job, JobId, Stage};
 
@@ -60,25 +61,19 @@ fn staged(job: JobId, events: &[&Event], found: &mut Findings) {
     }
 }
 
-/// The table of the specification.
+/// The table of the specification, as text: what the domain's code makes of it is not asked.
 fn may_follow(from: Option<Stage>, to: Stage) -> bool {
-    use Stage::{
-        Assigned, Blocked, Building, Cancelled, DeadLetter, Failed, Queued, Review, Shipped, Testing,
-    };
-    let Some(from) = from else { return matches!(to, Queued | Blocked) };
-    match to {
-        Queued => matches!(from, Blocked | Review | Assigned | Building | Failed),
-        // A composite that somebody gave another chance.
-        Blocked => matches!(from, Failed | Review),
-        Assigned => from == Queued,
-        Building => from == Assigned,
-        // From blocked: a composite whose children have all shipped, or a job whose deps never will.
-        Review => matches!(from, Building | Blocked),
-        Testing => matches!(from, Building | Blocked | Review),
-        Shipped => matches!(from, Building | Blocked | Review | Testing),
-        Failed => matches!(from, Assigned | Building | Blocked | Review),
-        DeadLetter => from == Failed,
-        Cancelled => !is_over(from),
+    static STEPS: LazyLock<HashSet<(Stage, Stage)>> = LazyLock::new(|| {
+        let table = include_str!("../../../domain/tests/transition/table.txt");
+        let mut rows = table.lines().filter(|line| !line.starts_with('#')).map(str::split_whitespace);
+        let stages: Vec<Stage> =
+            rows.next().into_iter().flatten().filter_map(|word| word.parse().ok()).collect();
+        let step = |(from, cell): (&Stage, &str)| Some((*from, cell.parse().ok()?));
+        rows.flat_map(|row| stages.iter().zip(row.skip(1)).filter_map(step)).collect()
+    });
+    match from {
+        None => matches!(to, Stage::Queued | Stage::Blocked),
+        Some(from) => STEPS.contains(&(from, to)),
     }
 }
 

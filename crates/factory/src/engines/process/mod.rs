@@ -136,7 +136,7 @@ async fn conclude(end: End, mut reader: OutputReader) -> Run {
             match reader.tally.verdict(&exit, &stderr_tail) {
                 Ok(()) => {
                     if !status.success() {
-                        let note = format!("the engine reported success, then exited with {}", exit.text);
+                        let note = format!("the engine reported success, then ended with {}", exit.text);
                         reader.sink.note(&note).await;
                     }
                     if let Some(overrun) = overrun(reader.tally.usage(), &reader.budget) {
