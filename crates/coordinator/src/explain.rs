@@ -144,9 +144,10 @@ impl Coordinator {
             ),
         };
         // Once there are children, its deps are theirs.
-        let mut why = match children.is_empty() {
-            true => Explanation { summary, ..self.explain_blocked(job).await? },
-            false => standing(summary, Vec::new(), Vec::new()),
+        let mut why = if children.is_empty() {
+            Explanation { summary, ..self.explain_blocked(job).await? }
+        } else {
+            standing(summary, Vec::new(), Vec::new())
         };
         if children.is_empty() && job.stage() == Stage::Blocked {
             let command = format!("giga job submit FILE... --parent {}", job.id);

@@ -272,5 +272,5 @@ async fn whoever_is_unknown_or_mute_gets_no_stream() {
     let scope = giga_domain::factory::FactoryScope::default();
     fleet.coordinator.enroll(common::factory_id("mute"), scope, operator()).await.unwrap();
     let mute = fleet.coordinator.dispatch().open_factory_stream(common::factory_id("mute")).unwrap_err();
-    assert!(mute.to_string().contains("send a heartbeat first"), "{mute}");
+    assert!(mute.to_string().contains("has not sent a heartbeat yet"), "{mute}");
 }

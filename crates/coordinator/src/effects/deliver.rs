@@ -200,7 +200,7 @@ impl Effects {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(effect = %effect.id, %error, "the outcome of a delivery could not be written")
+                tracing::warn!(effect = %effect.id, %error, "the outcome of a delivery could not be written");
             }
         }
     }

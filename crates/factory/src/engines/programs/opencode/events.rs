@@ -16,7 +16,7 @@ pub(super) fn read(event: &Value) -> Vec<LineEvent> {
     match text(event, "/type") {
         Some("step_start") => events.push(LineEvent::Began),
         Some("text") => {
-            events.extend(text(event, "/part/text").map(|message| LineEvent::Reply(message.to_owned())))
+            events.extend(text(event, "/part/text").map(|message| LineEvent::Reply(message.to_owned())));
         }
         Some("step_finish") => {
             events.push(LineEvent::Step { tokens: tokens(event), usd: dollars(event, "/part/cost") });
