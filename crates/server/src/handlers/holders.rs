@@ -158,7 +158,7 @@ fn from_stage(stage: Stage) -> Answer<HolderAction> {
             refused("only an operator cancels, with POST /api/fleet/jobs/{id}/actions/cancel")
         }
         Stage::Assigned => refused("a job is assigned by a claim, POST /api/fleet/claim"),
-        _ => refused(&format!("no holder makes a job {stage}")),
+        Stage::Blocked => refused("a job is blocked by its deps alone"),
     }
 }
 

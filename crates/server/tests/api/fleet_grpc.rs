@@ -91,7 +91,7 @@ async fn one_that_has_said_nothing_yet_is_told_to() {
         .await;
     let (_, secret) = enrolled.unwrap();
     let refused = client(&world).await.stream_grants(by(secret.reveal(), "mute")).await.unwrap_err();
-    is(&refused, Code::FailedPrecondition, "send a heartbeat first");
+    is(&refused, Code::FailedPrecondition, "has not sent a heartbeat yet");
 }
 
 #[tokio::test]
