@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for stage in Stage::ALL.into_iter() {
+        for stage in Stage::ALL {
             assert_eq!(stage.as_str().parse::<Stage>(), Ok(stage));
             assert_eq!(serde_json::to_value(stage).unwrap(), stage.as_str());
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 fn check<T: Serialize + DeserializeOwned>(row: Value, key: &str, amount: impl Fn(&T) -> Option<Usd>) {
     let read: T = serde_json::from_value(row.clone()).unwrap_or_else(|error| panic!("{row}: {error}"));
     assert_eq!(amount(&read), row[key].as_i64().map(Usd::from_micros), "{row}");
-    assert_eq!(serde_json::to_value(&read).unwrap(), row);
+    assert_eq!(serde_json::to_value(&read).expect("plain data"), row);
     let mut negative = row;
     negative[key] = json!(-1);
     assert!(serde_json::from_value::<T>(negative.clone()).is_err(), "{negative}");

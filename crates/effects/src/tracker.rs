@@ -35,6 +35,9 @@ pub(crate) trait Tracker: Send + Sync {
     async fn echo(&self, item: &str, status: &Status, now: Timestamp) -> EffectOutcome;
 }
 
+/// Sets one up; the text says what is wrong with the settings.
+pub(crate) type OpenTracker = fn(&TrackerConfig, Http) -> Result<Box<dyn Tracker>, String>;
+
 /// What is known of a kind of tracker before one is set up.
 pub struct TrackerKind {
     /// What jobs, settings and commands call it, such as `github`.
@@ -43,7 +46,7 @@ pub struct TrackerKind {
     pub display_name: &'static str,
     pub default_api: &'static str,
     pub settings: TrackerSettings,
-    pub(crate) open: fn(&TrackerConfig, Http) -> Result<Box<dyn Tracker>, String>,
+    pub(crate) open: OpenTracker,
 }
 
 impl PartialEq for TrackerKind {

@@ -118,7 +118,7 @@ async fn a_huge_event_line_before_the_end_does_no_harm() {
 async fn codex_succeeds() {
     let ran = bench("codex", "codex-success", "")
         .configured(|config| {
-            config.programs.entry(Program::Codex).or_default().model = Some("gpt-5-codex".into())
+            config.programs.entry(Program::Codex).or_default().model = Some("gpt-5-codex".into());
         })
         .run()
         .await;

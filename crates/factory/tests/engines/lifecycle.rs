@@ -206,7 +206,7 @@ async fn what_a_dead_factory_left_can_be_killed_by_name() {
 async fn what_cannot_start() {
     let missing = Bench::new("claude", &[])
         .configured(|config| {
-            config.programs.entry(Program::Claude).or_default().program = Some("/no/such/program".into())
+            config.programs.entry(Program::Claude).or_default().program = Some("/no/such/program".into());
         })
         .run()
         .await;

@@ -73,7 +73,7 @@ async fn a_template_may_speak_a_known_dialect() {
     let bench = Bench::new("plain", &[&format!("emit {}", fixture("claude-signed-out")), "exit 0"]);
     let ran = bench
         .configured(|config| {
-            config.commands.get_mut("plain").unwrap().events = EventFormat::Program(Program::Claude)
+            config.commands.get_mut("plain").unwrap().events = EventFormat::Program(Program::Claude);
         })
         .run()
         .await;

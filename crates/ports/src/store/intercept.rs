@@ -4,8 +4,6 @@
 //! its name, and each call has a method of its own that goes to the inner store unless it is overridden. With that the
 //! double is a [`Store`]; a method that the port gets later goes through it without another line.
 
-#![expect(clippy::wildcard_imports, reason = "the lists name the commands and answers of all nouns")]
-
 use std::time::Duration;
 
 use giga_domain::token::{TokenHash, TokenRecord};

@@ -15,7 +15,7 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
         match key_of(effect) {
             Some(key) => outbox.entry(key).or_default().push(effect),
             None => {
-                found.add(Promise::DeliveredOnce, format!("{} tells of nothing that happened", effect.id))
+                found.add(Promise::DeliveredOnce, format!("{} tells of nothing that happened", effect.id));
             }
         }
     }

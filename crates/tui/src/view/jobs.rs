@@ -37,7 +37,7 @@ pub(super) fn draw(model: &Model, area: Rect, buf: &mut Buffer) {
         return match (jobs.loaded, jobs.list.filter.is_empty(), jobs.group) {
             (false, _, _) => nothing(below, buf, &["loading …"]),
             (true, false, _) => {
-                nothing(below, buf, &["No job name matches; Esc clears the filter, s changes the stages."])
+                nothing(below, buf, &["No job name matches; Esc clears the filter, s changes the stages."]);
             }
             (true, true, Group::All) => {
                 nothing(
