@@ -4,6 +4,11 @@
 //! its name, and each call has a method of its own that goes to the inner store unless it is overridden. With that the
 //! double is a [`Store`]; a method that the port gets later goes through it without another line.
 
+#![allow(
+    clippy::wildcard_imports,
+    reason = "the lists name the commands and answers of all nouns; in a test build the lint does not fire"
+)]
+
 use std::time::Duration;
 
 use giga_domain::token::{TokenHash, TokenRecord};
