@@ -172,7 +172,10 @@ impl<'a> Model<'a> {
             ScoreTerm::Health => health,
             ScoreTerm::Starvation => 0.0,
         };
-        ScoreTerm::ALL.map(|term| weights[term].max(0.0) * unweighted(term)).iter().sum()
+        let weighted = |term| weights[term].max(0.0) * unweighted(term);
+        // Load comes last, as it does in a plan: equals would else differ in the last bit.
+        let others = ScoreTerm::ALL.into_iter().filter(|term| *term != ScoreTerm::Load);
+        others.map(weighted).sum::<f64>() + weighted(ScoreTerm::Load)
     }
 
     fn rarity(&self, capabilities: &CapabilitySet) -> f64 {
