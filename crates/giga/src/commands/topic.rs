@@ -158,6 +158,7 @@ fn count(topic: &Topic, state: TopicJobState) -> u64 {
 }
 
 fn table(topics: &[Topic], output: &Output) -> String {
+    use TopicJobState::{Dead, Done, Ready, Running, Scheduled};
     let mut table = Columns::new(&[
         "TOPIC",
         "PRODUCT",
@@ -175,7 +176,6 @@ fn table(topics: &[Topic], output: &Output) -> String {
             None => Cell::new("running").fg(Color::Green),
         };
         let mut row = vec![Cell::new(printable(&topic.name)), Cell::new(printable(&topic.product_id)), state];
-        use TopicJobState::{Dead, Done, Ready, Running, Scheduled};
         row.extend([Ready, Scheduled, Running, Done, Dead].map(|state| Cell::new(count(topic, state))));
         row.push(Cell::new(topic.workers));
         table.row(row);
