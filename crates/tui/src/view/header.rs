@@ -48,10 +48,11 @@ fn fleet(model: &Model, area: Rect, buf: &mut Buffer) {
             pieces.push((format!("  {review} {}", word("review", "rev")), theme::stage(Stage::Review)));
         }
     }
-    let right = width(&alerts.0) + 1;
-    let left = Rect { width: area.width.saturating_sub(right as u16), ..area };
+    // One cell between the two, however little room there is, and one at the end.
+    let right = (width(&alerts.0) as u16 + 2).min(area.width);
+    let left = Rect { width: area.width - right, ..area };
     line(left, buf, &pieces);
-    let at = Rect { x: left.right(), width: area.width - left.width, ..area };
+    let at = Rect { x: left.right() + 1, width: right.saturating_sub(1), ..area };
     line(at, buf, &[alerts]);
 }
 

@@ -81,9 +81,9 @@ fn message(model: &Model, room: usize) -> Pieces {
 fn asked(action: &Action, room: usize) -> Pieces {
     let (long, brief) = match action {
         Action::PauseBudget { .. } => {
-            (" y to confirm, s to stop its jobs too, any other key: no", " y yes, s stops jobs too, other no")
+            (" y to confirm, s to stop its jobs too, any other key: no", " y yes, s stops jobs too, any other key no")
         }
-        _ => (" y to confirm, any other key cancels", " y yes, other no"),
+        _ => (" y to confirm, any other key cancels", " y yes, any other key no"),
     };
     let more = if width(long) + 20 < room { long } else { brief };
     let left = room.saturating_sub(width(more) + 1);

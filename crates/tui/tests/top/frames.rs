@@ -159,7 +159,7 @@ fn an_empty_fleet_says_what_to_do_next() {
 #[test]
 fn a_screen_that_is_too_small_says_so() {
     let model = fleet("admin", (39, 24));
-    assert!(frame(&model).contains("too small: 40×10 at least"));
+    assert!(frame(&model).contains("too small: needs at least 40×10"));
     let model = fleet("admin", (40, 10));
     assert!(!frame(&model).contains("too small"));
 }

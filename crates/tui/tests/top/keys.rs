@@ -110,7 +110,7 @@ fn jumps() {
     got(&mut model, Answer::Found { text: "01m7".to_owned(), jobs });
     assert_eq!(
         note(&model),
-        "`01m7` could be job-20 (…300020), job-21 (…300021), job-22 (…300022) and 2 more"
+        "`01m7` matches job-20 (…300020), job-21 (…300021), job-22 (…300022) and 2 more"
     );
     assert_eq!(model.job_page().map(|page| page.id.clone()), Some(id(7)), "none of them is opened");
     press(&mut model, ":nowhere<Enter>");
@@ -147,7 +147,7 @@ fn an_action_that_cannot_be_says_why() {
     press(&mut model, "r");
     assert_eq!(
         (model.ask.clone(), note(&model)),
-        (None, "long-build is building: only a failed job or one in review can be requeued".to_owned())
+        (None, "long-build is running: only a failed job or one in review can be requeued".to_owned())
     );
     press(&mut model, "<Esc>/first<Enter>x");
     assert_eq!(

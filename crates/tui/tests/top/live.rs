@@ -43,7 +43,7 @@ fn the_selected_job_stays_selected_and_where_it_is() {
     );
     assert_eq!((model.selected(), line(&model)), (Some(selected), before));
     let row = frame(&model).lines().nth(before).unwrap().to_owned();
-    assert!(row.contains("assigned"), "{row}");
+    assert!(row.contains("starting"), "{row}");
 }
 
 #[test]
