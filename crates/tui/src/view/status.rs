@@ -81,7 +81,7 @@ fn message(model: &Model, room: usize) -> Pieces {
 fn asked(action: &Action, room: usize) -> Pieces {
     let (long, brief) = match action {
         Action::PauseBudget { .. } => {
-            (" y to confirm, s to stop its jobs too, any other key: no", " y yes, s stops jobs too, any other key no")
+            (" y to confirm, s to stop its jobs too, any other key: no", " y yes, s stops jobs, other: no")
         }
         _ => (" y to confirm, any other key cancels", " y yes, any other key no"),
     };

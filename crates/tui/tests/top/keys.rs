@@ -152,7 +152,7 @@ fn an_action_that_cannot_be_says_why() {
     press(&mut model, "<Esc>/first<Enter>x");
     assert_eq!(
         (model.ask.clone(), note(&model)),
-        (None, "first is shipped: it has ended already".to_owned())
+        (None, "first is shipped: it has already finished".to_owned())
     );
 }
 
