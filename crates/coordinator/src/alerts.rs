@@ -277,6 +277,15 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_is_raised_somewhere() {
+        let source = include_str!("alerts.rs").split("#[cfg(test)]").next().unwrap_or_default();
+        let (_, raising) = source.split_once("impl Coordinator {").expect("the part that raises alerts");
+        for kind in AlertKind::ALL {
+            assert!(raising.contains(&format!("AlertKind::{kind:?}")), "nothing raises {kind}");
+        }
+    }
+
+    #[test]
     fn every_kind_says_what_to_do() {
         for kind in AlertKind::ALL {
             let alert = Alert {
