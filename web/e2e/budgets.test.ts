@@ -29,7 +29,7 @@ test('pausing on the page stops placement, and the waiting job says why; resumin
 
   await visit(page, '/budgets/demo');
   await page.getByRole('button', { name: 'Resume' }).first().click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume', exact: true }).click();
   await world.waitFor(job.id, 'shipped');
   await visit(page, `/jobs/${job.id}`);
   await page.locator('main').getByText('shipped', { exact: true }).first().waitFor();
@@ -52,7 +52,7 @@ test('what runs is stopped too when that is asked for, and goes on when it is re
   await world.waitFor(job.id, 'queued');
   await gate.open();
   await page.getByRole('button', { name: 'Resume' }).first().click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume', exact: true }).click();
   await world.waitFor(job.id, 'shipped');
 });
 

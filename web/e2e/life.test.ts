@@ -88,7 +88,7 @@ test('from the form to the merge, live, with a reload in the middle of every ste
   await badge(page, 'ready to ship').waitFor();
   await page.reload();
   await page.getByRole('button', { name: 'Ship', exact: true }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Ship' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Ship', exact: true }).click();
   await badge(page, 'shipped').waitFor();
   await world.until(id, (job) => job.merge?.state === 'merged', 'merged');
   await page
@@ -120,7 +120,7 @@ test('a job that fails says why, and is queued again from the page', async () =>
     .waitFor();
   await gate.open();
   await page.getByRole('button', { name: 'Requeue', exact: true }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Requeue' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Requeue', exact: true }).click();
   await badge(page, 'ready to ship').waitFor();
   await page.getByRole('button', { name: 'Cancel', exact: true }).click();
   const dialog = page.getByRole('dialog');

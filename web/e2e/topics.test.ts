@@ -36,7 +36,7 @@ test('a topic is fed, paused and resumed from the page', async () => {
     .getByRole('button', { name: /^Resume/ })
     .first()
     .click();
-  await dialog.getByRole('button', { name: 'Resume' }).click();
+  await dialog.getByRole('button', { name: 'Resume', exact: true }).click();
   await world.eventually('it is resumed', async () => (await topic())?.paused == null);
 });
 
@@ -52,7 +52,7 @@ test('dead jobs say what went wrong, and get another chance', async () => {
   broken = false;
   await page.getByRole('button', { name: 'Retry all dead…' }).click();
   await page.getByRole('dialog').getByText('giga topic retry mail').waitFor();
-  await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Retry', exact: true }).click();
   await world.eventually('both are done', async () => (await topic())?.byState.done === 2);
   worker.leave();
 });

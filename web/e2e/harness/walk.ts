@@ -39,7 +39,7 @@ async function arrived(page: Page, address: string): Promise<void> {
   if (known) return title(known.label).waitFor();
   if (place === 'budgets' && rest.length === 1) return title(rest.join()).waitFor();
   if (place === 'topics' && rest.length === 2) return title(rest.join(' / ')).waitFor();
-  if (place !== 'jobs' || rest.length !== 1) return title('There is no such page').waitFor();
+  if (place !== 'jobs' || rest.length !== 1) return title('Page not found').waitFor();
   // Two jobs may have the same name.
   await page.locator('main dl code').getByText(rest.join(), { exact: true }).waitFor();
   const name = new RegExp(`^${searchParams.get('tab') ?? 'overview'}`, 'i');
