@@ -156,11 +156,11 @@ describe('a draft', () => {
     const { page, tolerate } = await opened();
     tolerate();
     await fill(page, 'nobody answers');
-    await page.getByText('w1').first().waitFor();
+    await page.getByText('w1', { exact: true }).first().waitFor();
     await page.route('**/api/fleet/plan', (route) => route.abort('connectionreset'));
     await page.getByRole('textbox', { name: 'Cost limit' }).fill('1');
     await page.getByText('No answer', { exact: true }).waitFor();
-    expect(await page.getByText('w1').count()).toBe(0);
+    expect(await page.getByText('w1', { exact: true }).count()).toBe(0);
     await page.getByRole('button', { name: 'Submit', exact: true }).click();
     const asked = page.getByRole('dialog', { name: 'Submit without a dry run?' });
     await asked.getByRole('button', { name: 'Keep' }).click();
