@@ -64,7 +64,7 @@ fn staged(job: JobId, events: &[&Event], found: &mut Findings) {
 /// The table of the specification, as text: what the domain's code makes of it is not asked.
 fn may_follow(from: Option<Stage>, to: Stage) -> bool {
     static STEPS: LazyLock<HashSet<(Stage, Stage)>> = LazyLock::new(|| {
-        let table = include_str!("../../../domain/tests/transition/table.txt");
+        let table = include_str!("../../../domain/tests/domain/transition/table.txt");
         let mut rows = table.lines().filter(|line| !line.starts_with('#')).map(str::split_whitespace);
         let stages: Vec<Stage> =
             rows.next().into_iter().flatten().filter_map(|word| word.parse().ok()).collect();

@@ -1,0 +1,18 @@
+//! The use cases on the memory store, with a clock that the test moves.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+mod budgets;
+mod claims;
+mod common;
+mod dispatch_idle;
+mod dispatch_modes;
+mod dispatch_outage;
+mod dispatch_streams;
+mod dispatch_traps;
+mod effects;
+mod fair_shares;
+mod graph;
+mod life;
+mod preemption;
+mod repeats;
+mod topics;

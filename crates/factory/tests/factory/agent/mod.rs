@@ -1,0 +1,17 @@
+//! The agent against a real coordinator over HTTP, real git origins and real processes. Nothing here reaches a network.
+
+mod child;
+mod proxy;
+mod world;
+
+mod crash;
+mod delivery;
+mod endings;
+mod handoff;
+mod hostile;
+mod life;
+mod many;
+mod requests;
+mod spend;
+mod streams;
+mod unmetered;

@@ -1,0 +1,11 @@
+//! Engines from outside: real processes that behave badly, recorded event streams, and a small Devin.
+
+mod argv;
+mod devin;
+mod dialects;
+mod isolation;
+mod kit;
+mod lifecycle;
+mod output;
+mod preflight;
+mod templates;

@@ -1,0 +1,11 @@
+//! The workspace against real git and real origins in temporary folders. Nothing here reaches a network.
+
+mod fixture;
+
+mod gc;
+mod hostile;
+mod life;
+mod merge;
+mod parallel;
+mod repos;
+mod resume;

@@ -1,0 +1,15 @@
+//! The stores against the exported suites, against each other, and against faults.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+mod budgets;
+mod conformance_memory;
+mod conformance_postgres;
+mod conformance_sqlite;
+mod effects_postgres;
+mod faults_postgres;
+mod fixtures;
+mod locks_postgres;
+mod migrations;
+mod model;
+mod topics;
+mod topics_faults;
