@@ -17,19 +17,15 @@ use crate::transition::Refund;
 use crate::word::words;
 use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum Period {
-    Day,
-    Week,
-    Month,
-    Total,
+words! {
+    "period",
+    pub enum Period {
+        Day,
+        Week,
+        Month,
+        Total,
+    }
 }
-
-words!(Period, "period");
 
 impl Period {
     /// When the period that `now` lies in began. `Total` has begun before everything.
@@ -220,20 +216,16 @@ pub struct Charge {
     pub how: ChargeHow,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum ChargeHow {
-    /// What the holder told.
-    Measured,
-    /// The holder went silent while it worked: all that it was allowed to spend counts as spent.
-    Assumed,
-    Correction,
+words! {
+    "kind of charge",
+    pub enum ChargeHow {
+        /// What the holder told.
+        Measured,
+        /// The holder went silent while it worked: all that it was allowed to spend counts as spent.
+        Assumed,
+        Correction,
+    }
 }
-
-words!(ChargeHow, "kind of charge");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BudgetChange {

@@ -9,27 +9,24 @@ use crate::id::IdError;
 use crate::word::words;
 use crate::{CapabilitySet, DispatchSeq, FactoryId, JobId, NodeId, Priority, ProductId, Term, Timestamp};
 
-/// How jobs reach a factory. Can be switched at run time, for the fleet and for single factories.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum Delivery {
-    /// The factory asks. The permanent fallback.
-    Poll,
-    /// Polling decides; the dispatcher plans and publishes beside it, and the difference is recorded.
-    Shadow,
-    /// The coordinator claims for the factory and sends job and epoch down its stream.
-    #[default]
-    Stream,
-    /// The factory reads its offers from the broker itself and accepts them.
-    Broker,
-    /// No scheduler: the factory picks from the queue by its own capabilities.
-    SelfSelect,
+words! {
+    "delivery mode",
+    /// How jobs reach a factory. Can be switched at run time, for the fleet and for single factories.
+    #[derive(Default, VariantNames)]
+    pub enum Delivery {
+        /// The factory asks. The permanent fallback.
+        Poll,
+        /// Polling decides; the dispatcher plans and publishes beside it, and the difference is recorded.
+        Shadow,
+        /// The coordinator claims for the factory and sends job and epoch down its stream.
+        #[default]
+        Stream,
+        /// The factory reads its offers from the broker itself and accepts them.
+        Broker,
+        /// No scheduler: the factory picks from the queue by its own capabilities.
+        SelfSelect,
+    }
 }
-
-words!(Delivery, "delivery mode");
 
 impl Delivery {
     /// Whether the dispatcher chooses targets for a factory that works this way.

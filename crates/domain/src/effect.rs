@@ -155,17 +155,15 @@ pub enum EffectState {
     Dead,
 }
 
-/// An [`EffectState`] without what goes with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum EffectStateName {
-    Pending,
-    Delivered,
-    Dead,
+words! {
+    "state",
+    /// An [`EffectState`] without what goes with it.
+    pub enum EffectStateName {
+        Pending,
+        Delivered,
+        Dead,
+    }
 }
-
-words!(EffectStateName, "state");
 
 impl EffectState {
     pub const fn name(self) -> EffectStateName {

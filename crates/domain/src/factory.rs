@@ -7,33 +7,27 @@ use crate::id::IdError;
 use crate::word::words;
 use crate::{CapabilitySet, Delivery, FactoryId, ProductId, Timestamp, Usd};
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum FactoryState {
-    #[default]
-    Active,
-    /// Finishes what it holds and is given nothing new.
-    Draining,
+words! {
+    "factory state",
+    #[derive(Default)]
+    pub enum FactoryState {
+        #[default]
+        Active,
+        /// Finishes what it holds and is given nothing new.
+        Draining,
+    }
 }
 
-words!(FactoryState, "factory state");
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum Health {
-    #[default]
-    Ok,
-    Degraded,
-    Down,
+words! {
+    "health",
+    #[derive(Default)]
+    pub enum Health {
+        #[default]
+        Ok,
+        Degraded,
+        Down,
+    }
 }
-
-words!(Health, "health");
 
 /// What its token allows. Empty products mean every product; `None` capabilities mean every capability.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

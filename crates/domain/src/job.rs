@@ -14,21 +14,18 @@ use crate::{
     State, Timestamp, Usd, Verdict, backoff,
 };
 
-/// Ordered: `Critical` sorts first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum Priority {
-    Critical,
-    High,
-    #[default]
-    Normal,
-    Low,
+words! {
+    "priority",
+    /// Ordered: `Critical` sorts first.
+    #[derive(Default)]
+    pub enum Priority {
+        Critical,
+        High,
+        #[default]
+        Normal,
+        Low,
+    }
 }
-
-words!(Priority, "priority");
 
 impl Priority {
     /// 0 for critical up to 3 for low.
@@ -41,62 +38,50 @@ impl Priority {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum JobKind {
-    /// Runs an engine on a factory.
-    #[default]
-    Agent,
-    /// Stands for its children.
-    Composite,
+words! {
+    "job kind",
+    #[derive(Default)]
+    pub enum JobKind {
+        /// Runs an engine on a factory.
+        #[default]
+        Agent,
+        /// Stands for its children.
+        Composite,
+    }
 }
 
-words!(JobKind, "job kind");
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum DepsMode {
-    #[default]
-    All,
-    Any,
+words! {
+    "deps mode",
+    #[derive(Default)]
+    pub enum DepsMode {
+        #[default]
+        All,
+        Any,
+    }
 }
 
-words!(DepsMode, "deps mode");
-
-/// What becomes of a composite when one of its children fails.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum FailurePolicy {
-    /// It fails at once, and the children that have not ended are cancelled.
-    #[default]
-    FailFast,
-    /// The others go on; it fails when all have ended.
-    Continue,
+words! {
+    "failure policy",
+    /// What becomes of a composite when one of its children fails.
+    #[derive(Default)]
+    pub enum FailurePolicy {
+        /// It fails at once, and the children that have not ended are cancelled.
+        #[default]
+        FailFast,
+        /// The others go on; it fails when all have ended.
+        Continue,
+    }
 }
 
-words!(FailurePolicy, "failure policy");
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum ShipMode {
-    #[default]
-    Manual,
-    Auto,
+words! {
+    "ship mode",
+    #[derive(Default)]
+    pub enum ShipMode {
+        #[default]
+        Manual,
+        Auto,
+    }
 }
-
-words!(ShipMode, "ship mode");
 
 /// What one run of the job may use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -335,28 +320,24 @@ pub struct Checkpoint {
     pub note: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum FailReason {
-    VerifyFailed,
-    BudgetExceeded,
-    Timeout,
-    Crash,
-    CapabilityMismatch,
-    NoEngine,
-    Infrastructure,
-    LeaseExpired,
-    Rejected,
-    /// A job that it waits for will never ship.
-    DependencyFailed,
-    /// Of a composite: a child failed.
-    ChildFailed,
+words! {
+    "reason",
+    pub enum FailReason {
+        VerifyFailed,
+        BudgetExceeded,
+        Timeout,
+        Crash,
+        CapabilityMismatch,
+        NoEngine,
+        Infrastructure,
+        LeaseExpired,
+        Rejected,
+        /// A job that it waits for will never ship.
+        DependencyFailed,
+        /// Of a composite: a child failed.
+        ChildFailed,
+    }
 }
-
-words!(FailReason, "reason");
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

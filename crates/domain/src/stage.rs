@@ -33,39 +33,21 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use crate::word::words;
 use crate::{Failure, Lease, Target, Timestamp};
 
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = crate::id::IdError, parse_err_fn = Self::unknown)]
-pub enum Stage {
-    Queued,
-    Blocked,
-    Assigned,
-    Building,
-    Review,
-    Testing,
-    Shipped,
-    Failed,
-    DeadLetter,
-    Cancelled,
+words! {
+    "stage",
+    pub enum Stage {
+        Queued,
+        Blocked,
+        Assigned,
+        Building,
+        Review,
+        Testing,
+        Shipped,
+        Failed,
+        DeadLetter,
+        Cancelled,
+    }
 }
-
-words!(Stage, "stage");
 
 impl Stage {
     /// What a stage comes down to: everything below goes by this one table.

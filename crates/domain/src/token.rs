@@ -16,25 +16,21 @@ use crate::id::IdError;
 use crate::word::words;
 use crate::{FactoryId, ProductId, Timestamp, TokenId};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum Role {
-    /// Serves topics: streams their jobs, keeps them and reports. Reads nothing.
-    Worker,
-    /// Reads, nothing else.
-    Viewer,
-    /// Submits jobs and reads.
-    Submitter,
-    /// Steers jobs and factories, submits and reads.
-    Operator,
-    /// Everything, tokens and flags included.
-    Admin,
+words! {
+    "role",
+    pub enum Role {
+        /// Serves topics: streams their jobs, keeps them and reports. Reads nothing.
+        Worker,
+        /// Reads, nothing else.
+        Viewer,
+        /// Submits jobs and reads.
+        Submitter,
+        /// Steers jobs and factories, submits and reads.
+        Operator,
+        /// Everything, tokens and flags included.
+        Admin,
+    }
 }
-
-words!(Role, "role");
 
 /// What tokens of people and programs are good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

