@@ -1,8 +1,5 @@
 //! What somebody should look at: which kinds of alerts there are, and how bad they can be.
 
-use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
-
 use crate::word::words;
 
 words! {

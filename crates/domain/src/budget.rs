@@ -10,9 +10,7 @@ use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use jiff::{RoundMode, Unit, ZonedRound};
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use crate::id::IdError;
 use crate::transition::Refund;
 use crate::word::words;
 use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};

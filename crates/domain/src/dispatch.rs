@@ -3,9 +3,8 @@
 //! An offer carries no truth. Whoever acts on one claims in the store, which alone knows whether it still stands.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
+use strum::VariantNames;
 
-use crate::id::IdError;
 use crate::word::words;
 use crate::{CapabilitySet, DispatchSeq, FactoryId, JobId, NodeId, Priority, ProductId, Term, Timestamp};
 

@@ -10,9 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use crate::id::IdError;
 use crate::word::words;
 use crate::{EffectId, EventKind, FeedPos, JobId, ProductId, Timestamp, WebhookId, backoff};
 

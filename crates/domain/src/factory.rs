@@ -1,9 +1,7 @@
 //! A worker host as the coordinator knows it.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use crate::id::IdError;
 use crate::word::words;
 use crate::{CapabilitySet, Delivery, FactoryId, ProductId, Timestamp, Usd};
 

@@ -28,7 +28,6 @@
 use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::word::words;
 use crate::{Failure, Lease, Target, Timestamp};

@@ -8,11 +8,9 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use subtle::ConstantTimeEq;
 
 use crate::factory::FactoryScope;
-use crate::id::IdError;
 use crate::word::words;
 use crate::{FactoryId, ProductId, Timestamp, TokenId};
 

@@ -14,10 +14,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
-use crate::id::IdError;
 use crate::job::RetryPolicy;
 use crate::word::words;
 use crate::{Epoch, JobId, Priority, ProductId, Timestamp, TopicName, WorkerId};

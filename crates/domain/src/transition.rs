@@ -16,11 +16,8 @@ pub use merge::MergeOutcome;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
-use crate::id::IdError;
 use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{

@@ -8,8 +8,6 @@ pub mod azurite;
 pub mod binary;
 pub mod blob_suite;
 pub mod broker_suite;
-#[cfg(test)]
-mod case_list;
 pub mod clock;
 pub mod effects;
 pub mod model;

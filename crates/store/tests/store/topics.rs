@@ -59,17 +59,21 @@ impl TopicFixture for Postgres {
     }
 }
 
-mod memory {
-    use super::*;
-    giga_testkit::topic_conformance!(Memory);
+macro_rules! conforms {
+    ($name:ident, $fixture:expr) => {
+        mod $name {
+            use super::*;
+
+            giga_testkit::topic_conformance!($fixture);
+
+            #[test]
+            fn random_histories_agree_with_the_model() {
+                giga_testkit::topic_suite::walk::agrees_with_the_model(|| $fixture, 24, 80);
+            }
+        }
+    };
 }
 
-mod postgres {
-    use super::*;
-    giga_testkit::topic_conformance!(Postgres::default());
-}
-
-mod sqlite {
-    use super::*;
-    giga_testkit::topic_conformance!(Sqlite::new());
-}
+conforms!(memory, Memory);
+conforms!(postgres, Postgres::default());
+conforms!(sqlite, Sqlite::new());

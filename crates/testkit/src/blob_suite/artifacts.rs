@@ -33,8 +33,8 @@ async fn is_gone(artifacts: &dyn Artifacts, key: &str) -> bool {
         && artifacts.get(key, 0..0).await.as_ref().err().is_some_and(gone)
 }
 
-pub async fn what_is_put_comes_back_until_it_is_deleted(fixture: &impl BlobFixture) {
-    let ((one, _), (other, _)) = (fixture.open(), fixture.open());
+pub async fn what_is_put_comes_back_until_it_is_deleted(world: &impl BlobFixture) {
+    let ((one, _), (other, _)) = (world.open(), world.open());
     assert!(is_gone(&*one, "job/1/report.txt").await);
     assert_eq!(put(&*one, "job/1/report.txt", "first").await, 5);
     assert_eq!(put(&*one, "job/1/report.txt", "fine").await, 4, "a key can be used again");
@@ -45,8 +45,8 @@ pub async fn what_is_put_comes_back_until_it_is_deleted(fixture: &impl BlobFixtu
     }
 }
 
-pub async fn any_stretch_of_a_file_can_be_read(fixture: &impl BlobFixture) {
-    let (artifacts, _) = fixture.open();
+pub async fn any_stretch_of_a_file_can_be_read(world: &impl BlobFixture) {
+    let (artifacts, _) = world.open();
     put(&*artifacts, "a", "0123456789").await;
     for range in [0..10, 0..1, 3..7, 9..10, 4..4] {
         let expected = &b"0123456789"[range.start as usize..range.end as usize];
@@ -54,8 +54,8 @@ pub async fn any_stretch_of_a_file_can_be_read(fixture: &impl BlobFixture) {
     }
 }
 
-pub async fn an_empty_file_is_a_file(fixture: &impl BlobFixture) {
-    let (artifacts, _) = fixture.open();
+pub async fn an_empty_file_is_a_file(world: &impl BlobFixture) {
+    let (artifacts, _) = world.open();
     let nothing: ByteStream = stream::empty().boxed();
     assert_eq!(artifacts.put("a/empty", &labels(), nothing).await.unwrap(), 0);
     assert_eq!(get(&*artifacts, "a/empty", 0..0).await.unwrap(), b"");
@@ -78,8 +78,8 @@ fn in_pieces(bytes: &[u8]) -> ByteStream {
     .boxed()
 }
 
-pub async fn a_large_file_goes_in_parts_and_comes_back_whole(fixture: &impl BlobFixture) {
-    let (artifacts, _) = fixture.open();
+pub async fn a_large_file_goes_in_parts_and_comes_back_whole(world: &impl BlobFixture) {
+    let (artifacts, _) = world.open();
     let bytes = pattern(LARGE);
     assert_eq!(artifacts.put("a/large", &labels(), in_pieces(&bytes)).await.unwrap(), LARGE as u64);
     let whole = get(&*artifacts, "a/large", 0..LARGE as u64).await.unwrap();
@@ -89,8 +89,8 @@ pub async fn a_large_file_goes_in_parts_and_comes_back_whole(fixture: &impl Blob
     assert_eq!(get(&*artifacts, "a/large", across).await.unwrap(), expected);
 }
 
-pub async fn one_that_breaks_off_leaves_nothing(fixture: &impl BlobFixture) {
-    let (artifacts, _) = fixture.open();
+pub async fn one_that_breaks_off_leaves_nothing(world: &impl BlobFixture) {
+    let (artifacts, _) = world.open();
     for length in [10, LARGE] {
         let broken = stream::iter([Err(BlobError::BrokeOff("the cable".to_owned()))]);
         let bytes = in_pieces(&pattern(length)).chain(broken).boxed();
@@ -100,8 +100,8 @@ pub async fn one_that_breaks_off_leaves_nothing(fixture: &impl BlobFixture) {
     }
 }
 
-pub async fn a_folder_goes_with_all_that_is_in_it_and_with_nothing_else(fixture: &impl BlobFixture) {
-    let (artifacts, _) = fixture.open();
+pub async fn a_folder_goes_with_all_that_is_in_it_and_with_nothing_else(world: &impl BlobFixture) {
+    let (artifacts, _) = world.open();
     for key in ["one/1/a", "one/2/b", "one-more/1/a"] {
         put(&*artifacts, key, "x").await;
     }
@@ -112,8 +112,8 @@ pub async fn a_folder_goes_with_all_that_is_in_it_and_with_nothing_else(fixture:
     }
 }
 
-pub async fn a_key_may_have_any_letters(fixture: &impl BlobFixture) {
-    let (artifacts, _) = fixture.open();
+pub async fn a_key_may_have_any_letters(world: &impl BlobFixture) {
+    let (artifacts, _) = world.open();
     let keys = ["a/größe", "a/b c", "a/100%", "a/x?y=z&w", "a/#1", "../a", "a/+"];
     for key in keys {
         put(&*artifacts, key, key).await;
@@ -124,8 +124,8 @@ pub async fn a_key_may_have_any_letters(fixture: &impl BlobFixture) {
     }
 }
 
-pub async fn a_look_leaves_nothing_behind(fixture: &impl BlobFixture) {
-    let (artifacts, _) = fixture.open();
+pub async fn a_look_leaves_nothing_behind(world: &impl BlobFixture) {
+    let (artifacts, _) = world.open();
     put(&*artifacts, "a", "x").await;
     artifacts.check().await.unwrap();
     assert!(is_gone(&*artifacts, "check").await);

@@ -22,8 +22,8 @@ async fn whole(logs: &dyn Logs) -> Vec<u8> {
     logs.read(id(), E, 0, usize::MAX / 2).await.unwrap().bytes
 }
 
-pub async fn one_grows_at_its_end_and_a_repeated_piece_adds_nothing(fixture: &impl BlobFixture) {
-    let ((_, logs), (_, other)) = (fixture.open(), fixture.open());
+pub async fn one_grows_at_its_end_and_a_repeated_piece_adds_nothing(world: &impl BlobFixture) {
+    let ((_, logs), (_, other)) = (world.open(), world.open());
     assert_eq!(logs.append(id(), E, 0, b"hello ").await.unwrap(), 6);
     assert_eq!(logs.append(id(), E, 0, b"hello ").await.unwrap(), 6, "a lost reply");
     assert_eq!(other.append(id(), E, 0, b"hello ").await.unwrap(), 6, "a lost reply, elsewhere");
@@ -37,16 +37,16 @@ pub async fn one_grows_at_its_end_and_a_repeated_piece_adds_nothing(fixture: &im
     assert_eq!(logs.append(id(), Epoch(2), 0, b"").await.unwrap(), 0, "nothing is nothing");
 }
 
-pub async fn a_gap_is_refused_and_says_where_to_go_on(fixture: &impl BlobFixture) {
-    let (_, logs) = fixture.open();
+pub async fn a_gap_is_refused_and_says_where_to_go_on(world: &impl BlobFixture) {
+    let (_, logs) = world.open();
     logs.append(id(), E, 0, b"abc").await.unwrap();
     let gap = logs.append(id(), E, 7, b"x").await.unwrap_err();
     assert!(matches!(gap, BlobError::Gap { expected: 3, given: 7 }), "{gap}");
     assert_eq!(whole(&*logs).await, b"abc");
 }
 
-pub async fn removing_takes_every_run_and_can_be_repeated(fixture: &impl BlobFixture) {
-    let (_, logs) = fixture.open();
+pub async fn removing_takes_every_run_and_can_be_repeated(world: &impl BlobFixture) {
+    let (_, logs) = world.open();
     let other = JobId::from_parts(Timestamp::from_millis(1), 2);
     logs.append(other, E, 0, b"y").await.unwrap();
     for epoch in 1..4 {
@@ -61,8 +61,8 @@ pub async fn removing_takes_every_run_and_can_be_repeated(fixture: &impl BlobFix
     assert_eq!(logs.read(other, E, 0, 9).await.unwrap().bytes, b"y");
 }
 
-pub async fn many_small_pieces_read_as_one(fixture: &impl BlobFixture) {
-    let ((_, logs), (_, reader)) = (fixture.open(), fixture.open());
+pub async fn many_small_pieces_read_as_one(world: &impl BlobFixture) {
+    let ((_, logs), (_, reader)) = (world.open(), world.open());
     let text = lines(100);
     for (number, line) in text.chunks(12).enumerate() {
         let length = logs.append(id(), E, number as u64 * 12, line).await.unwrap();
@@ -79,8 +79,8 @@ pub async fn many_small_pieces_read_as_one(fixture: &impl BlobFixture) {
 }
 
 /// As when a holder's connection moves from one coordinator to the next and both have some of its calls.
-pub async fn two_coordinators_write_one_log(fixture: &impl BlobFixture) {
-    let ((_, one), (_, other)) = (fixture.open(), fixture.open());
+pub async fn two_coordinators_write_one_log(world: &impl BlobFixture) {
+    let ((_, one), (_, other)) = (world.open(), world.open());
     let text = lines(120);
     let write = |logs: std::sync::Arc<dyn Logs>, size: usize| {
         let text = text.clone();
@@ -96,13 +96,13 @@ pub async fn two_coordinators_write_one_log(fixture: &impl BlobFixture) {
     let (first, second) = (tokio::spawn(write(one.clone(), 17)), tokio::spawn(write(other.clone(), 31)));
     first.await.unwrap();
     second.await.unwrap();
-    let (_, reader) = fixture.open();
+    let (_, reader) = world.open();
     assert!(whole(&*reader).await == text, "bytes were lost, doubled or moved");
     assert_eq!(reader.append(id(), E, text.len() as u64, b"!").await.unwrap(), text.len() as u64 + 1);
 }
 
-pub async fn readers_see_a_beginning_of_it_at_any_time(fixture: &impl BlobFixture) {
-    let ((_, logs), (_, reader)) = (fixture.open(), fixture.open());
+pub async fn readers_see_a_beginning_of_it_at_any_time(world: &impl BlobFixture) {
+    let ((_, logs), (_, reader)) = (world.open(), world.open());
     let text = lines(80);
     let done = AtomicBool::new(false);
     let write = async {
@@ -127,8 +127,8 @@ pub async fn readers_see_a_beginning_of_it_at_any_time(fixture: &impl BlobFixtur
     tokio::join!(write, read);
 }
 
-pub async fn one_who_looked_earlier_takes_nothing_away(fixture: &impl BlobFixture) {
-    let ((_, early), (_, late)) = (fixture.open(), fixture.open());
+pub async fn one_who_looked_earlier_takes_nothing_away(world: &impl BlobFixture) {
+    let ((_, early), (_, late)) = (world.open(), world.open());
     assert_eq!(early.append(id(), E, 0, b"").await.unwrap(), 0, "it has seen an empty log");
     assert_eq!(late.append(id(), E, 0, b"hello world").await.unwrap(), 11);
     let reported = early.append(id(), E, 0, b"hello").await.unwrap();
