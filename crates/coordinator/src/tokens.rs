@@ -5,7 +5,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use giga_domain::token::{Grant, Role, Secret, TokenHash, TokenRecord};
+use giga_domain::token::{Permission, Role, Secret, TokenHash, TokenRecord};
 use giga_domain::{Actor, ProductId, Timestamp, TokenId};
 use tokio::sync::watch;
 
@@ -82,7 +82,7 @@ impl Coordinator {
         label: String,
         actor: Actor,
     ) -> Result<(TokenRecord, Secret), Error> {
-        let (token, secret) = self.new_token("user", Grant::User { role, products }, label);
+        let (token, secret) = self.new_token("user", Permission::User { role, products }, label);
         self.core.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
         Ok((token, secret))
     }
@@ -98,7 +98,7 @@ impl Coordinator {
         let now = self.core.clock.now();
         let is_admin = |token: &TokenRecord| {
             token.is_live(now)
-                && matches!(&token.grant, Grant::User { role: Role::Admin, products } if products.is_empty())
+                && matches!(&token.permission, Permission::User { role: Role::Admin, products } if products.is_empty())
         };
         if self.core.store.read().tokens().await?.iter().any(is_admin) {
             return Ok(None);
@@ -113,14 +113,19 @@ impl Coordinator {
         Ok(secret)
     }
 
-    pub(crate) fn new_token(&self, kind: &str, grant: Grant, label: String) -> (TokenRecord, Secret) {
+    pub(crate) fn new_token(
+        &self,
+        kind: &str,
+        permission: Permission,
+        label: String,
+    ) -> (TokenRecord, Secret) {
         let secret = Secret::from_random(kind, self.core.random.bytes());
         let hash = secret.hash();
         let id = format!("tok-{}", &hash.to_hex()[..16]);
         let record = TokenRecord {
             id: id.parse().expect("`tok-` and hex digits fit the grammar of token ids"),
             hash,
-            grant,
+            permission,
             label,
             created_at: self.core.clock.now(),
             expires_at: None,

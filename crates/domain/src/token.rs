@@ -75,7 +75,7 @@ impl Role {
 /// What a token may do. Empty products mean every product.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
-pub enum Grant {
+pub enum Permission {
     User { role: Role, products: Vec<ProductId> },
     Factory { factory: FactoryId, scope: FactoryScope },
 }
@@ -85,7 +85,7 @@ pub enum Grant {
 pub struct TokenRecord {
     pub id: TokenId,
     pub hash: TokenHash,
-    pub grant: Grant,
+    pub permission: Permission,
     pub label: String,
     pub created_at: Timestamp,
     /// Set by a rotation on the old token: both work until then.

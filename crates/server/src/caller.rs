@@ -5,7 +5,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use giga_domain::token::{Grant, Role, Secret, TokenRecord};
+use giga_domain::token::{Permission, Role, Secret, TokenRecord};
 use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, TokenId};
 
 use crate::app::App;
@@ -91,9 +91,9 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new(token: TokenRecord, secret: Secret) -> Self {
-        let (who, products) = match token.grant {
-            Grant::User { role, products } => (Who::User(role), Products::of(&products)),
-            Grant::Factory { factory, scope } => (Who::Factory(factory), Products::of(&scope.products)),
+        let (who, products) = match token.permission {
+            Permission::User { role, products } => (Who::User(role), Products::of(&products)),
+            Permission::Factory { factory, scope } => (Who::Factory(factory), Products::of(&scope.products)),
         };
         Self { token: token.id, label: token.label, who, scope: products.clone(), products, secret }
     }

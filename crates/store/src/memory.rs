@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use giga_domain::token::{Grant, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactKey, Charge, DispatchSeq, Event, Factory, FactoryId, FeedPos, Job, JobId, Leadership,
     ProductId, RequestId, Run, Timestamp, TokenId,
@@ -167,13 +167,13 @@ impl Tables {
         let factories = needs.factories.iter().chain(&loaded.prunable);
         loaded.factories =
             factories.filter_map(|id| Some((id.clone(), self.factories.get(id)?.clone()))).collect();
-        let owned = |grant: &Grant| match grant {
-            Grant::Factory { factory, .. } => {
+        let owned = |permission: &Permission| match permission {
+            Permission::Factory { factory, .. } => {
                 needs.tokens_of.contains(factory) || loaded.prunable.contains(factory)
             }
-            Grant::User { .. } => false,
+            Permission::User { .. } => false,
         };
-        let wanted = |token: &&TokenRecord| needs.tokens.contains(&token.id) || owned(&token.grant);
+        let wanted = |token: &&TokenRecord| needs.tokens.contains(&token.id) || owned(&token.permission);
         loaded.tokens = self.tokens.values().filter(wanted).map(|t| (t.id.clone(), t.clone())).collect();
         loaded.flags = self.flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         loaded.leader.clone_from(&self.leader);

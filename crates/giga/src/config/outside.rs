@@ -3,7 +3,7 @@
 //! A project's giga.toml may not choose any of it: it would say where a secret is sent, and what of the network can be
 //! reached.
 
-use giga_effects::{Allowed, Config, RepoGrant, Secret, TRACKERS, TrackerConfig, TrackerKind};
+use giga_effects::{Allowed, Config, RepoAccess, Secret, TRACKERS, TrackerConfig, TrackerKind};
 
 use super::{Key, Origin, Setting, Settings, TrackerKey};
 use crate::exit::CliError;
@@ -60,10 +60,10 @@ impl Settings {
         }
     }
 
-    fn tracker_repos(&self, kind: &'static TrackerKind) -> Result<Vec<RepoGrant>, CliError> {
+    fn tracker_repos(&self, kind: &'static TrackerKind) -> Result<Vec<RepoAccess>, CliError> {
         let Setting { value, origin } = self.get_or(Key::Tracker(kind, TrackerKey::Repos), "");
         let entries = value.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-        let read = entries.map(RepoGrant::read).collect::<Result<Vec<_>, _>>();
+        let read = entries.map(RepoAccess::read).collect::<Result<Vec<_>, _>>();
         read.map_err(|error| CliError::Config(format!("{origin}: {error}")))
     }
 
