@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope};
-use giga_domain::token::{Permission, Secret};
+use giga_domain::token::{Permission, TokenSecret};
 use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -90,7 +90,7 @@ impl Coordinator {
         id: FactoryId,
         scope: FactoryScope,
         actor: Actor,
-    ) -> Result<(Factory, Secret), Error> {
+    ) -> Result<(Factory, TokenSecret), Error> {
         if id.as_str() == RESERVED_FACTORY {
             let message = format!(
                 "`{RESERVED_FACTORY}` is reserved for what shadow mode measures; choose another name"
@@ -169,7 +169,7 @@ impl Coordinator {
     }
 
     /// A new token for the factory; the old ones work until the grace ends.
-    pub async fn rotate_factory_token(&self, id: FactoryId, actor: Actor) -> Result<Secret, Error> {
+    pub async fn rotate_factory_token(&self, id: FactoryId, actor: Actor) -> Result<TokenSecret, Error> {
         let factory = self
             .core
             .store

@@ -37,8 +37,8 @@ pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period
 pub use capability::{Capability, CapabilitySet};
 pub use dispatch::{Delivery, Leadership, Offer};
 pub use effect::{
-    Effect, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget, NewEffect, Webhook,
-    WebhookSecret,
+    Effect, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget, NewEffect, SigningKey,
+    Webhook,
 };
 pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};

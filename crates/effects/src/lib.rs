@@ -11,7 +11,9 @@ mod tracker;
 mod webhook;
 
 pub use guard::{Allowed, Lookup, Refused, SystemLookup};
-pub use tracker::{RepoAccess, Secret, SettingNames, TRACKERS, TrackerConfig, TrackerKind, TrackerSettings};
+pub use tracker::{
+    RepoAccess, SettingNames, TRACKERS, TrackerConfig, TrackerKind, TrackerSettings, TrackerToken,
+};
 pub use webhook::signature;
 
 use std::collections::BTreeMap;

@@ -106,7 +106,7 @@ pub struct TrackerConfig {
     pub kind: &'static TrackerKind,
     /// Where its API is.
     pub api: String,
-    pub token: Secret,
+    pub token: TrackerToken,
     /// Close the item when its job ships.
     pub close_on_ship: bool,
     /// Which product may use which repository with the token; empty where nothing is said about any.
@@ -151,11 +151,11 @@ impl RepoAccess {
 
 /// Never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct TrackerToken(pub String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TrackerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
+        f.write_str("TrackerToken(…)")
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
         let config = TrackerConfig {
             kind: &TRACKERS[0],
             api: "https://api.github.com".to_owned(),
-            token: Secret("ghp_secret".to_owned()),
+            token: TrackerToken("ghp_secret".to_owned()),
             close_on_ship: false,
             repos: Vec::new(),
         };

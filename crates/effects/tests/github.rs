@@ -14,7 +14,7 @@ use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use common::{NOW, listen, with};
 use giga_domain::{Effect, EffectOutcome, EffectTarget, NewEffect, Timestamp};
-use giga_effects::{Config, HttpEffects, Secret, TRACKERS, TrackerConfig};
+use giga_effects::{Config, HttpEffects, TRACKERS, TrackerConfig, TrackerToken};
 use giga_ports::{Effects, EffectsError};
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ fn bridge(api: &str, token: &str, close_on_ship: bool) -> HttpEffects {
     let tracker = TrackerConfig {
         kind: &TRACKERS[0],
         api: api.to_owned(),
-        token: Secret(token.to_owned()),
+        token: TrackerToken(token.to_owned()),
         close_on_ship,
         repos: Vec::new(),
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use giga_domain::budget::PerPeriod;
 use giga_domain::factory::{Advertised, FactoryScope};
-use giga_domain::token::{Permission, Secret, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, BudgetChange, BudgetSettings, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId,
     Period, ProductId, RunReport, Spend, Usd,
@@ -88,7 +88,7 @@ impl Fleet {
         let (product, factory): (ProductId, FactoryId) = ("demo".parse().unwrap(), "mac-1".parse().unwrap());
         let token = TokenRecord {
             id: "token-1".parse().unwrap(),
-            hash: Secret::from_random("factory", [7; 32]).hash(),
+            hash: TokenSecret::from_random("factory", [7; 32]).hash(),
             permission: Permission::Factory { factory: factory.clone(), scope: FactoryScope::default() },
             label: String::new(),
             created_at: clock.now(),

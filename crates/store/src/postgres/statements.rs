@@ -100,7 +100,7 @@ statements! {
              SELECT * FROM profiles WHERE profiles.product_id = wanted.product_id \
              AND profiles.name = wanted.name ORDER BY version DESC LIMIT 1) AS profiles ON TRUE",
         rows::PROFILES.qualified_list());
-    secrets = sql::select(&rows::SECRETS, "WHERE name = ANY($1)");
+    shared_keys = sql::select(&rows::SECRETS, "WHERE name = ANY($1)");
     lock_fan_out = sql::select(&rows::FAN_OUT, "FOR UPDATE");
     feed_head = "SELECT last_pos FROM feed";
     webhooks = sql::select(&rows::WEBHOOKS, "");
@@ -141,7 +141,7 @@ statements! {
     insert_products = insert(&rows::PRODUCTS);
     update_products = update(&rows::PRODUCTS, replace);
     insert_profiles = insert(&rows::PROFILES);
-    insert_secrets = insert(&rows::SECRETS);
+    insert_shared_keys = insert(&rows::SECRETS);
     insert_webhooks = insert(&rows::WEBHOOKS);
     delete_webhooks = "DELETE FROM webhooks WHERE id = ANY($1)";
     move_fan_out = "UPDATE fan_out SET pos = $1";

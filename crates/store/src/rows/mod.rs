@@ -33,7 +33,7 @@ pub(crate) use job::{
     job_text, lease, lease_row, leased_job, text_row,
 };
 pub(crate) use products::{
-    PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, secret, secret_row,
+    PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, shared_key, shared_key_row,
 };
 pub(crate) use topic::{
     TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_OWNERS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use giga_domain::budget::PerPeriod;
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{Concurrency, DepsMode, ReviewGate, ShipMode};
-use giga_domain::token::{Permission, Role, Secret, TokenRecord};
+use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, ArtifactId, BudgetChange, BudgetSettings, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch,
     FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
@@ -342,7 +342,7 @@ fn token_id(number: u8) -> TokenId {
 fn token(number: u8, permission: Permission) -> TokenRecord {
     TokenRecord {
         id: token_id(number),
-        hash: Secret::from_random("user", [number; 32]).hash(),
+        hash: TokenSecret::from_random("user", [number; 32]).hash(),
         permission,
         label: format!("number {number}"),
         created_at: Timestamp::ZERO,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{ReviewGate, ShipMode};
-use giga_domain::token::{Permission, Role, Secret, TokenRecord};
+use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, CapabilitySet, Command, Event, EventSeq, FactoryId, FeedPos, Holder, HolderAction, Job, JobId,
     JobSpec, OperatorAction, ProductId, RequestId, Run, RunReport, Stage, Timestamp, TokenId,
@@ -129,7 +129,7 @@ impl World {
 
     fn token(&self, permission: Permission) -> TokenRecord {
         let id: TokenId = format!("token-{}", self.number()).parse().unwrap();
-        let hash = Secret::from_random("user", self.random.bytes()).hash();
+        let hash = TokenSecret::from_random("user", self.random.bytes()).hash();
         let label = format!("label of {id}");
         TokenRecord {
             id,
