@@ -47,8 +47,8 @@ pub use id::{
     RequestId, Rev, Term, TokenId, TopicName, WebhookId, WorkerId,
 };
 pub use job::{
-    Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Missed,
-    Priority, ReviewNote, Settled, SettledHow, Target,
+    Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, LeaseEnd,
+    LeaseEndHow, Merge, Missed, Priority, ReviewNote, Target,
 };
 pub use job_token::JobToken;
 pub use product::{Product, ProductSettings};

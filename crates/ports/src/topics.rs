@@ -24,7 +24,7 @@ pub trait TopicStore: Send + Sync {
     async fn enqueue(&self, jobs: Vec<NewTopicJob>) -> Result<Vec<Enqueued>>;
 
     /// Up to as many ready jobs as the workers have free slots: priority, then age (id). Racing claimers, in this
-    /// process or another, get disjoint jobs and never wait for each other. A closed gate gives nothing. What was
+    /// process or another, get disjoint jobs and never wait for each other. A paused topic gives nothing. What was
     /// claimed and never heard of comes back when its lease ends.
     async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>>;
 
@@ -47,13 +47,13 @@ pub trait TopicStore: Send + Sync {
     /// run again, finds nothing left to move, and answers with less than happened. [`StoreStats::retries`] has risen then.
     async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>>;
 
-    /// Opens or closes a gate; a closed one says since when and by whom. Closing a closed one changes nothing.
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()>;
+    /// Pauses or resumes; a pause says since when and by whom. Pausing what is paused changes nothing.
+    async fn set_pause(&self, scope: PauseScope, paused: bool, actor: Actor) -> Result<()>;
 
     /// Removes jobs that were done or dead before `before`, at most `limit`; says how many.
     async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize>;
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>>;
+    async fn pauses(&self) -> Result<Vec<TopicPause>>;
 
     /// Every topic that ever had a job, by product and name. Counts are kept by the writes; nobody counts rows.
     async fn topics(&self) -> Result<Vec<TopicCounts>>;
@@ -161,14 +161,14 @@ pub struct Swept {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Gate {
+pub enum PauseScope {
     Everything,
     Topic(TopicKey),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClosedGate {
-    pub gate: Gate,
+pub struct TopicPause {
+    pub scope: PauseScope,
     pub since: Timestamp,
     pub by: Actor,
 }

@@ -19,19 +19,19 @@ use crate::request::{check, header, query};
 use crate::routes::{Access, Route, Scope};
 
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub(crate) struct GuardState {
     pub(crate) app: App,
     pub(crate) route: &'static Route,
 }
 
 pub(crate) async fn guard(
-    State(gate): State<Gate>,
+    State(guarded): State<GuardState>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let route = gate.route;
+    let route = guarded.route;
     if route.access != Access::Public {
-        let caller = authenticate(&gate.app, request.headers()).await?;
+        let caller = authenticate(&guarded.app, request.headers()).await?;
         if !(route.from_inside && matches!(caller.who, Who::Job(_))) {
             admit(route.access, &caller)?;
         }

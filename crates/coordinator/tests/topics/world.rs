@@ -15,7 +15,8 @@ use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicJob, TopicKey, TopicStage}
 use giga_domain::{Actor, Epoch, JobId, Priority, ProductId, Timestamp};
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
-    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
+    Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicCounts,
+    TopicPause,
 };
 use giga_ports::{StoreError, TopicStore};
 use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
@@ -93,14 +94,14 @@ impl TopicStore for Counting {
     async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>> {
         self.called().retry_dead(key, jobs, limit).await
     }
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
-        self.called().set_gate(gate, closed, actor).await
+    async fn set_pause(&self, scope: PauseScope, paused: bool, actor: Actor) -> Result<()> {
+        self.called().set_pause(scope, paused, actor).await
     }
     async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
         self.called().retire(before, limit).await
     }
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        self.called().gates().await
+    async fn pauses(&self) -> Result<Vec<TopicPause>> {
+        self.called().pauses().await
     }
     async fn topics(&self) -> Result<Vec<TopicCounts>> {
         self.called().topics().await

@@ -1,4 +1,4 @@
-//! One coordinator's way to the topic jobs that all of them share, behind the gate and written down for the checkers.
+//! One coordinator's way to the topic jobs that all of them share, behind the turnstile and written down for the checkers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use giga_domain::topic::{Outcome, TopicJob, TopicKey, TopicStage};
 use giga_domain::{Actor, Epoch, JobId, ProductId, Timestamp, WorkerId};
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
-    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
+    Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicCounts,
+    TopicPause,
 };
 use giga_ports::{StoreError, TopicStore};
 
 use super::cut_off;
 use crate::bug::Bug;
-use crate::gate::{Kind, Node, Verdict};
 use crate::history::Record;
+use crate::turnstile::{Kind, Node, Verdict};
 use crate::world::World;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -34,7 +35,7 @@ impl NodeTopics {
         what: &'static str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let verdict = self.world.gate.pass(self.node, kind, what).await;
+        let verdict = self.world.turnstile.pass(self.node, kind, what).await;
         if verdict == Verdict::FailBefore {
             return Err(cut_off(what));
         }
@@ -42,7 +43,7 @@ impl NodeTopics {
         match verdict {
             Verdict::FailAfter => return Err(cut_off(what)),
             Verdict::GoAndWait => {
-                self.world.gate.pass(self.node, Kind::Answer, what).await;
+                self.world.turnstile.pass(self.node, Kind::Answer, what).await;
             }
             _ => {}
         }
@@ -51,20 +52,23 @@ impl NodeTopics {
 
     async fn claimed(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
         let asked: Vec<(WorkerId, u32)> = claim.workers.clone();
-        let (all, one) = (Gate::Everything, Gate::Topic(claim.key.clone()));
-        let closed = self.world.topics.gates().await?;
-        let closed: Vec<Gate> =
-            closed.into_iter().map(|gate| gate.gate).filter(|gate| *gate == all || *gate == one).collect();
-        let ignored = self.world.has(Bug::GateIgnored);
-        for gate in closed.iter().filter(|_| ignored) {
-            self.world.topics.set_gate(gate.clone(), false, Actor::system("bug")).await?;
+        let (all, one) = (PauseScope::Everything, PauseScope::Topic(claim.key.clone()));
+        let closed = self.world.topics.pauses().await?;
+        let closed: Vec<PauseScope> = closed
+            .into_iter()
+            .map(|pause| pause.scope)
+            .filter(|scope| *scope == all || *scope == one)
+            .collect();
+        let ignored = self.world.has(Bug::PauseIgnored);
+        for scope in closed.iter().filter(|_| ignored) {
+            self.world.topics.set_pause(scope.clone(), false, Actor::system("bug")).await?;
         }
         let assignments = self.world.topics.claim(claim).await?;
-        for gate in closed.iter().filter(|_| ignored) {
-            self.world.topics.set_gate(gate.clone(), true, Actor::system("bug")).await?;
+        for scope in closed.iter().filter(|_| ignored) {
+            self.world.topics.set_pause(scope.clone(), true, Actor::system("bug")).await?;
         }
         if !closed.is_empty() && !assignments.is_empty() {
-            self.world.history.add(Record::GateIgnored { job: assignments[0].id });
+            self.world.history.add(Record::PauseIgnored { job: assignments[0].id });
         }
         for Assignment { id, worker, epoch, .. } in &assignments {
             self.world.history.add(Record::TopicAssigned { job: *id, worker: worker.clone(), epoch: *epoch });
@@ -137,16 +141,16 @@ impl TopicStore for NodeTopics {
         self.through(Kind::Write, "topic retry", self.world.topics.retry_dead(key, jobs, limit)).await
     }
 
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
-        self.through(Kind::Write, "topic gate", self.world.topics.set_gate(gate, closed, actor)).await
+    async fn set_pause(&self, scope: PauseScope, paused: bool, actor: Actor) -> Result<()> {
+        self.through(Kind::Write, "topic pause", self.world.topics.set_pause(scope, paused, actor)).await
     }
 
     async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
         self.through(Kind::Write, "topic retire", self.world.topics.retire(before, limit)).await
     }
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        self.through(Kind::Read, "topic gates", self.world.topics.gates()).await
+    async fn pauses(&self) -> Result<Vec<TopicPause>> {
+        self.through(Kind::Read, "topic pauses", self.world.topics.pauses()).await
     }
 
     async fn topics(&self) -> Result<Vec<TopicCounts>> {

@@ -37,7 +37,7 @@ pub(crate) use products::{
 };
 pub(crate) use topic::{
     TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_OWNERS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts,
-    topic_gate, topic_job, topic_owner, topic_place, topic_row,
+    topic_job, topic_owner, topic_pause, topic_place, topic_row,
 };
 
 use std::fmt::Display;
