@@ -51,7 +51,7 @@ struct Tables {
     tokens: HashMap<TokenId, TokenRecord>,
     flags: BTreeMap<String, Value>,
     leader: Option<Leadership>,
-    outbox: BTreeMap<(JobId, DispatchSeq), Waiting>,
+    offers: BTreeMap<(JobId, DispatchSeq), Waiting>,
     /// By the order in which they came.
     reconsider: BTreeMap<u64, (JobId, bool)>,
     last_reconsider: u64,
@@ -247,12 +247,12 @@ impl Tables {
         if writes.put_leader.is_some() {
             self.leader = writes.put_leader;
         }
-        self.outbox.retain(|(job, _), _| !writes.withdraw_offers.contains(job));
+        self.offers.retain(|(job, _), _| !writes.withdraw_offers.contains(job));
         for key in &writes.delete_offers {
-            self.outbox.remove(key);
+            self.offers.remove(key);
         }
         for waiting in writes.put_offers {
-            self.outbox.insert((waiting.offer.job_id, waiting.offer.dispatch_seq), waiting);
+            self.offers.insert((waiting.offer.job_id, waiting.offer.dispatch_seq), waiting);
         }
         self.registry.persist(writes.registry);
         self.effects.persist(writes.effects);
@@ -310,7 +310,7 @@ impl Tables {
         self.texts.remove(&id);
         self.runs.retain(|(job, _), _| *job != id);
         self.artifacts.retain(|(job, ..), _| *job != id);
-        self.outbox.retain(|(job, _), _| *job != id);
+        self.offers.retain(|(job, _), _| *job != id);
         self.events.retain(|event| event.job.is_none_or(|(job, _)| job != id));
     }
 }

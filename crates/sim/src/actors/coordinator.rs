@@ -115,7 +115,7 @@ impl Cluster {
             let _ = one.dispatch().dispatch_once().await;
         });
         self.repeat(&mut steps, coordinator, 400, 1_500, |one| async move {
-            let _ = one.dispatch().outbox_once().await;
+            let _ = one.dispatch().offers_once().await;
         });
         let heartbeat = scenario.heartbeat.as_millis() as u64;
         self.repeat(&mut steps, coordinator, heartbeat, heartbeat, |one| async move {

@@ -16,7 +16,7 @@ mod topic;
 
 pub(crate) use artifact::{ARTIFACTS, artifact, artifact_row};
 pub(crate) use budget::{BUCKETS, BUDGETS, CHARGES, bucket, budget, budget_row, charge, charge_row};
-pub(crate) use dispatch::{LEADER, OUTBOX, leader, leader_row, offer_row, waiting};
+pub(crate) use dispatch::{LEADER, OFFERS, leader, leader_row, offer_row, waiting};
 pub(crate) use effects::{
     EFFECT_CHANGES, EFFECT_COUNTS, EFFECT_RECEIVERS, EFFECTS, EFFECTS_OVER, EFFECTS_WAITING, FAN_OUT,
     WEBHOOKS, cursor, effect, effect_change_row, effect_counts, effect_over, effect_receiver, effect_row,

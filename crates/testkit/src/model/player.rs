@@ -233,7 +233,7 @@ impl Player {
                 Call::Offer(self.term(term).await, offers, Duration::from_millis(pickup_ms.into()))
             }
             Step::Sent { count } => {
-                let waiting = self.stores[0].1.read().outbox(count).await.unwrap();
+                let waiting = self.stores[0].1.read().unsent_offers(count).await.unwrap();
                 let mut sent: Vec<_> =
                     waiting.into_iter().map(|w| (w.offer.job_id, w.offer.dispatch_seq)).collect();
                 sent.push((JobId::MAX, DispatchSeq(1)));
