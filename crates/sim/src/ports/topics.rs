@@ -1,18 +1,11 @@
 //! One coordinator's way to the topic jobs that all of them share, behind the turnstile and written down for the checkers.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use giga_domain::topic::{Outcome, TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, ProductId, Timestamp, WorkerId};
-use giga_ports::store::StoreStats;
-use giga_ports::topics::{
-    Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicCounts,
-    TopicPause,
-};
-use giga_ports::{StoreError, TopicStore};
+use giga_domain::topic::Outcome;
+use giga_domain::{Actor, WorkerId};
+use giga_ports::topics::{Assignment, PauseScope, Settle, Settled, TopicClaim};
+use giga_ports::{InterceptTopics, StoreError, TopicStore};
 
 use super::cut_off;
 use crate::bug::Bug;
@@ -49,8 +42,30 @@ impl NodeTopics {
         }
         answer
     }
+}
 
-    async fn claimed(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
+impl InterceptTopics for NodeTopics {
+    fn inner(&self) -> &dyn TopicStore {
+        &self.world.topics
+    }
+
+    async fn around<T: Send>(
+        &self,
+        call: &'static str,
+        answer: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        self.through(Kind::Write, call, answer).await
+    }
+
+    async fn around_read<T: Send>(
+        &self,
+        call: &'static str,
+        answer: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        self.through(Kind::Read, call, answer).await
+    }
+
+    async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
         let asked: Vec<(WorkerId, u32)> = claim.workers.clone();
         let (all, one) = (PauseScope::Everything, PauseScope::Topic(claim.key.clone()));
         let closed = self.world.topics.pauses().await?;
@@ -83,7 +98,7 @@ impl NodeTopics {
         Ok(assignments)
     }
 
-    async fn settled(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
+    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
         let mut written = results.clone();
         if self.world.has(Bug::TopicFenceOff) {
             for settle in &mut written {
@@ -108,74 +123,5 @@ impl NodeTopics {
             });
         }
         Ok(answers)
-    }
-}
-
-#[async_trait]
-impl TopicStore for NodeTopics {
-    async fn enqueue(&self, jobs: Vec<NewTopicJob>) -> Result<Vec<Enqueued>> {
-        self.through(Kind::Write, "topic enqueue", self.world.topics.enqueue(jobs)).await
-    }
-
-    async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
-        self.through(Kind::Write, "topic claim", self.claimed(claim)).await
-    }
-
-    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
-        self.through(Kind::Write, "topic settle", self.settled(results)).await
-    }
-
-    async fn renew(&self, held: Vec<(JobId, Epoch)>, lease: Duration) -> Result<Vec<bool>> {
-        self.through(Kind::Write, "topic renew", self.world.topics.renew(held, lease)).await
-    }
-
-    async fn expire(&self, limit: usize) -> Result<Swept> {
-        self.through(Kind::Write, "topic expire", self.world.topics.expire(limit)).await
-    }
-
-    async fn promote(&self, limit: usize) -> Result<Swept> {
-        self.through(Kind::Write, "topic promote", self.world.topics.promote(limit)).await
-    }
-
-    async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>> {
-        self.through(Kind::Write, "topic retry", self.world.topics.retry_dead(key, jobs, limit)).await
-    }
-
-    async fn set_pause(&self, scope: PauseScope, paused: bool, actor: Actor) -> Result<()> {
-        self.through(Kind::Write, "topic pause", self.world.topics.set_pause(scope, paused, actor)).await
-    }
-
-    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        self.through(Kind::Write, "topic retire", self.world.topics.retire(before, limit)).await
-    }
-
-    async fn pauses(&self) -> Result<Vec<TopicPause>> {
-        self.through(Kind::Read, "topic pauses", self.world.topics.pauses()).await
-    }
-
-    async fn topics(&self) -> Result<Vec<TopicCounts>> {
-        self.through(Kind::Read, "topics", self.world.topics.topics()).await
-    }
-
-    async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
-        self.through(Kind::Read, "topic job", self.world.topics.job(id)).await
-    }
-
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
-        self.through(Kind::Read, "topic products", self.world.topics.products_of(ids)).await
-    }
-
-    async fn list(
-        &self,
-        key: &TopicKey,
-        stage: TopicStage,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> Result<Vec<TopicJob>> {
-        self.through(Kind::Read, "topic list", self.world.topics.list(key, stage, before, limit)).await
-    }
-
-    fn stats(&self) -> StoreStats {
-        self.world.topics.stats()
     }
 }
