@@ -1,7 +1,7 @@
 //! Coordinators on one store of topics that counts what it is asked, with a clock that the test moves.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use giga_blobs::{FolderLogs, ObjectArtifacts};
@@ -15,6 +15,7 @@ use giga_ports::topics::{Assignment, Enqueued, Settle, Swept, TopicClaim};
 use giga_ports::{InterceptTopics, StoreError, TopicStore};
 use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
 use giga_testkit::{ManualClock, SeededRandomness};
+use parking_lot::Mutex;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -44,7 +45,7 @@ impl Counting {
 
     /// What the store was told to look below for.
     pub(crate) fn lowered(&self) -> Vec<(TopicKey, JobId)> {
-        self.lowered.lock().unwrap().clone()
+        self.lowered.lock().clone()
     }
 }
 
@@ -83,7 +84,7 @@ impl InterceptTopics for Counting {
     }
 
     fn ready_below(&self, key: &TopicKey, lowest: JobId) {
-        self.lowered.lock().unwrap().push((key.clone(), lowest));
+        self.lowered.lock().push((key.clone(), lowest));
     }
 }
 
