@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use giga_api::client::{Client, ClientOptions};
-use giga_api::wire::{ClaimAnswer, Delivery, Health, HeartbeatRequest, PatchRequest, ReportRequest, Stage};
+use giga_api::wire::{Delivery, Health, HeartbeatRequest, PatchRequest, ReportRequest, Stage};
 use giga_proto::v1::fleet_client::FleetClient;
-use giga_proto::v1::{StreamGrantsRequest, StreamGrantsResponse, stream_grants_response::Event};
+use giga_proto::v1::{Grant, ReceiveGrantsRequest, ReceiveGrantsResponse, receive_grants_response::Event};
 use tokio::time::Interval;
 use tonic::transport::Endpoint;
 
@@ -21,7 +21,7 @@ pub(crate) struct Stub {
     pub(crate) client: Client,
     heartbeat: HeartbeatRequest,
     beats: Interval,
-    stream: tonic::Streaming<StreamGrantsResponse>,
+    stream: tonic::Streaming<ReceiveGrantsResponse>,
 }
 
 impl Stub {
@@ -47,10 +47,10 @@ impl Stub {
         // Known first, then reached by its stream.
         client.heartbeat(&heartbeat).await?;
         let channel = Endpoint::from_shared(url.to_owned())?.connect().await?;
-        let mut request = tonic::Request::new(StreamGrantsRequest { factory_id: id.to_owned() });
+        let mut request = tonic::Request::new(ReceiveGrantsRequest { factory_id: id.to_owned() });
         let bearer = format!("Bearer {token}").parse()?;
         request.metadata_mut().insert("authorization", bearer);
-        let stream = FleetClient::new(channel).stream_grants(request).await?.into_inner();
+        let stream = FleetClient::new(channel).receive_grants(request).await?.into_inner();
         heartbeat.delivery = Some(Delivery::Stream);
         client.heartbeat(&heartbeat).await?;
         let mut beats = tokio::time::interval(BEAT);
@@ -59,7 +59,7 @@ impl Stub {
     }
 
     /// The next job that is already its own.
-    pub(crate) async fn next(&mut self) -> Result<ClaimAnswer> {
+    pub(crate) async fn next(&mut self) -> Result<Grant> {
         loop {
             tokio::select! {
                 _ = self.beats.tick() => {
@@ -68,7 +68,7 @@ impl Stub {
                 message = self.stream.message() => {
                     let message = message?.context("the stream of a factory ended")?;
                     if let Some(Event::Grant(grant)) = message.event {
-                        return Ok(serde_json::from_slice(&grant.claim)?);
+                        return Ok(grant);
                     }
                 }
             }
@@ -97,7 +97,7 @@ async fn serve(args: &FactoryArgs) -> Result<()> {
         let client = stub.client.clone();
         // Each on its own: a call that has to be repeated holds up nobody else.
         tokio::spawn(async move {
-            let (job, epoch) = (&grant.job.id, grant.lease_epoch);
+            let (job, epoch) = (&grant.job_id, epoch(&grant));
             let start = PatchRequest { lease_epoch: epoch, stage: Some(Stage::Building), checkpoint: None };
             let report = ReportRequest { lease_epoch: epoch, ..ReportRequest::default() };
             for _ in 0..20 {
@@ -111,8 +111,12 @@ async fn serve(args: &FactoryArgs) -> Result<()> {
     }
 }
 
-fn print(grant: &ClaimAnswer) -> std::io::Result<()> {
+fn epoch(grant: &Grant) -> u64 {
+    grant.lease.as_ref().map_or(0, |lease| lease.epoch)
+}
+
+fn print(grant: &Grant) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "job {} {}", grant.job.id, grant.lease_epoch)?;
+    writeln!(stdout, "job {} {}", grant.job_id, epoch(grant))?;
     stdout.flush()
 }

@@ -79,7 +79,7 @@ impl Coordinator {
             (Stage::Queued, _) => self.explain_queued(&self.planned_view(&job).await?, self.core.store_now()),
             (Stage::Blocked | Stage::Failed, JobKind::Composite) => self.explain_composite(&job).await?,
             (Stage::Blocked, JobKind::Agent) => self.explain_blocked(&job).await?,
-            _ => explain_settled(&job),
+            _ => explain_unqueued(&job),
         };
         Ok((job, explanation))
     }
@@ -255,7 +255,7 @@ fn retries(job: &Job, children: &[Job]) -> Vec<Remedy> {
 }
 
 /// Why a job that waits for no factory and for no other job is where it is.
-fn explain_settled(job: &Job) -> Explanation {
+fn explain_unqueued(job: &Job) -> Explanation {
     let id = job.id;
     match job.stage() {
         stage @ (Stage::Assigned | Stage::Building) => {

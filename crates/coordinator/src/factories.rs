@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope};
-use giga_domain::token::{Grant, Secret};
+use giga_domain::token::{Permission, TokenSecret};
 use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::{
@@ -90,15 +90,15 @@ impl Coordinator {
         id: FactoryId,
         scope: FactoryScope,
         actor: Actor,
-    ) -> Result<(Factory, Secret), Error> {
+    ) -> Result<(Factory, TokenSecret), Error> {
         if id.as_str() == RESERVED_FACTORY {
             let message = format!(
                 "`{RESERVED_FACTORY}` is reserved for what shadow mode measures; choose another name"
             );
             return Err(FieldProblem::new("id", message).into());
         }
-        let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
-        let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
+        let permission = Permission::Factory { factory: id.clone(), scope: scope.clone() };
+        let (token, secret) = self.new_token("factory", permission, format!("factory {id}"));
         let factory = self.core.store.enroll(Enroll { id, scope, token, actor }).await?;
         self.fleet.refresh().await?;
         Ok((factory, secret))
@@ -169,7 +169,7 @@ impl Coordinator {
     }
 
     /// A new token for the factory; the old ones work until the grace ends.
-    pub async fn rotate_factory_token(&self, id: FactoryId, actor: Actor) -> Result<Secret, Error> {
+    pub async fn rotate_factory_token(&self, id: FactoryId, actor: Actor) -> Result<TokenSecret, Error> {
         let factory = self
             .core
             .store
@@ -177,8 +177,8 @@ impl Coordinator {
             .factory(&id)
             .await?
             .ok_or_else(|| StoreError::NoSuchFactory(id.clone()))?;
-        let grant = Grant::Factory { factory: id.clone(), scope: factory.scope };
-        let (token, secret) = self.new_token("factory", grant, format!("factory {id}"));
+        let permission = Permission::Factory { factory: id.clone(), scope: factory.scope };
+        let (token, secret) = self.new_token("factory", permission, format!("factory {id}"));
         self.core
             .store
             .rotate_token(RotateToken { factory: id, token, grace: self.core.options.rotation_grace, actor })

@@ -136,7 +136,7 @@ impl Coordinator {
             Hint::Leaderless => self.dispatch.leader_left(),
             Hint::Effects => self.effects.may_wait(),
             // Also what is told after hints were missed, so it stands for "look at everything".
-            Hint::Gates => {
+            Hint::Pauses => {
                 self.hints.head.send_modify(|_| {});
                 self.topics.hear(hint);
             }
@@ -148,7 +148,7 @@ impl Coordinator {
         self.hints.head.send_modify(|_| {});
         self.dispatch.leader_left();
         self.effects.may_wait();
-        self.topics.hear(&Hint::Gates);
+        self.topics.hear(&Hint::Pauses);
     }
 }
 
@@ -158,7 +158,7 @@ fn merged(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     let mut ready: BTreeMap<TopicKey, JobId> = BTreeMap::new();
     let mut due: Option<Timestamp> = None;
     let mut settled: BTreeMap<WorkerId, Vec<JobId>> = BTreeMap::new();
-    let (mut gates, mut leaderless, mut effects) = (false, false, false);
+    let (mut pauses, mut leaderless, mut effects) = (false, false, false);
     for hint in hints {
         match hint {
             Hint::Feed { pos } => feed = feed.max(Some(pos)),
@@ -170,7 +170,7 @@ fn merged(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
             }
             Hint::Due { at } => due = Some(due.map_or(at, |known| known.min(at))),
             Hint::Settled { worker, jobs } => settled.entry(worker).or_default().extend(jobs),
-            Hint::Gates => gates = true,
+            Hint::Pauses => pauses = true,
             Hint::Leaderless => leaderless = true,
             Hint::Effects => effects = true,
         }
@@ -181,7 +181,7 @@ fn merged(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
         .collect();
     let mut all = Vec::new();
     all.extend(leaderless.then_some(Hint::Leaderless));
-    all.extend(gates.then_some(Hint::Gates));
+    all.extend(pauses.then_some(Hint::Pauses));
     all.extend(feed.map(|pos| Hint::Feed { pos }));
     all.extend((!topics.is_empty()).then_some(Hint::Ready { topics }));
     all.extend(due.map(|at| Hint::Due { at }));
@@ -217,9 +217,9 @@ mod tests {
                 Hint::Settled { worker: worker(), jobs: vec![job(1)] },
                 Hint::Due { at: Timestamp::from_millis(50) },
                 Hint::Due { at: Timestamp::from_millis(20) },
-                Hint::Gates,
+                Hint::Pauses,
                 Hint::Settled { worker: worker(), jobs: vec![job(2)] },
-                Hint::Gates,
+                Hint::Pauses,
             ]
             .into_iter(),
         );
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                Hint::Gates,
+                Hint::Pauses,
                 Hint::Feed { pos: FeedPos(9) },
                 Hint::Ready { topics: mail },
                 Hint::Due { at: Timestamp::from_millis(20) },

@@ -133,7 +133,7 @@ impl Coordinator {
     /// Every write by a holder but a renewal.
     pub async fn hold(&self, job: JobId, holder: Holder, actions: Vec<HolderAction>) -> Result<Job, Error> {
         let job = self.core.store.hold(Hold { job, holder, actions }).await?;
-        self.core.metrics.settled(&job);
+        self.core.metrics.lease_ended(&job);
         Ok(job)
     }
 

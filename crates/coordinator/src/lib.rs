@@ -20,6 +20,7 @@ mod fleet;
 mod graph;
 mod hints;
 mod jobs;
+mod keys;
 mod logs;
 mod merges;
 mod metrics;
@@ -27,7 +28,6 @@ mod policies;
 mod products;
 mod profiles;
 mod reconcile;
-mod secrets;
 mod store_clock;
 mod tokens;
 mod topics;
@@ -46,10 +46,10 @@ pub use flags::FlagValue;
 pub use fleet::{FleetMetrics, ProductDepth};
 pub use graph::{Dag, DagJob, NewItem, Progress};
 pub use jobs::{Directive, Renewal, SubmitAnswer, SubmitRequest};
+pub use keys::{ArtifactLink, LinkTo};
 pub use logs::LogPiece;
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
-pub use secrets::{ArtifactLink, LinkTo};
 pub use topics::{
     Dealt, NewTopicWork, OpenStream, ReportStatus, TopicGates, TopicOverview, Topics, WorkerStream,
 };
@@ -65,8 +65,8 @@ use crate::claims::ClaimAsk;
 use crate::core::Core;
 use crate::dispatch::Lead;
 use crate::hints::Hints;
+use crate::keys::Keys;
 use crate::profiles::RecentProfiles;
-use crate::secrets::Secrets;
 use crate::tokens::TokenCache;
 use crate::view::{Fleet, Follower};
 
@@ -142,7 +142,7 @@ struct Blobs {
 struct Caches {
     tokens: Arc<TokenCache>,
     profiles: RecentProfiles,
-    secrets: Secrets,
+    keys: Keys,
 }
 
 /// What is inside of them would say nothing.

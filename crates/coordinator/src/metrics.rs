@@ -128,7 +128,7 @@ impl Metrics {
         self.composites.get_or_create(&ByOutcome { outcome }).inc();
     }
 
-    pub(crate) fn settled(&self, job: &Job) {
+    pub(crate) fn lease_ended(&self, job: &Job) {
         if job.stage() == Stage::DeadLetter {
             self.dead_letters.inc();
         }

@@ -118,7 +118,7 @@ pub(crate) fn budget_behind(event: &Event, tenants: &Tenants) -> Option<ProductI
             event.product.clone().or_else(|| named.and_then(|id| id.parse().ok()))
         }
         // Money is set aside when a lease begins, and charged when it ends; and some is given back later.
-        kind if kind == EventKind::SettledUp || held(event.from) || held(event.to) => {
+        kind if kind == EventKind::CostReported || held(event.from) || held(event.to) => {
             event.product.clone().filter(|product| tenants.is_limited(product))
         }
         _ => None,

@@ -5,7 +5,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use giga_domain::token::{Grant, Role, Secret, TokenHash, TokenRecord};
+use giga_domain::token::{Permission, Role, TokenHash, TokenRecord, TokenSecret};
 use giga_domain::{Actor, ProductId, Timestamp, TokenId};
 use tokio::sync::watch;
 
@@ -39,7 +39,7 @@ impl TokenCache {
 
 impl Coordinator {
     /// The live token behind the secret, or nothing.
-    pub async fn authenticate(&self, secret: &Secret) -> Result<Option<TokenRecord>, Error> {
+    pub async fn authenticate(&self, secret: &TokenSecret) -> Result<Option<TokenRecord>, Error> {
         let hash = secret.hash();
         let now = self.core.clock.now();
         let known = self.caches.tokens.lock().get(&hash).filter(|(_, at)| now.since(*at) < REMEMBER).cloned();
@@ -81,8 +81,8 @@ impl Coordinator {
         products: Vec<ProductId>,
         label: String,
         actor: Actor,
-    ) -> Result<(TokenRecord, Secret), Error> {
-        let (token, secret) = self.new_token("user", Grant::User { role, products }, label);
+    ) -> Result<(TokenRecord, TokenSecret), Error> {
+        let (token, secret) = self.new_token("user", Permission::User { role, products }, label);
         self.core.store.issue_token(IssueToken { token: token.clone(), actor }).await?;
         Ok((token, secret))
     }
@@ -94,11 +94,11 @@ impl Coordinator {
     }
 
     /// A first admin token, where there is none yet: `None` when one is there already.
-    pub async fn bootstrap_admin(&self) -> Result<Option<Secret>, Error> {
+    pub async fn bootstrap_admin(&self) -> Result<Option<TokenSecret>, Error> {
         let now = self.core.clock.now();
         let is_admin = |token: &TokenRecord| {
             token.is_live(now)
-                && matches!(&token.grant, Grant::User { role: Role::Admin, products } if products.is_empty())
+                && matches!(&token.permission, Permission::User { role: Role::Admin, products } if products.is_empty())
         };
         if self.core.store.read().tokens().await?.iter().any(is_admin) {
             return Ok(None);
@@ -107,20 +107,25 @@ impl Coordinator {
     }
 
     /// One more admin token: for a first start, or when the file with the old one is lost.
-    pub async fn new_admin(&self) -> Result<Secret, Error> {
+    pub async fn new_admin(&self) -> Result<TokenSecret, Error> {
         let actor = Actor::system("bootstrap");
         let (_, secret) = self.issue_token(Role::Admin, Vec::new(), "local admin".to_owned(), actor).await?;
         Ok(secret)
     }
 
-    pub(crate) fn new_token(&self, kind: &str, grant: Grant, label: String) -> (TokenRecord, Secret) {
-        let secret = Secret::from_random(kind, self.core.random.bytes());
+    pub(crate) fn new_token(
+        &self,
+        kind: &str,
+        permission: Permission,
+        label: String,
+    ) -> (TokenRecord, TokenSecret) {
+        let secret = TokenSecret::from_random(kind, self.core.random.bytes());
         let hash = secret.hash();
         let id = format!("tok-{}", &hash.to_hex()[..16]);
         let record = TokenRecord {
             id: id.parse().expect("`tok-` and hex digits fit the grammar of token ids"),
             hash,
-            grant,
+            permission,
             label,
             created_at: self.core.clock.now(),
             expires_at: None,

@@ -42,7 +42,7 @@ pub struct Leadership {
     pub expires_at: Timestamp,
 }
 
-/// "Job J, dispatch n, is for you": what stands in the outbox and travels on the broker.
+/// "Job J, dispatch n, is for you": what is kept until it is sent, and travels on the broker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {

@@ -24,7 +24,7 @@ pub struct Webhook {
     /// Empty: every kind.
     pub kinds: Vec<EventKind>,
     /// What its messages are signed with.
-    pub secret: WebhookSecret,
+    pub secret: SigningKey,
     pub created_at: Timestamp,
     /// Events after this one are sent.
     pub since: FeedPos,
@@ -32,11 +32,11 @@ pub struct Webhook {
 
 /// Shown once, when it is made; never logged.
 #[derive(Clone, PartialEq, Eq)]
-pub struct WebhookSecret(pub [u8; 32]);
+pub struct SigningKey(pub [u8; 32]);
 
-impl fmt::Debug for WebhookSecret {
+impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WebhookSecret(…)")
+        f.write_str("SigningKey(…)")
     }
 }
 
@@ -316,7 +316,7 @@ mod tests {
             product: None,
             url: "https://example.org".to_owned(),
             kinds: Vec::new(),
-            secret: WebhookSecret([171; 32]),
+            secret: SigningKey([171; 32]),
             created_at: Timestamp::ZERO,
             since: FeedPos::ZERO,
         };

@@ -45,7 +45,7 @@ macro_rules! event_kinds {
             MergeConflict = "job.merge_conflict", "The result cannot be merged by itself; somebody has to look.";
             MergeFailed = "job.merge_failed", "Merging failed; it is tried again, or given up after many attempts.";
             Cancelled = "job.cancelled", "An operator cancelled it, or its parent ended without it.";
-            SettledUp = "job.settled_up", "The holder of a cancelled run told what it really cost: `usdMicros`.";
+            CostReported = "job.settled_up", "The holder of a cancelled run told what it really cost: `usdMicros`.";
             FactoryEnrolled = "factory.enrolled", "A factory may join: `factoryId`.";
             FactoryChanged = "factory.changed", "A factory advertises something new: capabilities, repos, seats, health; or its stream was lost.";
             FactoryDraining = "factory.draining", "A factory finishes what it holds and takes nothing new.";

@@ -349,9 +349,9 @@ pub struct Failure {
 /// same way again, so that a lost reply is never mistaken for a lost lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Settled {
+pub struct LeaseEnd {
     pub epoch: Epoch,
-    pub how: SettledHow,
+    pub how: LeaseEndHow,
     /// Of a cancelled run that was charged more than it had told: until its holder says what it really cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed: Option<Assumed>,
@@ -370,7 +370,7 @@ pub struct Assumed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum SettledHow {
+pub enum LeaseEndHow {
     Reported,
     Failed,
     Released,
@@ -453,7 +453,7 @@ pub struct Job {
     pub evictions: u32,
     pub dispatch_seq: DispatchSeq,
     pub checkpoint: Option<Checkpoint>,
-    pub settled: Option<Settled>,
+    pub lease_end: Option<LeaseEnd>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// Since when the job competes for a place. A requeue keeps it, so that interrupted work keeps its turn.
@@ -487,7 +487,7 @@ impl Job {
             evictions: 0,
             dispatch_seq: DispatchSeq::ZERO,
             checkpoint: None,
-            settled: None,
+            lease_end: None,
             created_at: now,
             updated_at: now,
             enqueued_at: now,

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use crate::token::{MalformedToken, Secret, base62, checksum};
+use crate::token::{MalformedToken, TokenSecret, base62, checksum};
 use crate::{Epoch, JobId};
 
 const PREFIX: &str = "gigaj_";
@@ -53,10 +53,10 @@ impl JobToken {
         seal(key, self.job, self.epoch).as_bytes().ct_eq(self.seal.as_bytes()).into()
     }
 
-    pub fn secret(&self) -> Secret {
+    pub fn secret(&self) -> TokenSecret {
         let head = format!("{PREFIX}{}_{}_{}", self.job, self.epoch, self.seal);
         let check = checksum(&head);
-        Secret::of_text(head + &check)
+        TokenSecret::of_text(head + &check)
     }
 }
 
@@ -113,6 +113,6 @@ mod tests {
         for wrong in [&text[1..], &text[..text.len() - 1], "gigaj_", "", "gigaj_a_1_b", "ü", &another_text] {
             assert_eq!(JobToken::parse(wrong), Err(MalformedToken), "{wrong}");
         }
-        assert!(Secret::parse(&text).is_err(), "it is not one of the tokens that the store keeps");
+        assert!(TokenSecret::parse(&text).is_err(), "it is not one of the tokens that the store keeps");
     }
 }

@@ -37,8 +37,8 @@ pub use budget::{Budget, BudgetChange, BudgetSettings, Charge, ChargeHow, Period
 pub use capability::{Capability, CapabilitySet};
 pub use dispatch::{Delivery, Leadership, Offer};
 pub use effect::{
-    Effect, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget, NewEffect, Webhook,
-    WebhookSecret,
+    Effect, EffectOutcome, EffectReceiver, EffectState, EffectStateName, EffectTarget, NewEffect, SigningKey,
+    Webhook,
 };
 pub use event::{Actor, Event, EventKind, NewEvent};
 pub use factory::{Factory, FactoryState, Health};
@@ -47,8 +47,8 @@ pub use id::{
     RequestId, Rev, Term, TokenId, TopicName, WebhookId, WorkerId,
 };
 pub use job::{
-    Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, Merge, Missed,
-    Priority, ReviewNote, Settled, SettledHow, Target,
+    Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, LeaseEnd,
+    LeaseEndHow, Merge, Missed, Priority, ReviewNote, Target,
 };
 pub use job_token::JobToken;
 pub use product::{Product, ProductSettings};

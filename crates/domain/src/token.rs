@@ -69,7 +69,7 @@ impl Role {
 /// What a token may do. Empty products mean every product.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
-pub enum Grant {
+pub enum Permission {
     User { role: Role, products: Vec<ProductId> },
     Factory { factory: FactoryId, scope: FactoryScope },
 }
@@ -79,7 +79,7 @@ pub enum Grant {
 pub struct TokenRecord {
     pub id: TokenId,
     pub hash: TokenHash,
-    pub grant: Grant,
+    pub permission: Permission,
     pub label: String,
     pub created_at: Timestamp,
     /// Set by a rotation on the old token: both work until then.
@@ -131,7 +131,7 @@ impl fmt::Debug for TokenHash {
 
 /// The token itself. `Debug` hides it, so that it cannot slip into a log.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct TokenSecret(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -143,7 +143,7 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const RANDOM_CHARS: usize = 43;
 const CHECK_CHARS: usize = 6;
 
-impl Secret {
+impl TokenSecret {
     /// 256 random bits as 43 characters of base 62.
     pub fn from_random(kind: &str, random: [u8; 32]) -> Self {
         let head = format!("giga_{kind}_{}", base62(random));
@@ -194,9 +194,9 @@ pub(crate) fn checksum(head: &str) -> String {
     digest.iter().take(CHECK_CHARS).map(|b| char::from(ALPHABET[usize::from(*b) % 62])).collect()
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
+        f.write_str("TokenSecret(…)")
     }
 }
 
@@ -206,13 +206,13 @@ mod tests {
 
     #[test]
     fn a_token_survives_its_text_form_and_nothing_else_does() {
-        let secret = Secret::from_random("user", [7; 32]);
+        let secret = TokenSecret::from_random("user", [7; 32]);
         let text = secret.reveal().to_owned();
-        assert_eq!(Secret::parse(&text), Ok(secret.clone()));
-        assert_eq!(Secret::parse(&text[..text.len() - 1]), Err(MalformedToken));
+        assert_eq!(TokenSecret::parse(&text), Ok(secret.clone()));
+        assert_eq!(TokenSecret::parse(&text[..text.len() - 1]), Err(MalformedToken));
         let mut flipped = text.clone().into_bytes();
         flipped[20] ^= 1;
-        assert_eq!(Secret::parse(&String::from_utf8(flipped).unwrap()), Err(MalformedToken));
+        assert_eq!(TokenSecret::parse(&String::from_utf8(flipped).unwrap()), Err(MalformedToken));
         assert_eq!(TokenHash::from_hex(&secret.hash().to_hex()), Some(secret.hash()));
         assert_eq!(TokenHash::from_hex(&"+f".repeat(32)), None, "a sign is not a digit");
         assert!(!format!("{secret:?}").contains(&text[12..20]));
@@ -228,12 +228,12 @@ mod tests {
     #[test]
     fn every_random_bit_counts() {
         let mut bytes = [0u8; 32];
-        let zero = Secret::from_random("user", bytes);
+        let zero = TokenSecret::from_random("user", bytes);
         bytes[31] = 1;
-        let one = Secret::from_random("user", bytes);
+        let one = TokenSecret::from_random("user", bytes);
         bytes[31] = 0;
         bytes[0] = 0x80;
-        let high = Secret::from_random("user", bytes);
+        let high = TokenSecret::from_random("user", bytes);
         assert!(zero != one && one != high && zero != high);
     }
 }

@@ -22,7 +22,7 @@ use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{
     Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, EventKind, Evict, FactoryId, FailReason, Failure,
-    Job, JobResult, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Settled, SettledHow, Spend,
+    Job, JobResult, LeaseEnd, LeaseEndHow, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend,
     Stage, State, Timestamp, Usd,
 };
 
@@ -318,7 +318,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
                     hold(&mut next, holder, action, now)?;
                 }
             } else if let Some(spent) = last_bill(job, holder, actions) {
-                people::settle_up(&mut next, spent);
+                people::report_cost(&mut next, spent);
             } else if !is_replay(job, holder, actions) {
                 return Err(fenced(job, holder));
             }
@@ -381,28 +381,28 @@ fn holds(job: &Job, holder: &Holder) -> bool {
 /// its last action is what closed the lease, and is answered again.
 fn is_replay(job: &Job, holder: &Holder, actions: &[HolderAction]) -> bool {
     let how = match actions {
-        [.., HolderAction::Report(_)] => SettledHow::Reported,
-        [.., HolderAction::Fail { .. }] => SettledHow::Failed,
-        [.., HolderAction::Release { .. }] => SettledHow::Released,
+        [.., HolderAction::Report(_)] => LeaseEndHow::Reported,
+        [.., HolderAction::Fail { .. }] => LeaseEndHow::Failed,
+        [.., HolderAction::Release { .. }] => LeaseEndHow::Released,
         // Not a write: the holder learns that an operator cancelled the job (see `was_cancelled`).
         [HolderAction::Renew { .. }] | [HolderAction::Spend(_), HolderAction::Renew { .. }] => {
-            SettledHow::Cancelled
+            LeaseEndHow::Cancelled
         }
         _ => return false,
     };
-    was_settled(job, holder, how)
+    ended_so(job, holder, how)
 }
 
-fn was_settled(job: &Job, holder: &Holder, how: SettledHow) -> bool {
+fn ended_so(job: &Job, holder: &Holder, how: LeaseEndHow) -> bool {
     job.last_factory.as_ref() == Some(&holder.factory)
-        && job.settled.is_some_and(|settled| (settled.epoch, settled.how) == (holder.epoch, how))
+        && job.lease_end.is_some_and(|end| (end.epoch, end.how) == (holder.epoch, how))
 }
 
 /// The one word that the holder of a cancelled run still has: it let go, and says what the run cost.
 fn last_bill(job: &Job, holder: &Holder, actions: &[HolderAction]) -> Option<Spend> {
     match actions {
         [HolderAction::Spend(spent), HolderAction::Release { .. }] => {
-            was_settled(job, holder, SettledHow::Cancelled).then_some(*spent)
+            ended_so(job, holder, LeaseEndHow::Cancelled).then_some(*spent)
         }
         _ => None,
     }
@@ -457,7 +457,7 @@ fn hold(
             }
             let state = after_work(job);
             next.close_run(RunOutcome::Succeeded, report.clone());
-            settle(next, holder, SettledHow::Reported);
+            end_lease(next, holder, LeaseEndHow::Reported);
             let epoch = holder.epoch;
             let handed_over = report.branch.clone().zip(report.commit.clone());
             next.job.result = handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit });
@@ -470,7 +470,7 @@ fn hold(
             next.enter(state, NewEvent::new(kind, cause));
         }
         HolderAction::Fail { failure, retryable } => {
-            settle(next, holder, SettledHow::Failed);
+            end_lease(next, holder, LeaseEndHow::Failed);
             next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
             if *retryable {
                 next.use_up_attempt(failure.clone(), EventKind::Retried, now);
@@ -485,7 +485,7 @@ fn hold(
             if checkpoint.is_some() {
                 next.job.checkpoint.clone_from(checkpoint);
             }
-            settle(next, holder, SettledHow::Released);
+            end_lease(next, holder, LeaseEndHow::Released);
             if let Some(evict) = job_evict(next) {
                 next.close_run(RunOutcome::Preempted, RunReport::default());
                 eviction::let_go(next, evict, now);
@@ -503,13 +503,13 @@ fn job_evict(next: &Transition) -> Option<Evict> {
     next.job.lease().and_then(|lease| lease.evict)
 }
 
-fn settle(next: &mut Transition, holder: &Holder, how: SettledHow) {
-    next.job.settled = Some(Settled { epoch: holder.epoch, how, assumed: None });
+fn end_lease(next: &mut Transition, holder: &Holder, how: LeaseEndHow) {
+    next.job.lease_end = Some(LeaseEnd { epoch: holder.epoch, how, assumed: None });
 }
 
 /// The renewal of a cancelled job's last holder changes nothing; the answer tells it to stop.
 pub fn was_cancelled(job: &Job, epoch: Epoch) -> bool {
-    job.settled.is_some_and(|settled| (settled.epoch, settled.how) == (epoch, SettledHow::Cancelled))
+    job.lease_end.is_some_and(|end| (end.epoch, end.how) == (epoch, LeaseEndHow::Cancelled))
 }
 
 /// Where the gates send a job whose work is done.

@@ -11,7 +11,9 @@ mod tracker;
 mod webhook;
 
 pub use guard::{Allowed, Lookup, Refused, SystemLookup};
-pub use tracker::{RepoGrant, Secret, SettingNames, TRACKERS, TrackerConfig, TrackerKind, TrackerSettings};
+pub use tracker::{
+    RepoAccess, SettingNames, TRACKERS, TrackerConfig, TrackerKind, TrackerSettings, TrackerToken,
+};
 pub use webhook::signature;
 
 use std::collections::BTreeMap;
@@ -159,10 +161,10 @@ impl Effects for HttpEffects {
         self.tracker(tracker)?.named(item)
     }
 
-    fn granted(&self, tracker: &str, repo: &str, product: &ProductId) -> Option<bool> {
+    fn allows(&self, tracker: &str, repo: &str, product: &ProductId) -> Option<bool> {
         let (config, _) = self.trackers.get(tracker)?;
-        let grants = &config.repos;
-        (!grants.is_empty()).then(|| grants.iter().any(|grant| grant.allows(repo, product)))
+        let rules = &config.repos;
+        (!rules.is_empty()).then(|| rules.iter().any(|rule| rule.allows(repo, product)))
     }
 
     async fn item(&self, tracker: &str, item: &str) -> Result<TrackerItem, EffectsError> {

@@ -106,23 +106,23 @@ pub struct TrackerConfig {
     pub kind: &'static TrackerKind,
     /// Where its API is.
     pub api: String,
-    pub token: Secret,
+    pub token: TrackerToken,
     /// Close the item when its job ships.
     pub close_on_ship: bool,
     /// Which product may use which repository with the token; empty where nothing is said about any.
-    pub repos: Vec<RepoGrant>,
+    pub repos: Vec<RepoAccess>,
 }
 
 /// A repository, or all of an owner, for one product or for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepoGrant {
+pub struct RepoAccess {
     product: Option<ProductId>,
     owner: String,
     /// `None`: all of them.
     repo: Option<String>,
 }
 
-impl RepoGrant {
+impl RepoAccess {
     /// `acme/app`, `acme/*`, `demo=acme/app`.
     pub fn read(text: &str) -> Result<Self, String> {
         let wrong = || {
@@ -151,11 +151,11 @@ impl RepoGrant {
 
 /// Never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct TrackerToken(pub String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TrackerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
+        f.write_str("TrackerToken(…)")
     }
 }
 
@@ -217,10 +217,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_says_who_may_use_what() {
+    fn a_rule_says_who_may_use_what() {
         let (demo, other): (ProductId, ProductId) = ("demo".parse().unwrap(), "other".parse().unwrap());
-        let may = |grant: &str, repo: &str, product: &ProductId| {
-            RepoGrant::read(grant).unwrap().allows(repo, product)
+        let may = |rule: &str, repo: &str, product: &ProductId| {
+            RepoAccess::read(rule).unwrap().allows(repo, product)
         };
         assert!(may("Acme/App", "acme/app", &demo) && may("acme/*", "acme/tools", &other));
         assert!(!may("acme/app", "acme/app2", &demo) && !may("acme/*", "acme2/app", &demo));
@@ -228,7 +228,7 @@ mod tests {
         for wrong in
             ["", "*", "*/*", "acme", "acme/", "/app", "=acme/app", "De Mo=acme/app", "acme/app/x", "acme/a*"]
         {
-            assert!(RepoGrant::read(wrong).is_err(), "{wrong}");
+            assert!(RepoAccess::read(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -237,7 +237,7 @@ mod tests {
         let config = TrackerConfig {
             kind: &TRACKERS[0],
             api: "https://api.github.com".to_owned(),
-            token: Secret("ghp_secret".to_owned()),
+            token: TrackerToken("ghp_secret".to_owned()),
             close_on_ship: false,
             repos: Vec::new(),
         };

@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use giga_domain::{Effect, EffectOutcome, Timestamp, Webhook, WebhookSecret};
+use giga_domain::{Effect, EffectOutcome, SigningKey, Timestamp, Webhook};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -16,7 +16,7 @@ use crate::http::{Answer, Failure, Http};
 const ANSWER_BYTES: usize = 4 * 1024;
 
 /// `v1,` and the signature in base64.
-pub fn signature(secret: &WebhookSecret, id: &str, seconds: i64, body: &[u8]) -> String {
+pub fn signature(secret: &SigningKey, id: &str, seconds: i64, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).expect("a key may have any length");
     mac.update(format!("{id}.{seconds}.").as_bytes());
     mac.update(body);
@@ -70,7 +70,7 @@ mod tests {
     /// Computed with another implementation.
     #[test]
     fn the_signature_is_the_one_of_the_specification() {
-        let secret = WebhookSecret([7; 32]);
+        let secret = SigningKey([7; 32]);
         assert_eq!(signature(&secret, "wh:1:2", 1_614_265_330, br#"{"test": 2432232314}"#), SIGNED_ELSEWHERE);
         let other = signature(&secret, "wh:1:3", 1_614_265_330, br#"{"test": 2432232314}"#);
         assert_ne!(other, SIGNED_ELSEWHERE);

@@ -1,4 +1,4 @@
-//! Diagnostics to stderr. Secrets are never logged; see `Secret`'s `Debug`.
+//! Diagnostics to stderr. Secrets are never logged; see `TokenSecret`'s `Debug`.
 
 use std::io::IsTerminal;
 

@@ -98,8 +98,9 @@ pub enum Hint {
     Due { at: Timestamp },
     /// Somebody else than its stream's coordinator settled these for the worker.
     Settled { worker: WorkerId, jobs: Vec<JobId> },
-    /// A gate was opened or closed.
-    Gates,
+    /// Topics were paused or resumed. On the broker it has its name of before.
+    #[serde(rename = "gates")]
+    Pauses,
     /// The leader stepped down.
     Leaderless,
     /// Somebody put something into the outbox of effects, apart from the feed.

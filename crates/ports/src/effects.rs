@@ -30,7 +30,7 @@ pub trait Effects: Send + Sync {
     }
 
     /// Whether the operator lets the product use this repository of the tracker; `None` where nothing was said about any.
-    fn granted(&self, tracker: &str, repo: &str, product: &ProductId) -> Option<bool> {
+    fn allows(&self, tracker: &str, repo: &str, product: &ProductId) -> Option<bool> {
         let _ = (tracker, repo, product);
         None
     }

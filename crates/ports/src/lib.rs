@@ -14,4 +14,4 @@ pub use broker::{Broker, BrokerError};
 pub use clock::{Clock, Randomness};
 pub use effects::{Effects, EffectsError};
 pub use store::{Intercept, InterceptReads, Store, StoreError, StoreReads};
-pub use topics::TopicStore;
+pub use topics::{InterceptTopics, TopicStore};

@@ -17,67 +17,137 @@ use crate::store::StoreStats;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-#[async_trait]
-pub trait TopicStore: Send + Sync {
-    /// All or none. A job whose topic and idempotency key are known is not made again; with another payload the whole
-    /// call is refused as [`StoreError::KeyReused`]. The same ids again are this very call, repeated.
-    async fn enqueue(&self, jobs: Vec<NewTopicJob>) -> Result<Vec<Enqueued>>;
+/// One list, from which the port and the place to stand before it are made: nobody writes a forwarding method by hand.
+macro_rules! topic_store {
+    (
+        writes { $($(#[$about_write:meta])* $write:ident($($write_arg:ident: $WriteArg:ty),*) -> $Reply:ty;)* }
+        reads { $($(#[$about_read:meta])* $read:ident($($read_arg:ident: $ReadArg:ty),*) -> $Answer:ty;)* }
+    ) => {
+        #[async_trait]
+        pub trait TopicStore: Send + Sync {
+            $($(#[$about_write])* async fn $write(&self, $($write_arg: $WriteArg),*) -> Result<$Reply>;)*
+            $($(#[$about_read])* async fn $read(&self, $($read_arg: $ReadArg),*) -> Result<$Answer>;)*
 
-    /// Up to as many ready jobs as the workers have free slots: priority, then age (id). Racing claimers, in this
-    /// process or another, get disjoint jobs and never wait for each other. A closed gate gives nothing. What was
-    /// claimed and never heard of comes back when its lease ends.
-    async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>>;
+            fn stats(&self) -> StoreStats;
 
-    /// Holders' last words, each on its own: one that is fenced does not hurt the others. In the order given.
-    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>>;
+            /// Another process made jobs of the topic ready, none of them with a smaller id. Only a hint: it makes their
+            /// age count at the next claim; without it they are found a little later.
+            fn ready_below(&self, _key: &TopicKey, _lowest: JobId) {}
+        }
 
-    /// Keeps leases alive. In the order given: whether the holder still holds it.
-    async fn renew(&self, held: Vec<(JobId, Epoch)>, lease: Duration) -> Result<Vec<bool>>;
+        /// Stands before a [`TopicStore`], as [`crate::Intercept`] does before a store.
+        pub trait InterceptTopics: Send + Sync {
+            fn inner(&self) -> &dyn TopicStore;
 
-    /// Takes back jobs whose lease has ended, longest ended first.
-    async fn expire(&self, limit: usize) -> Result<Swept>;
+            /// Every write passes here: its name, and what will answer it when it is awaited.
+            fn around<T: Send>(
+                &self,
+                _call: &'static str,
+                answer: impl Future<Output = Result<T>> + Send,
+            ) -> impl Future<Output = Result<T>> + Send {
+                answer
+            }
 
-    /// Makes scheduled jobs ready whose time has come, longest due first.
-    async fn promote(&self, limit: usize) -> Result<Swept>;
+            /// Every read.
+            fn around_read<T: Send>(
+                &self,
+                call: &'static str,
+                answer: impl Future<Output = Result<T>> + Send,
+            ) -> impl Future<Output = Result<T>> + Send {
+                self.around(call, answer)
+            }
 
-    /// Dead jobs of the topic become ready again, oldest first: those named, or all where none is named, at most
-    /// `limit`. Answers which.
-    ///
-    /// This, `expire` and `promote` name what they moved once: where the connection is lost over the commit, the call is
-    /// run again, finds nothing left to move, and answers with less than happened. [`StoreStats::retries`] has risen then.
-    async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>>;
+            $(fn $write(&self, $($write_arg: $WriteArg),*) -> impl Future<Output = Result<$Reply>> + Send {
+                self.inner().$write($($write_arg),*)
+            })*
+            $(fn $read(&self, $($read_arg: $ReadArg),*) -> impl Future<Output = Result<$Answer>> + Send {
+                async move { self.inner().$read($($read_arg),*).await }
+            })*
 
-    /// Opens or closes a gate; a closed one says since when and by whom. Closing a closed one changes nothing.
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()>;
+            fn ready_below(&self, key: &TopicKey, lowest: JobId) {
+                self.inner().ready_below(key, lowest);
+            }
+        }
 
-    /// Removes jobs that were done or dead before `before`, at most `limit`; says how many.
-    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize>;
+        #[async_trait]
+        impl<I: InterceptTopics> TopicStore for I {
+            $(async fn $write(&self, $($write_arg: $WriteArg),*) -> Result<$Reply> {
+                self.around(
+                    concat!("topic ", stringify!($write)),
+                    InterceptTopics::$write(self, $($write_arg),*),
+                )
+                .await
+            })*
+            $(async fn $read(&self, $($read_arg: $ReadArg),*) -> Result<$Answer> {
+                self.around_read(
+                    concat!("topic ", stringify!($read)),
+                    InterceptTopics::$read(self, $($read_arg),*),
+                )
+                .await
+            })*
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>>;
+            fn stats(&self) -> StoreStats {
+                self.inner().stats()
+            }
 
-    /// Every topic that ever had a job, by product and name. Counts are kept by the writes; nobody counts rows.
-    async fn topics(&self) -> Result<Vec<TopicCounts>>;
+            fn ready_below(&self, key: &TopicKey, lowest: JobId) {
+                InterceptTopics::ready_below(self, key, lowest);
+            }
+        }
+    };
+}
 
-    async fn job(&self, id: JobId) -> Result<Option<TopicJob>>;
+topic_store! {
+    writes {
+        /// All or none. A job whose topic and idempotency key are known is not made again; with another payload the whole
+        /// call is refused as [`StoreError::KeyReused`]. The same ids again are this very call, repeated.
+        enqueue(jobs: Vec<NewTopicJob>) -> Vec<Enqueued>;
 
-    /// Whose jobs these are; those that there are not are left out. One look, without payloads.
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>>;
+        /// Up to as many ready jobs as the workers have free slots: priority, then age (id). Racing claimers, in this
+        /// process or another, get disjoint jobs and never wait for each other. A paused topic gives nothing. What was
+        /// claimed and never heard of comes back when its lease ends.
+        claim(claim: TopicClaim) -> Vec<Assignment>;
 
-    /// Newest first. For operators' eyes: in a large store, scheduled, running and done jobs are found by looking through
-    /// many others, which may take a while. Dead and ready ones are found at once.
-    async fn list(
-        &self,
-        key: &TopicKey,
-        stage: TopicStage,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> Result<Vec<TopicJob>>;
+        /// Holders' last words, each on its own: one that is fenced does not hurt the others. In the order given.
+        settle(results: Vec<Settle>) -> Vec<Settled>;
 
-    fn stats(&self) -> StoreStats;
+        /// Keeps leases alive. In the order given: whether the holder still holds it.
+        renew(held: Vec<(JobId, Epoch)>, lease: Duration) -> Vec<bool>;
 
-    /// Another process made jobs of the topic ready, none of them with a smaller id. Only a hint: it makes their age
-    /// count at the next claim; without it they are found a little later.
-    fn ready_below(&self, _key: &TopicKey, _lowest: JobId) {}
+        /// Takes back jobs whose lease has ended, longest ended first.
+        expire(limit: usize) -> Swept;
+
+        /// Makes scheduled jobs ready whose time has come, longest due first.
+        promote(limit: usize) -> Swept;
+
+        /// Dead jobs of the topic become ready again, oldest first: those named, or all where none is named, at most
+        /// `limit`. Answers which.
+        ///
+        /// This, `expire` and `promote` name what they moved once: where the connection is lost over the commit, the call is
+        /// run again, finds nothing left to move, and answers with less than happened. [`StoreStats::retries`] has risen then.
+        retry_dead(key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Vec<JobId>;
+
+        /// Pauses or resumes; a pause says since when and by whom. Pausing what is paused changes nothing.
+        set_pause(scope: PauseScope, paused: bool, actor: Actor) -> ();
+
+        /// Removes jobs that were done or dead before `before`, at most `limit`; says how many.
+        retire(before: Timestamp, limit: usize) -> usize;
+    }
+    reads {
+        pauses() -> Vec<TopicPause>;
+
+        /// Every topic that ever had a job, by product and name. Counts are kept by the writes; nobody counts rows.
+        topics() -> Vec<TopicCounts>;
+
+        job(id: JobId) -> Option<TopicJob>;
+
+        /// Whose jobs these are; those that there are not are left out. One look, without payloads.
+        products_of(ids: &[JobId]) -> HashMap<JobId, ProductId>;
+
+        /// Newest first. For operators' eyes: in a large store, scheduled, running and done jobs are found by looking through
+        /// many others, which may take a while. Dead and ready ones are found at once.
+        list(key: &TopicKey, stage: TopicStage, before: Option<JobId>, limit: usize) -> Vec<TopicJob>;
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -161,14 +231,14 @@ pub struct Swept {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Gate {
+pub enum PauseScope {
     Everything,
     Topic(TopicKey),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClosedGate {
-    pub gate: Gate,
+pub struct TopicPause {
+    pub scope: PauseScope,
     pub since: Timestamp,
     pub by: Actor,
 }

@@ -1,5 +1,6 @@
 //! The gRPC contract of `proto/gigafactory/v1`, generated. Nothing is written here by hand.
 
+#[expect(clippy::large_enum_variant, reason = "an event of a stream lives from its arrival to its reading")]
 pub mod v1 {
     tonic::include_proto!("gigafactory.v1");
 }

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
-use giga_domain::token::{Role, Secret};
+use giga_domain::token::{Role, TokenSecret};
 use giga_domain::{JobToken, ProductId};
 
 use crate::app::App;
@@ -19,19 +19,19 @@ use crate::request::{check, header, query};
 use crate::routes::{Access, Route, Scope};
 
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub(crate) struct GuardState {
     pub(crate) app: App,
     pub(crate) route: &'static Route,
 }
 
 pub(crate) async fn guard(
-    State(gate): State<Gate>,
+    State(guarded): State<GuardState>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let route = gate.route;
+    let route = guarded.route;
     if route.access != Access::Public {
-        let caller = authenticate(&gate.app, request.headers()).await?;
+        let caller = authenticate(&guarded.app, request.headers()).await?;
         if !(route.from_inside && matches!(caller.who, Who::Job(_))) {
             admit(route.access, &caller)?;
         }
@@ -62,7 +62,8 @@ pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Calle
     if JobToken::looks_like(text.trim()) {
         return inside_a_job(app, text.trim()).await;
     }
-    let secret = Secret::parse(text.trim()).map_err(|error| Problem::unauthenticated(error.to_string()))?;
+    let secret =
+        TokenSecret::parse(text.trim()).map_err(|error| Problem::unauthenticated(error.to_string()))?;
     match app.coordinator.authenticate(&secret).await? {
         Some(token) => Ok(Caller::new(token, secret)),
         None => Err(Problem::unauthenticated("the token is unknown, revoked or expired")),

@@ -5,7 +5,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use giga_domain::token::{Grant, Role, Secret, TokenRecord};
+use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{Actor, FactoryId, Holder, Job, JobId, ProductId, TokenId};
 
 use crate::app::App;
@@ -86,20 +86,20 @@ pub(crate) struct Caller {
     /// The same, narrowed by `x-product-id`: the measure of what is shown and meant.
     pub(crate) products: Products,
     /// To ask again later whether the token is still live.
-    pub(crate) secret: Secret,
+    pub(crate) secret: TokenSecret,
 }
 
 impl Caller {
-    pub(crate) fn new(token: TokenRecord, secret: Secret) -> Self {
-        let (who, products) = match token.grant {
-            Grant::User { role, products } => (Who::User(role), Products::of(&products)),
-            Grant::Factory { factory, scope } => (Who::Factory(factory), Products::of(&scope.products)),
+    pub(crate) fn new(token: TokenRecord, secret: TokenSecret) -> Self {
+        let (who, products) = match token.permission {
+            Permission::User { role, products } => (Who::User(role), Products::of(&products)),
+            Permission::Factory { factory, scope } => (Who::Factory(factory), Products::of(&scope.products)),
         };
         Self { token: token.id, label: token.label, who, scope: products.clone(), products, secret }
     }
 
     /// From a job token whose epoch holds the job right now.
-    pub(crate) fn inside(job: &Job, holder: Holder, secret: Secret) -> Result<Self, Problem> {
+    pub(crate) fn inside(job: &Job, holder: Holder, secret: TokenSecret) -> Result<Self, Problem> {
         let name = format!("job-{}-{}", job.id, holder.epoch);
         let token = name.parse().map_err(|_| Problem::internal("a job token cannot be named"))?;
         let products = Products::Only(vec![job.product.clone()]);

@@ -22,5 +22,6 @@ mod shapes;
 mod site;
 
 pub use app::ServerOptions;
+pub use grpc::grant_message;
 pub use openapi::openapi;
 pub use serve::{router, serve};

@@ -105,7 +105,7 @@ fn build(app: App) -> Router {
     for route in routes::table() {
         let filter =
             MethodFilter::try_from(route.method.clone()).expect("the table has only methods of RFC 9110");
-        let guard = middleware::from_fn_with_state(auth::Gate { app: app.clone(), route }, auth::guard);
+        let guard = middleware::from_fn_with_state(auth::GuardState { app: app.clone(), route }, auth::guard);
         router = router.route(route.path, (route.handler)(filter).route_layer(guard));
     }
     router

@@ -6,7 +6,7 @@ use giga_api::wire;
 use giga_coordinator::{Alert, BudgetView, Burndown, Directive, Diverged, FlagValue};
 use giga_domain::factory::FactoryRepo;
 use giga_domain::flag::FlagType;
-use giga_domain::token::{Grant, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord};
 use giga_domain::{Delivery, Factory, JobId, PerTerm, ProductId};
 use giga_ports::store::JobText;
 use giga_scheduler::{BlockerCode, Explanation, FactoryVerdict, Filter, Remedy};
@@ -183,23 +183,23 @@ pub(crate) fn divergence(diverged: Diverged) -> wire::Divergence {
 }
 
 /// Empty: every product.
-pub(crate) fn products_of(grant: &Grant) -> &[ProductId] {
-    match grant {
-        Grant::User { products, .. } => products,
-        Grant::Factory { scope, .. } => &scope.products,
+pub(crate) fn products_of(permission: &Permission) -> &[ProductId] {
+    match permission {
+        Permission::User { products, .. } => products,
+        Permission::Factory { scope, .. } => &scope.products,
     }
 }
 
 pub(crate) fn token(token: &TokenRecord) -> wire::Token {
-    let (role, factory_id) = match &token.grant {
-        Grant::User { role, .. } => (wire::Role::from(*role).into(), None),
-        Grant::Factory { factory, .. } => (wire::TokenRole::Factory, Some(factory.to_string())),
+    let (role, factory_id) = match &token.permission {
+        Permission::User { role, .. } => (wire::Role::from(*role).into(), None),
+        Permission::Factory { factory, .. } => (wire::TokenRole::Factory, Some(factory.to_string())),
     };
     wire::Token {
         id: token.id.to_string(),
         label: token.label.clone(),
         role,
-        products: texts(products_of(&token.grant)),
+        products: texts(products_of(&token.permission)),
         factory_id,
         created_at: token.created_at.to_string(),
         expires_at: token.expires_at.map(|at| at.to_string()),

@@ -31,8 +31,8 @@ pub enum Bug {
     TopicFenceOff,
     /// Workers are given more than they asked for.
     TooManyInFlight,
-    /// Claims of a topic do not look at its gate.
-    GateIgnored,
+    /// Claims of a topic do not look whether it is paused.
+    PauseIgnored,
     /// Factories are taken for larger than they are.
     TooManySeats,
     /// The caps of jobs are lost on the way to the store, so nothing is set aside for them.
@@ -63,7 +63,7 @@ impl Bug {
         Self::NoReaper,
         Self::TopicFenceOff,
         Self::TooManyInFlight,
-        Self::GateIgnored,
+        Self::PauseIgnored,
         Self::TooManySeats,
         Self::ReserveForgotten,
         Self::ChargedTwice,

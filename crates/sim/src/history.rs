@@ -38,8 +38,8 @@ pub(crate) enum Record {
     TopicAssigned { job: JobId, worker: WorkerId, epoch: Epoch },
     /// A worker's word was accepted; `epoch` is the one that it named.
     TopicSettled { job: JobId, epoch: Epoch, success: bool, stage: TopicStage },
-    /// A topic job was handed out while a gate before it was closed.
-    GateIgnored { job: JobId },
+    /// A topic job was handed out while it was paused.
+    PauseIgnored { job: JobId },
     /// So many jobs were with a worker at once.
     InFlight { worker: WorkerId, running: usize },
     /// A worker opened a stream for at most so many at once. It names itself anew each time.

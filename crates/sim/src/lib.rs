@@ -9,13 +9,13 @@ mod actors;
 mod bug;
 pub mod check;
 mod clock;
-mod gate;
 mod history;
 mod ports;
 mod prng;
 mod run;
 mod scenario;
 mod trace;
+mod turnstile;
 mod world;
 
 pub use bug::Bug;

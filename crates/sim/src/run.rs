@@ -21,10 +21,10 @@ use tokio::time::Instant;
 use crate::actors::{Cluster, Host, Operator, Producer, Reader, Submitter, Worker};
 use crate::bug::Bug;
 use crate::check::{Evidence, Standing, Violation, check, wants};
-use crate::gate::{Released, Verdict};
 use crate::history::Record;
 use crate::prng::Prng;
 use crate::scenario::{Rules, Scenario};
+use crate::turnstile::{Released, Verdict};
 use crate::world::{Address, World};
 
 /// How long everything may take to come to rest after the last fault.
@@ -170,7 +170,7 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     world.set_stormy(true);
     tokio::time::sleep(world.scenario.storm).await;
     world.set_stormy(false);
-    world.gate.resume_all();
+    world.turnstile.resume_all();
     world.trace.note(|| "the storm is over".to_owned());
     // Promises about time count from when there is somebody to keep them.
     for slot in 0..world.scenario.coordinators {
@@ -217,7 +217,7 @@ struct Steps {
 async fn conduct(world: Arc<World>, mut prng: Prng, steps: Arc<Steps>) {
     loop {
         tokio::time::sleep(STEP).await;
-        match world.gate.release(&mut prng, &world.rates()) {
+        match world.turnstile.release(&mut prng, &world.rates()) {
             Released::One { node, what, verdict } => {
                 steps.all.fetch_add(1, Ordering::Relaxed);
                 if matches!(verdict, Verdict::FailBefore | Verdict::FailAfter) {
@@ -231,11 +231,11 @@ async fn conduct(world: Arc<World>, mut prng: Prng, steps: Arc<Steps>) {
             Released::Nobody { until: Some(end) } => {
                 tokio::select! {
                     biased;
-                    () = world.gate.arrival() => {}
+                    () = world.turnstile.arrival() => {}
                     () = tokio::time::sleep_until(end) => {}
                 }
             }
-            Released::Nobody { until: None } => world.gate.arrival().await,
+            Released::Nobody { until: None } => world.turnstile.arrival().await,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use giga_domain::{Delivery, FactoryId};
 
-use crate::gate::{Kind, Verdict};
 use crate::prng::Prng;
+use crate::turnstile::{Kind, Verdict};
 
 /// Capabilities that factories of a simulation may have. Nobody ever has `has:gold`.
 pub(crate) const CAPABILITIES: [&str; 3] = ["os:linux", "has:git", "has:gpu"];

@@ -14,19 +14,19 @@ use tokio::sync::Notify;
 
 use crate::bug::Bug;
 use crate::clock::SimClock;
-use crate::gate::Gate;
 use crate::history::History;
 use crate::ports::{BudgetAudit, SeenJobs};
 use crate::prng::Prng;
 use crate::scenario::{Rates, Scenario};
 use crate::trace::Trace;
+use crate::turnstile::Turnstile;
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub scenario: Scenario,
     pub bug: Option<Bug>,
     pub clock: SimClock,
-    pub gate: Gate,
+    pub turnstile: Turnstile,
     pub database: MemoryBackend,
     pub topics: MemoryTopics,
     pub broker: Embedded,
@@ -88,7 +88,7 @@ impl World {
             scenario,
             bug,
             clock,
-            gate: Gate::default(),
+            turnstile: Turnstile::default(),
             database: MemoryBackend::new(Arc::new(clock)),
             topics: MemoryTopics::new(Arc::new(clock)),
             broker: Embedded::with_clock(Arc::new(clock)),
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// What is in the database, past every gate.
+    /// What is in the database, past every turnstile.
     pub(crate) fn reads(&self) -> &dyn StoreReads {
         &self.database
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::from_json;
-use giga_domain::token::{Grant, Secret, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, RunReport, Timestamp};
 use giga_ports::store::{Advertise, Claim, Claimed, Enroll, Hold, NewJob, Submit, Touch};
 use giga_ports::{Clock, Randomness, Store};
@@ -124,12 +124,12 @@ impl Bench {
     }
 
     async fn enroll(&self) {
-        let secret = Secret::from_random("factory", self.random.bytes());
+        let secret = TokenSecret::from_random("factory", self.random.bytes());
         let scope = FactoryScope::default();
         let token = TokenRecord {
             id: "tok-bench".parse().expect("a good id"),
             hash: secret.hash(),
-            grant: Grant::Factory { factory: self.factory.clone(), scope: scope.clone() },
+            permission: Permission::Factory { factory: self.factory.clone(), scope: scope.clone() },
             label: String::new(),
             created_at: Timestamp::ZERO,
             expires_at: None,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use giga_domain::token::{Grant, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord};
 use giga_domain::{
     Artifact, ArtifactKey, Charge, DispatchSeq, Event, Factory, FactoryId, FeedPos, Job, JobId, Leadership,
     ProductId, RequestId, Run, Timestamp, TokenId,
@@ -51,7 +51,7 @@ struct Tables {
     tokens: HashMap<TokenId, TokenRecord>,
     flags: BTreeMap<String, Value>,
     leader: Option<Leadership>,
-    outbox: BTreeMap<(JobId, DispatchSeq), Waiting>,
+    offers: BTreeMap<(JobId, DispatchSeq), Waiting>,
     /// By the order in which they came.
     reconsider: BTreeMap<u64, (JobId, bool)>,
     last_reconsider: u64,
@@ -167,13 +167,13 @@ impl Tables {
         let factories = needs.factories.iter().chain(&loaded.prunable);
         loaded.factories =
             factories.filter_map(|id| Some((id.clone(), self.factories.get(id)?.clone()))).collect();
-        let owned = |grant: &Grant| match grant {
-            Grant::Factory { factory, .. } => {
+        let owned = |permission: &Permission| match permission {
+            Permission::Factory { factory, .. } => {
                 needs.tokens_of.contains(factory) || loaded.prunable.contains(factory)
             }
-            Grant::User { .. } => false,
+            Permission::User { .. } => false,
         };
-        let wanted = |token: &&TokenRecord| needs.tokens.contains(&token.id) || owned(&token.grant);
+        let wanted = |token: &&TokenRecord| needs.tokens.contains(&token.id) || owned(&token.permission);
         loaded.tokens = self.tokens.values().filter(wanted).map(|t| (t.id.clone(), t.clone())).collect();
         loaded.flags = self.flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         loaded.leader.clone_from(&self.leader);
@@ -247,12 +247,12 @@ impl Tables {
         if writes.put_leader.is_some() {
             self.leader = writes.put_leader;
         }
-        self.outbox.retain(|(job, _), _| !writes.withdraw_offers.contains(job));
+        self.offers.retain(|(job, _), _| !writes.withdraw_offers.contains(job));
         for key in &writes.delete_offers {
-            self.outbox.remove(key);
+            self.offers.remove(key);
         }
         for waiting in writes.put_offers {
-            self.outbox.insert((waiting.offer.job_id, waiting.offer.dispatch_seq), waiting);
+            self.offers.insert((waiting.offer.job_id, waiting.offer.dispatch_seq), waiting);
         }
         self.registry.persist(writes.registry);
         self.effects.persist(writes.effects);
@@ -310,7 +310,7 @@ impl Tables {
         self.texts.remove(&id);
         self.runs.retain(|(job, _), _| *job != id);
         self.artifacts.retain(|(job, ..), _| *job != id);
-        self.outbox.retain(|(job, _), _| *job != id);
+        self.offers.retain(|(job, _), _| *job != id);
         self.events.retain(|event| event.job.is_none_or(|(job, _)| job != id));
     }
 }

@@ -18,7 +18,7 @@ pub struct Recorded {
     /// By tracker and item; a tracker without items is set up, too.
     items: Mutex<BTreeMap<String, BTreeMap<String, TrackerItem>>>,
     /// Which product may use which repository, where anything is said about that.
-    grants: Mutex<Option<Vec<(ProductId, String)>>>,
+    allowed: Mutex<Option<Vec<(ProductId, String)>>>,
 }
 
 impl Default for Recorded {
@@ -28,7 +28,7 @@ impl Default for Recorded {
             answer: Mutex::new(Box::new(taken)),
             asked: watch::Sender::default(),
             items: Mutex::default(),
-            grants: Mutex::default(),
+            allowed: Mutex::default(),
         }
     }
 }
@@ -58,9 +58,9 @@ impl Recorded {
     }
 
     /// From here on only these products may use these repositories.
-    pub fn grant(&self, grants: &[(&str, &str)]) {
+    pub fn allow(&self, rules: &[(&str, &str)]) {
         let read = |(product, repo): &(&str, &str)| (product.parse().expect("a product"), (*repo).to_owned());
-        *locked(&self.grants) = Some(grants.iter().map(read).collect());
+        *locked(&self.allowed) = Some(rules.iter().map(read).collect());
     }
 
     /// Sets the tracker up, with this item among the others that it has.
@@ -97,9 +97,9 @@ impl Effects for Recorded {
         Ok(ItemName { item: item.to_owned(), repo })
     }
 
-    fn granted(&self, _: &str, repo: &str, product: &ProductId) -> Option<bool> {
-        let grants = locked(&self.grants);
-        grants.as_ref().map(|grants| grants.iter().any(|(to, what)| to == product && what == repo))
+    fn allows(&self, _: &str, repo: &str, product: &ProductId) -> Option<bool> {
+        let allowed = locked(&self.allowed);
+        allowed.as_ref().map(|allowed| allowed.iter().any(|(to, what)| to == product && what == repo))
     }
 
     async fn item(&self, tracker: &str, item: &str) -> Result<TrackerItem, EffectsError> {

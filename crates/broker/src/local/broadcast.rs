@@ -19,7 +19,7 @@ const LETTERS: usize = 1_024;
 /// Replaces any number of lost hints: together they cover everything. The position is the newest that this process has
 /// seen, and may be old.
 fn resync(newest: FeedPos) -> [Hint; 3] {
-    [Hint::Feed { pos: newest }, Hint::Gates, Hint::Leaderless]
+    [Hint::Feed { pos: newest }, Hint::Pauses, Hint::Leaderless]
 }
 
 #[derive(Debug, Clone)]
@@ -127,7 +127,7 @@ mod tests {
             hints.send(Hint::Due { at: Timestamp::from_millis(at as i64) });
         }
         assert_eq!(slow.next().await.unwrap(), Hint::Feed { pos: FeedPos(7) });
-        assert_eq!(slow.next().await.unwrap(), Hint::Gates);
+        assert_eq!(slow.next().await.unwrap(), Hint::Pauses);
         assert_eq!(slow.next().await.unwrap(), Hint::Leaderless);
         assert_eq!(slow.next().await.unwrap(), Hint::Due { at: Timestamp::from_millis(0) });
     }

@@ -79,7 +79,7 @@ async fn nothing_to_say_is_no_query() {
     assert_eq!(before.len(), 1, "{before:?}");
     assert!(before[0].0 == "idle" && before[0].1.starts_with("LISTEN"), "{before:?}");
     let mut hints = broker.hints().await.unwrap();
-    broker.hint(&giga_ports::broker::Hint::Gates).await.unwrap();
+    broker.hint(&giga_ports::broker::Hint::Pauses).await.unwrap();
     broker_suite::in_time("a hint", hints.next()).await.unwrap();
     let after = activity().await;
     assert!(after.contains(&before[0]), "hearing a hint takes no query: {after:?}");

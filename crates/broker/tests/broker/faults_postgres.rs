@@ -29,12 +29,12 @@ async fn a_server_that_dies_is_found_again_and_everybody_is_told_to_look() {
     assert!(in_time("the end of the consumer", consumer.next()).await.is_err());
     assert!(broker.consume(&factory).await.is_err());
     assert!(broker.publish(&[offer(2, "f1")]).await.is_err());
-    assert!(broker.hint(&Hint::Gates).await.is_err());
+    assert!(broker.hint(&Hint::Pauses).await.is_err());
     assert!(broker.ping().await.is_err());
     server.start_again();
 
     // Nobody asked for it: the listener comes back by itself.
-    for looked_at in [Hint::Feed { pos: FeedPos(41) }, Hint::Gates, Hint::Leaderless] {
+    for looked_at in [Hint::Feed { pos: FeedPos(41) }, Hint::Pauses, Hint::Leaderless] {
         assert_eq!(in_time("a hint to look", hints.next()).await.unwrap(), looked_at);
     }
     persistently("an answer", || broker.ping()).await;
@@ -82,14 +82,14 @@ async fn a_server_that_is_not_there_yet_is_used_as_soon_as_it_is() {
     let mut hints = broker.hints().await.unwrap();
     let calls = async {
         assert!(broker.publish(&[offer(1, "f1")]).await.is_err());
-        assert!(broker.hint(&Hint::Gates).await.is_err());
+        assert!(broker.hint(&Hint::Pauses).await.is_err());
         assert!(broker.consume(&factory).await.is_err());
         assert!(broker.ping().await.is_err());
     };
     tokio::time::timeout(AT_ONCE, calls).await.expect("nobody waits for a server that was never there");
 
     server.start_again();
-    for looked_at in [Hint::Feed { pos: FeedPos(0) }, Hint::Gates, Hint::Leaderless] {
+    for looked_at in [Hint::Feed { pos: FeedPos(0) }, Hint::Pauses, Hint::Leaderless] {
         assert_eq!(in_time("a hint to look", hints.next()).await.unwrap(), looked_at);
     }
     let mut consumer = broker.consume(&factory).await.unwrap();

@@ -1,7 +1,7 @@
 //! The leader's round: look, plan, offer, publish; again until a plan places nothing.
 //!
 //! It goes by what is queued and ready, never by whether a target is set, and keeps nothing from one round to the next.
-//! Woken when the view has moved; a timer runs only while jobs are queued or offers may wait in the outbox.
+//! Woken when the view has moved; a timer runs only while jobs are queued or offers may be unsent.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 /// What one call did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dispatched {
-    /// Offers that were made; whether the broker has them is the outbox's affair.
+    /// Offers that were made; whether the broker has them is not said.
     pub offered: Vec<Offer>,
     /// Placements of jobs that changed before they could be offered.
     pub lost: usize,
@@ -56,10 +56,10 @@ impl Dispatch {
         let mut may_be_behind = true;
         loop {
             let round = async {
-                if self.has_outbox_to_look_at() && self.lead.leading().is_some() {
+                if self.has_offers_to_look_at() && self.lead.leading().is_some() {
                     // A broker that is down costs time: what nobody could be told of is offered to others later.
-                    if let Err(error) = self.outbox_once().await {
-                        tracing::warn!(%error, "the outbox waits");
+                    if let Err(error) = self.offers_once().await {
+                        tracing::warn!(%error, "unsent offers wait");
                     }
                 }
                 if may_be_behind { self.dispatch_once().await } else { self.dispatch().await }
@@ -89,7 +89,7 @@ impl Dispatch {
     /// How long nothing changes by the clock alone. `None`: until somebody rings.
     fn until_something_is_due(&self) -> Option<Duration> {
         self.lead.leading()?;
-        if self.has_outbox_to_look_at() {
+        if self.has_offers_to_look_at() {
             return Some(AFTER_A_FAILURE);
         }
         let now = self.core.store_now();
@@ -148,7 +148,7 @@ impl Dispatch {
             }
             Err(error) => {
                 // It may have been carried out all the same.
-                self.outbox_may_wait();
+                self.offers_may_wait();
                 return Err(error.into());
             }
         };
@@ -170,8 +170,8 @@ impl Dispatch {
             offers.push(offer);
         }
         if let Err(error) = self.publish(&offers).await {
-            tracing::warn!(%error, "offers wait in the outbox");
-            self.outbox_may_wait();
+            tracing::warn!(%error, "offers wait to be sent");
+            self.offers_may_wait();
         }
         let any = !offers.is_empty();
         done.offered.extend(offers);

@@ -57,7 +57,7 @@ impl Lead {
         if let Some(held) = self.held.lock().take() {
             tracing::info!(term = %held.term, "this coordinator does not dispatch any more");
             self.core.metrics.dispatch.leader.set(0);
-            self.core.metrics.dispatch.outbox_age_ms.set(0);
+            self.core.metrics.dispatch.offers_age_ms.set(0);
         }
     }
 
@@ -101,7 +101,7 @@ impl Dispatch {
             self.core.metrics.dispatch.leader.set(1);
             self.core.metrics.dispatch.term.set(leader.term.0.cast_signed());
             // The one before may have died between an offer and its publication.
-            self.outbox_may_wait();
+            self.offers_may_wait();
             self.shadow.start_over();
             self.moved.notify_one();
             self.effects.start_over();

@@ -18,7 +18,7 @@ pub(crate) struct DispatchMetrics {
     pub(crate) lag: Histogram,
     pub(crate) pickup: Histogram,
     pub(crate) undelivered: Counter,
-    pub(crate) outbox_age_ms: Gauge,
+    pub(crate) offers_age_ms: Gauge,
     pub(crate) agreements: Counter,
     pub(crate) divergences: Counter,
     pub(crate) shadow_lag: Histogram,
@@ -36,7 +36,7 @@ impl DispatchMetrics {
             lag: Histogram::new(SECONDS),
             pickup: Histogram::new(SECONDS),
             undelivered: Counter::default(),
-            outbox_age_ms: Gauge::default(),
+            offers_age_ms: Gauge::default(),
             agreements: Counter::default(),
             divergences: Counter::default(),
             shadow_lag: Histogram::new(SECONDS),
@@ -72,7 +72,7 @@ impl DispatchMetrics {
         registry.register(
             "outbox_age_ms",
             "How long the oldest unsent offer has waited, 0 for none; known by the leader",
-            self.outbox_age_ms.clone(),
+            self.offers_age_ms.clone(),
         );
         registry.register(
             "shadow_agreements",

@@ -1,12 +1,12 @@
 //! The dispatcher: one leader plans, offers and publishes; whoever holds a factory's stream takes its offers.
 //!
 //! Nothing here is remembered that matters: a leader that dies takes only hints with it, and the next one finds all that
-//! it needs in the jobs, the outbox and the feed. An offer never carries truth; the claim in the store decides.
+//! it needs in the jobs, the unsent offers and the feed. An offer never carries truth; the claim in the store decides.
 
 mod dispatcher;
 mod leader;
 mod metrics;
-mod outbox;
+mod offers;
 mod preemption;
 mod reopening;
 mod shadow;
@@ -48,8 +48,8 @@ pub struct Dispatch {
     lead: Arc<Lead>,
     /// Rung when the view has moved or the lead was won: there may be something to place.
     moved: Notify,
-    /// The broker may lack an offer that stands in the outbox.
-    outbox_may_wait: AtomicBool,
+    /// The broker may lack an unsent offer.
+    offers_may_wait: AtomicBool,
     letters: Mutex<VecDeque<DeadLetter>>,
     streams: Streams,
     shadow: Shadow,
@@ -70,7 +70,7 @@ impl Dispatch {
             effects,
             lead,
             moved: Notify::new(),
-            outbox_may_wait: AtomicBool::new(false),
+            offers_may_wait: AtomicBool::new(false),
             letters: Mutex::default(),
             streams: Streams::default(),
             shadow: Shadow::default(),

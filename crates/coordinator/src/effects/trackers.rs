@@ -76,14 +76,14 @@ impl Effects {
     ) -> Result<String, Error> {
         let named = self.port.named(tracker, item)?;
         let Some(repo) = &named.repo else { return Ok(named.item) };
-        let granted = self.port.granted(tracker, repo, product);
-        if granted.unwrap_or_else(|| sees_everything || self.owns_repo(product, repo)) {
+        let allowed = self.port.allows(tracker, repo, product);
+        if allowed.unwrap_or_else(|| sees_everything || self.owns_repo(product, repo)) {
             return Ok(named.item);
         }
-        Err(FieldProblem::new("item", self.not_granted(tracker, repo, product, granted.is_some())).into())
+        Err(FieldProblem::new("item", self.not_allowed(tracker, repo, product, allowed.is_some())).into())
     }
 
-    fn not_granted(&self, tracker: &str, repo: &str, product: &ProductId, is_listed: bool) -> String {
+    fn not_allowed(&self, tracker: &str, repo: &str, product: &ProductId, is_listed: bool) -> String {
         let or_own = if is_listed {
             String::new()
         } else {
@@ -99,7 +99,7 @@ impl Effects {
     /// Whether the operator has taken the repository of an item away from the product.
     pub(super) fn is_withdrawn(&self, tracker: &str, item: &str, product: &ProductId) -> Option<String> {
         let repo = self.port.named(tracker, item).ok()?.repo?;
-        (self.port.granted(tracker, &repo, product) == Some(false)).then_some(repo)
+        (self.port.allows(tracker, &repo, product) == Some(false)).then_some(repo)
     }
 
     fn owns_repo(&self, product: &ProductId, repo: &str) -> bool {
@@ -120,7 +120,7 @@ impl Effects {
             return Err(FieldProblem::new("jobId", message).into());
         };
         if let Some(repo) = self.is_withdrawn(&tracker, &item, &job.product) {
-            let message = self.not_granted(&tracker, &repo, &job.product, true);
+            let message = self.not_allowed(&tracker, &repo, &job.product, true);
             return Err(FieldProblem::new("jobId", message).into());
         }
         let seq = job.last_event;

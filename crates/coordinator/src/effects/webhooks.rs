@@ -4,7 +4,7 @@ use giga_domain::Timestamp;
 use std::time::Duration;
 
 use giga_domain::{
-    Actor, Effect, EffectId, EffectTarget, EventKind, NewEffect, ProductId, Webhook, WebhookId, WebhookSecret,
+    Actor, Effect, EffectId, EffectTarget, EventKind, NewEffect, ProductId, SigningKey, Webhook, WebhookId,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{AddEffect, EffectCounts, EffectFilter, RemoveWebhook, ReviveEffect};
@@ -45,7 +45,7 @@ impl Effects {
             Some(key) => Webhook::id_of_request(key, &actor.to_string(), product.as_ref()),
             None => WebhookId::from_u128(self.core.random.job_id(self.core.clock.now()).as_u128()),
         };
-        let secret = WebhookSecret(self.core.random.bytes());
+        let secret = SigningKey(self.core.random.bytes());
         let new = giga_ports::store::AddWebhook { id, product, url, kinds, secret, actor };
         let webhook = self.core.store.add_webhook(new.clone()).await?;
         if webhook.url != new.url || webhook.kinds != new.kinds {

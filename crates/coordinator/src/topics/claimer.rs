@@ -48,7 +48,7 @@ impl Topics {
         let gates_may_be_old = registry.any_closed();
         drop(registry);
         if gates_may_be_old {
-            self.follow_up(|left| left.gates_are_old = true);
+            self.follow_up(|left| left.pauses_are_old = true);
         }
     }
 

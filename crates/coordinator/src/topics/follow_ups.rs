@@ -1,5 +1,5 @@
 //! What has to be told to the store or the broker, but not by whoever found it out: jobs that could not be delivered,
-//! jobs that may no longer be held, gates that may have moved, dead letters. Letters go their own way: a slow broker must
+//! jobs that may no longer be held, pauses that may have moved, dead letters. Letters go their own way: a slow broker must
 //! not hold up what the store has to hear.
 
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ pub(super) struct FollowUps {
     pub(super) unsent: Vec<(JobId, Epoch)>,
     /// Perhaps settled by somebody else.
     pub(super) doubtful: Vec<(JobId, Epoch)>,
-    pub(super) gates_are_old: bool,
+    pub(super) pauses_are_old: bool,
 }
 
 impl Topics {
@@ -50,16 +50,16 @@ impl Topics {
 
     /// All that is to be done; what fails stays to be done.
     pub(super) async fn follow_up_once(&self) -> Result<(), StoreError> {
-        let FollowUps { unsent, doubtful, gates_are_old } = std::mem::take(&mut *self.follow_ups());
+        let FollowUps { unsent, doubtful, pauses_are_old } = std::mem::take(&mut *self.follow_ups());
         let (unsent_left, given_back) = self.give_back(unsent).await;
         let (doubtful_left, verified) = self.verify_held(doubtful).await;
-        let gates = if gates_are_old { self.read_gates().await } else { Ok(()) };
+        let pauses = if pauses_are_old { self.read_pauses().await } else { Ok(()) };
         let mut follow_ups = self.follow_ups();
         follow_ups.unsent.extend(unsent_left);
         follow_ups.doubtful.extend(doubtful_left);
-        follow_ups.gates_are_old |= gates.is_err();
+        follow_ups.pauses_are_old |= pauses.is_err();
         drop(follow_ups);
-        given_back.and(verified).and(gates)
+        given_back.and(verified).and(pauses)
     }
 
     /// Claimed for somebody who was gone before it could be sent: ready again at once, no attempt used up.
@@ -122,9 +122,9 @@ impl Topics {
         (doubtful, Ok(()))
     }
 
-    async fn read_gates(&self) -> Result<(), StoreError> {
-        let closed: HashSet<_> = self.store.gates().await?.into_iter().map(|closed| closed.gate).collect();
-        self.registry().set_gates(closed);
+    async fn read_pauses(&self) -> Result<(), StoreError> {
+        let closed: HashSet<_> = self.store.pauses().await?.into_iter().map(|closed| closed.scope).collect();
+        self.registry().set_pauses(closed);
         self.wake.notify_one();
         Ok(())
     }

@@ -161,8 +161,8 @@ impl Topics {
                 }
             }
             // Also told when hints were missed: look at everything once.
-            Hint::Gates => {
-                self.follow_up(|left| left.gates_are_old = true);
+            Hint::Pauses => {
+                self.follow_up(|left| left.pauses_are_old = true);
                 self.learn_due(Timestamp::ZERO);
             }
             Hint::Feed { .. } | Hint::Leaderless | Hint::Effects => {}

@@ -1,4 +1,4 @@
-//! What operators see and do: topics with their depths, gates, dead jobs that get another chance.
+//! What operators see and do: topics with their depths, pauses, dead jobs that get another chance.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
 use giga_domain::{Actor, EventKind, JobId, NewEvent, ProductId};
 use giga_ports::broker::Hint;
 use giga_ports::store::Note;
-use giga_ports::topics::{ClosedGate, Gate, TopicCounts};
+use giga_ports::topics::{PauseScope, TopicCounts, TopicPause};
 
 use super::Topics;
 use crate::Error;
@@ -15,18 +15,18 @@ use crate::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicOverview {
     pub counts: TopicCounts,
-    /// Its own gate, where that is closed.
-    pub paused: Option<ClosedGate>,
+    /// Where it is paused itself.
+    pub paused: Option<TopicPause>,
     /// Workers that are connected to this coordinator.
     pub workers: usize,
     /// Jobs that this coordinator sent and that are not settled.
     pub in_flight: usize,
 }
 
-/// All topics, and the gate in front of all of them.
+/// All topics, and whether all of them are paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicGates {
-    pub everything: Option<ClosedGate>,
+    pub everything: Option<TopicPause>,
     pub topics: Vec<TopicOverview>,
 }
 
@@ -36,14 +36,14 @@ const RETRY_MOST: usize = 10_000;
 impl Topics {
     /// Of the products that `allows` lets through: those that ever had a job and those that a worker waits for.
     pub async fn overview(&self, allows: impl Fn(&ProductId) -> bool) -> Result<TopicGates, Error> {
-        let (counts, closed) = futures::future::try_join(self.store.topics(), self.store.gates()).await?;
+        let (counts, closed) = futures::future::try_join(self.store.topics(), self.store.pauses()).await?;
         let mut everything = None;
-        let mut paused: HashMap<TopicKey, ClosedGate> = HashMap::new();
-        for gate in closed {
-            match &gate.gate {
-                Gate::Everything => everything = Some(gate),
-                Gate::Topic(key) => {
-                    paused.insert(key.clone(), gate);
+        let mut paused: HashMap<TopicKey, TopicPause> = HashMap::new();
+        for pause in closed {
+            match &pause.scope {
+                PauseScope::Everything => everything = Some(pause),
+                PauseScope::Topic(key) => {
+                    paused.insert(key.clone(), pause);
                 }
             }
         }
@@ -61,18 +61,18 @@ impl Topics {
 
     /// Nothing of the topic, or nothing at all, is handed out until it is resumed.
     pub async fn pause(&self, topic: Option<TopicKey>, actor: Actor) -> Result<(), Error> {
-        self.set_gate(topic, true, actor).await
+        self.set_pause(topic, true, actor).await
     }
 
     pub async fn resume(&self, topic: Option<TopicKey>, actor: Actor) -> Result<(), Error> {
-        self.set_gate(topic, false, actor).await
+        self.set_pause(topic, false, actor).await
     }
 
-    async fn set_gate(&self, topic: Option<TopicKey>, closed: bool, actor: Actor) -> Result<(), Error> {
-        let gate = topic.clone().map_or(Gate::Everything, Gate::Topic);
-        let was_closed = self.store.gates().await?.iter().any(|closed| closed.gate == gate);
-        self.store.set_gate(gate.clone(), closed, actor.clone()).await?;
-        self.registry().set_gate(gate, closed);
+    async fn set_pause(&self, topic: Option<TopicKey>, closed: bool, actor: Actor) -> Result<(), Error> {
+        let scope = topic.clone().map_or(PauseScope::Everything, PauseScope::Topic);
+        let was_closed = self.store.pauses().await?.iter().any(|closed| closed.scope == scope);
+        self.store.set_pause(scope.clone(), closed, actor.clone()).await?;
+        self.registry().set_pause(scope, closed);
         self.wake.notify_one();
         if was_closed != closed {
             let (kind, done) = if closed {
@@ -88,7 +88,7 @@ impl Topics {
             };
             self.core.store.note(Note { event, actor }).await?;
         }
-        self.hints.send(Hint::Gates);
+        self.hints.send(Hint::Pauses);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use giga_domain::topic::TopicKey;
 use giga_domain::{Epoch, JobId, ProductId, Timestamp, WorkerId};
-use giga_ports::topics::{Assignment, Gate, TopicClaim};
+use giga_ports::topics::{Assignment, PauseScope, TopicClaim};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::stream::Dealt;
@@ -36,7 +36,7 @@ pub(super) struct StreamRegistry {
     /// Dirty topics that no claim is under way for, longest waiting first, so that the topics of one stream take turns.
     queue: VecDeque<TopicKey>,
     held: HashMap<JobId, Held>,
-    closed: HashSet<Gate>,
+    paused: HashSet<PauseScope>,
     echoes: HashMap<TopicKey, BTreeSet<JobId>>,
     /// Rises with every stream and every job that is dealt.
     serial: u64,
@@ -188,24 +188,25 @@ impl StreamRegistry {
     }
 
     fn is_closed(&self, key: &TopicKey) -> bool {
-        !self.closed.is_empty()
-            && (self.closed.contains(&Gate::Everything) || self.closed.contains(&Gate::Topic(key.clone())))
+        !self.paused.is_empty()
+            && (self.paused.contains(&PauseScope::Everything)
+                || self.paused.contains(&PauseScope::Topic(key.clone())))
     }
 
     pub(super) fn any_closed(&self) -> bool {
-        !self.closed.is_empty()
+        !self.paused.is_empty()
     }
 
-    pub(super) fn set_gates(&mut self, closed: HashSet<Gate>) {
-        self.closed = closed;
+    pub(super) fn set_pauses(&mut self, paused: HashSet<PauseScope>) {
+        self.paused = paused;
         self.mark_all();
     }
 
-    pub(super) fn set_gate(&mut self, gate: Gate, closed: bool) {
-        if closed {
-            self.closed.insert(gate);
+    pub(super) fn set_pause(&mut self, scope: PauseScope, paused: bool) {
+        if paused {
+            self.paused.insert(scope);
         } else {
-            self.closed.remove(&gate);
+            self.paused.remove(&scope);
             self.mark_all();
         }
     }
@@ -216,11 +217,11 @@ impl StreamRegistry {
         let mut wanted = Vec::with_capacity(self.queue.len());
         let mut shares: HashMap<StreamId, u32> = HashMap::new();
         for key in std::mem::take(&mut self.queue) {
-            let closed = self.is_closed(&key);
+            let paused = self.is_closed(&key);
             let Some(topic) = self.topics.get_mut(&key) else { continue };
             topic.queued = false;
-            // An opened gate marks everything again, and so does the end of a claim.
-            if !closed && !topic.claiming {
+            // The end of a pause marks everything again, and so does the end of a claim.
+            if !paused && !topic.claiming {
                 topic.streams.iter().for_each(|id| *shares.entry(*id).or_default() += 1);
                 wanted.push(key);
             }

@@ -1,4 +1,4 @@
-//! A broker that is away: offers wait in the outbox, and jobs reach factories without it.
+//! A broker that is away: offers wait in the store, and jobs reach factories without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +60,7 @@ fn down(fleet: &Fleet) -> (Arc<Shaky>, Ports) {
 }
 
 #[tokio::test]
-async fn offers_wait_in_the_outbox_until_the_broker_is_back() {
+async fn offers_wait_until_the_broker_is_back() {
     let fleet = Fleet::by_hand().await;
     let (broker, ports) = down(&fleet);
     let leader = Coordinator::by_hand(ports, Options::default()).await.unwrap();
@@ -68,14 +68,18 @@ async fn offers_wait_in_the_outbox_until_the_broker_is_back() {
     let job = fleet.submit("name: one").await;
     leader.dispatch().lead_once().await.unwrap();
     assert_eq!(leader.dispatch().dispatch_once().await.unwrap().offered.len(), 1);
-    let waiting = fleet.store.read().outbox(9).await.unwrap();
+    let waiting = fleet.store.read().unsent_offers(9).await.unwrap();
     assert_eq!(waiting.iter().map(|row| row.offer.job_id).collect::<Vec<_>>(), [job.id]);
-    leader.dispatch().outbox_once().await.unwrap_err();
-    assert_eq!(fleet.store.read().outbox(9).await.unwrap(), waiting, "it is not marked before it is sent");
+    leader.dispatch().offers_once().await.unwrap_err();
+    assert_eq!(
+        fleet.store.read().unsent_offers(9).await.unwrap(),
+        waiting,
+        "it is not marked before it is sent"
+    );
 
     broker.down.store(false, Ordering::SeqCst);
-    assert_eq!(leader.dispatch().outbox_once().await.unwrap(), 1);
-    assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
+    assert_eq!(leader.dispatch().offers_once().await.unwrap(), 1);
+    assert_eq!(fleet.store.read().unsent_offers(9).await.unwrap(), []);
     let mut offers = fleet.broker.consume(&f1).await.unwrap();
     let delivered = tokio::time::timeout(Duration::from_secs(20), offers.next()).await.unwrap().unwrap();
     assert_eq!(delivered.offer, waiting[0].offer);
@@ -102,7 +106,7 @@ async fn a_job_that_nobody_picks_up_is_offered_to_another_while_the_broker_is_do
     let mut stream = coordinator.dispatch().open_factory_stream(other).unwrap();
     fleet.clock.advance(Duration::from_secs(10));
     let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await;
-    let Some(StreamEvent::Grant(grant)) = event.expect("the outbox must not stand in the way") else {
+    let Some(StreamEvent::Grant(grant)) = event.expect("unsent offers must not stand in the way") else {
         panic!("no grant")
     };
     assert_eq!(grant.job().id, job.id);
@@ -111,7 +115,7 @@ async fn a_job_that_nobody_picks_up_is_offered_to_another_while_the_broker_is_do
 }
 
 #[tokio::test]
-async fn an_offer_whose_deadline_is_over_leaves_the_outbox_unpublished() {
+async fn an_offer_whose_deadline_is_over_is_dropped_unpublished() {
     let fleet = Fleet::by_hand().await;
     let (broker, ports) = down(&fleet);
     let leader = Coordinator::by_hand(ports, Options::default()).await.unwrap();
@@ -121,8 +125,8 @@ async fn an_offer_whose_deadline_is_over_leaves_the_outbox_unpublished() {
     assert_eq!(leader.dispatch().dispatch_once().await.unwrap().offered.len(), 1);
     fleet.clock.advance(Duration::from_secs(10));
     broker.down.store(false, Ordering::SeqCst);
-    assert_eq!(leader.dispatch().outbox_once().await.unwrap(), 0);
-    assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
+    assert_eq!(leader.dispatch().offers_once().await.unwrap(), 0);
+    assert_eq!(fleet.store.read().unsent_offers(9).await.unwrap(), []);
     let mut offers = fleet.broker.consume(&f1).await.unwrap();
     assert!(futures::FutureExt::now_or_never(offers.next()).is_none());
 }

@@ -72,15 +72,15 @@ async fn what_was_offered_but_never_published_is_published_by_the_next_leader() 
     let heir = fleet.another_by_hand().await;
     assert_eq!(heir.dispatch().lead_once().await.unwrap(), None, "the dead leader's lease still runs");
     assert_eq!(
-        heir.dispatch().outbox_once().await.unwrap(),
+        heir.dispatch().offers_once().await.unwrap(),
         0,
-        "and without the lead the outbox is not its affair"
+        "and without the lead unsent offers are not its affair"
     );
     fleet.clock.advance(LEASE);
     assert!(heir.dispatch().lead_once().await.unwrap().is_some());
-    assert_eq!(heir.dispatch().outbox_once().await.unwrap(), 1);
+    assert_eq!(heir.dispatch().offers_once().await.unwrap(), 1);
     assert_eq!(ids(&delivered(&mut offers)), [lost.message_id()]);
-    assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
+    assert_eq!(fleet.store.read().unsent_offers(9).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -95,13 +95,13 @@ async fn what_was_published_but_not_marked_goes_out_again_under_the_same_id_and_
     fleet.clock.advance(LEASE);
     let heir = fleet.another_by_hand().await;
     heir.dispatch().lead_once().await.unwrap();
-    assert_eq!(heir.dispatch().outbox_once().await.unwrap(), 1, "it cannot know that the broker has it");
+    assert_eq!(heir.dispatch().offers_once().await.unwrap(), 1, "it cannot know that the broker has it");
     assert_eq!(ids(&delivered(&mut offers)), [sent.message_id()], "the broker tells the repetition");
-    assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
+    assert_eq!(fleet.store.read().unsent_offers(9).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn an_offer_that_no_longer_stands_leaves_the_outbox_unpublished() {
+async fn an_offer_that_no_longer_stands_is_dropped_unpublished() {
     let fleet = led_by_hand().await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 1).await;
     let job = fleet.submit("name: one").await;
@@ -110,8 +110,8 @@ async fn an_offer_that_no_longer_stands_leaves_the_outbox_unpublished() {
     // Found in the view by the stream's coordinator, without the broker.
     fleet.coordinator.claims().take_offer(&f1, &offer).await.unwrap().unwrap();
 
-    assert_eq!(fleet.coordinator.dispatch().outbox_once().await.unwrap(), 0);
-    assert_eq!(fleet.store.read().outbox(9).await.unwrap(), []);
+    assert_eq!(fleet.coordinator.dispatch().offers_once().await.unwrap(), 0);
+    assert_eq!(fleet.store.read().unsent_offers(9).await.unwrap(), []);
     assert_eq!(delivered(&mut offers), []);
 }
 

@@ -527,7 +527,7 @@ async fn a_product_reaches_no_further_than_its_repositories() {
     outside.round().await;
     assert_eq!(outside.asked().len(), 1);
     // The operator says otherwise from here on.
-    outside.recorded.grant(&[("other", "acme/app")]);
+    outside.recorded.allow(&[("other", "acme/app")]);
     assert!(may("demo", true).is_err() && may("other", false).is_ok());
     outside.coordinator.operate(job.id, OperatorAction::Cancel, None, None, operator()).await.unwrap();
     outside.round().await;

@@ -54,7 +54,7 @@ pub(super) fn claim(
         return;
     }
     next.job.epoch = next.job.epoch.next();
-    next.job.settled = None;
+    next.job.lease_end = None;
     next.job.last_factory = Some(factory.clone());
     let lease = Lease {
         factory: factory.clone(),

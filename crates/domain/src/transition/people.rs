@@ -6,8 +6,8 @@
 use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, after_review};
 use crate::job::ReviewGate;
 use crate::{
-    Assumed, ChargeHow, Checkpoint, Epoch, EventKind, FailReason, Failure, Job, JobKind, NewEvent,
-    ReviewNote, RunOutcome, Settled, SettledHow, Spend, Stage, State, Timestamp, limits,
+    Assumed, ChargeHow, Checkpoint, Epoch, EventKind, FailReason, Failure, Job, JobKind, LeaseEnd,
+    LeaseEndHow, NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
 };
 
 pub(super) fn operate(
@@ -60,14 +60,14 @@ pub(super) fn operate(
 }
 
 /// The holder, where there is one, learns of it at its next renewal. It may be dead as well, so all that it was allowed
-/// to spend counts as spent until it says otherwise; see `settle_up`.
+/// to spend counts as spent until it says otherwise; see `report_cost`.
 pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, cause: &str, now: Timestamp) {
     if let Some(lease) = next.job.lease() {
         let told = lease.spent;
         next.abandon_run(RunOutcome::Cancelled);
         let assumed = next.charge.filter(|charge| charge.how == ChargeHow::Assumed);
         let assumed = assumed.map(|charge| Assumed { charged: charge.spend.usd, charged_at: now, told });
-        next.job.settled = Some(Settled { epoch: next.job.epoch, how: SettledHow::Cancelled, assumed });
+        next.job.lease_end = Some(LeaseEnd { epoch: next.job.epoch, how: LeaseEndHow::Cancelled, assumed });
     }
     let state = State::Cancelled { reason: reason.map(str::to_owned) };
     next.enter(state, NewEvent::new(EventKind::Cancelled, cause));
@@ -75,16 +75,16 @@ pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, cause: &str, n
 
 /// The holder of a cancelled run says what it really cost. Only what was assumed is given back: what it had told stays
 /// charged, and nothing is charged anew to a job that is over.
-pub(super) fn settle_up(next: &mut Transition, spent: Spend) {
-    let Some(settled) = &mut next.job.settled else { return };
-    let Some(assumed) = settled.assumed.take() else { return };
+pub(super) fn report_cost(next: &mut Transition, spent: Spend) {
+    let Some(end) = &mut next.job.lease_end else { return };
+    let Some(assumed) = end.assumed.take() else { return };
     let real = assumed.told.max(spent.bounded());
     next.refund = Some(Refund {
         usd: assumed.charged.less(real.usd),
         tokens: real.tokens - assumed.told.tokens,
         charged_at: assumed.charged_at,
     });
-    let event = NewEvent::new(EventKind::SettledUp, "its holder told what the cancelled run really cost");
+    let event = NewEvent::new(EventKind::CostReported, "its holder told what the cancelled run really cost");
     next.note(event.with("usdMicros", real.usd.micros()));
 }
 

@@ -1,6 +1,6 @@
 //! GitHub's issues against a server that speaks the same routes and shapes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{NOW, listen, with};
@@ -11,8 +11,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use giga_domain::{Effect, EffectOutcome, EffectTarget, NewEffect, Timestamp};
-use giga_effects::{Config, HttpEffects, Secret, TRACKERS, TrackerConfig};
+use giga_effects::{Config, HttpEffects, TRACKERS, TrackerConfig, TrackerToken};
 use giga_ports::{Effects, EffectsError};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 const TOKEN: &str = "ghp_0123456789abcdef";
@@ -44,7 +45,7 @@ fn not_found() -> Response {
 async fn gate(State(hub): State<Shared>, headers: HeaderMap, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let lose = {
-        let mut hub = hub.lock().unwrap();
+        let mut hub = hub.lock();
         hub.calls.push(format!("{} {path}", request.method()));
         if headers.get("authorization").is_none_or(|value| value != &format!("Bearer {TOKEN}")) {
             return (StatusCode::UNAUTHORIZED, Json(json!({ "message": "Bad credentials" }))).into_response();
@@ -59,7 +60,7 @@ async fn gate(State(hub): State<Shared>, headers: HeaderMap, request: Request, n
 }
 
 async fn issue(State(hub): State<Shared>, Path(number): Path<u64>) -> Response {
-    let hub = hub.lock().unwrap();
+    let hub = hub.lock();
     let labels: Vec<Value> =
         hub.labels.iter().map(|name| json!({ "id": 1, "name": name, "color": "ededed" })).collect();
     match number {
@@ -79,7 +80,7 @@ async fn issue(State(hub): State<Shared>, Path(number): Path<u64>) -> Response {
 }
 
 async fn patch_issue(State(hub): State<Shared>, Json(body): Json<Value>) -> Json<Value> {
-    hub.lock().unwrap().closed = body["state"] == "closed";
+    hub.lock().closed = body["state"] == "closed";
     Json(json!({ "number": 12 }))
 }
 
@@ -90,14 +91,14 @@ struct Paging {
 }
 
 async fn comments(State(hub): State<Shared>, Query(paging): Query<Paging>) -> Json<Value> {
-    let hub = hub.lock().unwrap();
+    let hub = hub.lock();
     let page = hub.comments.iter().skip((paging.page - 1) * paging.per_page).take(paging.per_page);
     let shown = page.map(|(id, login, body)| json!({ "id": id, "user": { "login": login }, "body": body }));
     Json(shown.collect())
 }
 
 async fn comment(State(hub): State<Shared>, Json(body): Json<Value>) -> (StatusCode, Json<Value>) {
-    let mut hub = hub.lock().unwrap();
+    let mut hub = hub.lock();
     let race = hub.race.take();
     hub.comments.extend(race);
     hub.made += 1;
@@ -107,7 +108,7 @@ async fn comment(State(hub): State<Shared>, Json(body): Json<Value>) -> (StatusC
 }
 
 async fn edit(State(hub): State<Shared>, Path(id): Path<u64>, Json(body): Json<Value>) -> Response {
-    let mut hub = hub.lock().unwrap();
+    let mut hub = hub.lock();
     match hub.comments.iter_mut().find(|(known, ..)| *known == id) {
         Some((_, login, _)) if login != "giga-bot" => StatusCode::FORBIDDEN.into_response(),
         Some((.., text)) => {
@@ -119,18 +120,18 @@ async fn edit(State(hub): State<Shared>, Path(id): Path<u64>, Json(body): Json<V
 }
 
 async fn remove(State(hub): State<Shared>, Path(id): Path<u64>) -> StatusCode {
-    hub.lock().unwrap().comments.retain(|(known, ..)| *known != id);
+    hub.lock().comments.retain(|(known, ..)| *known != id);
     StatusCode::NO_CONTENT
 }
 
 async fn add_labels(State(hub): State<Shared>, Json(body): Json<Value>) -> Json<Value> {
     let added = body["labels"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
-    hub.lock().unwrap().labels.extend(added);
+    hub.lock().labels.extend(added);
     Json(json!([]))
 }
 
 async fn remove_label(State(hub): State<Shared>, Path(name): Path<String>) -> Response {
-    let mut hub = hub.lock().unwrap();
+    let mut hub = hub.lock();
     let before = hub.labels.len();
     hub.labels.retain(|label| *label != name);
     if hub.labels.len() == before { not_found() } else { Json(json!([])).into_response() }
@@ -156,7 +157,7 @@ fn bridge(api: &str, token: &str, close_on_ship: bool) -> HttpEffects {
     let tracker = TrackerConfig {
         kind: &TRACKERS[0],
         api: api.to_owned(),
-        token: Secret(token.to_owned()),
+        token: TrackerToken(token.to_owned()),
         close_on_ship,
         repos: Vec::new(),
     };
@@ -212,18 +213,18 @@ async fn an_issue_is_looked_up_and_a_pull_request_is_not_one() {
 async fn one_comment_tells_where_the_job_stands() {
     let (api, hub) = hub().await;
     let world = bridge(&api, TOKEN, true);
-    hub.lock().unwrap().labels = vec!["bug".to_owned(), "giga:odd".to_owned()];
-    hub.lock().unwrap().comments = (0..250).map(|n| (n, "ana".to_owned(), format!("comment {n}"))).collect();
+    hub.lock().labels = vec!["bug".to_owned(), "giga:odd".to_owned()];
+    hub.lock().comments = (0..250).map(|n| (n, "ana".to_owned(), format!("comment {n}"))).collect();
     for (seq, stage) in [(1, "queued"), (2, "assigned"), (3, "building"), (3, "building"), (5, "shipped")] {
         assert!(delivered(&echo(&world, seq, stage).await), "{stage}");
-        let hub = hub.lock().unwrap();
+        let hub = hub.lock();
         assert_eq!(hub.comments.len(), 251, "one and no more");
         assert!(hub.comments[250].2.contains(&format!("**{stage}**")), "{:?}", hub.comments[250]);
         assert_eq!(hub.labels, ["bug", "giga:odd", &format!("giga:{stage}")]);
         assert_eq!(hub.closed, stage == "shipped");
     }
     assert!(delivered(&echo(&world, 4, "review").await), "late, and of no use any more");
-    let hub = hub.lock().unwrap();
+    let hub = hub.lock();
     assert!(hub.comments[250].2.contains("**shipped**") && hub.labels.contains(&"giga:shipped".to_owned()));
 }
 
@@ -231,11 +232,11 @@ async fn one_comment_tells_where_the_job_stands() {
 async fn a_lost_reply_makes_no_second_comment() {
     let (api, hub) = hub().await;
     let world = bridge(&api, TOKEN, false);
-    hub.lock().unwrap().lose_next_reply = true;
+    hub.lock().lose_next_reply = true;
     assert!(matches!(echo(&world, 1, "queued").await, EffectOutcome::Failed { .. }));
-    assert_eq!(hub.lock().unwrap().made, 1, "it was made all the same");
+    assert_eq!(hub.lock().made, 1, "it was made all the same");
     assert!(delivered(&echo(&world, 1, "queued").await));
-    assert_eq!(hub.lock().unwrap().made, 1);
+    assert_eq!(hub.lock().made, 1);
 }
 
 #[tokio::test]
@@ -246,12 +247,12 @@ async fn comments_of_others_are_left_alone_and_doubles_of_ours_go() {
     let mut written = Vec::new();
     for seq in [1, 2] {
         assert!(delivered(&echo(&world, seq, "queued").await));
-        written.push(hub.lock().unwrap().comments.pop().unwrap().2);
+        written.push(hub.lock().comments.pop().unwrap().2);
     }
     let forged = written[1].replace("seq:2", "seq:999");
     let plain = format!("<!-- giga:job:{JOB} seq:999 -->\nhaha");
     let of = |id: u64, who: &str, text: &str| (id, who.to_owned(), text.to_owned());
-    hub.lock().unwrap().comments = vec![
+    hub.lock().comments = vec![
         of(1, "mallory", &forged),
         of(2, "giga-bot", &written[0]),
         of(3, "giga-bot", &written[1]),
@@ -260,7 +261,7 @@ async fn comments_of_others_are_left_alone_and_doubles_of_ours_go() {
     ];
     assert!(delivered(&echo(&world, 3, "building").await));
     {
-        let mut hub = hub.lock().unwrap();
+        let mut hub = hub.lock();
         assert_eq!(hub.comments.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), [1, 3, 4, 5]);
         assert_eq!((&hub.comments[0].2, &hub.comments[3].2), (&forged, &plain));
         assert!(hub.comments[1].2.contains("**building**"));
@@ -269,12 +270,12 @@ async fn comments_of_others_are_left_alone_and_doubles_of_ours_go() {
         hub.comments.push(of(6, "mallory", &copy));
     }
     assert!(delivered(&echo(&world, 4, "review").await));
-    assert!(hub.lock().unwrap().comments[1].2.contains("**review**"));
+    assert!(hub.lock().comments[1].2.contains("**review**"));
     // Another fleet with the same token knows none of them for its own.
     let other = bridge(&api, TOKEN, false).with_marker_key([7; 32]);
-    let before = hub.lock().unwrap().made;
+    let before = hub.lock().made;
     assert!(delivered(&echo(&other, 5, "shipped").await));
-    assert_eq!(hub.lock().unwrap().made, before + 1);
+    assert_eq!(hub.lock().made, before + 1);
 }
 
 #[tokio::test]
@@ -282,10 +283,10 @@ async fn two_that_wrote_at_once_leave_one_comment() {
     let (api, hub) = hub().await;
     let world = bridge(&api, TOKEN, false);
     assert!(delivered(&echo(&world, 1, "queued").await));
-    let other = hub.lock().unwrap().comments.pop().unwrap();
-    hub.lock().unwrap().race = Some(other);
+    let other = hub.lock().comments.pop().unwrap();
+    hub.lock().race = Some(other);
     assert!(delivered(&echo(&world, 1, "queued").await));
-    let hub = hub.lock().unwrap();
+    let hub = hub.lock();
     assert_eq!((hub.comments.len(), hub.race.is_none()), (1, true), "{:?}", hub.comments);
 }
 
@@ -295,7 +296,7 @@ async fn what_is_forbidden_for_one_item_is_about_that_item() {
     let world = bridge(&api, TOKEN, false);
     let answer =
         (StatusCode::FORBIDDEN, Json(json!({ "message": "Resource not accessible by integration" })));
-    hub.lock().unwrap().instead = Some(("/issues/12", answer.into_response()));
+    hub.lock().instead = Some(("/issues/12", answer.into_response()));
     match echo(&world, 1, "queued").await {
         EffectOutcome::Refused { detail } => assert!(detail.contains("not accessible"), "{detail}"),
         other => panic!("{other:?}"),
@@ -315,7 +316,7 @@ async fn rate_limits_are_obeyed() {
         ((StatusCode::TOO_MANY_REQUESTS, secondary, body()).into_response(), Some(60)),
         ((StatusCode::FORBIDDEN, body()).into_response(), Some(60)),
     ] {
-        hub.lock().unwrap().instead = Some(("/issues/12", answer));
+        hub.lock().instead = Some(("/issues/12", answer));
         match echo(&world, 1, "queued").await {
             EffectOutcome::Failed { detail, after } => {
                 assert_eq!(after, expected.map(Duration::from_secs));
@@ -324,7 +325,7 @@ async fn rate_limits_are_obeyed() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(hub.lock().unwrap().made, 0);
+    assert_eq!(hub.lock().made, 0);
 }
 
 #[tokio::test]
@@ -341,11 +342,11 @@ async fn what_went_wrong_is_told_without_the_token() {
 
     let world = bridge(&api, TOKEN, false);
     let moved = (StatusCode::MOVED_PERMANENTLY, [("location", format!("{api}/user"))]).into_response();
-    hub.lock().unwrap().instead = Some(("/issues/12", moved));
-    hub.lock().unwrap().calls.clear();
+    hub.lock().instead = Some(("/issues/12", moved));
+    hub.lock().calls.clear();
     assert!(matches!(echo(&world, 1, "queued").await, EffectOutcome::Refused { .. }));
-    assert_eq!(hub.lock().unwrap().calls, ["GET /repos/acme/app/issues/12"], "the token went nowhere else");
+    assert_eq!(hub.lock().calls, ["GET /repos/acme/app/issues/12"], "the token went nowhere else");
 
-    hub.lock().unwrap().instead = Some(("/issues/12", (StatusCode::OK, "garbage").into_response()));
+    hub.lock().instead = Some(("/issues/12", (StatusCode::OK, "garbage").into_response()));
     assert!(matches!(echo(&world, 1, "queued").await, EffectOutcome::Failed { .. }));
 }

@@ -2,19 +2,21 @@
 //!
 //! They are quoted line by line, so that nothing in them can pass for the job's own text.
 
-use giga_api::wire::{Job, ReviewNote, ReviewVerdict};
+use giga_api::wire::{ReviewNote, ReviewVerdict};
+
+use super::grant::Grant;
 
 const BEFORE: &str = "The work so far is in this folder, and reviewers have looked at it. Go on from it and do what they \
                       ask for. Their comments are quoted:";
 
 /// `None` if there are no comments since the last result.
-pub(super) fn since_the_last_run(job: &Job) -> Option<String> {
-    let judged = job.reviews.iter().map(|note| note.lease_epoch).max()?;
+pub(super) fn since_the_last_run(grant: &Grant) -> Option<String> {
+    let judged = grant.reviews.iter().map(|note| note.lease_epoch).max()?;
     // A later result has answered them.
-    if job.result.as_ref().is_some_and(|result| result.lease_epoch > judged) {
+    if grant.result_epoch.is_some_and(|epoch| epoch > judged) {
         return None;
     }
-    let notes = job.reviews.iter().filter(|note| note.lease_epoch == judged).map(quoted);
+    let notes = grant.reviews.iter().filter(|note| note.lease_epoch == judged).map(quoted);
     Some(std::iter::once(BEFORE.to_owned()).chain(notes).collect::<Vec<_>>().join("\n\n") + "\n")
 }
 

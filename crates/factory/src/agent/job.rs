@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use giga_api::wire::{Check, Checkpoint, ClaimAnswer, PatchRequest, RunReport, Stage};
+use giga_api::wire::{Check, Checkpoint, PatchRequest, RunReport, Stage};
 use giga_domain::FailReason;
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::checks::Tail;
 use super::ending::{Ending, RunFailure};
 use super::final_report::{self, Handover, Receipt, plain};
+use super::grant::Grant;
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
@@ -48,12 +49,7 @@ impl Place {
 }
 
 /// Runs the job to its end. Never fails: what goes wrong is the job's ending.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    grant: ClaimAnswer,
-    held: Held,
-    seat: Option<OwnedSemaphorePermit>,
-) {
+pub(super) async fn run(shared: Arc<Shared>, grant: Grant, held: Held, seat: Option<OwnedSemaphorePermit>) {
     let (done, meter) = (CancellationToken::new(), Meter::default());
     let keeper =
         LeaseKeeper::start(shared.client.clone(), held.clone(), meter.clone(), &shared.drain, done.clone());
@@ -81,10 +77,10 @@ pub(super) async fn run(
     };
     let ship_done = CancellationToken::new();
     let shipping = tokio::spawn(log.clone().ship(shared.client.clone(), held.clone(), ship_done.clone()));
-    tracing::info!(job = held.job, epoch = held.epoch, name = grant.job.name, "running");
-    log.note(&format!("{} on {}, epoch {}", grant.job.name, shared.id, held.epoch));
+    tracing::info!(job = held.job, epoch = held.epoch, name = grant.name, "running");
+    log.note(&format!("{} on {}, epoch {}", grant.name, shared.id, held.epoch));
 
-    let known = Mutex::new(grant.job.checkpoint.clone());
+    let known = Mutex::new(grant.checkpoint.clone());
     let run = JobRun {
         shared: &shared,
         grant: &grant,
@@ -110,7 +106,7 @@ async fn seat_for(shared: &Shared, keeper: &LeaseKeeper) -> Result<OwnedSemaphor
 
 pub(super) struct JobRun<'a> {
     pub(super) shared: &'a Shared,
-    grant: &'a ClaimAnswer,
+    grant: &'a Grant,
     pub(super) held: &'a Held,
     pub(super) keeper: &'a LeaseKeeper,
     pub(super) log: &'a RunLog,
@@ -121,7 +117,7 @@ pub(super) struct JobRun<'a> {
 
 impl JobRun<'_> {
     async fn work(&self) -> (Ending, Option<Place>) {
-        let work = match Work::of(&self.grant.job, &self.shared.engines) {
+        let work = match Work::of(self.grant, &self.shared.engines) {
             Ok(work) => work,
             Err(failure) => return (Ending::Failed(failure), None),
         };

@@ -7,13 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use giga_api::client::{Client, ClientError};
-use giga_api::wire::{ClaimAnswer, Directive, ProblemCode, RenewAnswer};
-use giga_domain::Timestamp;
+use giga_api::wire::{Directive, ProblemCode, RenewAnswer};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ending::Ending;
+use super::grant::Grant;
 use super::meter::Meter;
 
 /// Why work was stopped before its end.
@@ -40,15 +40,11 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn of(grant: &ClaimAnswer) -> Self {
-        let time = |text: &str| text.parse::<Timestamp>().ok();
-        let granted = grant.job.lease.as_ref().and_then(|lease| time(&lease.granted_at));
-        // Both ends are the store's time, so their difference is a length whatever this machine's clock says.
-        let lease = granted.zip(time(&grant.expires_at)).map(|(from, to)| to.since(from));
+    pub(super) fn of(grant: &Grant) -> Self {
         Self {
-            job: grant.job.id.clone(),
-            epoch: grant.lease_epoch,
-            lease: lease.filter(|lease| !lease.is_zero()).unwrap_or(Duration::from_secs(30)),
+            job: grant.job.to_string(),
+            epoch: grant.epoch.0,
+            lease: grant.lease,
             renew_now: Arc::new(Notify::new()),
         }
     }

@@ -18,6 +18,7 @@ mod enroll;
 mod error;
 mod final_report;
 mod folder;
+mod grant;
 mod heartbeat;
 mod intake;
 mod job;

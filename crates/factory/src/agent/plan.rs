@@ -1,14 +1,14 @@
-//! What a granted job asks of this machine, read once from its wire form.
+//! What a granted job asks of this machine, read once from its grant.
 
 use std::sync::Arc;
 
 use giga_api::wire::Job;
 use giga_domain::job::BudgetCaps;
-use giga_domain::manifest::{self, Manifest};
 use giga_domain::{Checkpoint, Epoch, FailReason, JobId, Spend, Usd};
 
 use super::comments;
 use super::ending::RunFailure;
+use super::grant::{Grant, Spec};
 use crate::engines::{Engine, Usage};
 
 pub(super) struct Work {
@@ -36,17 +36,14 @@ pub(super) struct Work {
 
 impl Work {
     /// `engines` are those that are ready.
-    pub(super) fn of(job: &Job, engines: &[Arc<dyn Engine>]) -> Result<Self, RunFailure> {
-        let broken = |what: &str| {
-            RunFailure::new(FailReason::Infrastructure, format!("the grant is unreadable: {what}"))
-        };
-        let id: JobId = job.id.parse().map_err(|_| broken("its id"))?;
-        let snapshot = job.manifest.as_ref().ok_or_else(|| broken("it has no manifest"))?;
-        let manifest: Manifest = manifest::from_json(snapshot).map_err(|error| broken(&error.to_string()))?;
-        let engine = choose(&manifest, engines)?;
+    pub(super) fn of(grant: &Grant, engines: &[Arc<dyn Engine>]) -> Result<Self, RunFailure> {
+        let spec = grant.spec.as_ref().ok_or_else(|| {
+            RunFailure::new(FailReason::Infrastructure, "the grant has no manifest that can be read")
+        })?;
+        let engine = choose(spec, engines)?;
         let shell = named(engines, "shell")
             .ok_or_else(|| RunFailure::new(FailReason::NoEngine, "verify commands need the shell engine"))?;
-        let checkpoint = job.checkpoint.as_ref().map(|c| Checkpoint {
+        let checkpoint = grant.checkpoint.as_ref().map(|c| Checkpoint {
             wip_ref: c.wip_ref.clone(),
             commit: c.commit.clone(),
             session_id: c.session_id.clone(),
@@ -55,17 +52,17 @@ impl Work {
             note: c.note.clone(),
         });
         Ok(Self {
-            job: id,
-            epoch: Epoch(job.lease_epoch),
-            title: job.name.clone(),
-            prompt: job.body_md.clone().unwrap_or_default(),
-            persona: job.persona_md.clone(),
-            review: comments::since_the_last_run(job),
-            repo: manifest.repo.clone(),
-            script: manifest.script.clone(),
-            verify: manifest.verify.clone(),
-            budget: caps(manifest.budget, job),
-            reserved: reserved(job),
+            job: grant.job,
+            epoch: grant.epoch,
+            title: grant.name.clone(),
+            prompt: grant.body.clone(),
+            persona: grant.persona.clone(),
+            review: comments::since_the_last_run(grant),
+            repo: spec.repo.clone(),
+            script: spec.script.clone(),
+            verify: spec.verify.clone(),
+            budget: caps(spec.budget, grant.reserved),
+            reserved: grant.reserved,
             session_usage: checkpoint
                 .as_ref()
                 .and_then(|c| c.session_spend)
@@ -79,13 +76,9 @@ impl Work {
 }
 
 /// A job that names no cap of its own gets what its product reserves for it.
-fn caps(own: BudgetCaps, job: &Job) -> BudgetCaps {
-    let reserved = Some(reserved(job)).filter(|share| !share.is_zero());
+fn caps(own: BudgetCaps, reserved: Usd) -> BudgetCaps {
+    let reserved = Some(reserved).filter(|share| !share.is_zero());
     BudgetCaps { usd: own.usd.or(reserved), ..own }
-}
-
-fn reserved(job: &Job) -> Usd {
-    job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.reserved_usd)
 }
 
 const fn usage(spend: Spend) -> Usage {
@@ -107,14 +100,14 @@ pub(super) fn is_script(job: &Job) -> bool {
 
 /// The engine that was asked for; for `any`, the shell where there is a script, otherwise the first that is ready and
 /// reads prompts.
-fn choose(manifest: &Manifest, engines: &[Arc<dyn Engine>]) -> Result<Arc<dyn Engine>, RunFailure> {
-    let found = match &manifest.engine {
+fn choose(spec: &Spec, engines: &[Arc<dyn Engine>]) -> Result<Arc<dyn Engine>, RunFailure> {
+    let found = match &spec.engine {
         Some(name) => named(engines, name),
-        None if manifest.script.is_some() => named(engines, "shell"),
+        None if spec.script.is_some() => named(engines, "shell"),
         None => engines.iter().find(|engine| engine.name() != "shell").cloned(),
     };
     found.ok_or_else(|| {
-        let wanted = manifest.engine.as_deref().unwrap_or("any engine that reads prompts");
+        let wanted = spec.engine.as_deref().unwrap_or("any engine that reads prompts");
         RunFailure::new(
             FailReason::NoEngine,
             format!("{wanted} is not ready on this machine; `giga doctor` says why"),

@@ -28,7 +28,7 @@ pub(crate) use product::{
     SetBudgetArgs, SetProductArgs,
 };
 use strum::VariantArray;
-pub(crate) use topic::{EnqueueArgs, GateArgs, TopicArg, TopicCommand, TopicJobsArgs};
+pub(crate) use topic::{EnqueueArgs, PauseTopicArgs, TopicArg, TopicCommand, TopicJobsArgs};
 pub(crate) use web::WebArgs;
 
 /// One of the words of an enum of the wire, which help and completion list.

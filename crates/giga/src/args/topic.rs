@@ -16,7 +16,7 @@ pub(crate) enum TopicCommand {
 Examples:
   giga topic pause mail
   giga topic pause --all")]
-    Pause(GateArgs),
+    Pause(PauseTopicArgs),
     /// Hand out jobs again
     #[command(after_help = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   giga topic resume --all
 
 A topic that was paused individually stays paused until it is resumed individually.")]
-    Resume(GateArgs),
+    Resume(PauseTopicArgs),
     /// Add a job
     #[command(after_help = "\
 Examples:
@@ -65,7 +65,7 @@ pub(crate) struct TopicArg {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct GateArgs {
+pub(crate) struct PauseTopicArgs {
     /// Name of the topic
     pub(crate) topic: Option<String>,
     /// Every topic of every product

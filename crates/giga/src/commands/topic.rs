@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Done;
 use super::context::Context;
-use crate::args::{EnqueueArgs, GateArgs, TopicArg, TopicCommand, TopicJobsArgs};
+use crate::args::{EnqueueArgs, PauseTopicArgs, TopicArg, TopicCommand, TopicJobsArgs};
 use crate::exit::CliError;
 use crate::output::{Columns, Format, Output, ago, append_page, dash, millis, printable, say};
 use crate::system::{SystemClock, SystemRandomness};
@@ -32,11 +32,11 @@ pub(crate) async fn run(command: TopicCommand, context: &Context) -> Done {
             output.list(&answer.json, ("/topics", "/name"), none, || table(&answer.topics, output))
         }
         TopicCommand::Show(TopicArg { topic }) => show(&client, &topic, context).await,
-        TopicCommand::Pause(GateArgs { topic: Some(topic), .. }) => {
+        TopicCommand::Pause(PauseTopicArgs { topic: Some(topic), .. }) => {
             let answer = client.pause_topic(&topic).await?;
             output.one(&answer.json, "/name", || text(&answer, output))
         }
-        TopicCommand::Resume(GateArgs { topic: Some(topic), .. }) => {
+        TopicCommand::Resume(PauseTopicArgs { topic: Some(topic), .. }) => {
             let answer = client.resume_topic(&topic).await?;
             output.one(&answer.json, "/name", || text(&answer, output))
         }

@@ -3,7 +3,7 @@
 //! A project's giga.toml may not choose any of it: it would say where a secret is sent, and what of the network can be
 //! reached.
 
-use giga_effects::{Allowed, Config, RepoGrant, Secret, TRACKERS, TrackerConfig, TrackerKind};
+use giga_effects::{Allowed, Config, RepoAccess, TRACKERS, TrackerConfig, TrackerKind, TrackerToken};
 
 use super::{Key, Origin, Setting, Settings, TrackerKey};
 use crate::exit::CliError;
@@ -60,10 +60,10 @@ impl Settings {
         }
     }
 
-    fn tracker_repos(&self, kind: &'static TrackerKind) -> Result<Vec<RepoGrant>, CliError> {
+    fn tracker_repos(&self, kind: &'static TrackerKind) -> Result<Vec<RepoAccess>, CliError> {
         let Setting { value, origin } = self.get_or(Key::Tracker(kind, TrackerKey::Repos), "");
         let entries = value.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-        let read = entries.map(RepoGrant::read).collect::<Result<Vec<_>, _>>();
+        let read = entries.map(RepoAccess::read).collect::<Result<Vec<_>, _>>();
         read.map_err(|error| CliError::Config(format!("{origin}: {error}")))
     }
 
@@ -71,19 +71,19 @@ impl Settings {
     pub(crate) fn tracker_token(
         &self,
         kind: &'static TrackerKind,
-    ) -> Result<Option<Setting<Secret>>, CliError> {
+    ) -> Result<Option<Setting<TrackerToken>>, CliError> {
         let named = self.get(Key::Tracker(kind, TrackerKey::TokenFile));
         let flagged = matches!(&named, Some(Setting { origin: Origin::Flag(_), .. }));
         if !flagged && let Some(token) = self.surroundings.variable(kind.settings.token_variable) {
             let origin = Origin::Environment(kind.settings.token_variable);
-            return Ok(Some(Setting { value: Secret(token), origin }));
+            return Ok(Some(Setting { value: TrackerToken(token), origin }));
         }
         let Some(Setting { value, origin }) = named else { return Ok(None) };
         let text = std::fs::read_to_string(&value).map_err(|error| {
             let name = kind.display_name;
             CliError::Config(format!("cannot read the token for {name} in {value} ({origin}): {error}"))
         })?;
-        Ok(Some(Setting { value: Secret(text.trim().to_owned()), origin }))
+        Ok(Some(Setting { value: TrackerToken(text.trim().to_owned()), origin }))
     }
 }
 

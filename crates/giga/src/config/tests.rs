@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use giga_domain::token::Secret;
+use giga_domain::token::TokenSecret;
 use giga_factory::engines::Program;
 
 use super::*;
@@ -44,7 +44,7 @@ impl World {
 }
 
 fn token(byte: u8) -> String {
-    Secret::from_random("user", [byte; 32]).reveal().to_owned()
+    TokenSecret::from_random("user", [byte; 32]).reveal().to_owned()
 }
 
 #[test]

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 use giga_api::client::is_loopback;
 use giga_domain::JobToken;
-use giga_domain::token::Secret;
+use giga_domain::token::TokenSecret;
 
 use super::{Key, Origin, Setting, Settings};
 use crate::exit::CliError;
 
 #[derive(Clone)]
 pub(crate) struct Token {
-    pub(crate) secret: Secret,
+    pub(crate) secret: TokenSecret,
     pub(crate) origin: Origin,
 }
 
@@ -73,13 +73,13 @@ impl Settings {
     }
 }
 
-fn parse(text: &str, place: String) -> Result<Secret, CliError> {
+fn parse(text: &str, place: String) -> Result<TokenSecret, CliError> {
     let text = text.trim();
     // What runs inside a job has a token of its own kind.
     let parsed = if JobToken::looks_like(text) {
         JobToken::parse(text).map(|token| token.secret())
     } else {
-        Secret::parse(text)
+        TokenSecret::parse(text)
     };
     parsed.map_err(|error| CliError::Config(format!("{place}: {error}")))
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use giga_coordinator::{Coordinator, Error};
-use giga_domain::token::Secret;
+use giga_domain::token::TokenSecret;
 
 use crate::exit::CliError;
 use crate::output::say;
@@ -63,7 +63,7 @@ impl DataFolder {
             return Ok(AdminToken::Written);
         }
         let path = self.token_path();
-        let kept = std::fs::read_to_string(&path).ok().and_then(|text| Secret::parse(text.trim()).ok());
+        let kept = std::fs::read_to_string(&path).ok().and_then(|text| TokenSecret::parse(text.trim()).ok());
         if let Some(secret) = &kept
             && coordinator.authenticate(secret).await.map_err(failed)?.is_some()
         {
@@ -75,7 +75,7 @@ impl DataFolder {
         Ok(AdminToken::Written)
     }
 
-    fn write_token(&self, secret: &Secret) -> Result<(), CliError> {
+    fn write_token(&self, secret: &TokenSecret) -> Result<(), CliError> {
         self.write("admin.token", secret.reveal())
     }
 

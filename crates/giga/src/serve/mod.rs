@@ -12,7 +12,7 @@ use std::sync::Arc;
 use giga_blobs::Places;
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
-use giga_ports::store::ShareSecret;
+use giga_ports::store::ShareKey;
 use giga_ports::{Randomness as _, StoreError};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
@@ -197,8 +197,8 @@ pub(crate) async fn start(
     let started = async {
         let stores = giga_store::open(store, clock.clone(), Tuning::default()).await?;
         // Every coordinator of the store knows what any of them has written into a tracker.
-        let key = ShareSecret { name: "tracker-markers", fresh: random.bytes() };
-        let marker_key = stores.jobs.share_secret(key).await?;
+        let key = ShareKey { name: "tracker-markers", fresh: random.bytes() };
+        let marker_key = stores.jobs.share_key(key).await?;
         let ports = Ports {
             store: stores.jobs,
             topics: stores.topics,

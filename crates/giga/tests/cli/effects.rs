@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use axum::{Json, Router};
-use giga_domain::WebhookSecret;
+use giga_domain::SigningKey;
 use giga_effects::signature;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ enum Mood {
 
 /// A receiver that checks what it gets and is in a bad mood now and then.
 struct Receiver {
-    secret: Mutex<Option<WebhookSecret>>,
+    secret: Mutex<Option<SigningKey>>,
     moods: Mutex<Vec<Mood>>,
     canary: String,
     told: mpsc::UnboundedSender<(String, Mood)>,
@@ -66,7 +66,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body
 }
 
 /// `whsec_…` as bytes.
-fn secret_of(text: &str) -> WebhookSecret {
+fn secret_of(text: &str) -> SigningKey {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = text.strip_prefix("whsec_").unwrap().trim_end_matches('=').bytes();
     let bits = digits.map(|c| LETTERS.iter().position(|letter| *letter == c).unwrap());
@@ -80,7 +80,7 @@ fn secret_of(text: &str) -> WebhookSecret {
             held &= (1 << count) - 1;
         }
     }
-    WebhookSecret(bytes.try_into().unwrap())
+    SigningKey(bytes.try_into().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]

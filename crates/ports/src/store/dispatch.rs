@@ -18,12 +18,12 @@ macro_rules! dispatch {
                 /// Gives the lead up, so that another need not wait for its end. Fine where the term is over anyway.
                 step_down(StepDown) -> ();
 
-                /// Targets of the dispatcher, each by compare-and-set on what it saw, with its outbox row in the same
+                /// Targets of the dispatcher, each by compare-and-set on what it saw, with its offer in the same
                 /// transaction. In the order given: the offer, or `None` for a job that changed since. A term that is
                 /// over is refused whole, as [`super::StoreError::StaleTerm`].
                 offer(MakeOffers) -> Vec<Option<Offer>>;
 
-                /// The broker has these; their outbox rows can go. Those that are gone are fine.
+                /// The broker has these; their rows can go. Those that are gone are fine.
                 sent(Sent) -> ();
 
                 /// Records what shadow mode would have done differently, in the history of the jobs that are not over yet.
@@ -35,7 +35,7 @@ macro_rules! dispatch {
             }
             reads DispatchReads {
                 /// Offers that the broker may not have yet, oldest first.
-                outbox(limit: usize) -> Vec<Waiting>;
+                unsent_offers(limit: usize) -> Vec<Waiting>;
 
                 /// Who leads, where somebody ever did; it may be over.
                 leader() -> Option<Leadership>;
@@ -111,7 +111,7 @@ pub struct NewEviction {
     pub for_job: Option<JobId>,
 }
 
-/// An offer in the outbox.
+/// An offer that the broker may not have yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub offer: Offer,

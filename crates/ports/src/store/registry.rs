@@ -3,8 +3,8 @@
 use std::fmt;
 
 use giga_domain::{
-    Actor, EventKind, Product, ProductId, ProductSettings, Profile, ProfileContent, Rev, Webhook, WebhookId,
-    WebhookSecret,
+    Actor, EventKind, Product, ProductId, ProductSettings, Profile, ProfileContent, Rev, SigningKey, Webhook,
+    WebhookId,
 };
 use serde_json::Value;
 
@@ -34,8 +34,8 @@ macro_rules! registry {
                 /// The caller has checked name and value against the flag's type. `null` unsets it.
                 set_flag(SetFlag) -> ();
 
-                /// The secret of that name, which every coordinator shares: `fresh` becomes it where there is none yet.
-                share_secret(ShareSecret) -> [u8; 32];
+                /// The key of that name, which every coordinator shares: `fresh` becomes it where there is none yet.
+                share_key(ShareKey) -> [u8; 32];
             }
             reads RegistryReads {
                 /// By id; those that were ever set.
@@ -81,7 +81,7 @@ pub struct AddWebhook {
     pub product: Option<ProductId>,
     pub url: String,
     pub kinds: Vec<EventKind>,
-    pub secret: WebhookSecret,
+    pub secret: SigningKey,
     pub actor: Actor,
 }
 
@@ -99,13 +99,13 @@ pub struct SetFlag {
 }
 
 #[derive(Clone)]
-pub struct ShareSecret {
+pub struct ShareKey {
     pub name: &'static str,
     pub fresh: [u8; 32],
 }
 
-impl fmt::Debug for ShareSecret {
+impl fmt::Debug for ShareKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShareSecret").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ShareKey").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use giga_domain::token::{Right, Role, Secret};
+use giga_domain::token::{Right, Role, TokenSecret};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -108,7 +108,7 @@ enum Token {
     Over,
 }
 
-fn ask(app: App, secret: Secret) -> JoinHandle<Token> {
+fn ask(app: App, secret: TokenSecret) -> JoinHandle<Token> {
     tokio::spawn(async move {
         match app.coordinator.authenticate(&secret).await {
             Ok(Some(token)) => Token::Lives { rest: app.coordinator.rest_of(&token) },

@@ -254,7 +254,7 @@ fn assignment(dealt: Dealt) -> v1::Assignment {
     }
 }
 
-fn to_proto(at: Timestamp) -> prost_types::Timestamp {
+pub(super) fn to_proto(at: Timestamp) -> prost_types::Timestamp {
     let millis = at.as_millis();
     let nanos = millis.rem_euclid(1_000) * 1_000_000;
     prost_types::Timestamp { seconds: millis.div_euclid(1_000), nanos: nanos as i32 }

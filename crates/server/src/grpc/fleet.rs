@@ -11,16 +11,15 @@ use giga_coordinator::{FactoryStream, Grant, StreamEvent};
 use giga_domain::FactoryId;
 use giga_proto::v1;
 use giga_proto::v1::fleet_server::{Fleet, FleetServer};
-use giga_proto::v1::stream_grants_response::Event;
+use giga_proto::v1::receive_grants_response::Event;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::auth::TokenWatch;
-use super::{refused, stopping};
+use super::{grant_message, refused, stopping};
 use crate::app::App;
 use crate::auth::{admit, authenticate};
 use crate::handlers::holders::claim_answer;
-use crate::problem::Problem;
 use crate::request::check;
 use crate::routes::Access;
 
@@ -30,15 +29,15 @@ pub(super) fn service(app: App) -> FleetServer<FleetService> {
 
 pub(super) struct FleetService(App);
 
-type Grants = Pin<Box<dyn Stream<Item = Result<v1::StreamGrantsResponse, Status>> + Send>>;
+type Grants = Pin<Box<dyn Stream<Item = Result<v1::ReceiveGrantsResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Fleet for FleetService {
-    type StreamGrantsStream = Grants;
+    type ReceiveGrantsStream = Grants;
 
-    async fn stream_grants(
+    async fn receive_grants(
         &self,
-        request: Request<v1::StreamGrantsRequest>,
+        request: Request<v1::ReceiveGrantsRequest>,
     ) -> Result<Response<Grants>, Status> {
         let app = &self.0;
         let tokens = app.coordinator.tokens_changed();
@@ -56,7 +55,7 @@ impl Fleet for FleetService {
         let messages = stream::unfold(Some(connected), |connected| async {
             let mut connected = connected?;
             match connected.next().await {
-                Ok(event) => Some((Ok(v1::StreamGrantsResponse { event: Some(event) }), Some(connected))),
+                Ok(event) => Some((Ok(v1::ReceiveGrantsResponse { event: Some(event) }), Some(connected))),
                 Err(status) => Some((Err(status), None)),
             }
         });
@@ -92,10 +91,7 @@ impl Connected {
     /// Until this returns, the grant goes back where the call is given up.
     async fn message(&self, grant: Grant) -> Result<Event, Status> {
         let answer = claim_answer(&self.app, grant.job()).await?;
-        let claim = serde_json::to_vec(&answer).map_err(|error| {
-            Status::from(Problem::internal(&format!("a grant cannot be written: {error}")))
-        })?;
         grant.delivered();
-        Ok(Event::Grant(v1::Grant { claim }))
+        Ok(Event::Grant(grant_message(answer)))
     }
 }

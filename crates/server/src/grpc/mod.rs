@@ -6,7 +6,10 @@
 mod auth;
 mod dispatch;
 mod fleet;
+mod grant;
 mod health;
+
+pub use grant::grant_message;
 
 use std::any::Any;
 

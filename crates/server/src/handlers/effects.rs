@@ -13,8 +13,7 @@ use giga_api::wire;
 use giga_coordinator::{AddWebhook, Ingested, SubmitRequest, job_name, tracked_body, tracker_key};
 use giga_domain::manifest::Draft;
 use giga_domain::{
-    Effect, EffectId, EffectTarget, EventKind, ProductId, Timestamp, Webhook, WebhookId, WebhookSecret,
-    limits,
+    Effect, EffectId, EffectTarget, EventKind, ProductId, SigningKey, Timestamp, Webhook, WebhookId, limits,
 };
 use giga_ports::StoreError;
 use giga_ports::store::EffectFilter;
@@ -61,7 +60,7 @@ pub(crate) async fn add_webhook(
 }
 
 /// As Standard Webhooks writes it.
-fn shown_once(secret: &WebhookSecret) -> String {
+fn shown_once(secret: &SigningKey) -> String {
     format!("whsec_{}", STANDARD.encode(secret.0))
 }
 

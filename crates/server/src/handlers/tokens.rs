@@ -15,7 +15,7 @@ use crate::shapes;
 
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TokenList>> {
     let tokens = app.coordinator.reads().tokens().await?;
-    let own = tokens.iter().filter(|token| caller.scope.covers(shapes::products_of(&token.grant)));
+    let own = tokens.iter().filter(|token| caller.scope.covers(shapes::products_of(&token.permission)));
     Ok(Json(wire::TokenList { tokens: own.map(shapes::token).collect() }))
 }
 
@@ -43,8 +43,8 @@ pub(crate) async fn issue(
 pub(crate) async fn revoke(State(app): State<App>, caller: Caller, path: PathText) -> Answer<StatusCode> {
     let id: TokenId = path.id()?;
     let tokens = app.coordinator.reads().tokens().await?;
-    let own = |grant| caller.scope.covers(shapes::products_of(grant));
-    if !tokens.iter().any(|token| token.id == id && own(&token.grant)) {
+    let own = |permission| caller.scope.covers(shapes::products_of(permission));
+    if !tokens.iter().any(|token| token.id == id && own(&token.permission)) {
         return Err(Problem::new(Code::NotFound, format!("there is no token {id}")));
     }
     app.coordinator.revoke_token(id, caller.actor()).await?;

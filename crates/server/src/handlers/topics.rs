@@ -9,7 +9,7 @@ use giga_coordinator::{NewTopicWork, TopicOverview};
 use giga_domain::job::RetryPolicy;
 use giga_domain::topic::{DEFAULT_RETRY, TopicJob, TopicKey, TopicStage, TopicState};
 use giga_domain::{JobId, Priority, TopicName, limits};
-use giga_ports::topics::{ClosedGate, Enqueued, TopicCounts};
+use giga_ports::topics::{Enqueued, TopicCounts, TopicPause};
 use serde_json::value::RawValue;
 
 use super::Answer;
@@ -24,7 +24,7 @@ const PAGE_BYTES: usize = 4 << 20;
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TopicList>> {
     let all = app.coordinator.topics().overview(|product| caller.products.allows(product)).await?;
     let topics = all.topics.into_iter().map(topic).collect();
-    Ok(Json(wire::TopicList { paused: all.everything.map(pause), topics }))
+    Ok(Json(wire::TopicList { paused: all.everything.map(shown), topics }))
 }
 
 pub(crate) async fn close(
@@ -49,12 +49,12 @@ pub(crate) async fn open(
 
 pub(crate) async fn close_all(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TopicGate>> {
     app.coordinator.topics().pause(None, caller.actor()).await?;
-    app.shown_gate().await
+    app.shown_pause().await
 }
 
 pub(crate) async fn open_all(State(app): State<App>, caller: Caller) -> Answer<Json<wire::TopicGate>> {
     app.coordinator.topics().resume(None, caller.actor()).await?;
-    app.shown_gate().await
+    app.shown_pause().await
 }
 
 impl App {
@@ -70,9 +70,9 @@ impl App {
         Ok(Json(topic(found.unwrap_or(unheard_of))))
     }
 
-    async fn shown_gate(&self) -> Answer<Json<wire::TopicGate>> {
+    async fn shown_pause(&self) -> Answer<Json<wire::TopicGate>> {
         let all = self.coordinator.topics().overview(|_| false).await?;
-        Ok(Json(wire::TopicGate { paused: all.everything.map(pause) }))
+        Ok(Json(wire::TopicGate { paused: all.everything.map(shown) }))
     }
 }
 
@@ -218,8 +218,8 @@ fn key(caller: &Caller, path: &PathText) -> Answer<TopicKey> {
     Ok(TopicKey { topic: name(path)?, product: caller.product()? })
 }
 
-fn pause(gate: ClosedGate) -> wire::TopicPause {
-    wire::TopicPause { since: gate.since.to_string(), by: gate.by.to_string() }
+fn shown(pause: TopicPause) -> wire::TopicPause {
+    wire::TopicPause { since: pause.since.to_string(), by: pause.by.to_string() }
 }
 
 fn topic(topic: TopicOverview) -> wire::Topic {
@@ -228,7 +228,7 @@ fn topic(topic: TopicOverview) -> wire::Topic {
         product_id: topic.counts.key.product.to_string(),
         name: topic.counts.key.topic.to_string(),
         by_state: TopicStage::ALL.map(|stage| (stage.into(), count(stage))).into(),
-        paused: topic.paused.map(pause),
+        paused: topic.paused.map(shown),
         workers: topic.workers as u64,
         in_flight: topic.in_flight as u64,
     }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use giga_api::wire::ClaimAnswer;
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::token::Role;
 use giga_domain::{CapabilitySet, Delivery, Stage};
 use giga_proto::v1::fleet_client::FleetClient;
-use giga_proto::v1::stream_grants_response::Event;
-use giga_proto::v1::{StreamGrantsRequest, StreamGrantsResponse};
+use giga_proto::v1::receive_grants_response::Event;
+use giga_proto::v1::{ReceiveGrantsRequest, ReceiveGrantsResponse};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 
@@ -18,8 +17,8 @@ async fn client(world: &World) -> FleetClient<Channel> {
     FleetClient::new(Channel::from_shared(world.url.clone()).unwrap().connect().await.unwrap())
 }
 
-fn by(token: &str, factory: &str) -> Request<StreamGrantsRequest> {
-    let mut request = Request::new(StreamGrantsRequest { factory_id: factory.to_owned() });
+fn by(token: &str, factory: &str) -> Request<ReceiveGrantsRequest> {
+    let mut request = Request::new(ReceiveGrantsRequest { factory_id: factory.to_owned() });
     request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     request
 }
@@ -37,7 +36,7 @@ async fn streaming(world: &World, id: &str) -> String {
     token
 }
 
-async fn next(stream: &mut Streaming<StreamGrantsResponse>) -> Result<Event, Status> {
+async fn next(stream: &mut Streaming<ReceiveGrantsResponse>) -> Result<Event, Status> {
     let message = tokio::time::timeout(Duration::from_secs(20), stream.message()).await;
     let message = message.expect("nothing came")?;
     Ok(message.expect("the stream ended without a status").event.expect("an empty message"))
@@ -52,14 +51,16 @@ fn is(status: &Status, code: Code, text: &str) {
 async fn a_job_comes_down_the_stream_as_a_claim_would_have_given_it() {
     let world = World::start().await;
     let token = streaming(&world, "f1").await;
-    let mut stream = client(&world).await.stream_grants(by(&token, "f1")).await.unwrap().into_inner();
+    let mut stream = client(&world).await.receive_grants(by(&token, "f1")).await.unwrap().into_inner();
     let job = world.submit("alpha", "name: one\nrepo: hello").await;
     let Event::Grant(grant) = next(&mut stream).await.unwrap() else { panic!("no grant") };
-    let claim: ClaimAnswer = serde_json::from_slice(&grant.claim).unwrap();
-    assert_eq!((claim.job.id.as_str(), claim.lease_epoch), (job.id.to_string().as_str(), 1));
-    assert_eq!(claim.job.body_md.as_deref(), Some("Do it.\n"));
+    let (lease, spec) = (grant.lease.unwrap(), grant.spec.unwrap());
+    assert_eq!((grant.job_id, lease.epoch), (job.id.to_string(), 1));
+    assert_eq!((grant.name.as_str(), grant.body_md.as_str()), ("one", "Do it.\n"));
+    assert_eq!((spec.repo.as_deref(), spec.engine), (Some("hello"), None));
     assert_eq!(world.job(job.id).await.stage(), Stage::Assigned);
-    assert!(!claim.expires_at.is_empty());
+    assert!(lease.granted_at.unwrap().seconds < lease.expires_at.unwrap().seconds);
+    assert!(!grant.job_token.is_empty());
 }
 
 #[tokio::test]
@@ -69,7 +70,7 @@ async fn only_the_factory_itself_may_listen() {
     let other = streaming(&world, "f2").await;
     let mut client = client(&world).await;
     let mut refusal = async |token: &str, factory: &str| {
-        client.stream_grants(by(token, factory)).await.expect_err("it was let in")
+        client.receive_grants(by(token, factory)).await.expect_err("it was let in")
     };
     is(&refusal(&other, "f1").await, Code::PermissionDenied, "f2");
     is(&refusal(&world.admin.clone(), "f1").await, Code::PermissionDenied, "the token of the factory itself");
@@ -90,7 +91,7 @@ async fn one_that_has_said_nothing_yet_is_told_to() {
         .enroll("mute".parse().unwrap(), FactoryScope::default(), crate::world::actor())
         .await;
     let (_, secret) = enrolled.unwrap();
-    let refused = client(&world).await.stream_grants(by(secret.reveal(), "mute")).await.unwrap_err();
+    let refused = client(&world).await.receive_grants(by(secret.reveal(), "mute")).await.unwrap_err();
     is(&refused, Code::FailedPrecondition, "has not sent a heartbeat yet");
 }
 
@@ -99,8 +100,8 @@ async fn a_newer_stream_ends_the_older_with_the_reason() {
     let world = World::start().await;
     let token = streaming(&world, "f1").await;
     let mut client = client(&world).await;
-    let mut older = client.stream_grants(by(&token, "f1")).await.unwrap().into_inner();
-    let mut newer = client.stream_grants(by(&token, "f1")).await.unwrap().into_inner();
+    let mut older = client.receive_grants(by(&token, "f1")).await.unwrap().into_inner();
+    let mut newer = client.receive_grants(by(&token, "f1")).await.unwrap().into_inner();
     is(&next(&mut older).await.unwrap_err(), Code::Aborted, "a newer stream of this factory took over");
     world.submit("alpha", "name: one").await;
     assert!(matches!(next(&mut newer).await.unwrap(), Event::Grant(_)));
@@ -112,8 +113,8 @@ async fn a_revoked_token_and_a_shutdown_end_the_stream() {
     let token = streaming(&world, "f1").await;
     let second = streaming(&world, "f2").await;
     let mut client = client(&world).await;
-    let mut revoked = client.stream_grants(by(&token, "f1")).await.unwrap().into_inner();
-    let mut kept = client.stream_grants(by(&second, "f2")).await.unwrap().into_inner();
+    let mut revoked = client.receive_grants(by(&token, "f1")).await.unwrap().into_inner();
+    let mut kept = client.receive_grants(by(&second, "f2")).await.unwrap().into_inner();
     world.coordinator.revoke_factory_tokens("f1".parse().unwrap(), crate::world::actor()).await.unwrap();
     is(&next(&mut revoked).await.unwrap_err(), Code::Unauthenticated, "revoked");
     world.shutdown.cancel();
@@ -124,7 +125,7 @@ async fn a_revoked_token_and_a_shutdown_end_the_stream() {
 async fn news_come_when_the_mode_should_change() {
     let world = World::start().await;
     let token = streaming(&world, "f1").await;
-    let mut stream = client(&world).await.stream_grants(by(&token, "f1")).await.unwrap().into_inner();
+    let mut stream = client(&world).await.receive_grants(by(&token, "f1")).await.unwrap().into_inner();
     world.coordinator.set_flag("delivery.f1", "poll".into(), crate::world::actor()).await.unwrap();
     assert!(matches!(next(&mut stream).await.unwrap(), Event::News(_)));
 }

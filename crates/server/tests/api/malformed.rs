@@ -91,7 +91,7 @@ async fn credentials() {
         get().token(text).refused(401, "unauthenticated", "").await;
     }
     get().token(cut).refused(401, "unauthenticated", "cut off when pasted").await;
-    let unknown = giga_domain::token::Secret::from_random("user", [9; 32]);
+    let unknown = giga_domain::token::TokenSecret::from_random("user", [9; 32]);
     get().token(unknown.reveal()).refused(401, "unauthenticated", "unknown, revoked or expired").await;
     get().token(&world.admin).token(&world.admin).refused(401, "unauthenticated", "exactly one").await;
     get().header("authorization", &format!("bearer {}", world.admin)).gives(200).await;

@@ -296,7 +296,7 @@ async fn walk(route: &'static Route, who: Who, whose: Whose) {
     let world = World::start().await;
     let own = Things::make(&world, "alpha", "f-alpha").await;
     let other = Things::make(&world, "beta", "f-beta").await;
-    world.outside.grant(&[("alpha", "acme/alpha"), ("beta", "acme/beta")]);
+    world.outside.allow(&[("alpha", "acme/alpha"), ("beta", "acme/beta")]);
     let credentials = credentials(&world, &own, who).await;
     let things = if whose == Whose::Own { &own } else { &other };
     let sample = sample(route, things);

@@ -10,9 +10,9 @@ use giga_store::{BatchStore, Tuning};
 use tokio::task::JoinSet;
 
 use super::nap;
-use crate::gate::Node;
 use crate::ports::{NoBlobs, NodeBackend, NodeBroker, NodeEffects, NodeStore, NodeTopics};
 use crate::prng::{Prng, SeededRandomness};
+use crate::turnstile::Node;
 use crate::world::{Address, Life, World};
 
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) async fn run(mut self) {
         loop {
-            let node = self.world.gate.new_node();
+            let node = self.world.turnstile.new_node();
             let Ok(coordinator) = self.start(node).await else {
-                self.world.gate.kill(node);
+                self.world.turnstile.kill(node);
                 nap(&mut self.prng, 20, 200).await;
                 continue;
             };
@@ -38,7 +38,7 @@ impl Cluster {
             let steps = self.steps(&coordinator);
             self.until_killed(node).await;
             self.world.trace.note(|| format!("n{} is killed", node.0));
-            self.world.gate.kill(node);
+            self.world.turnstile.kill(node);
             self.world.set_address(self.slot, None);
             drop(steps);
             life.end();
@@ -84,7 +84,7 @@ impl Cluster {
                 let lease = self.world.scenario.lease.as_millis() as u64;
                 let time = Duration::from_millis(self.prng.between(lease / 4, lease * 2));
                 self.world.trace.note(|| format!("n{} is paused for {time:?}", node.0));
-                self.world.gate.pause(node, time);
+                self.world.turnstile.pause(node, time);
             }
         }
     }
@@ -115,7 +115,7 @@ impl Cluster {
             let _ = one.dispatch().dispatch_once().await;
         });
         self.repeat(&mut steps, coordinator, 400, 1_500, |one| async move {
-            let _ = one.dispatch().outbox_once().await;
+            let _ = one.dispatch().offers_once().await;
         });
         let heartbeat = scenario.heartbeat.as_millis() as u64;
         self.repeat(&mut steps, coordinator, heartbeat, heartbeat, |one| async move {

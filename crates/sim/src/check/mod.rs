@@ -66,8 +66,8 @@ pub enum Promise {
     TopicOnce,
     /// A worker never has more than it asked for.
     InFlight,
-    /// Nothing of a topic is handed out while its gate is closed.
-    GateKept,
+    /// Nothing of a topic is handed out while it is paused.
+    PauseKept,
     /// Seats, concurrency keys, capabilities and drained factories are respected by every grant.
     LimitsKept,
     /// Counts and runs say what the history says.

@@ -175,8 +175,8 @@ impl<'a> Purse<'a> {
             _ => {}
         }
         let Some((id, _)) = event.job else { return };
-        if event.kind == EventKind::SettledUp {
-            self.settled_up(id, event, found);
+        if event.kind == EventKind::CostReported {
+            self.cost_reported(id, event, found);
         }
         if event.to.is_some_and(|to| !is_held(to)) {
             self.ended(id, event, found);
@@ -264,7 +264,7 @@ impl<'a> Purse<'a> {
     }
 
     /// What the run really cost is one of the things that its holder told; the rest of what was assumed is given back.
-    fn settled_up(&mut self, id: JobId, event: &Event, found: &mut Findings) {
+    fn cost_reported(&mut self, id: JobId, event: &Event, found: &mut Findings) {
         let Some(Assumed { product, epoch, charged, at, reported }) = self.assumed.remove(&id) else {
             let text = format!("{id} was settled up, and nothing of it had been assumed");
             return found.add(Promise::ChargedOnce, text);

@@ -32,8 +32,8 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
                     successes.entry(*job).or_default().insert(*epoch);
                 }
             }
-            Record::GateIgnored { job } => {
-                found.add(Promise::GateKept, format!("{job} was handed out though a gate was closed"));
+            Record::PauseIgnored { job } => {
+                found.add(Promise::PauseKept, format!("{job} was handed out though its topic was paused"));
             }
             Record::Opened { worker, most } => {
                 asked.insert(worker, *most);

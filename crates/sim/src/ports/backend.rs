@@ -1,7 +1,7 @@
 //! One coordinator's connection to the database that all of them share.
 //!
 //! A transaction may fail before it began, or commit and then lose its answer: the writer above it has to cope with both,
-//! as with a real database. Each call waits at the gate first.
+//! as with a real database. Each call waits at the turnstile first.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use giga_store::engine::{Backend, Batch, Committed};
 
 use super::{budget_audit, cut_off};
 use crate::bug::Bug;
-use crate::gate::{Kind, Node, Verdict};
+use crate::turnstile::{Kind, Node, Verdict};
 use crate::world::World;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -26,14 +26,14 @@ pub(crate) struct NodeBackend {
 #[async_trait]
 impl Backend for NodeBackend {
     async fn transact(&self, batch: Batch) -> (Batch, Result<Committed>) {
-        let verdict = self.world.gate.pass(self.node, Kind::Write, "transact").await;
+        let verdict = self.world.turnstile.pass(self.node, Kind::Write, "transact").await;
         if verdict == Verdict::FailBefore {
             return (batch, Err(cut_off("a transaction")));
         }
         let (batch, committed) = self.world.database.transact(batch).await;
         budget_audit::look(&self.world).await;
         if verdict == Verdict::GoAndWait {
-            self.world.gate.pass(self.node, Kind::Answer, "transact").await;
+            self.world.turnstile.pass(self.node, Kind::Answer, "transact").await;
         }
         let answer =
             if verdict == Verdict::FailAfter { Err(cut_off("a commit's answer")) } else { committed };
@@ -55,12 +55,12 @@ impl InterceptReads for NodeBackend {
         call: &'static str,
         answer: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
-        match self.world.gate.pass(self.node, Kind::Read, call).await {
+        match self.world.turnstile.pass(self.node, Kind::Read, call).await {
             Verdict::FailBefore | Verdict::FailAfter => Err(cut_off(call)),
             Verdict::Go => answer.await,
             Verdict::GoAndWait => {
                 let answer = answer.await;
-                self.world.gate.pass(self.node, Kind::Answer, call).await;
+                self.world.turnstile.pass(self.node, Kind::Answer, call).await;
                 answer
             }
         }

@@ -11,8 +11,8 @@ use giga_ports::{Broker, BrokerError};
 use parking_lot::Mutex;
 
 use crate::bug::Bug;
-use crate::gate::{Kind, Node, Verdict};
 use crate::prng::Prng;
+use crate::turnstile::{Kind, Node, Verdict};
 use crate::world::World;
 
 type Result<T> = std::result::Result<T, BrokerError>;
@@ -30,7 +30,7 @@ impl NodeBroker {
     }
 
     async fn pass(&self, what: &'static str) -> Verdict {
-        self.world.gate.pass(self.node, Kind::Broker, what).await
+        self.world.turnstile.pass(self.node, Kind::Broker, what).await
     }
 
     fn chance(&self, per_mille: u64) -> bool {

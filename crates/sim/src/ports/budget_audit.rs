@@ -1,5 +1,5 @@
 //! A look at the budgets after every commit: what people have set, and whether what is set aside is what stands on the
-//! leases. It passes no gate and changes nothing.
+//! leases. It passes no turnstile and changes nothing.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The ports of one coordinator, each behind the gate: what they do is the product's own code on the shared memory
+//! The ports of one coordinator, each behind the turnstile: what they do is the product's own code on the shared memory
 //! stores, what may go wrong on the way is here. Planted bugs live here too and nowhere else.
 
 mod backend;

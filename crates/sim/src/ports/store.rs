@@ -16,8 +16,8 @@ use giga_store::BatchStore;
 
 use super::NodeBackend;
 use crate::bug::Bug;
-use crate::gate::Node;
 use crate::history::{Record, Word};
+use crate::turnstile::Node;
 use crate::world::World;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -66,7 +66,7 @@ impl NodeStore {
         task.await.map_err(StoreError::broken)?
     }
 
-    /// The job as it is now, past every gate: only for bugs.
+    /// The job as it is now, past every turnstile: only for bugs.
     async fn peek(&self, job: JobId) -> Option<Job> {
         self.world.reads().job(job).await.ok().flatten()
     }

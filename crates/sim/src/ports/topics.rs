@@ -1,22 +1,16 @@
-//! One coordinator's way to the topic jobs that all of them share, behind the gate and written down for the checkers.
+//! One coordinator's way to the topic jobs that all of them share, behind the turnstile and written down for the checkers.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use giga_domain::topic::{Outcome, TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, ProductId, Timestamp, WorkerId};
-use giga_ports::store::StoreStats;
-use giga_ports::topics::{
-    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
-};
-use giga_ports::{StoreError, TopicStore};
+use giga_domain::topic::Outcome;
+use giga_domain::{Actor, WorkerId};
+use giga_ports::topics::{Assignment, PauseScope, Settle, Settled, TopicClaim};
+use giga_ports::{InterceptTopics, StoreError, TopicStore};
 
 use super::cut_off;
 use crate::bug::Bug;
-use crate::gate::{Kind, Node, Verdict};
 use crate::history::Record;
+use crate::turnstile::{Kind, Node, Verdict};
 use crate::world::World;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -34,7 +28,7 @@ impl NodeTopics {
         what: &'static str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let verdict = self.world.gate.pass(self.node, kind, what).await;
+        let verdict = self.world.turnstile.pass(self.node, kind, what).await;
         if verdict == Verdict::FailBefore {
             return Err(cut_off(what));
         }
@@ -42,29 +36,54 @@ impl NodeTopics {
         match verdict {
             Verdict::FailAfter => return Err(cut_off(what)),
             Verdict::GoAndWait => {
-                self.world.gate.pass(self.node, Kind::Answer, what).await;
+                self.world.turnstile.pass(self.node, Kind::Answer, what).await;
             }
             _ => {}
         }
         answer
     }
+}
 
-    async fn claimed(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
+impl InterceptTopics for NodeTopics {
+    fn inner(&self) -> &dyn TopicStore {
+        &self.world.topics
+    }
+
+    async fn around<T: Send>(
+        &self,
+        call: &'static str,
+        answer: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        self.through(Kind::Write, call, answer).await
+    }
+
+    async fn around_read<T: Send>(
+        &self,
+        call: &'static str,
+        answer: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        self.through(Kind::Read, call, answer).await
+    }
+
+    async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
         let asked: Vec<(WorkerId, u32)> = claim.workers.clone();
-        let (all, one) = (Gate::Everything, Gate::Topic(claim.key.clone()));
-        let closed = self.world.topics.gates().await?;
-        let closed: Vec<Gate> =
-            closed.into_iter().map(|gate| gate.gate).filter(|gate| *gate == all || *gate == one).collect();
-        let ignored = self.world.has(Bug::GateIgnored);
-        for gate in closed.iter().filter(|_| ignored) {
-            self.world.topics.set_gate(gate.clone(), false, Actor::system("bug")).await?;
+        let (all, one) = (PauseScope::Everything, PauseScope::Topic(claim.key.clone()));
+        let closed = self.world.topics.pauses().await?;
+        let closed: Vec<PauseScope> = closed
+            .into_iter()
+            .map(|pause| pause.scope)
+            .filter(|scope| *scope == all || *scope == one)
+            .collect();
+        let ignored = self.world.has(Bug::PauseIgnored);
+        for scope in closed.iter().filter(|_| ignored) {
+            self.world.topics.set_pause(scope.clone(), false, Actor::system("bug")).await?;
         }
         let assignments = self.world.topics.claim(claim).await?;
-        for gate in closed.iter().filter(|_| ignored) {
-            self.world.topics.set_gate(gate.clone(), true, Actor::system("bug")).await?;
+        for scope in closed.iter().filter(|_| ignored) {
+            self.world.topics.set_pause(scope.clone(), true, Actor::system("bug")).await?;
         }
         if !closed.is_empty() && !assignments.is_empty() {
-            self.world.history.add(Record::GateIgnored { job: assignments[0].id });
+            self.world.history.add(Record::PauseIgnored { job: assignments[0].id });
         }
         for Assignment { id, worker, epoch, .. } in &assignments {
             self.world.history.add(Record::TopicAssigned { job: *id, worker: worker.clone(), epoch: *epoch });
@@ -79,7 +98,7 @@ impl NodeTopics {
         Ok(assignments)
     }
 
-    async fn settled(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
+    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
         let mut written = results.clone();
         if self.world.has(Bug::TopicFenceOff) {
             for settle in &mut written {
@@ -104,74 +123,5 @@ impl NodeTopics {
             });
         }
         Ok(answers)
-    }
-}
-
-#[async_trait]
-impl TopicStore for NodeTopics {
-    async fn enqueue(&self, jobs: Vec<NewTopicJob>) -> Result<Vec<Enqueued>> {
-        self.through(Kind::Write, "topic enqueue", self.world.topics.enqueue(jobs)).await
-    }
-
-    async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
-        self.through(Kind::Write, "topic claim", self.claimed(claim)).await
-    }
-
-    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
-        self.through(Kind::Write, "topic settle", self.settled(results)).await
-    }
-
-    async fn renew(&self, held: Vec<(JobId, Epoch)>, lease: Duration) -> Result<Vec<bool>> {
-        self.through(Kind::Write, "topic renew", self.world.topics.renew(held, lease)).await
-    }
-
-    async fn expire(&self, limit: usize) -> Result<Swept> {
-        self.through(Kind::Write, "topic expire", self.world.topics.expire(limit)).await
-    }
-
-    async fn promote(&self, limit: usize) -> Result<Swept> {
-        self.through(Kind::Write, "topic promote", self.world.topics.promote(limit)).await
-    }
-
-    async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>> {
-        self.through(Kind::Write, "topic retry", self.world.topics.retry_dead(key, jobs, limit)).await
-    }
-
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
-        self.through(Kind::Write, "topic gate", self.world.topics.set_gate(gate, closed, actor)).await
-    }
-
-    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        self.through(Kind::Write, "topic retire", self.world.topics.retire(before, limit)).await
-    }
-
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        self.through(Kind::Read, "topic gates", self.world.topics.gates()).await
-    }
-
-    async fn topics(&self) -> Result<Vec<TopicCounts>> {
-        self.through(Kind::Read, "topics", self.world.topics.topics()).await
-    }
-
-    async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
-        self.through(Kind::Read, "topic job", self.world.topics.job(id)).await
-    }
-
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
-        self.through(Kind::Read, "topic products", self.world.topics.products_of(ids)).await
-    }
-
-    async fn list(
-        &self,
-        key: &TopicKey,
-        stage: TopicStage,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> Result<Vec<TopicJob>> {
-        self.through(Kind::Read, "topic list", self.world.topics.list(key, stage, before, limit)).await
-    }
-
-    fn stats(&self) -> StoreStats {
-        self.world.topics.stats()
     }
 }

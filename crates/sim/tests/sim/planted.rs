@@ -82,8 +82,8 @@ fn a_worker_that_gets_more_than_it_asked_for_is_noticed() {
 }
 
 #[test]
-fn a_gate_that_does_not_close_is_noticed() {
-    is_found(Bug::GateIgnored, Promise::GateKept);
+fn a_pause_that_does_not_hold_is_noticed() {
+    is_found(Bug::PauseIgnored, Promise::PauseKept);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::{BudgetRow, EffectNeeds, EffectsLoaded, GraphLoaded, GraphNeeds, Regi
 /// Sets are sorted: a backend locks rows in this order, so that two batches can never wait for each other.
 /// The order between kinds is jobs, concurrency keys, budgets, factories, tokens, flags, the leader,
 /// products, profiles, webhooks, effects, queue states, the feed.
-/// Rows of the outbox stand outside of it: nobody ever waits for one.
+/// Unsent offers stand outside of it: nobody ever waits for one.
 #[derive(Debug, Default)]
 pub struct Needs {
     pub jobs: BTreeSet<JobId>,

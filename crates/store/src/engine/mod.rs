@@ -26,7 +26,7 @@ pub use effects::{EffectNeeds, EffectWrites, EffectsLoaded};
 pub use graph::{GraphLoaded, GraphNeeds, GraphWrites, Taken};
 pub use loaded::{Loaded, Needs};
 pub use money::{BudgetRow, ChargeRow};
-pub use registry::{RegistryLoaded, RegistryNeeds, RegistryWrites, SharedSecret};
+pub use registry::{RegistryLoaded, RegistryNeeds, RegistryWrites, SharedKey};
 pub use working::Working;
 pub use writer::BatchStore;
 pub use writes::{JobInsert, LeaseRow, PendingEvent, QueueDelta, RunWrite, Writes};

@@ -1,4 +1,4 @@
-//! Products, profiles and shared secrets of a batch: few rows, seldom changed, so a change looks at all that could
+//! Products, profiles and shared keys of a batch: few rows, seldom changed, so a change looks at all that could
 //! contradict it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,14 +12,14 @@ pub struct RegistryNeeds {
     pub products: bool,
     /// The newest version of these profiles. Locked, so that versions follow each other.
     pub profiles: BTreeSet<(ProductId, String)>,
-    pub secrets: BTreeSet<&'static str>,
+    pub keys: BTreeSet<&'static str>,
 }
 
 #[derive(Debug, Default)]
 pub struct RegistryLoaded {
     pub products: BTreeMap<ProductId, Product>,
     pub profiles: HashMap<(ProductId, String), Profile>,
-    pub secrets: HashMap<String, SharedSecret>,
+    pub keys: HashMap<String, SharedKey>,
 }
 
 #[derive(Debug, Default)]
@@ -28,25 +28,25 @@ pub struct RegistryWrites {
     pub put_products: Vec<Product>,
     pub insert_profiles: Vec<Profile>,
     /// Those that were not there. Where somebody else was faster, the insert fails and the batch is run again.
-    pub insert_secrets: Vec<SharedSecret>,
+    pub insert_keys: Vec<SharedKey>,
 }
 
 impl RegistryWrites {
     pub fn is_empty(&self) -> bool {
-        self.put_products.is_empty() && self.insert_profiles.is_empty() && self.insert_secrets.is_empty()
+        self.put_products.is_empty() && self.insert_profiles.is_empty() && self.insert_keys.is_empty()
     }
 }
 
 /// What every coordinator has to know and nobody else may.
 #[derive(Clone)]
-pub struct SharedSecret {
+pub struct SharedKey {
     pub name: String,
     pub value: [u8; 32],
 }
 
-impl std::fmt::Debug for SharedSecret {
+impl std::fmt::Debug for SharedKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SharedSecret").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("SharedKey").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -91,13 +91,13 @@ impl Registry {
         self.writes.insert_profiles.push(profile);
     }
 
-    pub(super) fn secret(&self, name: &str) -> Option<[u8; 32]> {
-        self.loaded.secrets.get(name).map(|secret| secret.value)
+    pub(super) fn key(&self, name: &str) -> Option<[u8; 32]> {
+        self.loaded.keys.get(name).map(|key| key.value)
     }
 
-    pub(super) fn add_secret(&mut self, secret: SharedSecret) {
-        self.loaded.secrets.insert(secret.name.clone(), secret.clone());
-        self.writes.insert_secrets.push(secret);
+    pub(super) fn add_key(&mut self, key: SharedKey) {
+        self.loaded.keys.insert(key.name.clone(), key.clone());
+        self.writes.insert_keys.push(key);
     }
 
     pub(super) fn into_writes(self) -> RegistryWrites {

@@ -32,7 +32,7 @@ pub struct Working {
     dirty_factories: BTreeSet<FactoryId>,
     deleted_factories: BTreeSet<FactoryId>,
     dirty_tokens: BTreeSet<TokenId>,
-    /// What comes into the outbox: of a job only its last offer.
+    /// Offers to be sent: of a job only its last one.
     offers: BTreeMap<JobId, Waiting>,
     pub(super) money: Money,
     pub(super) registry: Registry,
@@ -316,8 +316,8 @@ impl Working {
         self.writes.put_leader = Some(leader);
     }
 
-    /// Into the outbox, where it replaces an older offer of the same job: that one is refused everywhere by now, and an
-    /// outbox that holds one offer per job stays small while the broker is away.
+    /// Replaces an older unsent offer of the same job: that one is refused everywhere by now, and one offer
+    /// per job keeps the table small while the broker is away.
     pub(super) fn put_offer(&mut self, offer: Offer) {
         if offer.dispatch_seq > DispatchSeq::ZERO.next() {
             self.writes.withdraw_offers.push(offer.job_id);

@@ -40,7 +40,7 @@ pub struct Writes {
     pub put_flags: Vec<(String, Value)>,
     pub delete_flags: Vec<String>,
     pub put_leader: Option<Leadership>,
-    /// Every offer of these jobs leaves the outbox: a newer one, below, takes its place.
+    /// Every unsent offer of these jobs goes: a newer one, below, takes its place.
     pub withdraw_offers: Vec<JobId>,
     /// Those that are gone are fine.
     pub delete_offers: Vec<(JobId, DispatchSeq)>,

@@ -156,8 +156,8 @@ impl TokenReads for MemoryBackend {
 
 #[async_trait]
 impl DispatchReads for MemoryBackend {
-    async fn outbox(&self, limit: usize) -> Result<Vec<Waiting>> {
-        let mut waiting: Vec<_> = self.tables().outbox.values().cloned().collect();
+    async fn unsent_offers(&self, limit: usize) -> Result<Vec<Waiting>> {
+        let mut waiting: Vec<_> = self.tables().offers.values().cloned().collect();
         // Stable: those of one time stay in the order of their keys.
         waiting.sort_by_key(|waiting| waiting.since);
         waiting.truncate(limit);

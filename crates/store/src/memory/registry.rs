@@ -1,4 +1,4 @@
-//! Products, profiles, shared secrets, webhooks and effects: plain maps.
+//! Products, profiles, shared keys, webhooks and effects: plain maps.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,14 +9,14 @@ use giga_domain::{
 use giga_ports::store::{EffectCounts, EffectFilter};
 
 use crate::engine::{
-    EffectNeeds, EffectWrites, EffectsLoaded, RegistryLoaded, RegistryNeeds, RegistryWrites, SharedSecret,
+    EffectNeeds, EffectWrites, EffectsLoaded, RegistryLoaded, RegistryNeeds, RegistryWrites, SharedKey,
 };
 
 #[derive(Default)]
 pub(super) struct RegistryTables {
     pub(super) products: BTreeMap<ProductId, Product>,
     pub(super) profiles: BTreeMap<(ProductId, String, u32), Profile>,
-    secrets: HashMap<String, SharedSecret>,
+    keys: HashMap<String, SharedKey>,
 }
 
 impl RegistryTables {
@@ -28,7 +28,7 @@ impl RegistryTables {
         RegistryLoaded {
             products: self.products.clone(),
             profiles: needs.profiles.iter().filter_map(newest).collect(),
-            secrets: self.secrets.clone(),
+            keys: self.keys.clone(),
         }
     }
 
@@ -51,8 +51,8 @@ impl RegistryTables {
             let key = (profile.product.clone(), profile.name.clone(), profile.version);
             self.profiles.insert(key, profile);
         }
-        for secret in writes.insert_secrets {
-            self.secrets.insert(secret.name.clone(), secret);
+        for key in writes.insert_keys {
+            self.keys.insert(key.name.clone(), key);
         }
     }
 }

@@ -100,7 +100,7 @@ pub(super) async fn persist(
             writes.delete_offers.iter().map(|(id, seq)| (id.to_string(), seq.0.cast_signed())).unzip();
         out.send(&s.delete_offers, vec![Box::new(ids), Box::new(seqs)]).await;
     }
-    put(out, &s.put_offers, &rows::OUTBOX, writes.put_offers.iter().map(rows::offer_row)).await;
+    put(out, &s.put_offers, &rows::OFFERS, writes.put_offers.iter().map(rows::offer_row)).await;
 
     registry::persist(out, s, &present.products, &writes.registry).await;
     effects::persist(out, s, &writes.effects).await;

@@ -1,4 +1,4 @@
-//! Products, profiles and shared secrets in PostgreSQL.
+//! Products, profiles and shared keys in PostgreSQL.
 //!
 //! Products and profiles are locked table by table: a change is rare, and what it must not contradict may be a row that
 //! is not there yet.
@@ -19,7 +19,7 @@ use crate::rows::{self, PRODUCTS, PROFILES, SECRETS};
 pub(super) struct Asked {
     products: Option<Ticket>,
     profiles: Option<Ticket>,
-    secrets: Option<Ticket>,
+    keys: Option<Ticket>,
 }
 
 pub(super) async fn ask<'c>(
@@ -37,21 +37,20 @@ pub(super) async fn ask<'c>(
             vec![texts(products), texts(names)]
         })
         .await;
-    let secrets = pipeline
-        .send_if(!needs.secrets.is_empty(), &statements.secrets, || vec![texts(&needs.secrets)])
-        .await;
-    Asked { products, profiles, secrets }
+    let keys =
+        pipeline.send_if(!needs.keys.is_empty(), &statements.shared_keys, || vec![texts(&needs.keys)]).await;
+    Asked { products, profiles, keys }
 }
 
 impl Asked {
     pub(super) fn read(self, answers: &mut Answers) -> Result<RegistryLoaded, StoreError> {
         let products = decode_all(&answers.take(self.products), &PRODUCTS, rows::product)?;
         let profiles = decode_all(&answers.take(self.profiles), &PROFILES, rows::profile)?;
-        let secrets = decode_all(&answers.take(self.secrets), &SECRETS, rows::secret)?;
+        let keys = decode_all(&answers.take(self.keys), &SECRETS, rows::shared_key)?;
         Ok(RegistryLoaded {
             products: products.into_iter().map(|product| (product.id.clone(), product)).collect(),
             profiles: profiles.into_iter().map(|p| ((p.product.clone(), p.name.clone()), p)).collect(),
-            secrets: secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect(),
+            keys: keys.into_iter().map(|key| (key.name.clone(), key)).collect(),
         })
     }
 }
@@ -67,5 +66,5 @@ pub(super) async fn persist<'c>(
     put(out, &s.insert_products, &PRODUCTS, new.into_iter().map(rows::product_row)).await;
     put(out, &s.update_products, &PRODUCTS, known.into_iter().map(rows::product_row)).await;
     put(out, &s.insert_profiles, &PROFILES, writes.insert_profiles.iter().map(rows::profile_row)).await;
-    put(out, &s.insert_secrets, &SECRETS, writes.insert_secrets.iter().map(rows::secret_row)).await;
+    put(out, &s.insert_shared_keys, &SECRETS, writes.insert_keys.iter().map(rows::shared_key_row)).await;
 }

@@ -100,7 +100,7 @@ statements! {
              SELECT * FROM profiles WHERE profiles.product_id = wanted.product_id \
              AND profiles.name = wanted.name ORDER BY version DESC LIMIT 1) AS profiles ON TRUE",
         rows::PROFILES.qualified_list());
-    secrets = sql::select(&rows::SECRETS, "WHERE name = ANY($1)");
+    shared_keys = sql::select(&rows::SECRETS, "WHERE name = ANY($1)");
     lock_fan_out = sql::select(&rows::FAN_OUT, "FOR UPDATE");
     feed_head = "SELECT last_pos FROM feed";
     webhooks = sql::select(&rows::WEBHOOKS, "");
@@ -141,7 +141,7 @@ statements! {
     insert_products = insert(&rows::PRODUCTS);
     update_products = update(&rows::PRODUCTS, replace);
     insert_profiles = insert(&rows::PROFILES);
-    insert_secrets = insert(&rows::SECRETS);
+    insert_shared_keys = insert(&rows::SECRETS);
     insert_webhooks = insert(&rows::WEBHOOKS);
     delete_webhooks = "DELETE FROM webhooks WHERE id = ANY($1)";
     move_fan_out = "UPDATE fan_out SET pos = $1";
@@ -150,14 +150,14 @@ statements! {
     insert_effects = insert(&rows::EFFECTS);
     update_effects = update(&rows::EFFECT_CHANGES, replace);
     // An offer that somebody else has locked is about to be deleted by him: it is passed over, and no two coordinators
-    // wait for each other over the outbox. Where he fails after all, the offer is sent once more, which harms nobody.
+    // wait for each other over unsent offers. Where he fails after all, the offer is sent once more, which harms nobody.
     withdraw_offers = "DELETE FROM outbox WHERE ctid = ANY(ARRAY( \
         SELECT ctid FROM outbox WHERE job_id = ANY($1) FOR UPDATE SKIP LOCKED))";
     delete_offers = "DELETE FROM outbox WHERE ctid = ANY(ARRAY( \
         SELECT outbox.ctid FROM unnest($1::text[], $2::bigint[]) AS gone (job_id, dispatch_seq) \
         JOIN outbox ON outbox.job_id = gone.job_id AND outbox.dispatch_seq = gone.dispatch_seq \
         FOR UPDATE OF outbox SKIP LOCKED))";
-    put_offers = upsert(&rows::OUTBOX, sql::replace_excluded);
+    put_offers = upsert(&rows::OFFERS, sql::replace_excluded);
     retire_events = "DELETE FROM events WHERE job_id = ANY($1)";
     retire_artifacts = "DELETE FROM artifacts WHERE job_id = ANY($1)";
     retire_runs = "DELETE FROM runs WHERE job_id = ANY($1)";

@@ -12,7 +12,7 @@ pub(crate) const LEADER: Table = Table {
     columns: &[("one", Int), ("node_id", Text), ("term", Int), ("expires_at", Int)],
 };
 
-pub(crate) const OUTBOX: Table = Table {
+pub(crate) const OFFERS: Table = Table {
     name: "outbox",
     key: 2,
     columns: &[
@@ -46,7 +46,7 @@ pub(crate) fn offer_row(waiting: &Waiting) -> Row {
     ]
 }
 
-/// [`OUTBOX`].
+/// [`OFFERS`].
 pub(crate) fn waiting(fields: &mut Fields<'_>) -> Read<Waiting> {
     // The first three only repeat what the offer says, to be looked up by.
     fields.text()?;

@@ -1,8 +1,8 @@
 //! Webhooks, and the outbox of what they and the trackers are to be told.
 
 use giga_domain::{
-    Effect, EffectId, EffectReceiver, EffectState, EventKind, FeedPos, ProductId, Timestamp, Webhook,
-    WebhookId, WebhookSecret,
+    Effect, EffectId, EffectReceiver, EffectState, EventKind, FeedPos, ProductId, SigningKey, Timestamp,
+    Webhook, WebhookId,
 };
 use giga_ports::store::EffectCounts;
 
@@ -102,7 +102,7 @@ pub(crate) fn webhook(fields: &mut Fields<'_>) -> Read<Webhook> {
         product,
         url,
         kinds,
-        secret: WebhookSecret(secret),
+        secret: SigningKey(secret),
         created_at: fields.time()?,
         since: FeedPos(fields.count()?),
     })

@@ -1,6 +1,6 @@
 //! Factories, tokens, flags and the counts per product.
 
-use giga_domain::token::{Grant, TokenHash, TokenRecord};
+use giga_domain::token::{Permission, TokenHash, TokenRecord};
 use giga_domain::{Factory, FactoryId, ProductId, Stage, Timestamp};
 use giga_ports::store::QueueState;
 use serde_json::Value;
@@ -78,15 +78,15 @@ pub(crate) fn sighting_row(id: &FactoryId, at: Timestamp) -> Row {
 }
 
 pub(crate) fn token_row(token: &TokenRecord) -> Row {
-    let factory = match &token.grant {
-        Grant::Factory { factory, .. } => text(factory),
-        Grant::User { .. } => Cell::Null,
+    let factory = match &token.permission {
+        Permission::Factory { factory, .. } => text(factory),
+        Permission::User { .. } => Cell::Null,
     };
     vec![
         text(&token.id),
         token.hash.to_hex().into(),
         factory,
-        json(&token.grant),
+        json(&token.permission),
         token.label.as_str().into(),
         token.created_at.into(),
         token.expires_at.into(),
@@ -100,12 +100,12 @@ pub(crate) fn token(fields: &mut Fields<'_>) -> Read<TokenRecord> {
     let Some(hash) = TokenHash::from_hex(fields.text()?) else {
         return fields.contradiction("it is not 64 hexadecimal digits");
     };
-    // `factory_id` only repeats what the grant says, to be looked up by.
+    // `factory_id` only repeats what the permission says, to be looked up by.
     fields.text_or_null()?;
     Ok(TokenRecord {
         id,
         hash,
-        grant: fields.json()?,
+        permission: fields.json()?,
         label: fields.text()?.to_owned(),
         created_at: fields.time()?,
         expires_at: fields.time_or_null()?,

@@ -175,7 +175,7 @@ pub(crate) fn job_change_row(job: &Job) -> Row {
         u64::from(job.attempts).into(),
         job.dispatch_seq.0.into(),
         job.checkpoint.as_ref().map(json).into(),
-        job.settled.as_ref().map(json).into(),
+        job.lease_end.as_ref().map(json).into(),
         job.updated_at.into(),
         job.enqueued_at.into(),
         // Apart from `updated_at`, so that the index for retention does not follow every change of a live job.
@@ -259,7 +259,7 @@ pub(crate) fn job(
         attempts: fields.count()?,
         dispatch_seq: DispatchSeq(fields.count()?),
         checkpoint: fields.json_or_null()?,
-        settled: fields.json_or_null()?,
+        lease_end: fields.json_or_null()?,
         created_at,
         updated_at: fields.time()?,
         enqueued_at: fields.time()?,

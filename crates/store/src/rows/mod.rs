@@ -16,7 +16,7 @@ mod topic;
 
 pub(crate) use artifact::{ARTIFACTS, artifact, artifact_row};
 pub(crate) use budget::{BUCKETS, BUDGETS, CHARGES, bucket, budget, budget_row, charge, charge_row};
-pub(crate) use dispatch::{LEADER, OUTBOX, leader, leader_row, offer_row, waiting};
+pub(crate) use dispatch::{LEADER, OFFERS, leader, leader_row, offer_row, waiting};
 pub(crate) use effects::{
     EFFECT_CHANGES, EFFECT_COUNTS, EFFECT_RECEIVERS, EFFECTS, EFFECTS_OVER, EFFECTS_WAITING, FAN_OUT,
     WEBHOOKS, cursor, effect, effect_change_row, effect_counts, effect_over, effect_receiver, effect_row,
@@ -33,11 +33,11 @@ pub(crate) use job::{
     job_text, lease, lease_row, leased_job, text_row,
 };
 pub(crate) use products::{
-    PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, secret, secret_row,
+    PRODUCTS, PROFILES, SECRETS, product, product_row, profile, profile_row, shared_key, shared_key_row,
 };
 pub(crate) use topic::{
     TOPIC_COUNTS, TOPIC_GATES, TOPIC_JOBS, TOPIC_OWNERS, TOPIC_PLACES, TopicPlace, TopicRow, topic_counts,
-    topic_gate, topic_job, topic_owner, topic_place, topic_row,
+    topic_job, topic_owner, topic_pause, topic_place, topic_row,
 };
 
 use std::fmt::Display;

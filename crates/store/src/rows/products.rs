@@ -1,10 +1,10 @@
-//! Products, profiles and the secrets that coordinators share.
+//! Products, profiles and the keys that coordinators share.
 
 use giga_domain::{Product, Profile, ProfileContent, Rev};
 
 use super::Kind::{Int, Text};
 use super::{Fields, Read, Row, Table, json, text};
-use crate::engine::SharedSecret;
+use crate::engine::SharedKey;
 
 pub(crate) const PRODUCTS: Table =
     Table { name: "products", key: 1, columns: &[("product_id", Text), ("settings", Text), ("rev", Int)] };
@@ -59,15 +59,15 @@ pub(crate) fn profile(fields: &mut Fields<'_>) -> Read<Profile> {
     })
 }
 
-pub(crate) fn secret_row(secret: &SharedSecret) -> Row {
-    vec![secret.name.as_str().into(), const_hex::encode(secret.value).into()]
+pub(crate) fn shared_key_row(key: &SharedKey) -> Row {
+    vec![key.name.as_str().into(), const_hex::encode(key.value).into()]
 }
 
 /// [`SECRETS`].
-pub(crate) fn secret(fields: &mut Fields<'_>) -> Read<SharedSecret> {
+pub(crate) fn shared_key(fields: &mut Fields<'_>) -> Read<SharedKey> {
     let name = fields.text()?.to_owned();
     match const_hex::decode_to_array(fields.text()?) {
-        Ok(value) => Ok(SharedSecret { name, value }),
+        Ok(value) => Ok(SharedKey { name, value }),
         Err(_) => fields.contradiction("it is not 64 hexadecimal digits"),
     }
 }

@@ -3,7 +3,7 @@
 use giga_domain::job::RetryPolicy;
 use giga_domain::topic::{TopicHead, TopicJob, TopicKey, TopicStage, TopicState};
 use giga_domain::{Epoch, JobId, Priority, ProductId, Timestamp};
-use giga_ports::topics::{ClosedGate, Gate, TopicCounts};
+use giga_ports::topics::{PauseScope, TopicCounts, TopicPause};
 
 use super::Kind::{Bytes, Int, Text};
 use super::{Fields, Read, Table};
@@ -134,19 +134,19 @@ pub(crate) fn topic_counts(fields: &mut Fields<'_>) -> Read<TopicCounts> {
     Ok(TopicCounts { key, by_stage })
 }
 
-/// Without a product and a name it is the gate of everything.
+/// Without a product and a name it is the pause of everything.
 pub(crate) const TOPIC_GATES: Table = Table {
     name: "topic_gates",
     key: 2,
     columns: &[("product_id", Text), ("name", Text), ("since", Int), ("closed_by", Text)],
 };
 
-pub(crate) fn topic_gate(fields: &mut Fields<'_>) -> Read<ClosedGate> {
-    let gate = match (fields.parse_or_null()?, fields.parse_or_null()?) {
-        (Some(product), Some(topic)) => Gate::Topic(TopicKey { product, topic }),
-        _ => Gate::Everything,
+pub(crate) fn topic_pause(fields: &mut Fields<'_>) -> Read<TopicPause> {
+    let scope = match (fields.parse_or_null()?, fields.parse_or_null()?) {
+        (Some(product), Some(topic)) => PauseScope::Topic(TopicKey { product, topic }),
+        _ => PauseScope::Everything,
     };
-    Ok(ClosedGate { gate, since: fields.time()?, by: fields.json()? })
+    Ok(TopicPause { scope, since: fields.time()?, by: fields.json()? })
 }
 
 impl<'r> Fields<'r> {

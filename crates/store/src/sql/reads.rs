@@ -213,9 +213,9 @@ impl<D: Driver> TokenReads for SqlBackend<D> {
 
 #[async_trait]
 impl<D: Driver> DispatchReads for SqlBackend<D> {
-    async fn outbox(&self, limit: usize) -> Result<Vec<Waiting>> {
+    async fn unsent_offers(&self, limit: usize) -> Result<Vec<Waiting>> {
         let tail = "ORDER BY since, job_id, dispatch_seq LIMIT $1";
-        rows_of(&self.driver, &rows::OUTBOX, tail, vec![limit.into()], rows::waiting).await
+        rows_of(&self.driver, &rows::OFFERS, tail, vec![limit.into()], rows::waiting).await
     }
 
     async fn leader(&self) -> Result<Option<Leadership>> {

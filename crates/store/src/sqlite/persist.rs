@@ -93,7 +93,7 @@ pub(super) fn persist(connection: &Connection, writes: Writes) -> Result<Option<
     )?;
     write(
         connection,
-        &upsert(&rows::OUTBOX, sql::replace_excluded),
+        &upsert(&rows::OFFERS, sql::replace_excluded),
         writes.put_offers.iter().map(rows::offer_row),
     )?;
 

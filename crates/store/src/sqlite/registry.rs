@@ -1,4 +1,4 @@
-//! Products, profiles and shared secrets in SQLite.
+//! Products, profiles and shared keys in SQLite.
 
 use giga_ports::StoreError;
 use rusqlite::Connection;
@@ -24,9 +24,9 @@ pub(super) fn load(connection: &Connection, needs: &RegistryNeeds) -> Result<Reg
         loaded.profiles.extend(found.map(|profile| (key.clone(), profile)));
     }
     let by_name = sql::select(&SECRETS, "WHERE name = $1");
-    for name in &needs.secrets {
-        let found = read(connection, &by_name, vec![text(name)], &SECRETS, rows::secret)?.pop();
-        loaded.secrets.extend(found.map(|secret| (secret.name.clone(), secret)));
+    for name in &needs.keys {
+        let found = read(connection, &by_name, vec![text(name)], &SECRETS, rows::shared_key)?.pop();
+        loaded.keys.extend(found.map(|key| (key.name.clone(), key)));
     }
     Ok(loaded)
 }
@@ -35,5 +35,5 @@ pub(super) fn persist(connection: &Connection, writes: &RegistryWrites) -> Resul
     let products = writes.put_products.iter().map(rows::product_row);
     write(connection, &upsert(&PRODUCTS, sql::replace_excluded), products)?;
     write(connection, &insert(&PROFILES), writes.insert_profiles.iter().map(rows::profile_row))?;
-    write(connection, &insert(&SECRETS), writes.insert_secrets.iter().map(rows::secret_row))
+    write(connection, &insert(&SECRETS), writes.insert_keys.iter().map(rows::shared_key_row))
 }

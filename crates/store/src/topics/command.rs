@@ -5,7 +5,7 @@ use std::time::Duration;
 use giga_domain::topic::TopicKey;
 use giga_domain::{Actor, Epoch, JobId, Timestamp};
 use giga_ports::StoreError;
-use giga_ports::topics::{Assignment, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim};
+use giga_ports::topics::{Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim};
 use tokio::sync::oneshot;
 
 use crate::grouping::Command;
@@ -58,9 +58,9 @@ pub(super) struct RetryDead {
 }
 
 #[derive(Debug)]
-pub(super) struct SetGate {
-    pub(super) gate: Gate,
-    pub(super) closed: bool,
+pub(super) struct SetPause {
+    pub(super) scope: PauseScope,
+    pub(super) paused: bool,
     pub(super) actor: Actor,
 }
 
@@ -134,7 +134,7 @@ commands! {
     Expire in expiries: usize => Swept,
     Promote in promotions: usize => Swept,
     Retry in retries: RetryDead => Vec<JobId>,
-    Gate in gates: SetGate => (),
+    Pause in pauses: SetPause => (),
     Retire in retirements: Retirement => usize,
 }
 

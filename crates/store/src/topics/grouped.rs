@@ -10,12 +10,12 @@ use giga_domain::{Actor, Epoch, JobId, ProductId, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
-    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
-    TopicStore,
+    Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicCounts,
+    TopicPause, TopicStore,
 };
 use tokio::sync::oneshot;
 
-use super::command::{Asked, Renewal, Retirement, RetryDead, Round, SetGate, TopicCall};
+use super::command::{Asked, Renewal, Retirement, RetryDead, Round, SetPause, TopicCall};
 use crate::grouping::{Group, Transact, Tuning, shutting_down};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -26,7 +26,7 @@ pub(super) trait TopicBackend: Send + Sync + 'static {
     /// Runs the round, decides all of it and commits. On an error nothing of it is known to have stayed.
     async fn run(&self, round: Round) -> (Round, Result<()>);
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>>;
+    async fn pauses(&self) -> Result<Vec<TopicPause>>;
     async fn topics(&self) -> Result<Vec<TopicCounts>>;
     async fn job(&self, id: JobId) -> Result<Option<TopicJob>>;
     async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>>;
@@ -111,16 +111,16 @@ impl<B: TopicBackend> TopicStore for Grouped<B> {
         self.ask(TopicCall::Retry, RetryDead { key, jobs, limit }).await
     }
 
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
-        self.ask(TopicCall::Gate, SetGate { gate, closed, actor }).await
+    async fn set_pause(&self, scope: PauseScope, paused: bool, actor: Actor) -> Result<()> {
+        self.ask(TopicCall::Pause, SetPause { scope, paused, actor }).await
     }
 
     async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
         self.ask(TopicCall::Retire, Retirement { before, limit }).await
     }
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        self.backend.gates().await
+    async fn pauses(&self) -> Result<Vec<TopicPause>> {
+        self.backend.pauses().await
     }
 
     async fn topics(&self) -> Result<Vec<TopicCounts>> {

@@ -12,8 +12,8 @@ use giga_domain::topic::{
 use giga_domain::{Actor, Epoch, JobId, Priority, ProductId, Timestamp};
 use giga_ports::store::StoreStats;
 use giga_ports::topics::{
-    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
-    TopicStore,
+    Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicCounts,
+    TopicPause, TopicStore,
 };
 use giga_ports::{Clock, StoreError};
 use parking_lot::{Mutex, MutexGuard};
@@ -59,7 +59,7 @@ struct State {
     scheduled: BTreeSet<(Timestamp, JobId)>,
     keys: HashMap<TopicKey, HashMap<String, JobId>>,
     counts: BTreeMap<TopicKey, [u64; 5]>,
-    gates: BTreeMap<Gate, ClosedGate>,
+    pauses: BTreeMap<PauseScope, TopicPause>,
 }
 
 impl State {
@@ -139,7 +139,8 @@ impl State {
     }
 
     fn is_open(&self, key: &TopicKey) -> bool {
-        !self.gates.contains_key(&Gate::Everything) && !self.gates.contains_key(&Gate::Topic(key.clone()))
+        !self.pauses.contains_key(&PauseScope::Everything)
+            && !self.pauses.contains_key(&PauseScope::Topic(key.clone()))
     }
 
     fn sweep(&mut self, ids: Vec<JobId>, command: &TopicCommand, now: Timestamp) -> Swept {
@@ -267,13 +268,13 @@ impl TopicStore for MemoryTopics {
         Ok(ids.into_iter().filter(|id| state.step(*id, &TopicCommand::Retry, now).is_some()).collect())
     }
 
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
+    async fn set_pause(&self, scope: PauseScope, paused: bool, actor: Actor) -> Result<()> {
         let (mut state, now) = self.write();
-        if closed {
-            let closed_gate = ClosedGate { gate: gate.clone(), since: now, by: actor };
-            state.gates.entry(gate).or_insert(closed_gate);
+        if paused {
+            let pause = TopicPause { scope: scope.clone(), since: now, by: actor };
+            state.pauses.entry(scope).or_insert(pause);
         } else {
-            state.gates.remove(&gate);
+            state.pauses.remove(&scope);
         }
         Ok(())
     }
@@ -292,8 +293,8 @@ impl TopicStore for MemoryTopics {
         Ok(ids.len())
     }
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        Ok(self.read().gates.values().cloned().collect())
+    async fn pauses(&self) -> Result<Vec<TopicPause>> {
+        Ok(self.read().pauses.values().cloned().collect())
     }
 
     async fn topics(&self) -> Result<Vec<TopicCounts>> {

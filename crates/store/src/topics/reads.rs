@@ -7,7 +7,7 @@ use std::future::Future;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
 use giga_domain::{JobId, ProductId};
 use giga_ports::StoreError;
-use giga_ports::topics::{ClosedGate, TopicCounts};
+use giga_ports::topics::{TopicCounts, TopicPause};
 
 use crate::rows::{self, Cell};
 use crate::sql::{Decode, Query};
@@ -52,13 +52,13 @@ pub(super) fn bytes(id: JobId) -> Cell {
     Cell::Bytes(id.as_u128().to_be_bytes().to_vec())
 }
 
-pub(super) async fn gates<R: Reader>(reader: &R) -> Result<Vec<ClosedGate>> {
+pub(super) async fn pauses<R: Reader>(reader: &R) -> Result<Vec<TopicPause>> {
     let sql = "SELECT topics.product_id, topics.name, topic_gates.since, topic_gates.closed_by FROM topic_gates \
                LEFT JOIN topics ON topics.id = topic_gates.topic_id";
     let query = Query { sql: sql.to_owned(), values: Vec::new(), table: &rows::TOPIC_GATES };
-    let mut gates = reader.query(query, rows::topic_gate).await?;
-    gates.sort_by(|one, other| one.gate.cmp(&other.gate));
-    Ok(gates)
+    let mut pauses = reader.query(query, rows::topic_pause).await?;
+    pauses.sort_by(|one, other| one.scope.cmp(&other.scope));
+    Ok(pauses)
 }
 
 pub(super) async fn topics<R: Reader>(reader: &R) -> Result<Vec<TopicCounts>> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giga_domain::budget::PerPeriod;
 use giga_domain::factory::{Advertised, FactoryScope};
-use giga_domain::token::{Grant, Secret, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, BudgetChange, BudgetSettings, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId,
     Period, ProductId, RunReport, Spend, Usd,
@@ -84,8 +84,8 @@ impl Fleet {
         let (product, factory): (ProductId, FactoryId) = ("demo".parse().unwrap(), "mac-1".parse().unwrap());
         let token = TokenRecord {
             id: "token-1".parse().unwrap(),
-            hash: Secret::from_random("factory", [7; 32]).hash(),
-            grant: Grant::Factory { factory: factory.clone(), scope: FactoryScope::default() },
+            hash: TokenSecret::from_random("factory", [7; 32]).hash(),
+            permission: Permission::Factory { factory: factory.clone(), scope: FactoryScope::default() },
             label: String::new(),
             created_at: clock.now(),
             expires_at: None,

@@ -57,7 +57,7 @@ async fn idle_work_waits_for_nobody() {
     assert_eq!(renewed.unwrap().expires_at, clock.now().plus(LEASE));
     let sent = || store.sent(Sent { offers: vec![(offer.job_id, offer.dispatch_seq)] });
     tokio::time::timeout(PATIENCE, sent()).await.expect("a send waited").unwrap();
-    assert_eq!(store.read().outbox(10).await.unwrap(), []);
+    assert_eq!(store.read().unsent_offers(10).await.unwrap(), []);
     busy.batch_execute("ROLLBACK").await.unwrap();
 
     // An offer that somebody else is about to delete is left to him.
@@ -67,10 +67,10 @@ async fn idle_work_waits_for_nobody() {
     let sent = || store.sent(Sent { offers: vec![(offer.job_id, offer.dispatch_seq)] });
     busy.batch_execute("BEGIN; SELECT * FROM outbox FOR UPDATE").await.unwrap();
     tokio::time::timeout(PATIENCE, sent()).await.expect("a send waited for another").unwrap();
-    assert_eq!(store.read().outbox(10).await.unwrap().len(), 1);
+    assert_eq!(store.read().unsent_offers(10).await.unwrap().len(), 1);
     busy.batch_execute("ROLLBACK").await.unwrap();
     sent().await.unwrap();
-    assert_eq!(store.read().outbox(10).await.unwrap(), []);
+    assert_eq!(store.read().unsent_offers(10).await.unwrap(), []);
 
     // Nor does whoever only waits for the leader to fail wait for the leader's own transactions.
     busy.batch_execute("BEGIN; SELECT * FROM leader FOR UPDATE").await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
-use giga_domain::token::{Grant, Secret, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord, TokenSecret};
 use giga_domain::{Actor, FactoryId, Holder, HolderAction, JobId, JobKind, RunReport, Stage};
 use giga_ports::store::{Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, NewJob, Reconsider, Submit};
 use giga_ports::{Clock, Store, StoreError};
@@ -164,11 +164,11 @@ async fn work_goes_on_after_an_upgrade(place: Place) {
     let store = place.open().await.unwrap();
     let actor = || Actor::system("test");
     let mac: FactoryId = "mac-1".parse().unwrap();
-    let grant = Grant::Factory { factory: mac.clone(), scope: FactoryScope::default() };
+    let permission = Permission::Factory { factory: mac.clone(), scope: FactoryScope::default() };
     let token = TokenRecord {
         id: "token-1".parse().unwrap(),
-        hash: Secret::from_random("factory", [7; 32]).hash(),
-        grant,
+        hash: TokenSecret::from_random("factory", [7; 32]).hash(),
+        permission,
         label: "mac-1".to_owned(),
         created_at: ManualClock::default().now(),
         expires_at: None,

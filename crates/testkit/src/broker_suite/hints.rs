@@ -23,7 +23,7 @@ pub async fn they_reach_everybody(world: &BrokerWorld) {
         Hint::Ready { topics: vec![topic] },
         Hint::Due { at: giga_domain::Timestamp::from_millis(1_700_000_000_123) },
         Hint::Settled { worker: "w:1".parse().unwrap(), jobs: vec![JobId::from_u128(3)] },
-        Hint::Gates,
+        Hint::Pauses,
         Hint::Leaderless,
     ];
     for hint in &sent {
@@ -56,8 +56,8 @@ pub async fn a_long_one_arrives_whole(world: &BrokerWorld) {
 pub async fn readers_begin_where_they_are(world: &BrokerWorld) {
     let broker = world.open().await;
     let mut witness = broker.hints().await.unwrap();
-    broker.hint(&Hint::Gates).await.unwrap();
-    assert_eq!(next(&mut witness).await, Hint::Gates);
+    broker.hint(&Hint::Pauses).await.unwrap();
+    assert_eq!(next(&mut witness).await, Hint::Pauses);
     let mut late = broker.hints().await.unwrap();
     broker.hint(&Hint::Leaderless).await.unwrap();
     assert_eq!(next(&mut late).await, Hint::Leaderless);

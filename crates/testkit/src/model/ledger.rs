@@ -263,7 +263,7 @@ pub(super) fn check(seen: &Visible) {
     }
     assert!(counted.is_empty(), "products without a count: {counted:?}");
     let mut offered = BTreeSet::new();
-    for waiting in &seen.outbox {
+    for waiting in &seen.offers {
         let offer = &waiting.offer;
         assert!(offered.insert(offer.job_id), "{}: two offers wait", offer.job_id);
         let job = seen.jobs.iter().find(|job| job.id == offer.job_id).expect("offers go with their job");

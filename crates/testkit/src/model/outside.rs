@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use giga_domain::{
     Actor, Effect, EffectId, EffectOutcome, EffectReceiver, EffectTarget, EventKind, FeedPos, NewEffect,
-    Product, ProductId, ProductSettings, Profile, ProfileContent, Rev, Timestamp, Webhook, WebhookId,
-    WebhookSecret,
+    Product, ProductId, ProductSettings, Profile, ProfileContent, Rev, SigningKey, Timestamp, Webhook,
+    WebhookId,
 };
 use giga_ports::Store;
 use giga_ports::store::{
     AddEffect, AddProfile, AddWebhook, EffectCounts, EffectFilter, FanOut, RemoveWebhook, RetireEffects,
-    ReviveEffect, SetProduct, SettleEffect, ShareSecret, TakeEffects,
+    ReviveEffect, SetProduct, SettleEffect, ShareKey, TakeEffects,
 };
 use proptest::prelude::*;
 use serde_json::{Map, json};
@@ -61,7 +61,7 @@ pub(super) enum Outside {
     Retire {
         age_ms: u32,
     },
-    Secret {
+    Key {
         value: u8,
     },
 }
@@ -86,7 +86,7 @@ pub(super) fn outside() -> impl Strategy<Value = Outside> {
             .prop_map(|(what, late, outcome)| Outside::Settle { what, late, outcome }),
         2 => what.prop_map(|what| Outside::Revive { what }),
         1 => (0..20_000u32).prop_map(|age_ms| Outside::Retire { age_ms }),
-        1 => any::<u8>().prop_map(|value| Outside::Secret { value }),
+        1 => any::<u8>().prop_map(|value| Outside::Key { value }),
     ]
 }
 
@@ -151,7 +151,7 @@ impl Outside {
                     product: (webhook > 0).then(|| product_id(webhook)),
                     url: format!("https://example.org/{webhook}"),
                     kinds: vec![EventKind::Shipped],
-                    secret: WebhookSecret([webhook; 32]),
+                    secret: SigningKey([webhook; 32]),
                     actor: ana(),
                 };
                 Answer::of(store.add_webhook(new).await.map(unplaced))
@@ -183,8 +183,8 @@ impl Outside {
                 let before = now.minus(Duration::from_millis(age_ms.into()));
                 Answer::of(store.retire_effects(RetireEffects { before, limit: 3 }).await)
             }
-            Self::Secret { value } => {
-                Answer::of(store.share_secret(ShareSecret { name: "links", fresh: [value; 32] }).await)
+            Self::Key { value } => {
+                Answer::of(store.share_key(ShareKey { name: "links", fresh: [value; 32] }).await)
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use giga_domain::budget::PerPeriod;
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{Concurrency, DepsMode, ReviewGate, ShipMode};
-use giga_domain::token::{Grant, Role, Secret, TokenRecord};
+use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, ArtifactId, BudgetChange, BudgetSettings, CapabilitySet, Checkpoint, Command, DispatchSeq, Epoch,
     FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
@@ -178,9 +178,9 @@ impl Player {
                     products: if narrow { vec![product(0)] } else { Vec::new() },
                     capabilities: narrow.then(|| CapabilitySet::parse(["os:linux"]).unwrap()),
                 };
-                let grant = Grant::Factory { factory: id.clone(), scope: scope.clone() };
+                let permission = Permission::Factory { factory: id.clone(), scope: scope.clone() };
                 // Two enrolments with one token are a repetition, with two tokens they are two.
-                let token = token(100 + factory * 2 + u8::from(again), grant);
+                let token = token(100 + factory * 2 + u8::from(again), permission);
                 Call::Enroll(Enroll { id, scope, token, actor: Actor::Token("ana".parse().unwrap()) })
             }
             Step::Advertise { factory, seats, gpu } => {
@@ -201,14 +201,14 @@ impl Player {
             Step::Prune { age_ms } => Call::Prune(self.now().minus(Duration::from_millis(age_ms.into()))),
             Step::Rotate { factory, token: number, grace_ms } => {
                 let id = factory_id(factory);
-                let grant = Grant::Factory { factory: id.clone(), scope: FactoryScope::default() };
+                let permission = Permission::Factory { factory: id.clone(), scope: FactoryScope::default() };
                 let grace = Duration::from_millis(grace_ms.into());
-                Call::Rotate(id, token(50 + factory * 10 + number, grant), grace)
+                Call::Rotate(id, token(50 + factory * 10 + number, permission), grace)
             }
             Step::RevokeFactory { factory } => Call::RevokeFactory(factory_id(factory)),
             Step::IssueToken { token: number } => {
-                let grant = Grant::User { role: Role::Viewer, products: vec![product(0)] };
-                Call::Issue(token(number, grant))
+                let permission = Permission::User { role: Role::Viewer, products: vec![product(0)] };
+                Call::Issue(token(number, permission))
             }
             Step::RevokeToken { token } => Call::Revoke(token_id(token)),
             Step::SetFlag { flag, value } => match flag {
@@ -233,7 +233,7 @@ impl Player {
                 Call::Offer(self.term(term).await, offers, Duration::from_millis(pickup_ms.into()))
             }
             Step::Sent { count } => {
-                let waiting = self.stores[0].1.read().outbox(count).await.unwrap();
+                let waiting = self.stores[0].1.read().unsent_offers(count).await.unwrap();
                 let mut sent: Vec<_> =
                     waiting.into_iter().map(|w| (w.offer.job_id, w.offer.dispatch_seq)).collect();
                 sent.push((JobId::MAX, DispatchSeq(1)));
@@ -339,11 +339,11 @@ fn token_id(number: u8) -> TokenId {
     format!("token-{number}").parse().unwrap()
 }
 
-fn token(number: u8, grant: Grant) -> TokenRecord {
+fn token(number: u8, permission: Permission) -> TokenRecord {
     TokenRecord {
         id: token_id(number),
-        hash: Secret::from_random("user", [number; 32]).hash(),
-        grant,
+        hash: TokenSecret::from_random("user", [number; 32]).hash(),
+        permission,
         label: format!("number {number}"),
         created_at: Timestamp::ZERO,
         expires_at: None,

@@ -26,7 +26,7 @@ pub(super) struct Visible {
     pub(super) tokens: Vec<TokenRecord>,
     pub(super) flags: Vec<(String, Value)>,
     pub(super) leader: Option<Leadership>,
-    pub(super) outbox: Vec<Waiting>,
+    pub(super) offers: Vec<Waiting>,
     pub(super) budgets: Vec<Budget>,
     /// What was charged to each of these, ever.
     pub(super) charged: Vec<Vec<SpendBucket>>,
@@ -87,7 +87,7 @@ impl Visible {
             tokens,
             flags,
             leader: read.leader().await.unwrap(),
-            outbox: read.outbox(EVERYTHING).await.unwrap(),
+            offers: read.unsent_offers(EVERYTHING).await.unwrap(),
             jobs,
         }
     }

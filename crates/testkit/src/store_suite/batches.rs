@@ -355,7 +355,7 @@ pub async fn an_offer_that_is_sent_at_once_leaves_nothing(world: &World) {
     assert_eq!(first.unwrap()[0].as_ref().unwrap().dispatch_seq, DispatchSeq(1));
     assert_eq!(second.unwrap()[0].as_ref().unwrap().dispatch_seq, DispatchSeq(2));
     let kept = kept.unwrap().remove(0).unwrap();
-    let waiting = world.store.read().outbox(10).await.unwrap();
+    let waiting = world.store.read().unsent_offers(10).await.unwrap();
     assert_eq!(waiting.into_iter().map(|waiting| waiting.offer).collect::<Vec<_>>(), [kept]);
     assert_eq!(world.store.stats().commands - before.commands, 5);
 }
@@ -370,7 +370,10 @@ pub async fn offers_end_with_the_term(world: &World) {
     );
     assert!(stepped.is_ok());
     assert!(matches!(refused, Err(StoreError::StaleTerm { .. })), "{refused:?}");
-    assert_eq!((world.job(job.id).await, world.store.read().outbox(10).await.unwrap()), (job, Vec::new()));
+    assert_eq!(
+        (world.job(job.id).await, world.store.read().unsent_offers(10).await.unwrap()),
+        (job, Vec::new())
+    );
 }
 
 pub async fn the_last_word_on_a_flag_counts(world: &World) {

@@ -87,7 +87,7 @@ pub async fn a_cancelled_run_costs_all_that_was_allowed_until_its_holder_tells(w
     assert_eq!((budget.reserved, &budget.paused), (Usd::ZERO, &None));
     let of_job = world.store.read().job_events(job.id, EventSeq(0), 100).await.unwrap();
     let last = of_job.last().unwrap();
-    assert_eq!((last.kind, &last.data["usdMicros"]), (EventKind::SettledUp, &450_000.into()));
+    assert_eq!((last.kind, &last.data["usdMicros"]), (EventKind::CostReported, &450_000.into()));
     // Once; and whoever else comes is fenced.
     for store in world.handles().await {
         let write = Hold { job: job.id, holder: holder.clone(), actions: bill().into() };

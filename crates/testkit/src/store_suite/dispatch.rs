@@ -1,4 +1,4 @@
-//! Offers: a target, its number and its outbox row together or not at all, and what a claim makes of them.
+//! Offers: a target, its number and its row together or not at all, and what a claim makes of them.
 
 use std::time::Duration;
 
@@ -30,15 +30,15 @@ async fn offered(world: &World, job: &Job, name: &str) -> Offer {
     offer(world, term, vec![placed(job, name)]).await.remove(0).expect("the job can be offered")
 }
 
-async fn outbox(world: &World) -> Vec<Waiting> {
-    world.store.read().outbox(1_000).await.unwrap()
+async fn unsent(world: &World) -> Vec<Waiting> {
+    world.store.read().unsent_offers(1_000).await.unwrap()
 }
 
 async fn waiting(world: &World) -> Vec<(JobId, DispatchSeq)> {
-    outbox(world).await.into_iter().map(|w| (w.offer.job_id, w.offer.dispatch_seq)).collect()
+    unsent(world).await.into_iter().map(|w| (w.offer.job_id, w.offer.dispatch_seq)).collect()
 }
 
-pub async fn an_offer_sets_the_target_and_fills_the_outbox(world: &World) {
+pub async fn an_offer_sets_the_target_and_keeps_the_offer(world: &World) {
     let job = world
         .submitted(|spec| {
             spec.repo = Some("hello".to_owned());
@@ -64,7 +64,7 @@ pub async fn an_offer_sets_the_target_and_fills_the_outbox(world: &World) {
     assert_eq!((reported.kind, reported.actor), (EventKind::Targeted, Actor::system("dispatcher")));
     // Another process finds it too.
     for store in world.handles().await {
-        let found = store.read().outbox(10).await.unwrap();
+        let found = store.read().unsent_offers(10).await.unwrap();
         assert_eq!(found, [Waiting { offer: made.clone(), since: world.now() }]);
     }
 }
@@ -110,10 +110,10 @@ pub async fn a_repeated_call_gets_the_same_offers(world: &World) {
     let (one, two) = (world.submitted(|_| ()).await, world.submitted(|_| ()).await);
     let chosen = vec![placed(&one, "mac-1"), placed(&two, "mac-2")];
     let first = offer(world, term, chosen.clone()).await;
-    let before = (world.snapshot(one.id).await, outbox(world).await);
+    let before = (world.snapshot(one.id).await, unsent(world).await);
     world.advance(Duration::from_secs(1));
     assert_eq!(offer(world, term, chosen.clone()).await, first);
-    assert_eq!((world.snapshot(one.id).await, outbox(world).await), before);
+    assert_eq!((world.snapshot(one.id).await, unsent(world).await), before);
     // The broker has one of them by now: it is not sent again.
     world.store.sent(Sent { offers: vec![(one.id, DispatchSeq(1))] }).await.unwrap();
     assert_eq!(offer(world, term, chosen).await, first);
@@ -129,14 +129,14 @@ pub async fn a_newer_offer_replaces_the_older_one(world: &World) {
     world.advance(PICKUP);
     let again = offered(world, &world.job(job.id).await, "mac-2").await;
     assert_eq!(again.dispatch_seq, DispatchSeq(2));
-    assert_eq!(outbox(world).await, [Waiting { offer: again.clone(), since: world.now() }]);
+    assert_eq!(unsent(world).await, [Waiting { offer: again.clone(), since: world.now() }]);
     assert_eq!(world.job(job.id).await.target().unwrap().factory, factory("mac-2"));
     // That the broker has the older one says nothing of the newer.
     world.store.sent(Sent { offers: vec![(job.id, DispatchSeq(1))] }).await.unwrap();
     assert_eq!(waiting(world).await, [(job.id, again.dispatch_seq)]);
 }
 
-pub async fn what_was_sent_leaves_the_outbox_silently(world: &World) {
+pub async fn what_was_sent_is_forgotten_silently(world: &World) {
     let (one, two) = (world.submitted(|_| ()).await, world.submitted(|_| ()).await);
     offered(world, &one, "mac-1").await;
     offered(world, &two, "mac-1").await;
@@ -150,7 +150,7 @@ pub async fn what_was_sent_leaves_the_outbox_silently(world: &World) {
     assert_eq!(world.snapshot(one.id).await, before);
 }
 
-pub async fn the_outbox_is_oldest_first(world: &World) {
+pub async fn unsent_offers_are_oldest_first(world: &World) {
     let mut jobs = Vec::new();
     for _ in 0..4 {
         jobs.push(world.submitted(|_| ()).await);
@@ -161,8 +161,8 @@ pub async fn the_outbox_is_oldest_first(world: &World) {
         world.advance(Duration::from_secs(1));
     }
     let ids = |waiting: Vec<Waiting>| waiting.iter().map(|w| w.offer.job_id).collect::<Vec<_>>();
-    assert_eq!(ids(outbox(world).await), [2, 0, 3, 1].map(|place: usize| jobs[place].id));
-    let first = world.store.read().outbox(2).await.unwrap();
+    assert_eq!(ids(unsent(world).await), [2, 0, 3, 1].map(|place: usize| jobs[place].id));
+    let first = world.store.read().unsent_offers(2).await.unwrap();
     assert_eq!(ids(first), [jobs[2].id, jobs[0].id]);
 }
 
@@ -231,7 +231,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
         // From both sides, and each in an order of its own.
         for (store, backwards) in [(far.clone(), false), (handles[0].clone(), true)] {
             sends.spawn(async move {
-                let mut sent: Vec<_> = store.read().outbox(50).await.unwrap();
+                let mut sent: Vec<_> = store.read().unsent_offers(50).await.unwrap();
                 if backwards {
                     sent.reverse();
                 }
@@ -251,7 +251,7 @@ pub async fn offers_accepts_and_sends_at_once(world: &World) {
     assert_eq!((number, world.count(Stage::Assigned).await), (120, 120));
     let left = waiting(world).await;
     world.store.sent(Sent { offers: left }).await.unwrap();
-    assert_eq!(outbox(world).await, []);
+    assert_eq!(unsent(world).await, []);
     for store in handles {
         assert_eq!(store.stats().retries, 0);
     }
@@ -266,9 +266,9 @@ pub async fn too_many_capabilities_stay_out_of_the_offer(world: &World) {
     assert_eq!(offered(world, &small, "mac-1").await.caps, fit);
     let offer = offered(world, &large, "mac-1").await;
     assert!(offer.caps.is_empty());
-    let in_outbox = outbox(world).await;
-    assert!(in_outbox.iter().any(|waiting| waiting.offer == offer));
-    for waiting in in_outbox {
+    let waiting_offers = unsent(world).await;
+    assert!(waiting_offers.iter().any(|waiting| waiting.offer == offer));
+    for waiting in waiting_offers {
         assert!(serde_json::to_vec(&waiting.offer).unwrap().len() < limits::OFFER_BYTES);
     }
 }

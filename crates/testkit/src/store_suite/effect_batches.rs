@@ -8,7 +8,7 @@ use giga_domain::{EffectId, EffectOutcome, EffectState, EventKind, FeedPos};
 use giga_ports::StoreError;
 use giga_ports::store::{
     AddEffect, AddProfile, FanOut, RemoveWebhook, RetireEffects, ReviveEffect, SetProduct, SettleEffect,
-    ShareSecret, TakeEffects,
+    ShareKey, TakeEffects,
 };
 
 use super::World;
@@ -148,8 +148,8 @@ pub async fn products_and_profiles_see_each_other(world: &World) {
         profile("one"),
         profile("one"),
         profile("two"),
-        world.store.share_secret(ShareSecret { name: "links", fresh: [1; 32] }),
-        world.store.share_secret(ShareSecret { name: "links", fresh: [2; 32] }),
+        world.store.share_key(ShareKey { name: "links", fresh: [1; 32] }),
+        world.store.share_key(ShareKey { name: "links", fresh: [2; 32] }),
     );
     assert!(first.is_ok());
     assert!(matches!(second, Err(StoreError::RepoOwned { owner, .. }) if owner == product("demo")));

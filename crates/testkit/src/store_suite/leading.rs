@@ -133,7 +133,7 @@ async fn refused(world: &World, term: Term) -> (Term, Term) {
     let chosen = vec![NewOffer { job: job.id, rev: job.rev, factory: factory("mac-1") }];
     let answer = world.store.offer(MakeOffers { term, chosen, pickup: PICKUP }).await;
     assert_eq!(world.snapshot(job.id).await, before);
-    assert_eq!(world.store.read().outbox(10).await.unwrap(), []);
+    assert_eq!(world.store.read().unsent_offers(10).await.unwrap(), []);
     given_and_current(answer)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use giga_domain::{EventKind, Product, ProductSettings, Rev, ScoreTerm, Weights};
 use giga_ports::StoreError;
-use giga_ports::store::{SetProduct, ShareSecret};
+use giga_ports::store::{SetProduct, ShareKey};
 
 use super::World;
 use super::world::{product, user};
@@ -119,17 +119,17 @@ pub async fn a_secret_is_one_for_all(world: &World) {
     let handles = world.handles().await;
     let racers = (0..10u8).map(|n| {
         let store = handles[usize::from(n) % handles.len()].clone();
-        tokio::spawn(async move {
-            store.share_secret(ShareSecret { name: "links", fresh: [n; 32] }).await.unwrap()
-        })
+        tokio::spawn(
+            async move { store.share_key(ShareKey { name: "links", fresh: [n; 32] }).await.unwrap() },
+        )
     });
     let reported: Vec<[u8; 32]> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
     assert!(reported.iter().all(|secret| *secret == reported[0]), "{reported:?}");
-    let other = world.store.share_secret(ShareSecret { name: "other", fresh: [0xfe; 32] }).await.unwrap();
+    let other = world.store.share_key(ShareKey { name: "other", fresh: [0xfe; 32] }).await.unwrap();
     assert_eq!(other, [0xfe; 32]);
     for store in world.handles().await {
         assert_eq!(
-            store.share_secret(ShareSecret { name: "links", fresh: [0xff; 32] }).await.unwrap(),
+            store.share_key(ShareKey { name: "links", fresh: [0xff; 32] }).await.unwrap(),
             reported[0]
         );
     }

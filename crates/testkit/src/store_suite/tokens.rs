@@ -40,7 +40,7 @@ pub async fn found_by_its_hash(world: &World) {
         capabilities: CapabilitySet::parse(["os:linux"]).ok(),
     };
     let mut of_factory = world.factory_token("mac-1");
-    of_factory.grant = giga_domain::token::Grant::Factory { factory: factory("mac-1"), scope };
+    of_factory.permission = giga_domain::token::Permission::Factory { factory: factory("mac-1"), scope };
     world.store.issue_token(IssueToken { token: of_factory.clone(), actor: user() }).await.unwrap();
     for record in [token, of_factory] {
         // Times are the store's, whatever the caller wrote.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use giga_domain::{
     Effect, EffectOutcome, EffectReceiver, EffectState, EffectTarget, EventKind, FeedPos, NewEffect,
-    NewEvent, Webhook, WebhookId, WebhookSecret, limits,
+    NewEvent, SigningKey, Webhook, WebhookId, limits,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{AddWebhook, EffectFilter, FanOut, Note, RemoveWebhook, SettleEffect, TakeEffects};
@@ -24,7 +24,7 @@ pub(super) fn new_webhook(number: u128) -> AddWebhook {
         product: Some(product("demo")),
         url: format!("https://example.org/{number}"),
         kinds: vec![EventKind::Shipped, EventKind::Failed],
-        secret: WebhookSecret([0xab; 32]),
+        secret: SigningKey([0xab; 32]),
         actor: user(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::{ReviewGate, ShipMode};
-use giga_domain::token::{Grant, Role, Secret, TokenRecord};
+use giga_domain::token::{Permission, Role, TokenRecord, TokenSecret};
 use giga_domain::{
     Actor, CapabilitySet, Command, Event, EventSeq, FactoryId, FeedPos, Holder, HolderAction, Job, JobId,
     JobSpec, OperatorAction, ProductId, RequestId, Run, RunReport, Stage, Timestamp, TokenId,
@@ -120,21 +120,21 @@ impl World {
     }
 
     pub(super) fn factory_token(&self, name: &str) -> TokenRecord {
-        self.token(Grant::Factory { factory: factory(name), scope: FactoryScope::default() })
+        self.token(Permission::Factory { factory: factory(name), scope: FactoryScope::default() })
     }
 
     pub(super) fn user_token(&self) -> TokenRecord {
-        self.token(Grant::User { role: Role::Operator, products: vec![product("demo")] })
+        self.token(Permission::User { role: Role::Operator, products: vec![product("demo")] })
     }
 
-    fn token(&self, grant: Grant) -> TokenRecord {
+    fn token(&self, permission: Permission) -> TokenRecord {
         let id: TokenId = format!("token-{}", self.number()).parse().unwrap();
-        let hash = Secret::from_random("user", self.random.bytes()).hash();
+        let hash = TokenSecret::from_random("user", self.random.bytes()).hash();
         let label = format!("label of {id}");
         TokenRecord {
             id,
             hash,
-            grant,
+            permission,
             label,
             created_at: Timestamp::ZERO,
             expires_at: None,

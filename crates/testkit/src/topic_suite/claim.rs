@@ -1,10 +1,10 @@
-//! Who gets what: priority, then age; slots; gates.
+//! Who gets what: priority, then age; slots; pauses.
 
 use std::time::Duration;
 
 use giga_domain::topic::{Outcome, TopicStage, TopicState};
 use giga_domain::{Actor, Epoch, Priority};
-use giga_ports::topics::{ClosedGate, Gate};
+use giga_ports::topics::{PauseScope, TopicPause};
 
 use super::TopicWorld;
 use super::world::{LEASE, claim_of, failure, ids, mail, operator, topic};
@@ -83,42 +83,42 @@ pub async fn a_closed_topic_gives_nothing(world: &TopicWorld) {
     let jobs = world.ready(2).await;
     let elsewhere = world.job(|job| job.key = topic("print"));
     world.store.enqueue(vec![elsewhere.clone()]).await.unwrap();
-    world.store.set_gate(Gate::Topic(mail()), true, operator()).await.unwrap();
+    world.store.set_pause(PauseScope::Topic(mail()), true, operator()).await.unwrap();
     assert_eq!(world.claim(5).await, []);
     let printed = world.store.claim(claim_of(topic("print"), &[("w", 5)])).await.unwrap();
     assert_eq!(ids(&printed), [elsewhere.id], "another topic goes on");
-    world.store.set_gate(Gate::Topic(mail()), false, operator()).await.unwrap();
+    world.store.set_pause(PauseScope::Topic(mail()), false, operator()).await.unwrap();
     assert_eq!(ids(&world.claim(5).await), jobs);
 }
 
 pub async fn closed_for_everything_gives_nothing(world: &TopicWorld) {
     let jobs = world.ready(2).await;
     let held = world.claim_one().await;
-    world.store.set_gate(Gate::Everything, true, operator()).await.unwrap();
+    world.store.set_pause(PauseScope::Everything, true, operator()).await.unwrap();
     assert_eq!(world.claim(5).await, []);
     // Who holds one may finish it.
     assert!(matches!(
         world.settle(&held, failure(false)).await,
         giga_ports::topics::Settled::Applied { stage: TopicStage::Dead, .. }
     ));
-    world.store.set_gate(Gate::Everything, false, operator()).await.unwrap();
+    world.store.set_pause(PauseScope::Everything, false, operator()).await.unwrap();
     assert_eq!(ids(&world.claim(5).await), jobs[1..]);
 }
 
 pub async fn gates_say_since_when_and_by_whom(world: &TopicWorld) {
-    assert_eq!(world.store.gates().await.unwrap(), []);
+    assert_eq!(world.store.pauses().await.unwrap(), []);
     let since = world.now();
     // A topic needs no jobs to be closed.
-    let gates = [Gate::Everything, Gate::Topic(mail())];
-    for gate in &gates {
-        world.store.set_gate(gate.clone(), true, operator()).await.unwrap();
+    let scopes = [PauseScope::Everything, PauseScope::Topic(mail())];
+    for scope in &scopes {
+        world.store.set_pause(scope.clone(), true, operator()).await.unwrap();
     }
     world.advance(Duration::from_secs(9));
-    world.store.set_gate(Gate::Topic(mail()), true, Actor::system("other")).await.unwrap();
-    let closed = gates.map(|gate| ClosedGate { gate, since, by: operator() });
-    assert_eq!(world.store.gates().await.unwrap(), closed);
-    assert_eq!(world.store.topics().await.unwrap(), [], "a gate is no job");
-    world.store.set_gate(Gate::Everything, false, operator()).await.unwrap();
-    world.store.set_gate(Gate::Topic(topic("never-closed")), false, operator()).await.unwrap();
-    assert_eq!(world.store.gates().await.unwrap(), closed[1..]);
+    world.store.set_pause(PauseScope::Topic(mail()), true, Actor::system("other")).await.unwrap();
+    let closed = scopes.map(|scope| TopicPause { scope, since, by: operator() });
+    assert_eq!(world.store.pauses().await.unwrap(), closed);
+    assert_eq!(world.store.topics().await.unwrap(), [], "a pause is no job");
+    world.store.set_pause(PauseScope::Everything, false, operator()).await.unwrap();
+    world.store.set_pause(PauseScope::Topic(topic("never-closed")), false, operator()).await.unwrap();
+    assert_eq!(world.store.pauses().await.unwrap(), closed[1..]);
 }

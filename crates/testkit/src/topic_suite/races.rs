@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use giga_domain::JobId;
 use giga_domain::topic::{Outcome, TopicStage};
-use giga_ports::topics::{Enqueued, Gate, NewTopicJob, Settled, TopicStore};
+use giga_ports::topics::{Enqueued, NewTopicJob, PauseScope, Settled, TopicStore};
 use tokio::task::JoinSet;
 
 use super::TopicWorld;
@@ -171,13 +171,13 @@ pub async fn a_pause_holds_once_it_is_answered(world: &TopicWorld) {
                 store.claim(claim_of(mail(), &[("w", 5)])).await.unwrap();
             });
         }
-        let gate = if round % 2 == 0 { Gate::Everything } else { Gate::Topic(mail()) };
-        world.store.set_gate(gate.clone(), true, operator()).await.unwrap();
+        let scope = if round % 2 == 0 { PauseScope::Everything } else { PauseScope::Topic(mail()) };
+        world.store.set_pause(scope.clone(), true, operator()).await.unwrap();
         for store in &handles {
             assert_eq!(store.claim(claim_of(mail(), &[("w", 5)])).await.unwrap(), []);
         }
         racing.join_all().await;
-        world.store.set_gate(gate, false, operator()).await.unwrap();
+        world.store.set_pause(scope, false, operator()).await.unwrap();
     }
-    assert!(world.store.gates().await.unwrap().is_empty());
+    assert!(world.store.pauses().await.unwrap().is_empty());
 }

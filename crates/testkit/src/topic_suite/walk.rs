@@ -14,7 +14,7 @@ use giga_domain::topic::{
 use giga_domain::{Epoch, JobId, Priority, Timestamp};
 use giga_ports::Clock;
 use giga_ports::topics::{
-    Assignment, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicStore,
+    Assignment, Enqueued, NewTopicJob, PauseScope, Settle, Settled, Swept, TopicClaim, TopicStore,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ enum Step {
     Expire,
     Promote,
     Retry { topic: u8, named: Vec<Index>, limit: usize },
-    Gate { topic: Option<u8>, closed: bool },
+    Pause { topic: Option<u8>, closed: bool },
     Retire,
     Advance(u64),
 }
@@ -79,7 +79,7 @@ fn history(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => (0..2_u8, vec(any::<Index>(), 0..3), 0..4_usize)
             .prop_map(|(topic, named, limit)| Step::Retry { topic, named, limit }),
         1 => (proptest::option::of(0..2_u8), proptest::bool::weighted(0.3))
-            .prop_map(|(topic, closed)| Step::Gate { topic, closed }),
+            .prop_map(|(topic, closed)| Step::Pause { topic, closed }),
         1 => Just(Step::Retire),
         3 => (1..4_000_u64).prop_map(Step::Advance),
     ];
@@ -98,7 +98,7 @@ struct Player {
     store: Arc<dyn TopicStore>,
     clock: Arc<ManualClock>,
     jobs: BTreeMap<JobId, TopicJob>,
-    gates: BTreeSet<Gate>,
+    pauses: BTreeSet<PauseScope>,
     known: BTreeSet<TopicKey>,
     made: u128,
 }
@@ -131,14 +131,14 @@ impl Player {
                 assert_eq!(self.store.promote(10_000).await.unwrap(), expected);
             }
             Step::Retry { topic, named, limit } => self.retry(key_of(topic), &named, limit).await,
-            Step::Gate { topic, closed } => {
-                let gate = topic.map_or(Gate::Everything, |topic| Gate::Topic(key_of(topic)));
+            Step::Pause { topic, closed } => {
+                let scope = topic.map_or(PauseScope::Everything, |topic| PauseScope::Topic(key_of(topic)));
                 if closed {
-                    self.gates.insert(gate.clone())
+                    self.pauses.insert(scope.clone())
                 } else {
-                    self.gates.remove(&gate)
+                    self.pauses.remove(&scope)
                 };
-                self.store.set_gate(gate, closed, operator()).await.unwrap();
+                self.store.set_pause(scope, closed, operator()).await.unwrap();
             }
             Step::Retire => {
                 let before = self.now().minus(RETENTION);
@@ -228,7 +228,8 @@ impl Player {
         let workers: Vec<_> =
             slots.iter().enumerate().map(|(n, free)| (format!("w-{n}").parse().unwrap(), *free)).collect();
         let claim = TopicClaim { key: key.clone(), workers, lease: LEASE };
-        let open = !self.gates.contains(&Gate::Everything) && !self.gates.contains(&Gate::Topic(key.clone()));
+        let open = !self.pauses.contains(&PauseScope::Everything)
+            && !self.pauses.contains(&PauseScope::Topic(key.clone()));
         let mut ready: Vec<_> = self
             .jobs
             .values()
@@ -350,7 +351,7 @@ impl Player {
         assert_eq!(self.store.retry_dead(key, named, limit).await.unwrap(), expected);
     }
 
-    /// Every job, every count, every gate.
+    /// Every job, every count, every pause.
     async fn compare(&self) {
         for (id, job) in &self.jobs {
             assert_eq!(self.store.job(*id).await.unwrap().as_ref(), Some(job));
@@ -369,9 +370,9 @@ impl Player {
                 assert_eq!(counts.count(stage), expected.len() as u64, "{stage} of {}", counts.key);
             }
         }
-        let gates: BTreeSet<Gate> =
-            self.store.gates().await.unwrap().into_iter().map(|closed| closed.gate).collect();
-        assert_eq!(gates, self.gates);
+        let pauses: BTreeSet<PauseScope> =
+            self.store.pauses().await.unwrap().into_iter().map(|closed| closed.scope).collect();
+        assert_eq!(pauses, self.pauses);
     }
 }
 
@@ -390,8 +391,8 @@ pub fn agrees_with_the_model<F: TopicFixture>(make: impl Fn() -> F, cases: u32, 
             let clock = Arc::new(ManualClock::default());
             let fixture = make();
             let store = fixture.open(clock.clone()).await;
-            let (jobs, gates, known) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-            let mut player = Player { store, clock, jobs, gates, known, made: 0 };
+            let (jobs, pauses, known) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+            let mut player = Player { store, clock, jobs, pauses, known, made: 0 };
             for (number, step) in history.into_iter().enumerate() {
                 player.play(step).await;
                 if number % 5 == 0 {

@@ -1,9 +1,10 @@
 //! A store that counts what it is asked, by name, and can be told to fail.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use giga_ports::{Intercept, InterceptReads, Store, StoreError, StoreReads};
+use parking_lot::Mutex;
 
 pub(crate) struct Counted {
     inner: Arc<dyn Store>,
@@ -19,23 +20,23 @@ impl Counted {
     /// The next call of that name is answered as if the database were away.
     #[allow(dead_code, reason = "not every test binary breaks things")]
     pub(crate) fn fail_next(&self, name: &'static str) {
-        self.to_fail.lock().unwrap().push(name);
+        self.to_fail.lock().push(name);
     }
 
     #[allow(dead_code, reason = "not every test binary breaks things")]
     pub(crate) fn is_to_fail(&self, name: &str) -> bool {
-        self.to_fail.lock().unwrap().contains(&name)
+        self.to_fail.lock().contains(&name)
     }
 
     fn is_failing(&self, name: &str) -> bool {
-        let mut to_fail = self.to_fail.lock().unwrap();
+        let mut to_fail = self.to_fail.lock();
         let place = to_fail.iter().position(|known| *known == name);
         place.map(|place| to_fail.remove(place)).is_some()
     }
 
     /// Since the last time.
     pub(crate) fn taken(&self) -> BTreeMap<&'static str, u32> {
-        std::mem::take(&mut *self.asked.lock().unwrap())
+        std::mem::take(&mut *self.asked.lock())
     }
 }
 
@@ -49,7 +50,7 @@ impl InterceptReads for Counted {
         call: &'static str,
         answer: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        *self.asked.lock().unwrap().entry(call).or_default() += 1;
+        *self.asked.lock().entry(call).or_default() += 1;
         if self.is_failing(call) {
             return Err(StoreError::Unavailable { reason: "a test said so".to_owned(), source: None });
         }

@@ -42,7 +42,7 @@ async fn the_store_is_told_how_far_back_the_jobs_of_another_coordinator_lie() {
 }
 
 #[tokio::test]
-async fn a_gate_that_another_coordinator_opens_lets_the_stream_here_go_on() {
+async fn a_pause_that_another_coordinator_ends_lets_the_stream_here_go_on() {
     let world = World::start().await;
     let other = world.another().await;
     world.coordinator.topics().pause(Some(key("mail")), actor()).await.unwrap();

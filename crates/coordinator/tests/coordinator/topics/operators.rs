@@ -7,17 +7,17 @@ use giga_domain::topic::{Outcome, TopicStage};
 use crate::topics::world::{World, actor, ids, key, taken};
 
 #[tokio::test]
-async fn a_closed_gate_hands_out_nothing_and_says_by_whom_and_since_when() {
+async fn a_pause_hands_out_nothing_and_says_by_whom_and_since_when() {
     let world = World::by_hand().await;
     let mut stream = world.open("w1", &["mail", "sms"], 10);
-    for gate in [Some(key("mail")), None] {
-        world.coordinator.topics().pause(gate.clone(), actor()).await.unwrap();
-        world.coordinator.topics().pause(gate.clone(), actor()).await.unwrap();
+    for topic in [Some(key("mail")), None] {
+        world.coordinator.topics().pause(topic.clone(), actor()).await.unwrap();
+        world.coordinator.topics().pause(topic.clone(), actor()).await.unwrap();
         let mail = world.enqueue("mail", 1).await;
         world.claim().await;
-        assert_eq!(taken(&mut stream).await, [], "{gate:?}");
+        assert_eq!(taken(&mut stream).await, [], "{topic:?}");
         let shown = world.coordinator.topics().overview(|_| true).await.unwrap();
-        let closed = match &gate {
+        let closed = match &topic {
             None => shown.everything.clone(),
             Some(key) => shown.topics.iter().find(|t| t.counts.key == *key).unwrap().paused.clone(),
         };
@@ -25,10 +25,10 @@ async fn a_closed_gate_hands_out_nothing_and_says_by_whom_and_since_when() {
         let sms = world.enqueue("sms", 1).await;
         world.claim().await;
         let open = ids(&taken(&mut stream).await);
-        assert_eq!(open, if gate.is_some() { sms.clone() } else { vec![] }, "the other topic goes on");
-        world.coordinator.topics().resume(gate.clone(), actor()).await.unwrap();
+        assert_eq!(open, if topic.is_some() { sms.clone() } else { vec![] }, "the other topic goes on");
+        world.coordinator.topics().resume(topic.clone(), actor()).await.unwrap();
         world.claim().await;
-        let expected = if gate.is_some() { mail } else { [mail, sms].concat() };
+        let expected = if topic.is_some() { mail } else { [mail, sms].concat() };
         let mut got = ids(&taken(&mut stream).await);
         got.sort_unstable();
         assert_eq!(got, expected);

@@ -1,25 +1,21 @@
 //! Coordinators on one store of topics that counts what it is asked, with a clock that the test moves.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
 use giga_coordinator::{
     Coordinator, Dealt, NewTopicWork, OpenStream, Options, Ports, ReportStatus, WorkerStream,
 };
 use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, Epoch, JobId, Priority, ProductId, Timestamp};
-use giga_ports::store::StoreStats;
-use giga_ports::topics::{
-    Assignment, ClosedGate, Enqueued, Gate, NewTopicJob, Settle, Settled, Swept, TopicClaim, TopicCounts,
-};
-use giga_ports::{StoreError, TopicStore};
+use giga_domain::{Actor, JobId, Priority};
+use giga_ports::topics::{Assignment, Enqueued, Settle, Swept, TopicClaim};
+use giga_ports::{InterceptTopics, StoreError, TopicStore};
 use giga_store::{BatchStore, MemoryBackend, MemoryTopics, Tuning};
 use giga_testkit::{ManualClock, SeededRandomness};
+use parking_lot::Mutex;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -49,12 +45,7 @@ impl Counting {
 
     /// What the store was told to look below for.
     pub(crate) fn lowered(&self) -> Vec<(TopicKey, JobId)> {
-        self.lowered.lock().unwrap().clone()
-    }
-
-    fn called(&self) -> &MemoryTopics {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        &self.inner
+        self.lowered.lock().clone()
     }
 }
 
@@ -62,69 +53,38 @@ fn told_to_fail() -> StoreError {
     StoreError::Unavailable { reason: "told to fail".to_owned(), source: None }
 }
 
-#[async_trait]
-impl TopicStore for Counting {
-    async fn enqueue(&self, jobs: Vec<NewTopicJob>) -> Result<Vec<Enqueued>> {
-        self.called().enqueue(jobs).await
+impl InterceptTopics for Counting {
+    fn inner(&self) -> &dyn TopicStore {
+        &self.inner
     }
+
+    async fn around<T: Send>(
+        &self,
+        _: &'static str,
+        answer: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        answer.await
+    }
+
     async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>> {
         self.claims.fetch_add(1, Ordering::SeqCst);
         if self.claims_fail.load(Ordering::SeqCst) {
             return Err(told_to_fail());
         }
-        self.called().claim(claim).await
+        self.inner.claim(claim).await
     }
-    async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>> {
-        self.called().settle(results).await
-    }
-    async fn renew(&self, held: Vec<(JobId, Epoch)>, lease: Duration) -> Result<Vec<bool>> {
-        self.called().renew(held, lease).await
-    }
+
     async fn expire(&self, limit: usize) -> Result<Swept> {
         self.expiries.fetch_add(1, Ordering::SeqCst);
         if self.expiries_fail.load(Ordering::SeqCst) {
             return Err(told_to_fail());
         }
-        self.called().expire(limit).await
+        self.inner.expire(limit).await
     }
-    async fn promote(&self, limit: usize) -> Result<Swept> {
-        self.called().promote(limit).await
-    }
-    async fn retry_dead(&self, key: TopicKey, jobs: Vec<JobId>, limit: usize) -> Result<Vec<JobId>> {
-        self.called().retry_dead(key, jobs, limit).await
-    }
-    async fn set_gate(&self, gate: Gate, closed: bool, actor: Actor) -> Result<()> {
-        self.called().set_gate(gate, closed, actor).await
-    }
-    async fn retire(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        self.called().retire(before, limit).await
-    }
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        self.called().gates().await
-    }
-    async fn topics(&self) -> Result<Vec<TopicCounts>> {
-        self.called().topics().await
-    }
-    async fn job(&self, id: JobId) -> Result<Option<TopicJob>> {
-        self.called().job(id).await
-    }
-    async fn products_of(&self, ids: &[JobId]) -> Result<HashMap<JobId, ProductId>> {
-        self.called().products_of(ids).await
-    }
-    async fn list(
-        &self,
-        key: &TopicKey,
-        stage: TopicStage,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> Result<Vec<TopicJob>> {
-        self.called().list(key, stage, before, limit).await
-    }
-    fn stats(&self) -> StoreStats {
-        self.inner.stats()
-    }
+
     fn ready_below(&self, key: &TopicKey, lowest: JobId) {
-        self.lowered.lock().unwrap().push((key.clone(), lowest));
+        self.lowered.lock().push((key.clone(), lowest));
     }
 }
 

@@ -145,7 +145,7 @@ fn a_cancelled_run_counts_as_all_that_it_was_allowed_until_its_holder_says_other
         assert_eq!((refund.usd.micros(), refund.tokens, refund.charged_at), (CAP - real, 7, NOW), "{says}");
         assert_eq!((settled.charge, settled.run.len()), (None, 0));
         let told: Vec<_> = settled.events.iter().map(|event| (event.kind, event.from, event.to)).collect();
-        assert_eq!(told, [(EventKind::SettledUp, None, None)]);
+        assert_eq!(told, [(EventKind::CostReported, None, None)]);
         assert_eq!(settled.events[0].data["usdMicros"], says.max(300));
         let as_before = |job: &Job| (job.state.clone(), job.epoch, job.checkpoint.clone(), job.updated_at);
         assert_eq!(as_before(&settled.job), as_before(&over.job), "nothing else changes");

@@ -242,7 +242,7 @@ fn check_charge(
     let job = &after.job;
     let Some(lease) = before.lease() else {
         prop_assert_eq!(after.charge, None);
-        let assumed = |job: &Job| job.settled.and_then(|settled| settled.assumed);
+        let assumed = |job: &Job| job.lease_end.and_then(|settled| settled.assumed);
         if let Some(refund) = after.refund {
             let assumed = assumed(before).expect("nothing was assumed");
             let by_holder = matches!(command, Command::Holder { .. });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use giga_domain::{Effect, EffectTarget, FeedPos, NewEffect, Timestamp, Webhook, WebhookId, WebhookSecret};
+use giga_domain::{Effect, EffectTarget, FeedPos, NewEffect, SigningKey, Timestamp, Webhook, WebhookId};
 use giga_effects::{Allowed, Config, HttpEffects};
 use giga_ports::Clock;
 use serde_json::json;
@@ -58,7 +58,7 @@ pub(crate) fn webhook(url: &str) -> Webhook {
         product: None,
         url: url.to_owned(),
         kinds: Vec::new(),
-        secret: WebhookSecret([9; 32]),
+        secret: SigningKey([9; 32]),
         created_at: Timestamp::ZERO,
         since: FeedPos(0),
     }

@@ -23,12 +23,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use giga_api::wire::ClaimAnswer;
 use giga_domain::Delivery;
+use giga_domain::id::IdError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::grant::Grant;
 use super::lease::Held;
 use super::{AgentError, Shared, job};
 
@@ -135,7 +136,18 @@ impl Running {
 
 /// Runs a grant. It is held from the moment it was made, so it always runs: one that arrives without a seat waits for a
 /// seat with its lease kept alive, because a job that ends reports before its seat is free again.
-fn start(shared: &Arc<Shared>, grant: ClaimAnswer, seat: Option<OwnedSemaphorePermit>) {
+fn start(
+    shared: &Arc<Shared>,
+    grant: impl TryInto<Grant, Error = IdError>,
+    seat: Option<OwnedSemaphorePermit>,
+) {
+    let grant = match grant.try_into() {
+        Ok(grant) => grant,
+        Err(error) => {
+            tracing::error!(%error, "unreadable grant; its lease will expire");
+            return;
+        }
+    };
     let held = Held::of(&grant);
     if !shared.running.insert(&held) {
         tracing::debug!(job = held.job, epoch = held.epoch, "granted again; it is already running");

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_proto::v1::fleet_client::FleetClient;
-use giga_proto::v1::stream_grants_response::Event;
-use giga_proto::v1::{StreamGrantsRequest, StreamGrantsResponse};
+use giga_proto::v1::receive_grants_response::Event;
+use giga_proto::v1::{ReceiveGrantsRequest, ReceiveGrantsResponse};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{ClientTlsConfig, Endpoint};
@@ -28,8 +28,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const SILENT: Duration = Duration::from_millis(200);
 /// When closing: how long to read at most.
 const LAST_GRANTS: Duration = Duration::from_secs(1);
-/// A job with its body, written as JSON, where one byte can take six.
-const GRANT_BYTES: usize = 8 * giga_domain::limits::MANIFEST_BYTES;
+/// The body and what is taken of the manifest are at most one such each; persona, reviews and checkpoint have less.
+const GRANT_BYTES: usize = 4 * giga_domain::limits::MANIFEST_BYTES;
 
 /// Where streams come from: the coordinator of the REST API, with the same token.
 pub(crate) struct Streams {
@@ -66,9 +66,9 @@ impl Connector for Streams {
         let cannot = |error: tonic::transport::Error| ChannelError(innermost(&error));
         let connection = self.endpoint().map_err(cannot)?.connect().await.map_err(cannot)?;
         let mut client = FleetClient::new(connection).max_decoding_message_size(GRANT_BYTES);
-        let mut request = Request::new(StreamGrantsRequest { factory_id: shared.id.to_string() });
+        let mut request = Request::new(ReceiveGrantsRequest { factory_id: shared.id.to_string() });
         request.metadata_mut().insert("authorization", self.authorization()?);
-        match tokio::time::timeout(OPEN, client.stream_grants(request)).await {
+        match tokio::time::timeout(OPEN, client.receive_grants(request)).await {
             Ok(Ok(answer)) => Ok(Box::new(Stream { messages: answer.into_inner() })),
             Ok(Err(status)) => Err(broken(&status)),
             Err(_) => Err(ChannelError("the coordinator does not answer".to_owned())),
@@ -94,11 +94,11 @@ fn innermost(error: &dyn std::error::Error) -> String {
 }
 
 struct Stream {
-    messages: Streaming<StreamGrantsResponse>,
+    messages: Streaming<ReceiveGrantsResponse>,
 }
 
 impl Stream {
-    async fn next(&mut self) -> Result<StreamGrantsResponse, ChannelError> {
+    async fn next(&mut self) -> Result<ReceiveGrantsResponse, ChannelError> {
         match self.messages.message().await {
             Ok(Some(message)) => Ok(message),
             Ok(None) => Err(ChannelError("the coordinator ended the stream".to_owned())),
@@ -129,12 +129,9 @@ impl Channel for Stream {
     }
 }
 
-fn receive(shared: &Arc<Shared>, message: StreamGrantsResponse) {
+fn receive(shared: &Arc<Shared>, message: ReceiveGrantsResponse) {
     match message.event {
-        Some(Event::Grant(grant)) => match serde_json::from_slice(&grant.claim) {
-            Ok(claim) => start(shared, claim, None),
-            Err(error) => tracing::error!(%error, "unreadable grant; its lease will expire"),
-        },
+        Some(Event::Grant(grant)) => start(shared, grant, None),
         Some(Event::News(_)) => {
             shared.merge_hint.notify_one();
             shared.heartbeat_hint.notify_one();

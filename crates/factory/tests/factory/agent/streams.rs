@@ -11,8 +11,8 @@ use giga_api::client::{Client, ClientOptions};
 use giga_api::wire::{ClaimAnswer, ClaimRequest, Health, HeartbeatRequest, RepoEntry, RunOutcome, Stage};
 use giga_domain::{Delivery, Timestamp};
 use giga_proto::v1::fleet_server::{Fleet, FleetServer};
-use giga_proto::v1::stream_grants_response::Event;
-use giga_proto::v1::{Grant, News, StreamGrantsRequest, StreamGrantsResponse};
+use giga_proto::v1::receive_grants_response::Event;
+use giga_proto::v1::{Grant, News, ReceiveGrantsRequest, ReceiveGrantsResponse};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, broadcast};
@@ -35,13 +35,13 @@ struct StandIn {
     knows_streams: bool,
 }
 
-type Said = Pin<Box<dyn Stream<Item = Result<StreamGrantsResponse, Status>> + Send>>;
+type Said = Pin<Box<dyn Stream<Item = Result<ReceiveGrantsResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Fleet for StandIn {
-    type StreamGrantsStream = Said;
+    type ReceiveGrantsStream = Said;
 
-    async fn stream_grants(&self, request: Request<StreamGrantsRequest>) -> Result<Response<Said>, Status> {
+    async fn receive_grants(&self, request: Request<ReceiveGrantsRequest>) -> Result<Response<Said>, Status> {
         if !self.knows_streams {
             return Err(Status::unimplemented("no such thing"));
         }
@@ -49,7 +49,7 @@ impl Fleet for StandIn {
         self.asked.lock().await.push((request.into_inner().factory_id, token));
         let said = futures::stream::unfold(self.say.subscribe(), async |mut said| {
             let event = said.recv().await.ok()?;
-            Some((Ok(StreamGrantsResponse { event: Some(event) }), said))
+            Some((Ok(ReceiveGrantsResponse { event: Some(event) }), said))
         });
         Ok(Response::new(Box::pin(said)))
     }
@@ -66,8 +66,7 @@ impl StandIn {
     }
 
     fn grant(&self, claim: &ClaimAnswer) {
-        let claim = serde_json::to_vec(claim).unwrap();
-        self.say.send(Event::Grant(Grant { claim })).unwrap();
+        self.say.send(Event::Grant(giga_server::grant_message(claim.clone()))).unwrap();
     }
 }
 
@@ -222,7 +221,7 @@ async fn nonsense_on_a_stream_is_passed_over() {
     world.until_delivered_by("a", Delivery::Stream).await;
     let job = world.submit("fine", "ship: auto", "true").await;
     let claim = scene.claim(1).await.remove(0);
-    scene.stand_in.say.send(Event::Grant(Grant { claim: b"{".to_vec() })).unwrap();
+    scene.stand_in.say.send(Event::Grant(Grant { job_id: "{".to_owned(), ..Grant::default() })).unwrap();
     scene.stand_in.say.send(Event::News(News {})).unwrap();
     scene.stand_in.grant(&claim);
     assert_eq!(world.until_stage(&job, Stage::Shipped).await.lease_epoch, 1);

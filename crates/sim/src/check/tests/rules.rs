@@ -3,7 +3,7 @@
 use giga_domain::budget::PerPeriod;
 use giga_domain::{
     Budget, BudgetSettings, Charge, ChargeHow, Effect, EffectState, EffectTarget, JobKind, NewEffect,
-    Priority, Usd, Webhook, WebhookId, WebhookSecret,
+    Priority, SigningKey, Usd, Webhook, WebhookId,
 };
 use serde_json::json;
 
@@ -206,7 +206,7 @@ fn listens(evidence: &mut Evidence) {
         product: None,
         url: String::new(),
         kinds: vec![EventKind::Shipped],
-        secret: WebhookSecret([0; 32]),
+        secret: SigningKey([0; 32]),
         created_at: at(0),
         since: FeedPos::ZERO,
     });

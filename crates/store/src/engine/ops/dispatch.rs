@@ -89,7 +89,7 @@ impl Op for MakeOffers {
 
     fn decide(&self, working: &mut Working) -> Result<Vec<Option<Offer>>, StoreError> {
         // Also when this very call was carried out before its term ended and only the answer was lost: its offers are in
-        // the outbox, for the next leader to send.
+        // the store, for the next leader to send.
         check_term(working, self.term)?;
         Ok(self.chosen.iter().map(|new| place(new, self.pickup, working)).collect())
     }
@@ -99,7 +99,7 @@ impl Op for MakeOffers {
 fn place(new: &NewOffer, pickup: Duration, working: &mut Working) -> Option<Offer> {
     let NewOffer { job: id, rev, factory } = new;
     let job = working.job(*id).ok()?;
-    // The same call after a lost reply. Whether the broker has the offer by then is the outbox's affair.
+    // The same call after a lost reply. Whether the broker has the offer by then is not judged here.
     if job.rev == rev.next() && job.target().is_some_and(|target| target.factory == *factory) {
         return offer_of(job);
     }

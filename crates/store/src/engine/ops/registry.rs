@@ -1,11 +1,11 @@
-//! The commands about products, profiles, webhooks and flags, and the secrets that coordinators share.
+//! The commands about products, profiles, webhooks and flags, and the keys that coordinators share.
 
 use giga_domain::{EventKind, NewEvent, Product, Profile, Rev, Webhook, limits};
 use giga_ports::StoreError;
-use giga_ports::store::{AddProfile, AddWebhook, RemoveWebhook, SetFlag, SetProduct, ShareSecret};
+use giga_ports::store::{AddProfile, AddWebhook, RemoveWebhook, SetFlag, SetProduct, ShareKey};
 use serde_json::Value;
 
-use super::super::registry::SharedSecret;
+use super::super::registry::SharedKey;
 use super::super::{Needs, Op, Working};
 
 impl Op for SetProduct {
@@ -152,16 +152,16 @@ impl Op for SetFlag {
     }
 }
 
-impl Op for ShareSecret {
+impl Op for ShareKey {
     fn needs(&self, needs: &mut Needs) {
-        needs.registry.secrets.insert(self.name);
+        needs.registry.keys.insert(self.name);
     }
 
     fn decide(&self, working: &mut Working) -> Result<[u8; 32], StoreError> {
-        if let Some(known) = working.registry.secret(self.name) {
+        if let Some(known) = working.registry.key(self.name) {
             return Ok(known);
         }
-        working.registry.add_secret(SharedSecret { name: self.name.to_owned(), value: self.fresh });
+        working.registry.add_key(SharedKey { name: self.name.to_owned(), value: self.fresh });
         Ok(self.fresh)
     }
 }

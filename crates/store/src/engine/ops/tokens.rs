@@ -1,6 +1,6 @@
 //! The commands about tokens.
 
-use giga_domain::token::{Grant, TokenRecord};
+use giga_domain::token::{Permission, TokenRecord};
 use giga_domain::{Actor, EventKind, FactoryId, NewEvent};
 use giga_ports::StoreError;
 use giga_ports::store::{IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken};
@@ -10,9 +10,9 @@ use super::super::{Needs, Op, Working};
 fn event(kind: EventKind, token: &TokenRecord, cause: String) -> NewEvent {
     let event =
         NewEvent::new(kind, cause).with("tokenId", token.id.as_str()).with("label", token.label.as_str());
-    match &token.grant {
-        Grant::Factory { factory, .. } => event.with("factoryId", factory.as_str()),
-        Grant::User { role, .. } => event.with("role", role.as_str()),
+    match &token.permission {
+        Permission::Factory { factory, .. } => event.with("factoryId", factory.as_str()),
+        Permission::User { role, .. } => event.with("role", role.as_str()),
     }
 }
 
@@ -38,8 +38,9 @@ fn revoke(working: &mut Working, token: &TokenRecord, actor: &Actor) {
 }
 
 fn tokens_of(working: &Working, factory: &FactoryId) -> Vec<TokenRecord> {
-    let of = |grant: &Grant| matches!(grant, Grant::Factory { factory: id, .. } if id == factory);
-    let mut tokens: Vec<_> = working.loaded().tokens.values().filter(|t| of(&t.grant)).cloned().collect();
+    let of = |permission: &Permission| matches!(permission, Permission::Factory { factory: id, .. } if id == factory);
+    let mut tokens: Vec<_> =
+        working.loaded().tokens.values().filter(|t| of(&t.permission)).cloned().collect();
     tokens.sort_by(|a, b| a.id.cmp(&b.id));
     tokens
 }

@@ -70,7 +70,7 @@ impl Claims {
         cursors: &Cursors,
     ) -> Vec<Picked> {
         if !self.is_empty() {
-            pipeline.send(&statements.enter_gates, Vec::new()).await;
+            pipeline.send(&statements.enter_pauses, Vec::new()).await;
         }
         let mut picked = Vec::with_capacity(self.0.len());
         for shared in &self.0 {

@@ -18,12 +18,12 @@ use async_trait::async_trait;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
 use giga_domain::{JobId, ProductId};
 use giga_ports::StoreError;
-use giga_ports::topics::{ClosedGate, Gate, TopicCounts};
+use giga_ports::topics::{PauseScope, TopicCounts, TopicPause};
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
 use self::statements::Statements;
-use super::command::{Round, SetGate};
+use super::command::{Round, SetPause};
 use super::cursor::Cursors;
 use super::grouped::{Grouped, TopicBackend};
 use super::reads::{self, Reader};
@@ -128,10 +128,10 @@ impl Writer {
         Ok(())
     }
 
-    async fn set_gate(&mut self, clock: &ClockSource, set: &SetGate) -> Result<()> {
-        let topic = match &set.gate {
-            Gate::Everything => 0,
-            Gate::Topic(key) => match self.topic(key, set.closed).await? {
+    async fn set_pause(&mut self, clock: &ClockSource, set: &SetPause) -> Result<()> {
+        let topic = match &set.scope {
+            PauseScope::Everything => 0,
+            PauseScope::Topic(key) => match self.topic(key, set.paused).await? {
                 Some(topic) => topic,
                 None => return Ok(()),
             },
@@ -139,13 +139,13 @@ impl Writer {
         let s = &self.statements;
         let mut pipeline = self.pipeline();
         pipeline.send_plain("BEGIN").await;
-        pipeline.send(&s.hold_gates, Vec::new()).await;
-        if set.closed {
+        pipeline.send(&s.hold_pauses, Vec::new()).await;
+        if set.paused {
             let actor = serde_json::to_string(&set.actor).map_err(StoreError::broken)?;
             let values: Vec<Value> = vec![values::now(clock), Box::new(topic), Box::new(actor)];
-            pipeline.send(&s.close_gate, values).await;
+            pipeline.send(&s.put_pause, values).await;
         } else {
-            pipeline.send(&s.open_gate, vec![Box::new(topic)]).await;
+            pipeline.send(&s.lift_pause, vec![Box::new(topic)]).await;
         }
         pipeline.send_plain("COMMIT").await;
         pipeline.finish().await.map(drop)
@@ -153,8 +153,8 @@ impl Writer {
 
     /// On an error a transaction may still be open.
     async fn run(&mut self, clock: &ClockSource, cursors: &Cursors, round: &mut Round) -> Result<()> {
-        for asked in &mut round.gates {
-            self.set_gate(clock, &asked.ask).await?;
+        for asked in &mut round.pauses {
+            self.set_pause(clock, &asked.ask).await?;
             asked.reply(Ok(()));
         }
         for asked in &mut round.retirements {
@@ -190,8 +190,8 @@ impl TopicBackend for Postgres {
         (round, result)
     }
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        reads::gates(self).await
+    async fn pauses(&self) -> Result<Vec<TopicPause>> {
+        reads::pauses(self).await
     }
 
     async fn topics(&self) -> Result<Vec<TopicCounts>> {

@@ -98,9 +98,9 @@ statements! {
              FROM added GROUP BY topic_id) \
          SELECT id, state FROM added");
 
-    // A pause that was answered holds: closing a gate waits for the claims under way.
-    enter_gates = "SELECT pg_advisory_xact_lock_shared(7717, 2)";
-    hold_gates = "SELECT pg_advisory_xact_lock(7717, 2)";
+    // A pause that was answered holds: pausing waits for the claims under way.
+    enter_pauses = "SELECT pg_advisory_xact_lock_shared(7717, 2)";
+    hold_pauses = "SELECT pg_advisory_xact_lock(7717, 2)";
     // Stretch by stretch, until there are enough. The roundabout condition on priority and id can only be met by
     // the index of ready jobs, and only in its order. `$5` are workers, `$6` says which of them has the n-th slot.
     claim = format!(
@@ -130,9 +130,9 @@ statements! {
             ready = kept.ready + excluded.ready, running = kept.running + excluded.running, \
             done = kept.done + excluded.done, dead = kept.dead + excluded.dead";
 
-    close_gate = format!(
+    put_pause = format!(
         "INSERT INTO topic_gates (topic_id, since, closed_by) VALUES ($2::integer, {NOW}, $3) ON CONFLICT DO NOTHING");
-    open_gate = "DELETE FROM topic_gates WHERE topic_id = $1::integer";
+    lift_pause = "DELETE FROM topic_gates WHERE topic_id = $1::integer";
 
     topic = "SELECT id FROM topics WHERE product_id = $1 AND name = $2";
     names = "SELECT id, product_id, name FROM topics WHERE id = ANY($1::integer[])";

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
 use giga_domain::{JobId, ProductId};
-use giga_ports::topics::{ClosedGate, TopicCounts};
+use giga_ports::topics::{TopicCounts, TopicPause};
 use giga_ports::{Clock, StoreError};
 use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
@@ -62,8 +62,8 @@ impl TopicBackend for Sqlite {
         .await
     }
 
-    async fn gates(&self) -> Result<Vec<ClosedGate>> {
-        reads::gates(self).await
+    async fn pauses(&self) -> Result<Vec<TopicPause>> {
+        reads::pauses(self).await
     }
 
     async fn topics(&self) -> Result<Vec<TopicCounts>> {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use giga_domain::topic::{TopicKey, TopicStage, TopicState, first_state};
 use giga_domain::{Epoch, JobId, Priority, Timestamp};
 use giga_ports::StoreError;
-use giga_ports::topics::{Assignment, Enqueued, Gate, NewTopicJob, Settled, TopicClaim};
+use giga_ports::topics::{Assignment, Enqueued, NewTopicJob, PauseScope, Settled, TopicClaim};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::admission::{Admitted, Found, Pending};
 use super::super::batch::{self, Decided, Delta, TopicBatch};
-use super::super::command::{Retirement, Round, SetGate};
+use super::super::command::{Retirement, Round, SetPause};
 use super::super::deal;
 use super::super::reads::{bytes, row_columns};
 use super::super::settles::Settles;
@@ -28,8 +28,8 @@ struct Work<'c> {
 
 pub(super) fn run(connection: &Connection, now: Timestamp, round: &mut Round) -> Result<()> {
     let mut work = Work { connection, now, topics: HashMap::new(), deltas: BTreeMap::new() };
-    for asked in &mut round.gates {
-        asked.reply(Ok(work.set_gate(&asked.ask)?));
+    for asked in &mut round.pauses {
+        asked.reply(Ok(work.set_pause(&asked.ask)?));
     }
     let settles = Settles::of(&round.settles);
     let mut done = HashMap::new();
@@ -146,15 +146,15 @@ impl Work<'_> {
         Ok(TopicKey { product, topic: name.parse().map_err(StoreError::broken)? })
     }
 
-    fn set_gate(&mut self, set: &SetGate) -> Result<()> {
-        let topic = match &set.gate {
-            Gate::Everything => 0,
-            Gate::Topic(key) => match self.topic(key, set.closed)? {
+    fn set_pause(&mut self, set: &SetPause) -> Result<()> {
+        let topic = match &set.scope {
+            PauseScope::Everything => 0,
+            PauseScope::Topic(key) => match self.topic(key, set.paused)? {
                 Some(topic) => topic,
                 None => return Ok(()),
             },
         };
-        if set.closed {
+        if set.paused {
             let actor = serde_json::to_string(&set.actor).map_err(StoreError::broken)?;
             let sql = "INSERT INTO topic_gates VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
             self.execute(sql, params![topic, self.now.as_millis(), actor])?;

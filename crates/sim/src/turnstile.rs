@@ -1,4 +1,4 @@
-//! The gate: every call to a port waits here until the conductor lets it through.
+//! The turnstile: every call to a port waits here until the conductor lets it through.
 //!
 //! So the order in which coordinators get at the store and the broker is the seed's choice alone, at every single call. A
 //! node that is paused waits at its next call; one that is dead waits there for ever, with whatever it was about to do.
@@ -23,7 +23,7 @@ pub(crate) enum Verdict {
     FailBefore,
     /// It takes effect, and the caller is told that it did not answer.
     FailAfter,
-    /// It takes effect, and the answer waits at the gate once more.
+    /// It takes effect, and the answer waits at the turnstile once more.
     GoAndWait,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct Turnstile {
     state: Mutex<State>,
     arrived: Notify,
 }
@@ -84,7 +84,7 @@ pub(crate) enum Released {
     },
 }
 
-impl Gate {
+impl Turnstile {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }

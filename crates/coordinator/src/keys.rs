@@ -2,11 +2,11 @@
 //!
 //! Two things are signed: links to artifacts, and the tokens of what runs inside jobs. Neither is kept anywhere.
 
-use giga_ports::store::ShareSecret;
+use giga_ports::store::ShareKey;
 use std::time::Duration;
 
 use giga_domain::job_token::mac;
-use giga_domain::token::Secret;
+use giga_domain::token::TokenSecret;
 use giga_domain::{Artifact, ArtifactId, Epoch, Holder, Job, JobId, JobToken, Timestamp};
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
@@ -15,7 +15,7 @@ use crate::{Coordinator, Error};
 
 /// Asked for once and kept: they never change.
 #[derive(Default)]
-pub(crate) struct Secrets {
+pub(crate) struct Keys {
     links: OnceCell<[u8; 32]>,
     job_tokens: OnceCell<[u8; 32]>,
 }
@@ -37,21 +37,20 @@ pub enum LinkTo {
 
 impl Coordinator {
     async fn key(&self, cell: &OnceCell<[u8; 32]>, name: &'static str) -> Result<[u8; 32], Error> {
-        let ask = || async {
-            self.core.store.share_secret(ShareSecret { name, fresh: self.core.random.bytes() }).await
-        };
+        let ask =
+            || async { self.core.store.share_key(ShareKey { name, fresh: self.core.random.bytes() }).await };
         Ok(*cell.get_or_try_init(ask).await?)
     }
 
     /// For what runs inside this job, under this lease.
-    pub async fn job_token(&self, job: JobId, epoch: Epoch) -> Result<Secret, Error> {
-        let key = self.key(&self.caches.secrets.job_tokens, "job-tokens").await?;
+    pub async fn job_token(&self, job: JobId, epoch: Epoch) -> Result<TokenSecret, Error> {
+        let key = self.key(&self.caches.keys.job_tokens, "job-tokens").await?;
         Ok(JobToken::new(&key, job, epoch).secret())
     }
 
     /// The job that the token is for and who holds it, while its epoch does.
     pub async fn authenticate_job(&self, token: &JobToken) -> Result<Option<(Job, Holder)>, Error> {
-        let key = self.key(&self.caches.secrets.job_tokens, "job-tokens").await?;
+        let key = self.key(&self.caches.keys.job_tokens, "job-tokens").await?;
         if !token.is_sealed_by(&key) {
             return Ok(None);
         }
@@ -84,7 +83,7 @@ impl Coordinator {
     }
 
     async fn sign_link(&self, id: ArtifactId, expires_at: Timestamp) -> Result<String, Error> {
-        let key = self.key(&self.caches.secrets.links, "links").await?;
+        let key = self.key(&self.caches.keys.links, "links").await?;
         let signed = mac(&key, &format!("artifact-link/{id}/{}", expires_at.as_millis()));
         Ok(const_hex::encode(signed))
     }

@@ -1,4 +1,4 @@
-//! From the outbox to the broker: publish first, then mark as sent, never the other way.
+//! Unsent offers, from the store to the broker: publish first, then mark as sent, never the other way.
 //!
 //! Cut off between the two, the same message goes out again under the same id, and the broker or the claim tells the
 //! repetition. A broker that is down costs time only: the offers wait here, and what nobody picks up is offered anew.
@@ -14,39 +14,39 @@ use crate::Error;
 /// How many rows are read at once.
 const BATCH: usize = 500;
 impl Dispatch {
-    pub(super) fn outbox_may_wait(&self) {
-        self.outbox_may_wait.store(true, Ordering::SeqCst);
+    pub(super) fn offers_may_wait(&self) {
+        self.offers_may_wait.store(true, Ordering::SeqCst);
     }
 
-    /// Whether an offer may stand in the outbox that nobody is about to publish.
-    pub(super) fn has_outbox_to_look_at(&self) -> bool {
-        self.outbox_may_wait.load(Ordering::SeqCst)
+    /// Whether an offer may be unsent that nobody is about to publish.
+    pub(super) fn has_offers_to_look_at(&self) -> bool {
+        self.offers_may_wait.load(Ordering::SeqCst)
     }
 
-    /// Publishes what waits in the outbox. Offers that no longer stand are dropped from it. Says how many went out.
-    pub async fn outbox_once(&self) -> Result<usize, Error> {
+    /// Publishes the unsent offers. Those that no longer stand are dropped. Says how many went out.
+    pub async fn offers_once(&self) -> Result<usize, Error> {
         if self.lead.leading().is_none() {
             return Ok(0);
         }
         // Before the look: whatever fails from here on sets it again.
-        self.outbox_may_wait.store(false, Ordering::SeqCst);
-        let result = self.drain_outbox().await;
+        self.offers_may_wait.store(false, Ordering::SeqCst);
+        let result = self.drain_offers().await;
         if result.is_err() {
-            self.outbox_may_wait();
+            self.offers_may_wait();
         }
         result
     }
 
-    async fn drain_outbox(&self) -> Result<usize, Error> {
+    async fn drain_offers(&self) -> Result<usize, Error> {
         let mut published = 0;
         loop {
-            let waiting = self.core.store.read().outbox(BATCH).await?;
+            let waiting = self.core.store.read().unsent_offers(BATCH).await?;
             let Some(oldest) = waiting.first() else {
-                self.core.metrics.dispatch.outbox_age_ms.set(0);
+                self.core.metrics.dispatch.offers_age_ms.set(0);
                 return Ok(published);
             };
             let age = self.core.store_now().since(oldest.since).as_millis();
-            self.core.metrics.dispatch.outbox_age_ms.set(i64::try_from(age).unwrap_or(i64::MAX));
+            self.core.metrics.dispatch.offers_age_ms.set(i64::try_from(age).unwrap_or(i64::MAX));
             // After the look: an offer that is newer than the view would be taken for one that no longer stands.
             self.fleet.refresh().await?;
             let (current, over): (Vec<Offer>, Vec<Offer>) = {
@@ -54,7 +54,7 @@ impl Dispatch {
                 let state = self.fleet.view.lock();
                 waiting.into_iter().map(|row| row.offer).partition(|offer| state.stands(offer, now))
             };
-            // First, so that the outbox stays small while the broker is away.
+            // First, so that few rows wait while the broker is away.
             if !over.is_empty() {
                 self.core.store.sent(Sent { offers: keys(&over) }).await?;
             }
@@ -63,7 +63,7 @@ impl Dispatch {
         }
     }
 
-    /// Hands offers to the broker and strikes them from the outbox.
+    /// Hands offers to the broker and marks them as sent.
     pub(super) async fn publish(&self, offers: &[Offer]) -> Result<(), Error> {
         if offers.is_empty() {
             return Ok(());
