@@ -203,15 +203,7 @@ fn composite_plan() -> Explanation {
 }
 
 fn named(code: BlockerCode, job: &Job) -> Blocker {
-    let stands = match job.stage() {
-        Stage::Assigned => "starting",
-        Stage::Building => "running",
-        Stage::Testing => "ready to ship",
-        Stage::Review => "in review",
-        Stage::DeadLetter => "a dead letter",
-        stage => stage.as_str(),
-    };
-    Blocker::new(code, format!("{} ({}) is {stands}", job.id, job.spec.name))
+    Blocker::new(code, format!("{} ({}): {}", job.id, job.spec.name, job.stage().label()))
 }
 
 fn remedy_for_dep(dep: &Job) -> Option<Remedy> {

@@ -15,7 +15,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use crate::id::IdError;
 use crate::transition::Refund;
 use crate::word::words;
-use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};
+use crate::{Actor, Epoch, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -32,6 +32,16 @@ pub enum Period {
 words!(Period, "period");
 
 impl Period {
+    /// What people read for it, before "limit".
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Day => "daily",
+            Self::Week => "weekly",
+            Self::Month => "monthly",
+            Self::Total => "total",
+        }
+    }
+
     /// When the period that `now` lies in began. `Total` has begun before everything.
     pub fn start(self, now: Timestamp) -> Timestamp {
         self.bounds(now).map_or(Timestamp::ZERO, |(start, _)| start)
@@ -368,13 +378,7 @@ impl Budget {
         self.paused = Some(Pause { at: now, cause: PauseCause::Ceiling { period } });
         let ceiling = self.settings.ceilings.of(period).unwrap_or_default();
         let spent = self.spent_in(period, now).usd;
-        let cause = format!("the ceiling of the {} is reached: {spent} of {ceiling}", period.as_str());
-        Some(
-            self.event(EventKind::BudgetExhausted, cause)
-                .with("period", period.as_str())
-                .with("spentUsdMicros", spent.micros())
-                .with("ceilingUsdMicros", ceiling.micros()),
-        )
+        Some(NewEvent::budget_exhausted(&self.product, period, spent, ceiling))
     }
 
     /// A pause by a ceiling that holds no longer is taken back, with the event that says so.
@@ -384,11 +388,7 @@ impl Budget {
             return None;
         }
         self.paused = None;
-        Some(self.event(EventKind::BudgetResumed, "the ceiling that had been reached holds no longer"))
-    }
-
-    fn event(&self, kind: EventKind, cause: impl Into<String>) -> NewEvent {
-        NewEvent::new(kind, cause).with("productId", self.product.as_str())
+        Some(NewEvent::budget_reopened(&self.product))
     }
 
     /// What people change. The events that tell of it; none where everything is so already.
@@ -399,7 +399,7 @@ impl Budget {
             BudgetChange::Set(settings) if self.settings == *settings => {}
             BudgetChange::Set(settings) => {
                 self.settings = *settings;
-                events.push(self.event(EventKind::BudgetChanged, "the budget was set"));
+                events.push(NewEvent::budget_set(&self.product));
                 events.extend(self.judge(now));
             }
             BudgetChange::Pause { .. }
@@ -407,19 +407,17 @@ impl Budget {
             BudgetChange::Pause { reason } => {
                 let cause = PauseCause::Operator { by: actor.clone(), reason: reason.clone() };
                 self.paused = Some(Pause { at: now, cause });
-                let why = reason.as_ref().map_or_else(|| "paused".to_owned(), |why| format!("paused: {why}"));
-                events.push(self.event(EventKind::BudgetPaused, why));
+                events.push(NewEvent::budget_paused(&self.product, reason.as_deref()));
             }
             BudgetChange::Resume => {
                 if self.paused.take().is_some() {
-                    events.push(self.event(EventKind::BudgetResumed, "resumed"));
+                    events.push(NewEvent::budget_resumed(&self.product));
                     // Where the ceiling is still reached it stays closed, and the history says so.
                     events.extend(self.close_where_reached(now));
                 }
             }
             BudgetChange::Correct { usd, reason } => {
-                let cause = format!("corrected by hand: {reason}");
-                events.push(self.event(EventKind::BudgetChanged, cause).with("usdMicros", usd.micros()));
+                events.push(NewEvent::budget_corrected(&self.product, *usd, reason));
                 events.extend(self.charge(*usd, 0, now));
             }
         }
@@ -455,6 +453,7 @@ mod ceilings_as_micros {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EventKind;
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()

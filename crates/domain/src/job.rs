@@ -358,6 +358,25 @@ pub enum FailReason {
 
 words!(FailReason, "reason");
 
+impl FailReason {
+    /// What people read for it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::VerifyFailed => "verification failed",
+            Self::BudgetExceeded => "budget exceeded",
+            Self::Timeout => "timed out",
+            Self::Crash => "crashed",
+            Self::CapabilityMismatch => "capability mismatch",
+            Self::NoEngine => "no engine",
+            Self::Infrastructure => "infrastructure problem",
+            Self::LeaseExpired => "lease expired",
+            Self::Rejected => "rejected",
+            Self::DependencyFailed => "dependency failed",
+            Self::ChildFailed => "child failed",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {

@@ -58,11 +58,7 @@ async fn cursor(world: &World) -> FeedPos {
 }
 
 async fn something_happens(world: &World) -> FeedPos {
-    world
-        .store
-        .note(Note { event: NewEvent::new(EventKind::TopicPaused, "a note"), actor: user() })
-        .await
-        .unwrap();
+    world.store.note(Note { event: NewEvent::topic_paused(None), actor: user() }).await.unwrap();
     world.store.read().feed_head().await.unwrap()
 }
 

@@ -6,9 +6,7 @@
 
 use std::time::Duration;
 
-use giga_domain::{
-    Actor, CapabilitySet, Command, EventKind, Evict, Job, Leadership, NewEvent, Offer, Term, limits,
-};
+use giga_domain::{Actor, CapabilitySet, Command, Evict, Job, Leadership, NewEvent, Offer, Term, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{
     Divergence, EvictJobs, MakeOffers, NewEviction, NewOffer, RecordDivergences, Sent, StepDown, TakeLead,
@@ -48,10 +46,7 @@ impl Op for TakeLead {
         // Also where the same node led last: it was away for so long that its plans are of another time.
         let term = last.map_or(Term::ZERO, |leader| leader.term).next();
         let leader = Leadership { node: self.node.clone(), term, expires_at };
-        let event = NewEvent::new(EventKind::LeaderChanged, format!("{} leads in term {term}", self.node))
-            .with("nodeId", self.node.as_str())
-            .with("term", term.0);
-        working.append(None, None, dispatcher(), event);
+        working.append(None, None, dispatcher(), NewEvent::leader_changed(&self.node, term));
         working.put_leader(leader.clone());
         Ok(leader)
     }
