@@ -206,12 +206,12 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
     };
     if let Some(pause) = budget.pause_now(now) {
         return Some(match &pause.cause {
-            PauseCause::Ceiling { period } => {
+            PauseCause::Limit { period } => {
                 let until = period.end(now).map(|end| format!("; it reopens at {end}")).unwrap_or_default();
                 let message = format!(
                     "the budget of {product} is exhausted: {} of {} {}{until}",
                     budget.spent_in(*period, now).usd,
-                    budget.settings.ceilings.of(*period).unwrap_or_default(),
+                    budget.settings.limits.of(*period).unwrap_or_default(),
                     of_the(*period),
                 );
                 alert(AlertKind::BudgetExhausted, message, pause.at)
@@ -223,14 +223,14 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
         });
     }
     let used = |period: Period| {
-        let ceiling = (*budget.settings.ceilings.of(period))?;
+        let limit = (*budget.settings.limits.of(period))?;
         let used = budget.spent_in(period, now).usd + budget.reserved;
-        let is_near = 100 * used >= NEAR_PERCENT * ceiling;
-        is_near.then_some((ceiling.less(used), period, used, ceiling))
+        let is_near = 100 * used >= NEAR_PERCENT * limit;
+        is_near.then_some((limit.less(used), period, used, limit))
     };
-    let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
+    let (_, period, used, limit) = Period::ALL.into_iter().filter_map(used).min()?;
     let message = format!(
-        "the budget of {product} is nearly used up: {used} of {ceiling} {} spent or reserved",
+        "the budget of {product} is nearly used up: {used} of {limit} {} spent or reserved",
         of_the(period)
     );
     Some(alert(AlertKind::BudgetNear, message, period.start(now)))

@@ -1,7 +1,7 @@
-//! What each product may do, as the view knows it: shares, weights, ceilings, pauses.
+//! What each product may do, as the view knows it: shares, weights, limits, pauses.
 //!
 //! A copy that may be old, like the rest of the view: whether money is there is decided by the claim. Products without a
-//! ceiling and without settings cost nothing here.
+//! limit and without settings cost nothing here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -78,8 +78,8 @@ impl Tenants {
     /// When a budget may open by the clock alone.
     pub(crate) fn next_reopening(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = |budget: &Budget| {
-            let ceilings = &budget.settings.ceilings;
-            ceilings.day.or(ceilings.week).or(ceilings.month).is_some()
+            let limits = &budget.settings.limits;
+            limits.day.or(limits.week).or(limits.month).is_some()
         };
         // Weeks and months end where a day does.
         if self.budgets.values().any(ends) { Period::Day.end(now) } else { None }
@@ -102,8 +102,8 @@ impl Tenants {
 }
 
 fn is_limited(budget: &Budget) -> bool {
-    let ceiled = Period::ALL.iter().any(|period| budget.settings.ceilings.of(*period).is_some());
-    ceiled || budget.paused.is_some()
+    let limited = Period::ALL.iter().any(|period| budget.settings.limits.of(*period).is_some());
+    limited || budget.paused.is_some()
 }
 
 /// The budget that an event may have changed.

@@ -31,7 +31,7 @@ pub(crate) struct FleetView {
     state: Mutex<ViewState>,
     /// One refresh at a time; whoever waited finds the work done.
     refreshing: tokio::sync::Mutex<()>,
-    /// Rung when a budget may be open that was closed, or a ceiling was set.
+    /// Rung when a budget may be open that was closed, or a limit was set.
     pub(crate) budgets_moved: tokio::sync::watch::Sender<()>,
 }
 

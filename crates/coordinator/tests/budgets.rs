@@ -30,9 +30,9 @@ async fn change(fleet: &Fleet, change: BudgetChange) -> Budget {
     fleet.coordinator.change_budget(demo(), change, None, operator()).await.unwrap().budget
 }
 
-async fn ceiling_a_day(fleet: &Fleet, dollars: i64) {
-    let ceilings = PerPeriod { day: Some(Usd::from_dollars(dollars)), ..PerPeriod::default() };
-    change(fleet, BudgetChange::Set(BudgetSettings { ceilings, job_cap: None })).await;
+async fn limit_a_day(fleet: &Fleet, dollars: i64) {
+    let limits = PerPeriod { day: Some(Usd::from_dollars(dollars)), ..PerPeriod::default() };
+    change(fleet, BudgetChange::Set(BudgetSettings { limits, job_cap: None })).await;
 }
 
 async fn next_grant(stream: &mut FactoryStream) -> Grant {
@@ -78,7 +78,7 @@ async fn a_pause_stops_polls_and_a_resume_lets_them_on() {
 #[tokio::test]
 async fn what_a_cancelled_run_gives_back_starts_the_next_job() {
     let fleet = Fleet::by_hand().await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 4).await;
     fleet.submit("name: one\nbudget: {usd: 9}").await;
     let held = fleet.claim(&mac, "r1").await.unwrap();
@@ -116,7 +116,7 @@ async fn a_pause_stops_offers_and_a_resume_brings_them_down_the_stream() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn fifty_claims_through_two_coordinators_start_ten_where_ten_fit() {
     let fleet = Fleet::by_hand().await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     for n in 0..50 {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
     }
@@ -140,7 +140,7 @@ async fn fifty_claims_through_two_coordinators_start_ten_where_ten_fit() {
 async fn what_is_on_offer_counts_against_the_budget() {
     let fleet = Fleet::by_hand().await;
     assert!(fleet.coordinator.dispatch().lead_once().await.unwrap().is_some());
-    ceiling_a_day(&fleet, 2).await;
+    limit_a_day(&fleet, 2).await;
     fleet.factory_by(Delivery::Stream, "f1", 9).await;
     for n in 0..5 {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
@@ -156,7 +156,7 @@ async fn a_claim_that_a_budget_refuses_is_not_tried_again_and_again() {
     let counted = Arc::new(Counted::new(fleet.store.clone()));
     let ports = Ports { store: counted.clone(), ..fleet.ports.clone() };
     let coordinator = Coordinator::by_hand(ports, Options::default()).await.unwrap();
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 9).await;
     for n in 0..4 {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
@@ -185,7 +185,7 @@ async fn a_day_that_is_used_up_opens_at_midnight_without_a_call() {
     let clock = Arc::new(ManualClock::at("2026-11-15T23:59:00Z".parse().unwrap()));
     let fleet = Fleet::start_with(clock).await;
     fleet.until_it_leads().await;
-    ceiling_a_day(&fleet, 2).await;
+    limit_a_day(&fleet, 2).await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 4).await;
     let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     fleet.submit("name: dear\nbudget: {usd: 2}").await;
@@ -221,10 +221,10 @@ async fn whoever_waits_to_ask_for_work_is_told_when_the_day_ends() {
     let clock = Arc::new(ManualClock::at("2026-11-15T23:59:00Z".parse().unwrap()));
     let fleet = Fleet::start_with(clock).await;
     let mut told = fleet.coordinator.budgets_changed();
-    ceiling_a_day(&fleet, 2).await;
+    limit_a_day(&fleet, 2).await;
     let mut told_within =
         async |seconds| tokio::time::timeout(Duration::from_secs(seconds), told.changed()).await.is_ok();
-    assert!(told_within(20).await, "a ceiling was set");
+    assert!(told_within(20).await, "a limit was set");
     assert!(!told_within(50).await, "nothing happens before");
     assert!(told_within(20).await, "a minute is over");
     fleet.coordinator.stop().await;
@@ -233,7 +233,7 @@ async fn whoever_waits_to_ask_for_work_is_told_when_the_day_ends() {
 #[tokio::test]
 async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     let fleet = Fleet::by_hand().await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 4).await;
     let alerts = || async {
         let alerts = fleet.coordinator.alerts().await.unwrap();
@@ -289,7 +289,7 @@ async fn a_series_of_what_was_spent_ends_at_what_the_budget_says() {
         Arc::new(ManualClock::at("2026-11-15T10:00:00Z".parse().unwrap())),
     )
     .await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 9).await;
     for n in 0..3_i64 {
         fleet.submit(&format!("name: job-{n}")).await;
@@ -307,7 +307,7 @@ async fn a_series_of_what_was_spent_ends_at_what_the_budget_says() {
     assert_eq!((first.usd, first.cumulative, first.runs), (Usd::ZERO, Usd::ZERO, 0));
     let sums: Vec<Usd> = burndown.buckets.iter().map(|bucket| bucket.cumulative).collect();
     assert_eq!(sums, [0, 0, 1, 3, 3].map(Usd::from_dollars));
-    assert_eq!(burndown.ceiling, Some((giga_domain::Period::Day, 10 * USD)));
+    assert_eq!(burndown.limit, Some((giga_domain::Period::Day, 10 * USD)));
     assert_eq!(burndown.total(), 3 * USD);
     let many = fleet.coordinator.burndown(demo(), from, to, Some(Duration::from_secs(1))).await;
     assert!(matches!(many, Err(Error::Invalid(problem)) if problem.field == "bucket"));
@@ -368,9 +368,9 @@ async fn a_job_that_waits_for_money_does_not_starve() {
     };
     assert_eq!(kinds().await, [AlertKind::BudgetPaused]);
     change(&fleet, BudgetChange::Resume).await;
-    ceiling_a_day(&fleet, 1).await;
-    assert_eq!(kinds().await, [], "the ceiling is too low for it, which explain says");
-    ceiling_a_day(&fleet, 3).await;
+    limit_a_day(&fleet, 1).await;
+    assert_eq!(kinds().await, [], "the limit is too low for it, which explain says");
+    limit_a_day(&fleet, 3).await;
     assert_eq!(kinds().await, [AlertKind::Starvation]);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Money is promised before it is spent: a claim sets the job's own cap aside (it stands on the lease, so it ends with
 //! it), and what the run really cost is charged when the lease ends. A claim is admitted only where spent + set aside +
-//! its own cap stays within every ceiling; so whatever is in flight, the ceiling can be passed by overruns alone.
+//! its own cap stays within every limit; so whatever is in flight, the limit can be passed by overruns alone.
 //!
 //! Days, weeks (from Monday) and months are those of UTC.
 
@@ -155,12 +155,12 @@ pub struct Window {
     pub tokens: u64,
 }
 
-/// What people set. No ceiling at all is normal.
+/// What people set. No limit at all is normal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BudgetSettings {
-    #[serde(default, with = "ceilings_as_micros")]
-    pub ceilings: PerPeriod<Option<Usd>>,
+    #[serde(default, rename = "ceilings", with = "limits_as_micros")]
+    pub limits: PerPeriod<Option<Usd>>,
     /// The cap of a job that names none: set aside for it and enforced while it runs. Without it such a job is admitted
     /// while anything is left, and may overrun.
     #[serde(
@@ -181,8 +181,9 @@ pub enum PauseCause {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A ceiling was reached. It ends with the period, or with a higher ceiling.
-    Ceiling { period: Period },
+    /// A limit was reached. It ends with the period, or with a higher limit.
+    #[serde(rename = "ceiling")]
+    Limit { period: Period },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -259,7 +260,7 @@ pub enum BudgetChange {
     },
 }
 
-/// Above this share of a ceiling (in percent) somebody is told.
+/// Above this share of a limit (in percent) somebody is told.
 pub const NEAR_PERCENT: i64 = 80;
 
 impl Budget {
@@ -284,31 +285,31 @@ impl Budget {
         }
     }
 
-    /// What is left of the tightest ceiling, reservations taken off. `None`: there is no ceiling.
+    /// What is left of the tightest limit, reservations taken off. `None`: there is no limit.
     pub fn left(&self, now: Timestamp) -> Option<(Usd, Period)> {
         let left = |period: Period| {
-            let ceiling = (*self.settings.ceilings.of(period))?;
-            Some((ceiling.less(self.spent_in(period, now).usd + self.reserved), period))
+            let limit = (*self.settings.limits.of(period))?;
+            Some((limit.less(self.spent_in(period, now).usd + self.reserved), period))
         };
         Period::ALL.into_iter().filter_map(left).min_by_key(|(left, _)| *left)
     }
 
-    /// What stops every job of the product now. A pause by a ceiling ends with its period, and names the ceiling that
+    /// What stops every job of the product now. A pause by a limit ends with its period, and names the limit that
     /// holds now, which need not be the one that closed it.
     pub fn pause_now(&self, now: Timestamp) -> Option<Pause> {
         let pause = self.paused.as_ref()?;
         match pause.cause {
             PauseCause::Operator { .. } => Some(pause.clone()),
-            PauseCause::Ceiling { .. } => {
-                self.reached(now).map(|period| Pause { at: pause.at, cause: PauseCause::Ceiling { period } })
+            PauseCause::Limit { .. } => {
+                self.reached(now).map(|period| Pause { at: pause.at, cause: PauseCause::Limit { period } })
             }
         }
     }
 
-    /// Of the ceilings that what was spent has reached, the one whose period ends last: until then it stays closed.
+    /// Of the limits that what was spent has reached, the one whose period ends last: until then it stays closed.
     fn reached(&self, now: Timestamp) -> Option<Period> {
         let reached = |period: &Period| {
-            self.settings.ceilings.of(*period).is_some_and(|c| self.spent_in(*period, now).usd >= c)
+            self.settings.limits.of(*period).is_some_and(|c| self.spent_in(*period, now).usd >= c)
         };
         let ends = |period: &Period| period.end(now).map_or(i64::MAX, Timestamp::as_millis);
         Period::ALL.into_iter().filter(reached).max_by_key(ends)
@@ -331,7 +332,7 @@ impl Budget {
         if missing.is_zero() { Ok(()) } else { Err(Closed::Short { period, missing }) }
     }
 
-    /// Adds a charge to every period, and closes the budget when a ceiling is reached by it. What it tells of comes in
+    /// Adds a charge to every period, and closes the budget when a limit is reached by it. What it tells of comes in
     /// order: a pause of a period that is over ends first, so that the new one's is told anew.
     pub fn charge(&mut self, usd: Usd, tokens: u64, now: Timestamp) -> Vec<NewEvent> {
         let mut events = Vec::from_iter(self.reopen(now));
@@ -367,21 +368,21 @@ impl Budget {
         reopened.into_iter().chain(self.close_where_reached(now)).collect()
     }
 
-    /// Told once for each ceiling that it is closed by.
+    /// Told once for each limit that it is closed by.
     fn close_where_reached(&mut self, now: Timestamp) -> Option<NewEvent> {
         let period = self.reached(now)?;
         match self.paused.as_ref().map(|pause| &pause.cause) {
             Some(PauseCause::Operator { .. }) => return None,
-            Some(PauseCause::Ceiling { period: known }) if *known == period => return None,
-            Some(PauseCause::Ceiling { .. }) | None => {}
+            Some(PauseCause::Limit { period: known }) if *known == period => return None,
+            Some(PauseCause::Limit { .. }) | None => {}
         }
-        self.paused = Some(Pause { at: now, cause: PauseCause::Ceiling { period } });
-        let ceiling = self.settings.ceilings.of(period).unwrap_or_default();
+        self.paused = Some(Pause { at: now, cause: PauseCause::Limit { period } });
+        let limit = self.settings.limits.of(period).unwrap_or_default();
         let spent = self.spent_in(period, now).usd;
-        Some(NewEvent::budget_exhausted(&self.product, period, spent, ceiling))
+        Some(NewEvent::budget_exhausted(&self.product, period, spent, limit))
     }
 
-    /// A pause by a ceiling that holds no longer is taken back, with the event that says so.
+    /// A pause by a limit that holds no longer is taken back, with the event that says so.
     pub fn reopen(&mut self, now: Timestamp) -> Option<NewEvent> {
         self.paused.as_ref()?;
         if self.pause_now(now).is_some() {
@@ -412,7 +413,7 @@ impl Budget {
             BudgetChange::Resume => {
                 if self.paused.take().is_some() {
                     events.push(NewEvent::budget_resumed(&self.product));
-                    // Where the ceiling is still reached it stays closed, and the history says so.
+                    // Where the limit is still reached it stays closed, and the history says so.
                     events.extend(self.close_where_reached(now));
                 }
             }
@@ -429,24 +430,24 @@ impl Budget {
 }
 
 /// Stored like every other amount: `{"day": 2500000, …}`.
-mod ceilings_as_micros {
+mod limits_as_micros {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::PerPeriod;
     use crate::usd::{Micros, Usd};
 
     pub(super) fn serialize<S: Serializer>(
-        ceilings: &PerPeriod<Option<Usd>>,
+        limits: &PerPeriod<Option<Usd>>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        ceilings.map(|ceiling| ceiling.map(Micros)).serialize(serializer)
+        limits.map(|limit| limit.map(Micros)).serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<PerPeriod<Option<Usd>>, D::Error> {
-        let ceilings = PerPeriod::<Option<Micros>>::deserialize(deserializer)?;
-        Ok(ceilings.map(|ceiling| ceiling.map(|Micros(usd)| usd)))
+        let limits = PerPeriod::<Option<Micros>>::deserialize(deserializer)?;
+        Ok(limits.map(|limit| limit.map(|Micros(usd)| usd)))
     }
 }
 
@@ -472,8 +473,8 @@ mod tests {
     }
 
     fn day(micros: i64) -> BudgetSettings {
-        let ceilings = PerPeriod { day: Some(usd(micros)), ..PerPeriod::default() };
-        BudgetSettings { ceilings, job_cap: None }
+        let limits = PerPeriod { day: Some(usd(micros)), ..PerPeriod::default() };
+        BudgetSettings { limits, job_cap: None }
     }
 
     #[test]
@@ -507,14 +508,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_pauses_until_its_period_is_over() {
+    fn a_limit_pauses_until_its_period_is_over() {
         let (today, tomorrow) = (at("2026-11-15T10:00:00Z"), at("2026-11-16T00:00:00Z"));
         let mut budget = budget(day(10));
         assert_eq!(budget.charge(usd(9), 0, today), []);
         assert_eq!(
             kinds(budget.charge(usd(2), 0, today)),
             [EventKind::BudgetExhausted],
-            "the ceiling is passed"
+            "the limit is passed"
         );
         assert_eq!(budget.charge(usd(1), 0, today), [], "it is told once");
         assert_eq!(budget.admits(None, today), Err(Closed::Paused));
@@ -537,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operators_pause_outlives_every_period_and_a_resume_cannot_lift_a_ceiling() {
+    fn an_operators_pause_outlives_every_period_and_a_resume_cannot_lift_a_limit() {
         let (today, next_year) = (at("2026-11-15T10:00:00Z"), at("2027-11-15T10:00:00Z"));
         let mut budget = budget(day(10));
         let somebody = Actor::system("ana");
@@ -569,17 +570,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_names_the_ceiling_that_holds_it_longest() {
+    fn a_pause_names_the_limit_that_holds_it_longest() {
         let today = at("2026-11-15T10:00:00Z"); // a Sunday
-        let ceilings = PerPeriod {
+        let limits = PerPeriod {
             day: Some(usd(10)),
             week: Some(usd(10)),
             month: Some(usd(30)),
             ..PerPeriod::default()
         };
-        let mut budget = budget(BudgetSettings { ceilings, job_cap: None });
+        let mut budget = budget(BudgetSettings { limits, job_cap: None });
         let period = |budget: &Budget, now| match budget.pause_now(now).map(|pause| pause.cause) {
-            Some(PauseCause::Ceiling { period }) => Some(period),
+            Some(PauseCause::Limit { period }) => Some(period),
             other => panic!("{other:?}"),
         };
         budget.charge(usd(10), 0, today);
@@ -593,7 +594,7 @@ mod tests {
         assert_eq!(budget.pause_now(today), budget.paused);
         assert_eq!(budget.charge(usd(1), 0, today), [], "that is known");
         // What was noted is not what holds it: somebody who looks is told what does.
-        budget.paused = Some(Pause { at: today, cause: PauseCause::Ceiling { period: Period::Day } });
+        budget.paused = Some(Pause { at: today, cause: PauseCause::Limit { period: Period::Day } });
         assert_eq!(period(&budget, at("2026-11-16T10:00:00Z")), Some(Period::Month));
         assert_eq!(budget.pause_now(at("2026-12-01T00:00:00Z")), None);
     }
@@ -617,8 +618,8 @@ mod tests {
     fn stored_settings_and_windows_keep_their_millionths() {
         let old = r#"{"ceilings":{"day":2500000,"week":null,"month":null,"total":1},"jobUsdMicros":250000}"#;
         let settings: BudgetSettings = serde_json::from_str(old).unwrap();
-        let ceilings = PerPeriod { day: Some(usd(2_500_000)), total: Some(usd(1)), ..PerPeriod::default() };
-        assert_eq!(settings, BudgetSettings { ceilings, job_cap: Some(usd(250_000)) });
+        let limits = PerPeriod { day: Some(usd(2_500_000)), total: Some(usd(1)), ..PerPeriod::default() };
+        assert_eq!(settings, BudgetSettings { limits, job_cap: Some(usd(250_000)) });
         assert_eq!(serde_json::to_string(&settings).unwrap(), old);
         assert_eq!(serde_json::from_str::<BudgetSettings>("{}").unwrap(), BudgetSettings::default());
         let old = r#"{"since":"2026-11-15T00:00:00.000Z","usdMicros":7,"tokens":3}"#;

@@ -278,7 +278,7 @@ impl Transition {
     }
 
     /// The same where the holder went silent. One that was at work may have spent all that it was allowed to, and nobody
-    /// will ever tell: it is charged in full, so that no crash can lead past a ceiling.
+    /// will ever tell: it is charged in full, so that no crash can lead past a limit.
     fn abandon_run(&mut self, outcome: RunOutcome) {
         self.end_run(outcome, RunReport::default(), ChargeHow::Assumed);
     }

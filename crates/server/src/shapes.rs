@@ -224,8 +224,8 @@ pub(crate) fn burndown(burndown: &Burndown) -> wire::Burndown {
         from: burndown.from.to_string(),
         to: burndown.to.to_string(),
         bucket_ms: u64::try_from(burndown.bucket.as_millis()).unwrap_or(u64::MAX),
-        ceiling_usd: burndown.ceiling.map(|(_, ceiling)| ceiling),
-        ceiling_of: burndown.ceiling.map(|(period, _)| period.into()),
+        ceiling_usd: burndown.limit.map(|(_, limit)| limit),
+        ceiling_of: burndown.limit.map(|(period, _)| period.into()),
         total_usd: burndown.total(),
         buckets: buckets.collect(),
     }

@@ -287,8 +287,8 @@ async fn set_rules(one: &Coordinator, rules: &Rules, people: &Actor) -> Result<(
             one.set_product(product.clone(), settings, None, people.clone()).await?;
         }
         if let Some(money) = rules.money {
-            let ceilings = PerPeriod { day: money.day, total: money.total, ..PerPeriod::default() };
-            let settings = BudgetSettings { ceilings, job_cap: money.job };
+            let limits = PerPeriod { day: money.day, total: money.total, ..PerPeriod::default() };
+            let settings = BudgetSettings { limits, job_cap: money.job };
             one.change_budget(product.clone(), BudgetChange::Set(settings), None, people.clone()).await?;
         }
     }

@@ -48,7 +48,7 @@ pub struct ProductSpending {
     /// Set aside for what is held.
     #[schema(value_type = f64)]
     pub reserved_usd: Usd,
-    /// What is left of the tightest ceiling; absent where there is none.
+    /// What is left of the tightest limit; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub left_usd: Option<Usd>,

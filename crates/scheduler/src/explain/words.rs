@@ -11,7 +11,7 @@ use super::cause::{Case, Count, Prospect};
 use super::{Blocker, BlockerCode};
 use crate::feasible::{self, Filter};
 use crate::routable::{listed, quoted};
-use crate::{Ceiling, FactoryView, Unroutable};
+use crate::{FactoryView, Limit, Unroutable};
 
 const NAMES_SHOWN: usize = 3;
 const CAPABILITIES_SHOWN: usize = 8;
@@ -214,12 +214,12 @@ fn gate_message(gate: Filter, case: &Case<'_>) -> String {
 fn paused(case: &Case<'_>) -> String {
     let product = &case.job.product;
     match &case.product.pause {
-        Some(PauseCause::Ceiling { .. }) => {
-            let reached = case.product.ceilings.iter().filter(|c| c.spent >= c.usd);
+        Some(PauseCause::Limit { .. }) => {
+            let reached = case.product.limits.iter().filter(|c| c.spent >= c.usd);
             let reached: Vec<String> = reached
                 .map(|c| {
-                    let (ceiling, spent) = (c.usd.up_to_the_cent(), c.spent.up_to_the_cent());
-                    format!("{ceiling} {}: {spent} spent", per(c.period))
+                    let (limit, spent) = (c.usd.up_to_the_cent(), c.spent.up_to_the_cent());
+                    format!("{limit} {}: {spent} spent", per(c.period))
                 })
                 .collect();
             format!("the budget of `{product}` has reached its limit ({})", reached.join("; "))
@@ -234,12 +234,12 @@ fn paused(case: &Case<'_>) -> String {
 fn short_of_budget(case: &Case<'_>) -> String {
     let product = &case.job.product;
     let needed = case.product.set_aside_for(case.job);
-    if let Some(ceiling) = too_low(case) {
+    if let Some(limit) = too_low(case) {
         return format!(
             "the job may cost up to {} and the limit of `{product}` is {} {}: it never fits",
             needed.up_to_the_cent(),
-            ceiling.usd.up_to_the_cent(),
-            per(ceiling.period)
+            limit.usd.up_to_the_cent(),
+            per(limit.period)
         );
     }
     let tightest = case.product.short_for(case.job).min_by_key(|c| c.usd.less(c.used()));
@@ -251,22 +251,22 @@ fn short_of_budget(case: &Case<'_>) -> String {
             needed.up_to_the_cent()
         ),
         _ => match tightest.filter(|c| !c.reserved.is_zero()) {
-            Some(ceiling) => format!(
+            Some(limit) => format!(
                 "the budget of `{product}` is used up{period}: {} of {} spent, {} reserved for running jobs",
-                ceiling.spent.up_to_the_cent(),
-                ceiling.usd.up_to_the_cent(),
-                ceiling.reserved.up_to_the_cent()
+                limit.spent.up_to_the_cent(),
+                limit.usd.up_to_the_cent(),
+                limit.reserved.up_to_the_cent()
             ),
             None => format!("the budget of `{product}` is used up{period}"),
         },
     }
 }
 
-/// A ceiling that the job would not fit under even if nothing were spent.
-pub(super) fn too_low<'a>(case: &'a Case<'_>) -> Option<&'a Ceiling> {
+/// A limit that the job would not fit under even if nothing were spent.
+pub(super) fn too_low<'a>(case: &'a Case<'_>) -> Option<&'a Limit> {
     let needed = case.product.set_aside_for(case.job);
-    let too_low = case.product.ceilings.iter().filter(|ceiling| ceiling.usd < needed);
-    too_low.min_by_key(|ceiling| ceiling.usd)
+    let too_low = case.product.limits.iter().filter(|limit| limit.usd < needed);
+    too_low.min_by_key(|limit| limit.usd)
 }
 
 fn per(period: Period) -> &'static str {

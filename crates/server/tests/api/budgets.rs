@@ -13,7 +13,7 @@ async fn set(world: &World, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_budget_nobody_set_has_no_ceiling_and_that_is_normal() {
+async fn a_budget_nobody_set_has_no_limit_and_that_is_normal() {
     let world = World::start().await;
     let budget = world.get(DEMO).token(&world.admin).gives(200).await;
     assert_eq!(budget.header("etag"), "\"rev-0\"");
@@ -131,7 +131,7 @@ async fn a_correction_with_a_key_is_booked_once() {
 }
 
 #[tokio::test]
-async fn a_ceiling_that_uncapped_jobs_can_overrun_comes_with_a_warning() {
+async fn a_limit_that_uncapped_jobs_can_overrun_comes_with_a_warning() {
     let world = World::start().await;
     let warned = set(&world, json!({"ceilings": {"day": 10}})).await;
     let warning = warned["warnings"][0].as_str().unwrap();

@@ -74,7 +74,7 @@ pub enum Promise {
     CountsBalance,
     /// Nobody gets a job before its time has come.
     NotBeforeItsTime,
-    /// What was spent and what is set aside fits into every ceiling at every grant; a paused budget grants nothing.
+    /// What was spent and what is set aside fits into every limit at every grant; a paused budget grants nothing.
     BudgetKept,
     /// Every run is charged once, for what it cost; what is set aside is what stands on the leases.
     ChargedOnce,

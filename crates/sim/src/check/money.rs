@@ -206,10 +206,10 @@ impl<'a> Purse<'a> {
         let mut fits_any = false;
         for settings in self.settings_at(product, at) {
             let own = cap.or(settings.job_cap).unwrap_or_default();
-            let fits = |ceiling: Option<Usd>, spent: Usd| {
-                ceiling.is_none_or(|ceiling| spent + in_flight + own.max(Usd::LEAST) <= ceiling)
+            let fits = |limit: Option<Usd>, spent: Usd| {
+                limit.is_none_or(|limit| spent + in_flight + own.max(Usd::LEAST) <= limit)
             };
-            fits_any |= fits(settings.ceilings.day, today) && fits(settings.ceilings.total, total);
+            fits_any |= fits(settings.limits.day, today) && fits(settings.limits.total, total);
             caps.insert(own);
         }
         if !fits_any {
@@ -293,21 +293,21 @@ impl<'a> Purse<'a> {
     }
 
     fn spend(&mut self, product: &ProductId, amount: Usd, within: Usd, at: Timestamp, found: &mut Findings) {
-        let highest = self.settings_at(product, at).into_iter().map(|settings| settings.ceilings);
-        let (days, totals): (Vec<_>, Vec<_>) = highest.map(|ceilings| (ceilings.day, ceilings.total)).unzip();
+        let highest = self.settings_at(product, at).into_iter().map(|settings| settings.limits);
+        let (days, totals): (Vec<_>, Vec<_>) = highest.map(|limits| (limits.day, limits.total)).unzip();
         let spent = self.spent.entry(product.clone()).or_default();
         spent.turn(at);
         spent.today += amount;
         spent.total += amount;
         spent.today_within += within;
         spent.total_within += within;
-        let passes = |ceilings: Vec<Option<Usd>>, spent: Usd| {
-            let all: Option<Vec<Usd>> = ceilings.into_iter().collect();
-            all.and_then(|all| all.into_iter().max()).is_some_and(|ceiling| spent > ceiling)
+        let passes = |limits: Vec<Option<Usd>>, spent: Usd| {
+            let all: Option<Vec<Usd>> = limits.into_iter().collect();
+            all.and_then(|all| all.into_iter().max()).is_some_and(|limit| spent > limit)
         };
         if passes(totals, spent.total_within) || passes(days, spent.today_within) {
             let text = format!(
-                "{product} spent {} today and {} in all without any overrun, past its ceiling, at {at}",
+                "{product} spent {} today and {} in all without any overrun, past its limit, at {at}",
                 spent.today_within, spent.total_within
             );
             found.add(Promise::BudgetKept, text);

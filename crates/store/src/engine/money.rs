@@ -94,7 +94,7 @@ impl Money {
         }
     }
 
-    /// With the events where a ceiling is reached by it. A run that cost nothing leaves no trace.
+    /// With the events where a limit is reached by it. A run that cost nothing leaves no trace.
     pub(super) fn charge(&mut self, ended: &Job, charge: RunCharge, at: Timestamp) -> Vec<NewEvent> {
         let RunCharge { spend, how } = charge;
         if spend.is_zero() {

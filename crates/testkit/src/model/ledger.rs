@@ -103,7 +103,7 @@ impl Ledger {
         let seen = look.old(job.id).map(|job| job.rev);
         assert!(claim.rev.is_none_or(|rev| seen == Some(rev)), "{}: claimed at another revision", job.id);
 
-        never_beyond_a_ceiling(job, look);
+        never_beyond_a_limit(job, look);
         let held = || look.after.iter().filter_map(|job| Some((job, job.lease()?)));
         let seats = held().filter(|(_, other)| other.factory == lease.factory).count();
         let factory = look.factories.iter().find(|factory| factory.id == lease.factory);
@@ -160,15 +160,15 @@ impl Ledger {
     }
 }
 
-/// Whoever is let in fits: what is spent and what is set aside stay within every ceiling at that moment. Only overruns
+/// Whoever is let in fits: what is spent and what is set aside stay within every limit at that moment. Only overruns
 /// and people lead beyond one.
-fn never_beyond_a_ceiling(granted: &Job, look: &Look<'_>) {
+fn never_beyond_a_limit(granted: &Job, look: &Look<'_>) {
     let Some(budget) = look.budgets.iter().find(|budget| budget.product == granted.product) else { return };
     assert_eq!(budget.pause_now(look.now), None, "{}: let in through a closed door", granted.id);
     for period in Period::ALL {
-        let Some(ceiling) = budget.settings.ceilings.of(period) else { continue };
+        let Some(limit) = budget.settings.limits.of(period) else { continue };
         let used = budget.spent_in(period, look.now).usd + budget.reserved;
-        assert!(used <= *ceiling, "{}: {used} of {ceiling} in the {}", granted.id, period.as_str());
+        assert!(used <= *limit, "{}: {used} of {limit} in the {}", granted.id, period.as_str());
     }
 }
 
