@@ -240,9 +240,9 @@ mod tests {
             runs: 1,
         };
         let series = series(at(500), second, 4, &[charge(1_500, 7), charge(3_500, -2)]);
-        let told: Vec<(i64, i64, i64)> =
+        let figures: Vec<(i64, i64, i64)> =
             series.iter().map(|b| (b.from.as_millis(), b.usd.micros(), b.cumulative.micros())).collect();
-        assert_eq!(told, [(500, 0, 0), (1_500, 7, 7), (2_500, 0, 7), (3_500, -2, 5)]);
+        assert_eq!(figures, [(500, 0, 0), (1_500, 7, 7), (2_500, 0, 7), (3_500, -2, 5)]);
     }
 
     #[test]

@@ -207,7 +207,7 @@ mod tests {
     fn what_piles_up_is_told_once_and_nothing_of_it_is_lost() {
         let worker = || "w1".parse::<WorkerId>().unwrap();
         let job = JobId::from_u128;
-        let told = merged(
+        let sent = merged(
             [
                 Hint::Feed { pos: FeedPos(9) },
                 ready("mail", 7),
@@ -230,7 +230,7 @@ mod tests {
         };
         mail.extend(sms);
         assert_eq!(
-            told,
+            sent,
             [
                 Hint::Gates,
                 Hint::Feed { pos: FeedPos(9) },

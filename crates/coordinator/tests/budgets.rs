@@ -220,13 +220,13 @@ async fn a_day_that_is_used_up_opens_at_midnight_without_a_call() {
 async fn whoever_waits_to_ask_for_work_is_told_when_the_day_ends() {
     let clock = Arc::new(ManualClock::at("2026-11-15T23:59:00Z".parse().unwrap()));
     let fleet = Fleet::start_with(clock).await;
-    let mut told = fleet.coordinator.budgets_changed();
+    let mut changes = fleet.coordinator.budgets_changed();
     limit_a_day(&fleet, 2).await;
-    let mut told_within =
-        async |seconds| tokio::time::timeout(Duration::from_secs(seconds), told.changed()).await.is_ok();
-    assert!(told_within(20).await, "a limit was set");
-    assert!(!told_within(50).await, "nothing happens before");
-    assert!(told_within(20).await, "a minute is over");
+    let mut changed_within =
+        async |seconds| tokio::time::timeout(Duration::from_secs(seconds), changes.changed()).await.is_ok();
+    assert!(changed_within(20).await, "a limit was set");
+    assert!(!changed_within(50).await, "nothing happens before");
+    assert!(changed_within(20).await, "a minute is over");
     fleet.coordinator.stop().await;
 }
 
@@ -247,11 +247,11 @@ async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     let near = "the budget of demo is nearly used up: $8.00 of $10.00 of the day spent or reserved";
     assert_eq!(alerts().await, [(AlertKind::BudgetNear, near.to_owned())]);
     finish_for(&fleet, &two, 10).await;
-    let [(AlertKind::BudgetExhausted, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
-    assert!(told.contains("$10.00 of $10.00 of the day; it reopens at"), "{told}");
+    let [(AlertKind::BudgetExhausted, message)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
+    assert!(message.contains("$10.00 of $10.00 of the day; it reopens at"), "{message}");
     change(&fleet, BudgetChange::Pause { reason: Some("enough".to_owned()) }).await;
-    let [(AlertKind::BudgetPaused, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
-    assert!(told.contains("enough"), "{told}");
+    let [(AlertKind::BudgetPaused, message)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
+    assert!(message.contains("enough"), "{message}");
 }
 
 #[tokio::test]
@@ -270,8 +270,8 @@ async fn a_pause_that_stops_what_runs_asks_every_holder_and_costs_no_attempt() {
     assert_eq!(asked, 3);
     for job in &held {
         let holder = Holder { factory: mac.clone(), epoch: job.epoch };
-        let told = fleet.coordinator.renew(job.id, holder, None).await.unwrap().directives;
-        assert_eq!(told, if job.id == other.id { vec![] } else { vec![Directive::Preempt] });
+        let directives = fleet.coordinator.renew(job.id, holder, None).await.unwrap().directives;
+        assert_eq!(directives, if job.id == other.id { vec![] } else { vec![Directive::Preempt] });
     }
     let mine = held.iter().find(|job| job.id != other.id).unwrap();
     let (_, explanation) = fleet.coordinator.explain(mine.id).await.unwrap();

@@ -215,8 +215,8 @@ async fn files_of_ended_jobs_go_before_their_jobs_where_a_flag_says_so() {
     assert_eq!(fleet.coordinator.remove_expired_artifacts().await.unwrap(), 0);
     assert!(fleet.coordinator.artifact_stream(old, 0..1).await.is_err(), "its bytes are gone");
     assert!(fleet.coordinator.artifact_stream(kept, 0..1).await.is_ok());
-    let told = fleet.store.read().job_events(*ended, EventSeq::ZERO, 100).await.unwrap().pop().unwrap();
-    assert_eq!((told.kind, told.actor), (EventKind::ArtifactRemoved, Actor::system("retention")));
+    let event = fleet.store.read().job_events(*ended, EventSeq::ZERO, 100).await.unwrap().pop().unwrap();
+    assert_eq!((event.kind, event.actor), (EventKind::ArtifactRemoved, Actor::system("retention")));
     assert!(fleet.store.read().job(*ended).await.unwrap().is_some(), "the job stays");
 }
 

@@ -565,8 +565,8 @@ mod tests {
         assert_eq!(budget.paused.as_ref().map(|pause| pause.at), Some(tomorrow));
         let next = at("2026-11-17T09:00:00Z");
         let correct = BudgetChange::Correct { usd: usd(10), reason: "by mail".to_owned() };
-        let told = kinds(budget.change(&correct, &Actor::system("ana"), next));
-        assert_eq!(told, [both[0], EventKind::BudgetChanged, both[1]]);
+        let events = kinds(budget.change(&correct, &Actor::system("ana"), next));
+        assert_eq!(events, [both[0], EventKind::BudgetChanged, both[1]]);
     }
 
     #[test]

@@ -404,8 +404,9 @@ pub struct Assumed {
     #[serde(rename = "chargedUsdMicros", with = "crate::usd::as_micros")]
     pub charged: Usd,
     pub charged_at: Timestamp,
-    /// What its holder had told by then.
-    pub told: Spend,
+    /// What its holder had reported by then.
+    #[serde(rename = "told")]
+    pub reported: Spend,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

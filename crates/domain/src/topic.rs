@@ -171,7 +171,7 @@ pub fn step(head: &TopicHead, command: &TopicCommand, now: Timestamp) -> Result<
         }
         (TopicCommand::Settle { outcome, .. }, TopicState::Running { .. }) => settle(&mut next, outcome, now),
         // The epoch is the last holder's and nobody holds the job: perhaps it said this before.
-        (TopicCommand::Settle { outcome, .. }, _) if was_said(head, outcome) => {}
+        (TopicCommand::Settle { outcome, .. }, _) if was_reported(head, outcome) => {}
         (TopicCommand::Renew { lease, .. }, TopicState::Running { worker, until }) => {
             let until = (*until).max(now.plus(*lease));
             next.state = TopicState::Running { worker: worker.clone(), until };
@@ -198,7 +198,7 @@ pub fn step(head: &TopicHead, command: &TopicCommand, now: Timestamp) -> Result<
 
 /// Whether the last holder's word could have brought the job, which nobody holds, to where it is. A failure is still
 /// known after the job became ready again, because its time came or an operator gave it another chance.
-fn was_said(head: &TopicHead, outcome: &Outcome) -> bool {
+fn was_reported(head: &TopicHead, outcome: &Outcome) -> bool {
     if head.epoch == Epoch::ZERO {
         return false;
     }

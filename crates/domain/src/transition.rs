@@ -286,8 +286,9 @@ impl Transition {
     fn end_run(&mut self, outcome: RunOutcome, mut report: RunReport, how: ChargeHow) {
         let building = self.job.stage() == Stage::Building;
         let lease = self.job.lease().expect("a run ends before its lease does");
-        let told = Spend { usd: report.cost.unwrap_or_default(), tokens: report.tokens.unwrap_or_default() };
-        let known = lease.spent.max(told.bounded());
+        let reported =
+            Spend { usd: report.cost.unwrap_or_default(), tokens: report.tokens.unwrap_or_default() };
+        let known = lease.spent.max(reported.bounded());
         let reserved = lease.reserved;
         self.charge = Some(if how == ChargeHow::Assumed && building && reserved > known.usd {
             RunCharge { spend: Spend { usd: reserved, ..known }, how }

@@ -51,7 +51,7 @@ fn headers(effect: &Effect, webhook: &Webhook, now: Timestamp, body: &[u8]) -> H
 }
 
 fn judge(answer: &Answer, now: Timestamp) -> EffectOutcome {
-    let detail = answer.told();
+    let detail = answer.summary();
     match answer.status.as_u16() {
         200..=299 => EffectOutcome::Delivered { detail },
         300..=399 => {

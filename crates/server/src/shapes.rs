@@ -124,7 +124,7 @@ fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {
 }
 
 /// Words of the core that the wire crate cannot see. A new one is a compile error here.
-macro_rules! told_as {
+macro_rules! shown_as {
     ($(fn $name:ident($core:ty) -> $wire:ty { $($word:ident)* $(, $other:pat => $as:expr)? })*) => {
         $(pub(crate) fn $name(core: $core) -> $wire {
             match core { $(<$core>::$word => <$wire>::$word,)* $($other => $as,)? }
@@ -132,7 +132,7 @@ macro_rules! told_as {
     };
 }
 
-told_as! {
+shown_as! {
     fn directive(Directive) -> wire::Directive { Cancel Preempt Drain }
     fn blocker(BlockerCode) -> wire::BlockerCode {
         NoFactories Order Preemption Dependency Child Review Ship Failed, BlockerCode::Filter(by) => filter(by)

@@ -320,11 +320,11 @@ async fn is_at_rest(world: &World) -> bool {
     let topics = world.topics.topics().await.unwrap_or_default();
     let open = |stage: TopicStage| topics.iter().any(|topic| topic.count(stage) > 0);
     let topics_move = open(TopicStage::Scheduled) || open(TopicStage::Ready) || open(TopicStage::Running);
-    !moving && !topics_move && world.history.read_until() == head && is_all_told(world).await
+    !moving && !topics_move && world.history.read_until() == head && is_all_delivered(world).await
 }
 
 /// Everything that somebody wants to be told is in the outbox, and nothing is left to be sent.
-async fn is_all_told(world: &World) -> bool {
+async fn is_all_delivered(world: &World) -> bool {
     if world.scenario.rules.webhooks == 0 {
         return true;
     }

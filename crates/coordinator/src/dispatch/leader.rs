@@ -150,8 +150,8 @@ impl Dispatch {
             return;
         }
         // Told here and now: the task that tells hints is stopping too.
-        let told = tokio::time::timeout(FAREWELL, self.core.broker.hint(&Hint::Leaderless)).await;
-        if !matches!(told, Ok(Ok(()))) {
+        let sent = tokio::time::timeout(FAREWELL, self.core.broker.hint(&Hint::Leaderless)).await;
+        if !matches!(sent, Ok(Ok(()))) {
             tracing::warn!(
                 "the other coordinators could not be told that there is no leader; they will notice when the lease ends"
             );

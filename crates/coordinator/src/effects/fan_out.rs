@@ -137,11 +137,11 @@ impl Effects {
             return Ok(HashMap::new());
         }
         let jobs = self.core.store.read().jobs_by_id(&ids).await?;
-        let is_told = |job: &Job| {
+        let is_tracked = |job: &Job| {
             tracker_of(job)
                 .is_some_and(|(name, item)| self.is_withdrawn(&name, &item, &job.product).is_none())
         };
-        Ok(jobs.into_iter().filter(is_told).map(|job| (job.id, job)).collect())
+        Ok(jobs.into_iter().filter(is_tracked).map(|job| (job.id, job)).collect())
     }
 }
 

@@ -134,7 +134,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
 /// A composite stands for its children. What would be read and then mean nothing is refused; its default, written out,
 /// is what is done anyway.
 fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
-    let said = [
+    let refused = [
         ("repo", manifest.repo.is_some(), "it has no result of its own to merge"),
         ("engine", manifest.engine.is_some(), "it runs nothing itself"),
         ("script", manifest.script.is_some(), "it runs nothing itself"),
@@ -147,7 +147,7 @@ fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
         ("concurrency", manifest.concurrency.is_some(), "it is never held"),
         ("runAt", manifest.run_at.is_some(), "it begins when its first child does"),
     ];
-    for (key, _, why) in said.into_iter().filter(|(_, said, _)| *said) {
+    for (key, _, why) in refused.into_iter().filter(|(_, is_set, _)| *is_set) {
         if let Some(field) = top.get(key) {
             field.refuse(format!("belongs to its children, not to `kind: composite`: {why}"), p);
         }

@@ -59,10 +59,10 @@ pub(super) fn operate(
 /// to spend counts as spent until it says otherwise; see `settle_up`.
 pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, event: NewEvent, now: Timestamp) {
     if let Some(lease) = next.job.lease() {
-        let told = lease.spent;
+        let reported = lease.spent;
         next.abandon_run(RunOutcome::Cancelled);
         let assumed = next.charge.filter(|charge| charge.how == ChargeHow::Assumed);
-        let assumed = assumed.map(|charge| Assumed { charged: charge.spend.usd, charged_at: now, told });
+        let assumed = assumed.map(|charge| Assumed { charged: charge.spend.usd, charged_at: now, reported });
         next.job.settled = Some(Settled { epoch: next.job.epoch, how: SettledHow::Cancelled, assumed });
     }
     let state = State::Cancelled { reason: reason.map(str::to_owned) };
@@ -74,10 +74,10 @@ pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, event: NewEven
 pub(super) fn settle_up(next: &mut Transition, spent: Spend) {
     let Some(settled) = &mut next.job.settled else { return };
     let Some(assumed) = settled.assumed.take() else { return };
-    let real = assumed.told.max(spent.bounded());
+    let real = assumed.reported.max(spent.bounded());
     next.refund = Some(Refund {
         usd: assumed.charged.less(real.usd),
-        tokens: real.tokens - assumed.told.tokens,
+        tokens: real.tokens - assumed.reported.tokens,
         charged_at: assumed.charged_at,
     });
     next.note(NewEvent::settled_up(real.usd));
@@ -105,7 +105,7 @@ pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestam
     let (verdict, comment) = (*verdict, comment.as_deref());
     let judged = judged_run(&next.job);
     let State::Review { approvals } = &next.job.state else {
-        if said_before(&next.job, judgement) {
+        if is_repeated(&next.job, judgement) {
             return Ok(());
         }
         return Err(Refusal::Illegal {
@@ -178,11 +178,11 @@ fn judged_run(job: &Job) -> Epoch {
 }
 
 /// Whether the job is where it is because of this very word, as far as the reviewer goes: its answer was lost.
-fn said_before(job: &Job, said: &Judgement) -> bool {
-    let own = job.reviews.iter().rev().find(|note| note.reviewer == said.reviewer);
+fn is_repeated(job: &Job, judgement: &Judgement) -> bool {
+    let own = job.reviews.iter().rev().find(|note| note.reviewer == judgement.reviewer);
     own.is_some_and(|note| {
-        (note.verdict, &note.comment, note.epoch) == (said.verdict, &said.comment, judged_run(job))
-            && said.epoch.is_none_or(|epoch| epoch == note.epoch)
+        (note.verdict, &note.comment, note.epoch) == (judgement.verdict, &judgement.comment, judged_run(job))
+            && judgement.epoch.is_none_or(|epoch| epoch == note.epoch)
     })
 }
 

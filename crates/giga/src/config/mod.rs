@@ -135,8 +135,8 @@ impl Settings {
             value: self.surroundings.home_folder("XDG_DATA_HOME", ".local/share"),
             origin: Origin::Default,
         };
-        let said = |Setting { value, origin }: Setting<String>| Setting { value: value.into(), origin };
-        self.get(Key::Data).map_or_else(default, said)
+        let as_path = |Setting { value, origin }: Setting<String>| Setting { value: value.into(), origin };
+        self.get(Key::Data).map_or_else(default, as_path)
     }
 
     /// The coordinator on this machine is found by the address that it left in its folder.

@@ -44,8 +44,8 @@ async fn a_budget_is_set_spent_from_paused_and_resumed() {
     golden("resume", &["budget", "resume", "demo"]);
     let (job, epoch) = mac.take("r2").await;
     home.giga(&["budget", "pause", "demo", "--stop-running", "--yes"]).ok();
-    let (_, told) = mac.post(&format!("jobs/{job}/lease/renew"), json!({"leaseEpoch": epoch})).await;
-    assert_eq!(told["directives"], json!(["preempt"]));
+    let (_, answer) = mac.post(&format!("jobs/{job}/lease/renew"), json!({"leaseEpoch": epoch})).await;
+    assert_eq!(answer["directives"], json!(["preempt"]));
     home.giga(&["budget", "resume", "demo"]).ok();
 }
 
@@ -81,8 +81,8 @@ fn a_limit_that_is_reached_stays_shut_with_the_code_for_money() {
     home.giga(&["budget", "set", "demo", "--total", "1"]).ok();
     let corrected = home.giga(&["budget", "correct", "demo", "--usd", "1.20", "-m", "billed apart"]).ok();
     assert!(corrected.contains("paused") && corrected.contains("the total limit is reached"), "{corrected}");
-    let said = home.giga(&["budget", "resume", "demo"]).fails(7);
-    assert!(said.contains("giga budget set demo --total USD"), "{said}");
+    let message = home.giga(&["budget", "resume", "demo"]).fails(7);
+    assert!(message.contains("giga budget set demo --total USD"), "{message}");
     home.giga(&["budget", "correct", "demo", "--usd", "-0.70", "-m", "refunded"]).ok();
     let open = home.giga(&["budget", "show", "demo"]).ok();
     assert!(open.contains("active, $0.50 left of the total limit"), "{open}");

@@ -28,7 +28,7 @@ impl Situation {
         giga_scheduler::explain(&self.job, &self.queue, &self.snapshot, NOW, &self.policy)
     }
 
-    fn told(&self) -> String {
+    fn rendered(&self) -> String {
         let explanation = self.explained();
         let mut text = format!("{}\n", explanation.summary);
         for blocker in explanation.blockers {
@@ -56,7 +56,7 @@ macro_rules! golden {
     ($name:ident, $situation:expr) => {
         #[test]
         fn $name() {
-            insta::assert_snapshot!($situation.told());
+            insta::assert_snapshot!($situation.rendered());
         }
     };
 }

@@ -49,7 +49,7 @@ pub(crate) async fn add_webhook(
     headers: HeaderMap,
     JsonBody(request): JsonBody<wire::AddWebhookRequest>,
 ) -> Answer<(StatusCode, Json<wire::AddWebhookAnswer>)> {
-    let product = told_of(&caller, request.product_id.as_deref())?;
+    let product = subscribed_product(&caller, request.product_id.as_deref())?;
     check::at_most("types", request.types.len(), EventKind::ALL.len())?;
     let kinds = request.types.into_iter().map(Into::into).collect();
     let add = AddWebhook { product, url: request.url, kinds, actor: caller.actor() };
@@ -65,7 +65,7 @@ fn shown_once(secret: &WebhookSecret) -> String {
     format!("whsec_{}", STANDARD.encode(secret.0))
 }
 
-fn told_of(caller: &Caller, named: Option<&str>) -> Answer<Option<ProductId>> {
+fn subscribed_product(caller: &Caller, named: Option<&str>) -> Answer<Option<ProductId>> {
     match (named, &caller.products) {
         (Some(named), products) => {
             let product: ProductId = check::id("productId", named)?;

@@ -183,13 +183,13 @@ pub(crate) async fn fail(
 ) -> Answer<Response> {
     let id = check::id("jobId", &request.job_id)?;
     let reason: FailReason = request.reason.into();
-    if !may_be_told(reason) {
-        let told: Vec<&str> = FailReason::ALL
+    if !may_be_reported(reason) {
+        let allowed: Vec<&str> = FailReason::ALL
             .into_iter()
-            .filter(|reason| may_be_told(*reason))
+            .filter(|reason| may_be_reported(*reason))
             .map(FailReason::as_str)
             .collect();
-        return Err(Problem::field("reason", check::none_of(reason.as_str(), &told)));
+        return Err(Problem::field("reason", check::none_of(reason.as_str(), &allowed)));
     }
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
     let failure = Failure { reason, detail: request.detail };
@@ -202,7 +202,7 @@ pub(crate) async fn fail(
 }
 
 /// The other reasons are the coordinator's own words.
-fn may_be_told(reason: FailReason) -> bool {
+fn may_be_reported(reason: FailReason) -> bool {
     use FailReason::{ChildFailed, DependencyFailed, LeaseExpired, Rejected};
     !matches!(reason, LeaseExpired | Rejected | DependencyFailed | ChildFailed)
 }

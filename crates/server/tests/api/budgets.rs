@@ -182,8 +182,8 @@ async fn the_switch_stops_and_starts_and_says_who_turned_it() {
     let stopped = pause(json!({"stopRunning": true})).gives(200).await.json();
     assert_eq!(stopped["stopped"], 1);
     let renew = world.post(&format!("/api/fleet/jobs/{}/lease/renew", running.id)).token(&token);
-    let told = renew.json(json!({"leaseEpoch": running.epoch.0})).gives(200).await.json();
-    assert_eq!(told["directives"], json!(["preempt"]));
+    let answer = renew.json(json!({"leaseEpoch": running.epoch.0})).gives(200).await.json();
+    assert_eq!(answer["directives"], json!(["preempt"]));
 
     let resumed = world.post(&format!("{DEMO}/resume")).token(&operator).gives(200).await.json();
     assert_eq!(resumed.get("paused"), None);

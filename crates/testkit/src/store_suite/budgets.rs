@@ -86,7 +86,7 @@ impl World {
         feed
     }
 
-    async fn told_kinds(&self) -> Vec<EventKind> {
+    async fn event_kinds(&self) -> Vec<EventKind> {
         self.reported().await.into_iter().map(|event| event.kind).collect()
     }
 }
@@ -121,7 +121,7 @@ pub async fn a_product_without_a_budget_spends_freely(world: &World) {
     world.hold(job.id, &holder, [report(7 * USD)]).await.unwrap();
     assert_eq!(world.spent_today().await, 7 * USD, "what it cost is known all the same");
     assert!(granted(&world.try_claim(&mac, 1_000 * USD).await));
-    assert_eq!(world.told_kinds().await, []);
+    assert_eq!(world.event_kinds().await, []);
 }
 
 pub async fn what_fits_is_admitted_and_no_more(world: &World) {
@@ -143,7 +143,7 @@ pub async fn what_fits_is_admitted_and_no_more(world: &World) {
         Some((Period::Day, Usd::LEAST)),
         "nothing is left"
     );
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged], "full is not exhausted");
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetChanged], "full is not exhausted");
 }
 
 pub async fn the_tightest_period_decides(world: &World) {
@@ -179,7 +179,7 @@ pub async fn a_reached_limit_pauses_once(world: &World) {
     let (job, holder) = world.building(&mac, cap(2 * USD)).await;
     // It overran, and the limit is reached by it alone.
     world.hold(job.id, &holder, [report(4 * USD)]).await.unwrap();
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged, EventKind::BudgetExhausted]);
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetChanged, EventKind::BudgetExhausted]);
     let event = world.reported().await.pop().unwrap();
     assert_eq!((&event.data["period"], &event.data["spentUsdMicros"]), (&"day".into(), &4_000_000.into()));
     assert_eq!(event.data["ceilingUsdMicros"], 3_000_000);
@@ -206,7 +206,7 @@ pub async fn a_new_period_opens_it_again(world: &World) {
     world.clock.set(end);
     assert_eq!(short(&world.try_claim(&mac, 2 * USD).await), Some((Period::Total, USD)), "but not the whole");
     let resumed = [EventKind::BudgetChanged, EventKind::BudgetExhausted, EventKind::BudgetResumed];
-    assert_eq!(world.told_kinds().await, resumed, "whoever finds it open again says so");
+    assert_eq!(world.event_kinds().await, resumed, "whoever finds it open again says so");
     assert_eq!(world.budget().await.paused, None);
     world.spend(&mac, USD).await;
     assert_eq!(world.spent_today().await, USD);
@@ -239,7 +239,7 @@ pub async fn a_higher_limit_opens_it_again(world: &World) {
     let raised = world.change_budget(BudgetChange::Set(day(4 * USD))).await;
     assert_eq!((raised.paused.as_ref(), raised.rev.0), (None, 2));
     assert_eq!(
-        world.told_kinds().await[2..],
+        world.event_kinds().await[2..],
         [EventKind::BudgetChanged, EventKind::BudgetResumed],
         "and both are told"
     );
@@ -262,10 +262,10 @@ pub async fn an_operators_pause_stays(world: &World) {
     world.advance(Duration::from_hours(24 * 40));
     assert!(paused(&world.try_claim(&mac, Usd::LEAST).await), "no period ends it");
     world.change_budget(BudgetChange::Pause { reason: None }).await;
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused], "it was paused already");
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetPaused], "it was paused already");
     assert_eq!(world.change_budget(BudgetChange::Resume).await.paused, None);
     world.change_budget(BudgetChange::Resume).await;
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused, EventKind::BudgetResumed]);
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetPaused, EventKind::BudgetResumed]);
     assert_eq!(world.reported().await[0].actor, user());
     assert!(granted(&world.try_claim(&mac, Usd::LEAST).await));
     world.balanced().await;
@@ -278,7 +278,7 @@ pub async fn a_resumed_budget_without_money_stays_closed(world: &World) {
     let resumed = world.change_budget(BudgetChange::Resume).await;
     assert_eq!(resumed.paused.unwrap().cause, PauseCause::Limit { period: Period::Day });
     assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
-    assert_eq!(world.told_kinds().await[2..], [EventKind::BudgetResumed, EventKind::BudgetExhausted]);
+    assert_eq!(world.event_kinds().await[2..], [EventKind::BudgetResumed, EventKind::BudgetExhausted]);
 }
 
 pub async fn a_correction_counts_like_a_charge(world: &World) {
