@@ -161,7 +161,7 @@ fn of_queue(state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<A
             let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
             return Some(about(AlertKind::NoEligibleFactory, message));
         }
-        // One that waits for money is told by its budget.
+        // One that waits for money has the alert of its budget.
         let starves = waited >= policy.starvation_after && ViewState::is_affordable(&policy, job);
         starves.then(|| {
             let minutes = waited.as_secs() / 60;
@@ -230,7 +230,7 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
     };
     let (_, period, used, limit) = Period::ALL.into_iter().filter_map(used).min()?;
     let message = format!(
-        "the budget of {product} is nearly used up: {used} of {limit} {} spent or reserved",
+        "the budget of {product} is nearly exhausted: {used} of {limit} {} spent or reserved",
         of_the(period)
     );
     Some(alert(AlertKind::BudgetNear, message, period.start(now)))

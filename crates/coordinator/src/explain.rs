@@ -1,6 +1,6 @@
 //! Why a job is where it is, and what would move it.
 //!
-//! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that what is said
+//! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that the explanation
 //! and what is planned never differ. All other stages are explained here. Nothing is decided or written.
 
 use giga_domain::job::DepsMode;
@@ -184,9 +184,8 @@ fn with_preemption(
         return explanation;
     }
     if let Some(victim) = preemption_victim(job, &state.running_jobs(), snapshot, now, policy) {
-        let message = format!(
-            "let critical jobs take the seats of less urgent ones: job {victim} would be asked to let go"
-        );
+        let message =
+            format!("let critical jobs take the seats of less urgent ones: job {victim} would be preempted");
         explanation.remedies.insert(0, Remedy::fix(message, Fix::SwitchOn("preemption")));
     }
     explanation

@@ -117,7 +117,7 @@ pub(crate) fn budget_behind(event: &Event, tenants: &Tenants) -> Option<ProductI
             let named = event.data.get("productId").and_then(Value::as_str);
             event.product.clone().or_else(|| named.and_then(|id| id.parse().ok()))
         }
-        // Money is set aside when a lease begins, and charged when it ends; and some is given back later.
+        // Money is reserved when a lease begins, and charged when it ends; and some is given back later.
         kind if kind == EventKind::SettledUp || held(event.from) || held(event.to) => {
             event.product.clone().filter(|product| tenants.is_limited(product))
         }
@@ -126,14 +126,14 @@ pub(crate) fn budget_behind(event: &Event, tenants: &Tenants) -> Option<ProductI
 }
 
 impl ViewState {
-    /// What products may do now. Where offers count as held, so does what they will set aside.
+    /// What products may do now. Where offers count as held, so does what they will reserve.
     pub(crate) fn policy(&mut self, now: Timestamp, whom: Whom<'_>) -> Policy {
         let mut products = self.tenants.policies(now).clone();
         if whom.counts_offers() && products.values().any(|product| product.budget_left.is_some()) {
             for (_, job) in self.queue.on_offer() {
                 if let Some(product) = products.get_mut(&job.product) {
-                    let usd = product.set_aside_for(job);
-                    product.set_aside(usd);
+                    let usd = product.reserve_for(job);
+                    product.reserve(usd);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What a product may spend, what it has spent, and what its running jobs may still spend.
 //!
 //! Money is promised before it is spent: a claim sets the job's own cap aside (it stands on the lease, so it ends with
-//! it), and what the run really cost is charged when the lease ends. A claim is admitted only where spent + set aside +
+//! it), and what the run really cost is charged when the lease ends. A claim is admitted only where spent + reserved +
 //! its own cap stays within every limit; so whatever is in flight, the limit can be passed by overruns alone.
 //!
 //! Days, weeks (from Monday) and months are those of UTC.
@@ -90,7 +90,7 @@ impl Spend {
         self.usd.is_zero() && self.tokens == 0
     }
 
-    /// The larger of each: what is told of a run only ever grows.
+    /// The larger of each: what is reported of a run only ever grows.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self { usd: self.usd.max(other.usd), tokens: self.tokens.max(other.tokens) }
@@ -161,7 +161,7 @@ pub struct Window {
 pub struct BudgetSettings {
     #[serde(default, rename = "ceilings", with = "limits_as_micros")]
     pub limits: PerPeriod<Option<Usd>>,
-    /// The cap of a job that names none: set aside for it and enforced while it runs. Without it such a job is admitted
+    /// The cap of a job that names none: reserved for it and enforced while it runs. Without it such a job is admitted
     /// while anything is left, and may overrun.
     #[serde(
         rename = "jobUsdMicros",
@@ -175,7 +175,7 @@ pub struct BudgetSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum PauseCause {
-    /// Somebody said so. It stays until somebody says otherwise.
+    /// By an operator. It stays until somebody resumes it.
     Operator {
         by: Actor,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,7 +237,7 @@ pub struct Charge {
 #[strum(serialize_all = "snake_case", const_into_str)]
 #[strum(parse_err_ty = IdError, parse_err_fn = Self::unknown)]
 pub enum ChargeHow {
-    /// What the holder told.
+    /// What the holder reported.
     Measured,
     /// The holder went silent while it worked: all that it was allowed to spend counts as spent.
     Assumed,
@@ -260,7 +260,7 @@ pub enum BudgetChange {
     },
 }
 
-/// Above this share of a limit (in percent) somebody is told.
+/// Above this share of a limit (in percent) there is an alert.
 pub const NEAR_PERCENT: i64 = 80;
 
 impl Budget {
@@ -315,7 +315,7 @@ impl Budget {
         Period::ALL.into_iter().filter(reached).max_by_key(ends)
     }
 
-    /// How much is set aside for a job with this cap of its own.
+    /// How much is reserved for a job with this cap of its own.
     pub fn share_of(&self, cap: Option<Usd>) -> Usd {
         cap.or(self.settings.job_cap).unwrap_or_default()
     }
@@ -326,14 +326,14 @@ impl Budget {
             return Err(Closed::Paused);
         }
         let Some((left, period)) = self.left(now) else { return Ok(()) };
-        // One that sets nothing aside needs that something is left.
+        // One that reserves nothing needs that something is left.
         let needed = self.share_of(cap).max(Usd::LEAST);
         let missing = needed.less(left);
         if missing.is_zero() { Ok(()) } else { Err(Closed::Short { period, missing }) }
     }
 
-    /// Adds a charge to every period, and closes the budget when a limit is reached by it. What it tells of comes in
-    /// order: a pause of a period that is over ends first, so that the new one's is told anew.
+    /// Adds a charge to every period, and closes the budget when a limit is reached by it. The events are in
+    /// order: a pause of a period that is over ends first, so that the new one has an event of its own.
     pub fn charge(&mut self, usd: Usd, tokens: u64, now: Timestamp) -> Vec<NewEvent> {
         let mut events = Vec::from_iter(self.reopen(now));
         for period in Period::ALL {
@@ -368,7 +368,7 @@ impl Budget {
         reopened.into_iter().chain(self.close_where_reached(now)).collect()
     }
 
-    /// Told once for each limit that it is closed by.
+    /// An event once for each limit that closes it.
     fn close_where_reached(&mut self, now: Timestamp) -> Option<NewEvent> {
         let period = self.reached(now)?;
         match self.paused.as_ref().map(|pause| &pause.cause) {
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_counts_as_much_as_what_is_spent() {
+    fn what_is_reserved_counts_as_much_as_what_is_spent() {
         let now = at("2026-11-15T10:00:00Z");
         let mut budget = budget(day(10));
         assert_eq!(budget.admits(Some(usd(10)), now), Ok(()));
@@ -517,7 +517,7 @@ mod tests {
             [EventKind::BudgetExhausted],
             "the limit is passed"
         );
-        assert_eq!(budget.charge(usd(1), 0, today), [], "it is told once");
+        assert_eq!(budget.charge(usd(1), 0, today), [], "one event");
         assert_eq!(budget.admits(None, today), Err(Closed::Paused));
         assert_eq!(budget.reopen(today), None);
         assert_eq!(budget.admits(Some(usd(10)), tomorrow), Ok(()));
@@ -593,7 +593,7 @@ mod tests {
         assert_eq!(period(&budget, today), Some(Period::Month));
         assert_eq!(budget.pause_now(today), budget.paused);
         assert_eq!(budget.charge(usd(1), 0, today), [], "that is known");
-        // What was noted is not what holds it: somebody who looks is told what does.
+        // What was noted is not what holds it: whoever looks sees what does.
         budget.paused = Some(Pause { at: today, cause: PauseCause::Limit { period: Period::Day } });
         assert_eq!(period(&budget, at("2026-11-16T10:00:00Z")), Some(Period::Month));
         assert_eq!(budget.pause_now(at("2026-12-01T00:00:00Z")), None);

@@ -69,7 +69,7 @@ pub const FLAGS: &[FlagDef] = &[
     },
     FlagDef {
         name: "heartbeat_interval_ms",
-        about: "How often factories are told to send a heartbeat; three missed ones make a factory stale",
+        about: "How often factories send a heartbeat; three missed ones make a factory stale",
         kind: FlagType::Integer { min: 250, max: 600_000 },
         default: "10000",
     },
@@ -81,7 +81,7 @@ pub const FLAGS: &[FlagDef] = &[
     },
     FlagDef {
         name: "eviction_grace_ms",
-        about: "How long a holder that is asked to let go may take to save its work after it has heard of it",
+        about: "How long a holder that is asked to release its job may take to save a checkpoint",
         kind: FlagType::Integer { min: 1_000, max: 3_600_000 },
         default: "60000",
     },

@@ -50,7 +50,7 @@ pub enum JobKind {
     /// Runs an engine on a factory.
     #[default]
     Agent,
-    /// Stands for its children.
+    /// Groups its children.
     Composite,
 }
 
@@ -226,10 +226,10 @@ pub struct Lease {
     pub request: RequestId,
     pub granted_at: Timestamp,
     pub expires_at: Timestamp,
-    /// What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
+    /// What is reserved from the product's budget while it lasts: the job's cap, or what it spent where that is more.
     #[serde(rename = "reservedUsdMicros", default, with = "crate::usd::as_micros")]
     pub reserved: Usd,
-    /// What the holder told of its run so far.
+    /// What the holder has reported of its run so far.
     #[serde(default)]
     pub spent: Spend,
     /// The holder is asked to save its work and let go.
@@ -392,7 +392,7 @@ pub struct Failure {
 pub struct Settled {
     pub epoch: Epoch,
     pub how: SettledHow,
-    /// Of a cancelled run that was charged more than it had told: until its holder says what it really cost.
+    /// Of a cancelled run that was charged more than it had reported: until its holder reports what it really cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed: Option<Assumed>,
 }
@@ -466,7 +466,7 @@ impl Merge {
     }
 }
 
-/// What a reviewer said, kept for the next run and for whoever asks later.
+/// A review, kept for the next run and for whoever asks later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewNote {
@@ -488,7 +488,7 @@ pub struct Job {
     pub rev: Rev,
     pub epoch: Epoch,
     pub last_event: EventSeq,
-    /// Attempts used up. Releases and preemptions do not count.
+    /// Failed attempts. Releases and preemptions do not count.
     pub attempts: u32,
     /// How often it gave its seat up for a more urgent job.
     pub evictions: u32,

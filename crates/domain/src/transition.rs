@@ -42,7 +42,7 @@ pub enum HolderAction {
     Renew {
         lease: Duration,
     },
-    /// What the run has used up so far, all told. Only ever grows.
+    /// What the run has used so far, in total. Only ever grows.
     Spend(Spend),
     Checkpoint(Checkpoint),
     /// The work is done and verified; the gates decide where it goes.
@@ -101,7 +101,7 @@ pub enum Command {
         rev: Option<Rev>,
         dispatch_seq: Option<DispatchSeq>,
         lease: Duration,
-        /// What is set aside of the product's budget; whether it is there is not asked here.
+        /// What is reserved from the product's budget; whether it is there is not asked here.
         reserve: Usd,
     },
     Holder {
@@ -166,7 +166,7 @@ pub enum Refusal {
     #[error("a job that is {from} cannot {action}; {remedy}")]
     Illegal { from: Stage, action: &'static str, remedy: &'static str },
     /// Nothing the claimer must understand: it takes the next best job.
-    #[error("the job is not there to be claimed: {0}")]
+    #[error("the job cannot be claimed: {0}")]
     NotClaimable(&'static str),
     #[error("{0} may not review this job; its reviewers are {1}")]
     NotAReviewer(String, String),
@@ -195,13 +195,13 @@ pub struct RunCharge {
     pub how: ChargeHow,
 }
 
-/// What is given back of what a run was charged: its holder told later what it really cost.
+/// What a run was charged too much: its holder reported later what it really cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refund {
     pub usd: Usd,
-    /// Those it had not told of yet.
+    /// Those it had not reported yet.
     pub tokens: u64,
-    /// Given back to the periods that it was charged to.
+    /// Refunded to the periods that it was charged to.
     pub charged_at: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! GitHub's issues as a tracker: looked up to become a job, and told where the job stands.
+//! GitHub's issues as a tracker: looked up to become a job, and updated with the job's stage.
 //!
 //! One comment per job, found by a hidden marker that nobody else can make and edited from then on, so that telling the
 //! same thing again never makes a second one; an older status never overwrites a newer. The token leaves this module
@@ -112,7 +112,7 @@ impl GitHub {
             let body = json!({ "state": "closed", "state_reason": "completed" });
             self.call(Method::PATCH, &path(issue, ""), Some(body), now).await?;
         }
-        Ok("told")
+        Ok("updated")
     }
 
     async fn issue(&self, issue: &IssueRef, now: Timestamp) -> Result<Issue, Trouble> {

@@ -143,7 +143,7 @@ impl Answer {
         Some(Timestamp::from_millis(at.as_millisecond()).since(now))
     }
 
-    /// The status in words, with the beginning of what was said beside it where it is an error.
+    /// The status in words, with the beginning of the body where it is an error.
     pub(crate) fn summary(&self) -> String {
         let status = self.status.as_u16();
         let reason = self.status.canonical_reason().map(|r| format!(" {r}")).unwrap_or_default();

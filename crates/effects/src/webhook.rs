@@ -1,6 +1,6 @@
 //! Webhooks as the Standard Webhooks specification has them: id, time and signature beside a JSON body.
 //!
-//! The id is the effect's own, so a repetition can be told; the signature covers id, time and body.
+//! The id is the effect's own, so a repetition can be recognised; the signature covers id, time and body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -28,7 +28,7 @@ pub trait TopicStore: Send + Sync {
     /// claimed and never heard of comes back when its lease ends.
     async fn claim(&self, claim: TopicClaim) -> Result<Vec<Assignment>>;
 
-    /// Holders' last words, each on its own: one that is fenced does not hurt the others. In the order given.
+    /// Holders' final reports, each on its own: one that is fenced does not hurt the others. In the order given.
     async fn settle(&self, results: Vec<Settle>) -> Result<Vec<Settled>>;
 
     /// Keeps leases alive. In the order given: whether the holder still holds it.
@@ -147,7 +147,7 @@ pub enum Settled {
     /// `due` where it is tried again later. `repeated` for a word that was heard before, which changed nothing now: the
     /// job is where it has come to since.
     Applied { key: TopicKey, stage: TopicStage, due: Option<Timestamp>, repeated: bool },
-    /// The job is another's by now, or nobody's, or its holder said something else before.
+    /// The job is another's by now, or nobody's, or its holder reported something else before.
     Fenced,
     /// There is no such job.
     Unknown,

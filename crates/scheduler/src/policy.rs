@@ -19,7 +19,7 @@ pub struct ProductPolicy {
     pub job_cap: Option<Usd>,
     /// Nothing of it is started.
     pub paused: bool,
-    /// For whoever has to be told: nothing is decided by what follows.
+    /// For texts only: nothing is decided by what follows.
     pub pause: Option<PauseCause>,
     pub limits: Vec<Limit>,
 }
@@ -32,7 +32,7 @@ pub struct Limit {
     pub spent: Usd,
     /// By what is held or on offer.
     pub reserved: Usd,
-    /// When what was spent is forgotten.
+    /// When the period starts over.
     pub ends_at: Option<Timestamp>,
 }
 
@@ -78,12 +78,12 @@ impl ProductPolicy {
     }
 
     /// What a claim of the job takes from the budget.
-    pub fn set_aside_for(&self, job: &JobView) -> Usd {
+    pub fn reserve_for(&self, job: &JobView) -> Usd {
         job.cost_cap.or(self.job_cap).unwrap_or_default()
     }
 
     /// Counts what is promised beside the ledger.
-    pub fn set_aside(&mut self, usd: Usd) {
+    pub fn reserve(&mut self, usd: Usd) {
         if let Some(left) = &mut self.budget_left {
             *left = left.less(usd);
         }
@@ -97,14 +97,14 @@ impl ProductPolicy {
         !self.paused && self.affords(job, self.budget_left)
     }
 
-    /// The rule of the claim itself: one that sets nothing aside needs that something is left.
+    /// The rule of the claim itself: one that reserves nothing needs that something is left.
     pub(crate) fn affords(&self, job: &JobView, left: Option<Usd>) -> bool {
-        left.is_none_or(|left| self.set_aside_for(job).max(Usd::LEAST) <= left)
+        left.is_none_or(|left| self.reserve_for(job).max(Usd::LEAST) <= left)
     }
 
     /// The limits that leave too little for the job.
     pub(crate) fn short_for<'a>(&'a self, job: &JobView) -> impl Iterator<Item = &'a Limit> {
-        let needed = self.set_aside_for(job).max(Usd::LEAST);
+        let needed = self.reserve_for(job).max(Usd::LEAST);
         self.limits.iter().filter(move |limit| limit.used() + needed > limit.usd)
     }
 }

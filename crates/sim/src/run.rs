@@ -62,7 +62,7 @@ pub struct Tally {
     pub evictions: u64,
     /// Jobs that are children of others.
     pub children: u64,
-    /// What the world outside was told.
+    /// What receivers were sent.
     pub effects: u64,
 }
 
@@ -323,7 +323,7 @@ async fn is_at_rest(world: &World) -> bool {
     !moving && !topics_move && world.history.read_until() == head && is_all_delivered(world).await
 }
 
-/// Everything that somebody wants to be told is in the outbox, and nothing is left to be sent.
+/// Everything that somebody subscribed to is in the outbox, and nothing is left to be sent.
 async fn is_all_delivered(world: &World) -> bool {
     if world.scenario.rules.webhooks == 0 {
         return true;

@@ -87,7 +87,7 @@ pub(crate) fn build(web: &Path, dist: &Path) -> Result<(), String> {
     run(&mut command, web, "the build of the page")
 }
 
-/// What it printed is told only where it failed, the line that says why first.
+/// What it printed is shown only where it failed, the line that says why first.
 fn run(command: &mut Command, web: &Path, what: &str) -> Result<(), String> {
     command.current_dir(web).stdin(Stdio::null()).env("NO_COLOR", "1").env_remove("FORCE_COLOR");
     let output = command.output().map_err(|error| format!("{what} could not be started: {error}"))?;

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{PauseCause, Period};
 
-/// What a run has used up so far, all told.
+/// What a run has used so far, in total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spend {
@@ -55,7 +55,7 @@ pub struct SetBudgetRequest {
 pub struct PauseBudgetRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Running jobs are asked to save their work and let go too; they go on when it is resumed.
+    /// Running jobs are asked to save a checkpoint and stop too; they go on when it is resumed.
     #[serde(default)]
     pub stop_running: bool,
 }
@@ -64,7 +64,7 @@ pub struct PauseBudgetRequest {
 #[serde(rename_all = "camelCase")]
 pub struct PauseBudgetAnswer {
     pub budget: Budget,
-    /// How many running jobs were asked to let go.
+    /// How many running jobs were asked to stop.
     pub stopped: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Budget {
     /// While nothing of the product is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<BudgetPause>,
-    /// What running jobs may still spend: set aside, not spent.
+    /// What running jobs may still spend: reserved, not spent.
     #[schema(value_type = f64)]
     pub reserved_usd: Usd,
     /// What is left of the tightest limit; absent where there is none.
@@ -136,7 +136,7 @@ pub struct BudgetPeriod {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub ceiling_usd: Option<Usd>,
-    /// Limit less spent less set aside, 0 at least; absent without a limit.
+    /// Limit less spent less reserved, 0 at least; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub left_usd: Option<Usd>,
@@ -205,7 +205,7 @@ fn warnings(settings: &domain::BudgetSettings, product: &domain::ProductId) -> V
     let limited = domain::Period::ALL.iter().any(|period| settings.limits.of(*period).is_some());
     let uncapped = limited && settings.job_cap.is_none();
     let warning = format!(
-        "jobs whose manifest has no `budget.usd` have no cap: nothing is set aside for them, and they can overrun the \
+        "jobs whose manifest has no `budget.usd` have no cap: nothing is reserved for them, and they can overrun the \
          limit; give them one with `giga budget set {product} --job USD` (`jobUsd`)"
     );
     uncapped.then_some(warning).into_iter().collect()

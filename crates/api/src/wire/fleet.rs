@@ -45,7 +45,7 @@ pub struct ProductSpending {
     /// Ever.
     #[schema(value_type = f64)]
     pub spent_usd: Usd,
-    /// Set aside for what is held.
+    /// Reserved for what is held.
     #[schema(value_type = f64)]
     pub reserved_usd: Usd,
     /// What is left of the tightest limit; absent where there is none.

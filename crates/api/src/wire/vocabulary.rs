@@ -82,7 +82,7 @@ words! {
 }
 
 words! {
-    /// `agent` runs an engine on a factory; `composite` stands for its children.
+    /// `agent` runs an engine on a factory; `composite` groups its children.
     JobKind [of domain::JobKind] { Agent, Composite, }
 }
 
@@ -167,8 +167,8 @@ words! {
 }
 
 words! {
-    /// What a factory is told to do: `cancel` stops the run, `preempt` saves its work and lets go, `drain` takes
-    /// nothing new.
+    /// What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
+    /// takes no new jobs.
     Directive { Cancel, Preempt, Drain, }
 }
 

@@ -1,4 +1,4 @@
-//! What operators see and do: topics with their depths, gates, dead jobs that get another chance.
+//! What operators see and do: topics with their depths, gates, dead jobs that are retried.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -83,7 +83,7 @@ impl Topics {
         Ok(())
     }
 
-    /// Gives dead jobs of the topic another chance: those named, or all where none is named.
+    /// Retries dead jobs of the topic: those named, or all where none is named.
     pub async fn retry_dead(
         &self,
         key: TopicKey,

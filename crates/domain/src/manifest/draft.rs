@@ -66,7 +66,7 @@ impl Draft {
         Ok(Self { root, before: None, body })
     }
 
-    /// The profile that it names. One that is malformed is told by [`Self::finish`].
+    /// The profile that it names. A malformed one is reported by [`Self::finish`].
     pub fn persona(&self) -> Option<ProfileRef> {
         self.text("persona").and_then(grammar::parse_profile_ref)
     }
@@ -170,7 +170,7 @@ fn foreign_key(root: &Node) -> Option<Problem> {
         field: "idempotencyKey".to_owned(),
         line: *line,
         message: format!(
-            "idempotencyKey may not begin with `{TRACKER_KEY}`, which stands for items of trackers"
+            "idempotencyKey may not begin with `{TRACKER_KEY}`, which is reserved for items of trackers"
         ),
     })
 }

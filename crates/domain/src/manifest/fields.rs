@@ -131,7 +131,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// A composite stands for its children. What would be read and then mean nothing is refused; its default, written out,
+/// A composite groups its children. What would be read and then mean nothing is refused; its default, written out,
 /// is what is done anyway.
 fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
     let refused = [
@@ -172,7 +172,7 @@ fn script(field: &Field<'_>, engine: Option<&str>, p: &mut Problems) -> Option<S
         let engine =
             engine.map_or("which is not set".to_owned(), |engine| format!("which is {}", quoted(engine)));
         let message = format!(
-            "belongs to `engine: shell`, not to the engine of this manifest, {engine}; set engine to shell, or say in the body what is to be done"
+            "belongs to `engine: shell`, not to the engine of this manifest, {engine}; set engine to shell, or put the prompt into the body"
         );
         field.refuse(message, p);
     }

@@ -10,7 +10,7 @@ pub(super) fn ask(next: &mut Transition, rev: Rev, evict: Evict) -> Result<(), R
         return Err(Refusal::NotClaimable("it changed since it was looked at"));
     };
     if lease.evict.is_some() {
-        return Err(Refusal::NotClaimable("its holder is asked to let go already"));
+        return Err(Refusal::NotClaimable("its holder was asked to release it already"));
     }
     lease.evict = Some(evict);
     let event = NewEvent::eviction_asked(&lease.factory, evict.for_job);

@@ -1,6 +1,6 @@
 //! The order to merge a shipped job's result: given out, carried out by a factory, settled.
 //!
-//! The stage never changes here: a shipped job is shipped, and what its repository makes of it is told beside it.
+//! The stage never changes here: a shipped job is shipped, and what its repository makes of it is recorded beside it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub enum MergeOutcome {
     Conflict {
         detail: String,
     },
-    /// The origin could not be reached or said no; another attempt may go better.
+    /// The origin could not be reached or refused; another attempt may succeed.
     Failed {
         detail: String,
     },

@@ -1,7 +1,7 @@
-//! What people say about a job: operators steer it, reviewers judge it.
+//! What people do to a job: operators steer it, reviewers judge it.
 //!
-//! A word that was said before is answered again and changes nothing; one that does not fit the stage is refused with
-//! what would fit.
+//! A repeated command is answered again and changes nothing; one that does not fit the stage is refused with what would
+//! fit.
 
 use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, after_review};
 use crate::job::ReviewGate;
@@ -69,8 +69,8 @@ pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, event: NewEven
     next.enter(state, event);
 }
 
-/// The holder of a cancelled run says what it really cost. Only what was assumed is given back: what it had told stays
-/// charged, and nothing is charged anew to a job that is over.
+/// The holder of a cancelled run reports what it really cost. Only what was assumed is refunded: what it had reported
+/// stays charged, and nothing is charged anew to a job that is over.
 pub(super) fn settle_up(next: &mut Transition, spent: Spend) {
     let Some(settled) = &mut next.job.settled else { return };
     let Some(assumed) = settled.assumed.take() else { return };

@@ -10,7 +10,7 @@ use crate::fixture::*;
 
 const CAP: i64 = 1_000_000;
 
-/// Held, with its cap set aside.
+/// Held, with its cap reserved.
 fn capped(stage: Stage) -> Job {
     let mut job = job_in(stage);
     let (State::Assigned { lease } | State::Building { lease }) = &mut job.state else { panic!("not held") };
@@ -43,11 +43,11 @@ fn a_claim_sets_aside_and_a_repeated_one_changes_nothing() {
     let held = transition(&job_in(Stage::Queued), &claim(CAP), NOW).unwrap();
     assert_eq!((lease(&held.job).reserved.micros(), held.charge), (CAP, None));
     let again = transition(&held.job, &claim(7), NOW).unwrap();
-    assert_eq!(again.job, held.job, "what was set aside for this very request stays");
+    assert_eq!(again.job, held.job, "what was reserved for this very request stays");
 }
 
 #[test]
-fn what_is_told_only_ever_grows_and_an_overrun_is_set_aside_at_once() {
+fn what_is_told_only_ever_grows_and_an_overrun_is_reserved_at_once() {
     let job = capped(Stage::Building);
     let some = after_actions(&job, vec![HolderAction::Spend(spent(300, 40))]);
     assert!(some.is_silent() && some.charge.is_none(), "claims elsewhere must not notice it");

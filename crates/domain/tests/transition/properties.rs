@@ -231,7 +231,7 @@ fn check_attempts(before: &Job, command: &Command, now: Timestamp, job: &Job) ->
     Ok(())
 }
 
-/// Every lease that ends is charged once, for no less than its holder told; and for all that was set aside where its
+/// Every lease that ends is charged once, for no less than its holder reported; and for all that was reserved where its
 /// holder went silent at work or was cancelled. Given back is only what was assumed, and once.
 fn check_charge(
     before: &Job,

@@ -111,7 +111,7 @@ fn cost(job: &Job, runs: &[Run]) -> String {
     )
 }
 
-/// What the manifest's verify commands said.
+/// The results of the manifest's verify commands.
 fn checks(run: &Run) -> String {
     if run.report.checks.is_empty() {
         return String::new();
@@ -128,7 +128,7 @@ fn checks(run: &Run) -> String {
     text
 }
 
-/// Who said what so far.
+/// The reviews so far.
 fn earlier(job: &Job, output: &Output) -> String {
     if job.reviews.is_empty() {
         return String::new();

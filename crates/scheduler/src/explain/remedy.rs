@@ -125,10 +125,10 @@ fn open_gate(gate: Filter, case: &Case<'_>) -> Vec<Remedy> {
     }
 }
 
-/// Limits high enough for the job beside all that is spent and set aside; or patience, where that helps.
+/// Limits high enough for the job beside all that is spent and reserved; or patience, where that helps.
 fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
     let product = &case.job.product;
-    let needed = case.product.set_aside_for(case.job).max(Usd::LEAST);
+    let needed = case.product.reserve_for(case.job).max(Usd::LEAST);
     let short: Vec<&Limit> = case.product.short_for(case.job).collect();
     let missing = |limit: &&Limit| (limit.used() + needed).less(limit.usd);
     let Some(most) = short.iter().map(missing).max() else {

@@ -233,7 +233,7 @@ fn paused(case: &Case<'_>) -> String {
 
 fn short_of_budget(case: &Case<'_>) -> String {
     let product = &case.job.product;
-    let needed = case.product.set_aside_for(case.job);
+    let needed = case.product.reserve_for(case.job);
     if let Some(limit) = too_low(case) {
         return format!(
             "the job may cost up to {} and the limit of `{product}` is {} {}: it never fits",
@@ -252,19 +252,19 @@ fn short_of_budget(case: &Case<'_>) -> String {
         ),
         _ => match tightest.filter(|c| !c.reserved.is_zero()) {
             Some(limit) => format!(
-                "the budget of `{product}` is used up{period}: {} of {} spent, {} reserved for running jobs",
+                "the budget of `{product}` is exhausted{period}: {} of {} spent, {} reserved for running jobs",
                 limit.spent.up_to_the_cent(),
                 limit.usd.up_to_the_cent(),
                 limit.reserved.up_to_the_cent()
             ),
-            None => format!("the budget of `{product}` is used up{period}"),
+            None => format!("the budget of `{product}` is exhausted{period}"),
         },
     }
 }
 
 /// A limit that the job would not fit under even if nothing were spent.
 pub(super) fn too_low<'a>(case: &'a Case<'_>) -> Option<&'a Limit> {
-    let needed = case.product.set_aside_for(case.job);
+    let needed = case.product.reserve_for(case.job);
     let too_low = case.product.limits.iter().filter(|limit| limit.usd < needed);
     too_low.min_by_key(|limit| limit.usd)
 }

@@ -127,7 +127,7 @@ golden!(paused, {
     Situation { policy, ..situation(job(1), [factory("mac-1")]) }
 });
 
-/// With these limits (in dollars, of a day and in total), of which so much is spent and set aside.
+/// With these limits (in dollars, of a day and in total), of which so much is spent and reserved.
 fn budget(day: Option<i64>, total: Option<i64>, spent: i64, reserved: i64) -> Budget {
     let usd = Usd::from_dollars;
     let limits = PerPeriod { day: day.map(usd), total: total.map(usd), ..PerPeriod::default() };
@@ -152,7 +152,7 @@ golden!(two_limits_are_too_low, with_budget(Some(5), &budget(Some(20), Some(21),
 
 golden!(the_day_is_over_budget, with_budget(None, &budget(Some(20), None, 21, 0)));
 
-golden!(all_is_set_aside, with_budget(None, &budget(Some(20), None, 5, 15)));
+golden!(all_is_reserved, with_budget(None, &budget(Some(20), None, 5, 15)));
 
 golden!(no_limit_is_high_enough_for_the_job, with_budget(Some(50), &budget(Some(20), None, 0, 0)));
 

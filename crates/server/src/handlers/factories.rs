@@ -161,10 +161,7 @@ pub(crate) async fn prune(
 ) -> Answer<Json<wire::PruneAnswer>> {
     let idle = check::duration("idle", &request.idle)?;
     if idle < Duration::from_secs(1) {
-        return Err(Problem::field(
-            "idle",
-            "it must be at least 1s, so that no factory at work is forgotten",
-        ));
+        return Err(Problem::field("idle", "it must be at least 1s, so that no factory at work is removed"));
     }
     let pruned = app.coordinator.prune(idle, caller.actor()).await?;
     Ok(Json(wire::PruneAnswer { pruned: pruned.factories.iter().map(ToString::to_string).collect() }))

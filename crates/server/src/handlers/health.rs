@@ -1,6 +1,6 @@
 //! For machines that watch machines: probes, Prometheus, and the document of the API.
 //!
-//! Nobody authenticates here, so nothing is said that would help a stranger: what is wrong with the store in its own
+//! Nobody authenticates here, so answers hold nothing that would help a stranger: what is wrong with the store in its own
 //! words goes to the log only.
 
 use std::cmp::Reverse;
@@ -134,7 +134,7 @@ fn budget_gauges(budgets: &[BudgetView], registry: &mut Registry) {
         }
     }
     registry.register("spend_usd", "What the ledger says was spent, corrections included", spent);
-    registry.register("budget_reserved_usd", "Set aside for what is held", reserved);
+    registry.register("budget_reserved_usd", "Reserved for what is held", reserved);
     registry.register("budget_left_usd", "What is left of the tightest limit", left);
     registry.register("budget_paused", "Whether nothing of the product is started", paused);
     registry.register("budget_ceiling_usd", "Limits by period", limits);
@@ -195,8 +195,8 @@ async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coo
     registry.register("topic_depth", "Topic jobs by state", topic_depths(app).await?);
     let (effects, oldest) = app.coordinator.effects().counts().await?;
     for (name, help, value) in [
-        ("effects_pending", "What webhooks and trackers are still to be told", effects.pending),
-        ("effects_dead", "What they could not be told", effects.dead),
+        ("effects_pending", "Messages to webhooks and trackers that wait to be delivered", effects.pending),
+        ("effects_dead", "Messages to webhooks and trackers that could not be delivered", effects.dead),
         ("effects_oldest_pending_seconds", "How long the longest waiting of it has waited", oldest.as_secs()),
     ] {
         registry.register(name, help, ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)));

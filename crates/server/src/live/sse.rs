@@ -22,7 +22,7 @@ use crate::problem::Problem;
 /// How many events are read, and at most kept, at a time.
 const PAGE: usize = 100;
 
-/// Which history, and how far it has been told.
+/// Which history, and how far it has been sent.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Job(JobId, EventSeq),

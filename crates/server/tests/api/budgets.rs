@@ -65,7 +65,7 @@ async fn whoever_saw_an_older_one_does_not_overwrite() {
 }
 
 #[tokio::test]
-async fn what_runs_is_set_aside_then_spent_and_drawn() {
+async fn what_runs_is_reserved_then_spent_and_drawn() {
     let world = World::start().await;
     let token = world.factory("f-1", &[]).await;
     set(&world, json!({"ceilings": {"day": 10}, "jobUsd": 4})).await;

@@ -119,7 +119,7 @@ impl Operator {
         let _ = self.world.call(&mut self.prng, steer).await;
     }
 
-    /// Somebody else wants to be told, or somebody does not any more.
+    /// A webhook is added or removed.
     async fn change_who_listens(&mut self) {
         let (adds, some) = (self.prng.chance(700), self.prng.next());
         let actor = Actor::system("operator");

@@ -149,7 +149,7 @@ impl Ledger {
         for job in look.after {
             let lease = job.lease();
             let covered = lease.is_none_or(|lease| lease.reserved >= lease.spent.usd);
-            assert!(covered, "{}: spends what is not set aside", job.id);
+            assert!(covered, "{}: spends what is not reserved", job.id);
             assert_eq!(
                 job.lease().is_some(),
                 job.stage().is_held(),
@@ -160,7 +160,7 @@ impl Ledger {
     }
 }
 
-/// Whoever is let in fits: what is spent and what is set aside stay within every limit at that moment. Only overruns
+/// Whoever is let in fits: what is spent and what is reserved stay within every limit at that moment. Only overruns
 /// and people lead beyond one.
 fn never_beyond_a_limit(granted: &Job, look: &Look<'_>) {
     let Some(budget) = look.budgets.iter().find(|budget| budget.product == granted.product) else { return };
@@ -192,7 +192,7 @@ fn nobody_waits_for_nothing(look: &Look<'_>) {
     }
 }
 
-/// What is set aside stands on the leases, and what is spent stands in the ledger.
+/// What is reserved stands on the leases, and what is spent stands in the ledger.
 fn check_books(seen: &Visible) {
     let mut on_leases: BTreeMap<&ProductId, Usd> = BTreeMap::new();
     for job in &seen.jobs {
@@ -200,7 +200,7 @@ fn check_books(seen: &Visible) {
     }
     for (budget, charged) in seen.budgets.iter().zip(&seen.charged) {
         let on_leases = on_leases.remove(&budget.product).unwrap_or_default();
-        assert_eq!(budget.reserved, on_leases, "{}: set aside", budget.product);
+        assert_eq!(budget.reserved, on_leases, "{}: reserved", budget.product);
         let usd: Usd = charged.iter().map(|bucket| bucket.usd).sum();
         let tokens: u64 = charged.iter().map(|bucket| bucket.tokens).sum();
         let total = budget.spent_in(Period::Total, Timestamp::ZERO);
@@ -208,7 +208,7 @@ fn check_books(seen: &Visible) {
     }
     assert!(
         on_leases.values().all(|reserved| reserved.is_zero()),
-        "set aside without a budget: {on_leases:?}"
+        "reserved without a budget: {on_leases:?}"
     );
     for (job, details) in seen.jobs.iter().zip(&seen.details) {
         let ended = |charge: &Charge| {

@@ -45,7 +45,7 @@ impl World {
         found.unwrap_or_else(|| Budget::new(product.clone()))
     }
 
-    /// The books balance: what is set aside is what stands on the leases.
+    /// The books balance: what is reserved is what stands on the leases.
     pub(super) async fn balanced(&self) {
         let live = self.store.read().live_jobs(None, 100_000).await.unwrap();
         let mut products: Vec<ProductId> = live.iter().map(|job| job.product.clone()).collect();

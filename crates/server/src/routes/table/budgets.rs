@@ -23,7 +23,7 @@ pub(super) fn budget_routes() -> Vec<Route> {
         about_one(Method::GET, "/api/fleet/budgets/{product}", "getBudget", Role(Viewer), |m| {
             on(m, budgets::get)
         })
-        .about("What a product may spend, has spent, and has set aside for what runs; no limit is normal")
+        .about("What a product may spend, has spent, and has reserved for what runs; no limit is normal")
         .gives::<wire::Budget>(200, "The budget as of now")
         .tagged(),
         about_one(Method::PUT, "/api/fleet/budgets/{product}", "setBudget", Role(Admin), |m| {
@@ -51,7 +51,7 @@ pub(super) fn budget_routes() -> Vec<Route> {
         .may_take::<wire::PauseBudgetRequest>()
         .gives::<wire::PauseBudgetAnswer>(
             200,
-            "The budget after it, and how many running jobs were asked to let go",
+            "The budget after it, and how many running jobs were asked to stop",
         )
         .tagged(),
         about_one(Method::POST, "/api/fleet/budgets/{product}/resume", "resumeBudget", Role(Operator), |m| {

@@ -26,7 +26,7 @@ fn charge(epoch: u64, micros: i64) -> Charge {
     }
 }
 
-/// The second run told that it cost seven, and was charged for it.
+/// The second run reported a cost of seven, and was charged for it.
 fn charged(evidence: &mut Evidence) {
     let Record::Granted { factory, job, .. } = evidence.records[1].clone() else { return };
     let reported = Usd::from_micros(7);
@@ -198,7 +198,7 @@ fn a_child_that_outlives_its_cancelled_parent() {
     assert!(found.contains(&Promise::GraphKept), "{found:?}");
 }
 
-/// Somebody wants to know when the job ships, and was told.
+/// Somebody subscribed to the job's shipping, and got the event.
 fn listens(evidence: &mut Evidence) {
     let id = WebhookId::MIN;
     evidence.webhooks.push(Webhook {

@@ -1,4 +1,4 @@
-//! The commands of the dispatcher: who leads, what is offered to whom, what the broker has been told, and who is asked to
+//! The commands of the dispatcher: who leads, what is offered to whom, what the broker has published, and who is asked to
 //! let go.
 //!
 //! A term is judged where it is used, in the transaction of the offers themselves. Nothing here believes a dispatcher
@@ -105,7 +105,7 @@ fn place(new: &NewOffer, pickup: Duration, working: &mut Working) -> Option<Offe
     Some(offer)
 }
 
-/// What the job's target is told. The capabilities are there for whoever filters offers on the broker; where they are too
+/// What the job's target gets. The capabilities are there for whoever filters offers on the broker; where they are too
 /// many for a small message they stay out, and the claim judges by the job itself as it always does.
 fn offer_of(job: &Job) -> Option<Offer> {
     let offer = Offer {

@@ -29,7 +29,7 @@ impl Op for FanOut {
     }
 }
 
-/// It is known, or whoever was to be told has gone since the caller looked.
+/// It is known, or its receiver was removed since the caller looked.
 fn is_settled(working: &Working, new: &NewEffect) -> bool {
     let is_gone = match &new.target {
         EffectTarget::Webhook(id) => working.effects.webhook(*id).is_none(),
