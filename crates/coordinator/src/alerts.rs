@@ -76,9 +76,11 @@ impl Alert {
                 "look at its log; it takes jobs again once it is healthy",
                 format!("giga factory show {}", factory?),
             ),
+            // Without the id, so that control planes can group such factories; the coordinator does not know its own URL.
             AlertKind::StaleFactory if self.since.is_none() => Remedy::command(
-                "start it on its machine with the token that it was enrolled with",
-                format!("giga factory run --id {}", factory?),
+                "start it on its machine; if it runs there, check the URL of this coordinator and that the token file holds \
+                 what `giga factory enroll` printed",
+                format!("giga factory run --id {id} --url URL --token-file {id}.token", id = factory?),
             ),
             AlertKind::StaleFactory => Remedy::command(
                 "check its machine; remove it if it will not come back",

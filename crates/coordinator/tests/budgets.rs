@@ -67,7 +67,7 @@ async fn a_pause_stops_polls_and_a_resume_lets_them_on() {
     let other = fleet.try_submit_for("other", "name: two").await.unwrap().job;
     assert_eq!(fleet.claim(&mac, "r2").await.unwrap().id, other.id, "others go on");
     let (_, explanation) = fleet.coordinator.explain(job.id).await.unwrap();
-    assert_eq!(explanation.summary, "waits: the product `demo` is paused: the engine loops");
+    assert_eq!(explanation.summary, "waiting: the product `demo` is paused: the engine loops");
     assert_eq!(explanation.remedies[0].command.as_deref(), Some("giga budget resume demo"));
 
     change(&fleet, BudgetChange::Resume).await;
@@ -244,7 +244,7 @@ async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     assert_eq!(alerts().await, []);
     fleet.submit("name: two\nbudget: {usd: 0.1}").await;
     let two = fleet.claim(&mac, "r2").await.unwrap();
-    let near = "the budget of demo is nearly used up: $8.00 of $10.00 of the day spent or reserved";
+    let near = "the budget of demo is nearly exhausted: $8.00 of $10.00 of the day spent or reserved";
     assert_eq!(alerts().await, [(AlertKind::BudgetNear, near.to_owned())]);
     finish_for(&fleet, &two, 10).await;
     let [(AlertKind::BudgetExhausted, message)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };

@@ -81,7 +81,7 @@ async fn deps_hold_a_job_back_until_the_last_needed_one_ships() {
     let any = fleet.submit(&format!("name: any\n{deps}\ndepsMode: any")).await;
     assert_eq!((all.stage(), any.stage()), (Stage::Blocked, Stage::Blocked));
     let (_, why) = fleet.coordinator.explain(all.id).await.unwrap();
-    assert_eq!(why.summary, "waits for all of 2 jobs to ship: 2 not shipped yet");
+    assert_eq!(why.summary, "waiting for all of 2 jobs to ship: 2 not shipped yet");
 
     let held = fleet.claim(&mac, "r1").await.unwrap();
     assert_eq!(fleet.finish(&held).await.stage(), Stage::Shipped, "ship: auto");

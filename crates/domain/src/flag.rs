@@ -57,7 +57,7 @@ pub const FLAGS: &[FlagDef] = &[
     },
     FlagDef {
         name: "topic_lease_ms",
-        about: "How long a topic job may run without a heartbeat of its worker",
+        about: "How long a topic job may run without a heartbeat from its worker",
         kind: FlagType::Integer { min: 1_000, max: 3_600_000 },
         default: "30000",
     },
@@ -69,13 +69,13 @@ pub const FLAGS: &[FlagDef] = &[
     },
     FlagDef {
         name: "heartbeat_interval_ms",
-        about: "How often factories send a heartbeat; three missed ones make a factory stale",
+        about: "How often factories send a heartbeat; a factory that misses three is offline",
         kind: FlagType::Integer { min: 250, max: 600_000 },
         default: "10000",
     },
     FlagDef {
         name: "preemption",
-        about: "A critical job without a place may make a less urgent one give its seat up",
+        about: "Let a critical job without a free seat preempt a less urgent one",
         kind: FlagType::Bool,
         default: "false",
     },
@@ -87,13 +87,13 @@ pub const FLAGS: &[FlagDef] = &[
     },
     FlagDef {
         name: "max_evictions",
-        about: "A job that gave its seat up so often is left alone",
+        about: "How often a job may be preempted",
         kind: FlagType::Integer { min: 0, max: 100 },
         default: "3",
     },
     FlagDef {
         name: "foreign_repos",
-        about: "What becomes of a job for a repository that another product owns: refuse it, or route it with a warning",
+        about: "What to do with a job for a repository that another product owns: refuse it, or route it with a warning",
         kind: FlagType::Choice(&["refuse", "route"]),
         default: "\"refuse\"",
     },

@@ -22,7 +22,7 @@ pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
     remedies.extend(case.gates.iter().flat_map(|gate| open_gate(*gate, case)));
     if let Some((to, deadline)) = case.offer {
         let message =
-            format!("wait until {}: {to} takes it, or it is planned anew", moment(*deadline, case.now));
+            format!("wait until {}: {to} takes it, or it is planned again", moment(*deadline, case.now));
         remedies.push(Remedy::advice(message));
     }
     let feasible_somewhere = case.factories.iter().any(|s| s.failures.is_empty());
@@ -50,7 +50,7 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
                 "giga up --factories 1",
             ),
             Remedy::command(
-                "or enrol another machine and start `giga factory run` there",
+                "or enroll another machine and start `giga factory run` there",
                 "giga factory enroll NAME",
             ),
         ],
@@ -65,7 +65,7 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
         }
         Unroutable::Product(product) => {
             vec![Remedy::command(
-                format!("enrol a factory whose token admits the product `{product}`"),
+                format!("enroll a factory whose token admits the product `{product}`"),
                 "giga factory enroll NAME",
             )]
         }
@@ -203,7 +203,7 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
             Remedy::command(format!("find out on {id} itself why it reports itself as down"), "giga doctor")
         }
         Filter::Product => Remedy::command(
-            format!("enrol {id} again with a token that admits the product `{}`", case.job.product),
+            format!("enroll {id} again with a token that admits the product `{}`", case.job.product),
             "giga factory enroll NAME",
         ),
         Filter::Capabilities => {

@@ -19,12 +19,12 @@ const CAPABILITIES_SHOWN: usize = 8;
 pub(super) fn summary(case: &Case<'_>) -> String {
     if let Some(unroutable) = &case.unroutable {
         return match unroutable {
-            Unroutable::Capabilities(_) => format!("waits: {unroutable}; {}", live_capabilities(case)),
-            _ => format!("waits: {unroutable}"),
+            Unroutable::Capabilities(_) => format!("waiting: {unroutable}; {}", live_capabilities(case)),
+            _ => format!("waiting: {unroutable}"),
         };
     }
     if let Some(&gate) = most_lasting(&case.gates) {
-        return format!("waits{}", gate_clause(gate, case));
+        return format!("waiting{}", gate_clause(gate, case));
     }
     if let Some((to, deadline)) = case.offer {
         return format!("on offer to {to}, which may take it until {}", moment(*deadline, case.now));
@@ -32,20 +32,20 @@ pub(super) fn summary(case: &Case<'_>) -> String {
     match &case.prospect {
         Prospect::Placed(factory) => format!("would be placed on {factory} now"),
         Prospect::Behind { ahead, uses_up } => {
-            format!("waits its turn: {}", overtaken(*uses_up, case, *ahead))
+            format!("waiting its turn: {}", overtaken(*uses_up, case, *ahead))
         }
         Prospect::NoSeat { ahead } if ahead.jobs == 0 && !ahead.at_least => format!(
             "next in line: would be placed on {} as soon as a seat is free",
             names(&case.lacking_only(Filter::Seats), "or")
         ),
         Prospect::NoSeat { ahead } => format!(
-            "waits for a seat on {}: {}",
+            "waiting for a seat on {}: {}",
             names(&case.lacking_only(Filter::Seats), "or"),
             ahead_of_it(*ahead)
         ),
         Prospect::Closed => match factory_obstacles(case).into_iter().next() {
-            Some((_, message)) => format!("waits: {message}"),
-            None => "waits for the next plan".to_owned(),
+            Some((_, message)) => format!("waiting: {message}"),
+            None => "waiting for the next plan".to_owned(),
         },
     }
 }

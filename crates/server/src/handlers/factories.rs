@@ -96,7 +96,7 @@ pub(crate) async fn enroll(
     if !caller.scope.covers(&products) {
         let own = caller.scope.listed();
         return Err(Problem::forbidden(format!(
-            "products: a factory cannot serve more than the one who enrols it; this token is for {own}"
+            "products: a factory cannot serve more than the one who enrolls it; this token is for {own}"
         )));
     }
     let scope = FactoryScope { products, capabilities: (!capabilities.is_empty()).then_some(capabilities) };

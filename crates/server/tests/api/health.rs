@@ -93,8 +93,8 @@ async fn prometheus_gets_the_budgets() {
             "giga_budget_reserved_usd{product=\"demo\"} 2.0",
             "giga_budget_left_usd{product=\"demo\"} 5.0",
             "giga_budget_paused{product=\"demo\"} 0",
-            "giga_budget_limit_usd{product=\"demo\",period=\"day\"} 10.0",
-            "giga_budget_limit_usd{product=\"demo\",period=\"total\"} 100.0",
+            "giga_budget_ceiling_usd{product=\"demo\",period=\"day\"} 10.0",
+            "giga_budget_ceiling_usd{product=\"demo\",period=\"total\"} 100.0",
         ],
     );
     assert!(!text.contains("giga_budget_left_usd{product=\"open\"}"), "nothing limits it");

@@ -83,7 +83,7 @@ fn asked(action: &Action, room: usize) -> Pieces {
         Action::PauseBudget { .. } => {
             (" y to confirm, s to stop its jobs too, any other key: no", " y yes, s stops jobs, other: no")
         }
-        _ => (" y to confirm, any other key cancels", " y yes, any other key no"),
+        _ => (" y to confirm, any other key: no", " y yes, any other key: no"),
     };
     let more = if width(long) + 20 < room { long } else { brief };
     let left = room.saturating_sub(width(more) + 1);
