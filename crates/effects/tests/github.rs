@@ -203,7 +203,7 @@ async fn an_issue_is_looked_up_and_a_pull_request_is_not_one() {
     {
         match world.item("github", item).await {
             Err(EffectsError::NoSuchItem { reason: message, .. }) => {
-                assert!(message.contains(reason), "{message}")
+                assert!(message.contains(reason), "{message}");
             }
             other => panic!("{other:?}"),
         }
