@@ -72,7 +72,7 @@ async fn look(meant: &str, context: &Context) -> Done {
             let _ = write!(text, "\nChanges\n{}", shown_diff(diff));
         }
         if job.stage == Stage::Review {
-            let _ = write!(text, "\nApprovals: {}\n", needed(&job));
+            let _ = write!(text, "\n{}\n", needed(&job));
             for verdict in ["--approve", "--request-changes -m TEXT", "--reject -m TEXT"] {
                 let _ = writeln!(text, "  \x1b[36mgiga review {id} {verdict}\x1b[0m");
             }
@@ -183,5 +183,6 @@ fn needed(job: &Job) -> String {
     let quorum = job.gate.as_ref().map_or(1, |gate| gate.quorum).max(1);
     let reviewers = job.gate.as_ref().map(|gate| gate.reviewers.as_slice()).unwrap_or_default();
     let who = if reviewers.is_empty() { "anyone".to_owned() } else { reviewers.join(" or ") };
-    printable(&format!("{} of {quorum}, from {who}", job.approvals.len()))
+    let approvals = if quorum == 1 { "approval" } else { "approvals" };
+    printable(&format!("{} of {quorum} {approvals}, from {who}", job.approvals.len()))
 }
