@@ -14,7 +14,7 @@ pub(crate) struct Bucket {
     pub(crate) store: Arc<dyn ObjectStore>,
     /// Where the store itself can make links.
     pub(crate) signer: Option<Arc<dyn Signer>>,
-    /// It keeps what a browser is to be told about a file.
+    /// It keeps the headers that a browser needs for a file.
     pub(crate) keeps_labels: bool,
     root: Key,
     secrets: Arc<[String]>,

@@ -76,9 +76,11 @@ impl Alert {
                 "look at its log; it takes jobs again once it is healthy",
                 format!("giga factory show {}", factory?),
             ),
+            // Without the id, so that control planes can group such factories; the coordinator does not know its own URL.
             AlertKind::StaleFactory if self.since.is_none() => Remedy::command(
-                "start it on its machine with the token that it was enrolled with",
-                format!("giga factory run --id {}", factory?),
+                "start it on its machine; if it runs there, check the URL of this coordinator and that the token file holds \
+                 what `giga factory enroll` printed",
+                format!("giga factory run --id {id} --url URL --token-file {id}.token", id = factory?),
             ),
             AlertKind::StaleFactory => Remedy::command(
                 "check its machine; remove it if it will not come back",
@@ -161,7 +163,7 @@ fn of_queue(state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<A
             let message = format!("{} queued, such as {}: {unroutable}", jobs(shape.count), job.id);
             return Some(about(AlertKind::NoEligibleFactory, message));
         }
-        // One that waits for money is told by its budget.
+        // One that waits for money has the alert of its budget.
         let starves = waited >= policy.starvation_after && ViewState::is_affordable(&policy, job);
         starves.then(|| {
             let minutes = waited.as_secs() / 60;
@@ -206,12 +208,12 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
     };
     if let Some(pause) = budget.pause_now(now) {
         return Some(match &pause.cause {
-            PauseCause::Ceiling { period } => {
+            PauseCause::Limit { period } => {
                 let until = period.end(now).map(|end| format!("; it reopens at {end}")).unwrap_or_default();
                 let message = format!(
                     "the budget of {product} is exhausted: {} of {} {}{until}",
                     budget.spent_in(*period, now).usd,
-                    budget.settings.ceilings.of(*period).unwrap_or_default(),
+                    budget.settings.limits.of(*period).unwrap_or_default(),
                     of_the(*period),
                 );
                 alert(AlertKind::BudgetExhausted, message, pause.at)
@@ -223,14 +225,14 @@ fn of_budget(budget: &Budget, now: Timestamp) -> Option<Alert> {
         });
     }
     let used = |period: Period| {
-        let ceiling = (*budget.settings.ceilings.of(period))?;
+        let limit = (*budget.settings.limits.of(period))?;
         let used = budget.spent_in(period, now).usd + budget.reserved;
-        let is_near = 100 * used >= NEAR_PERCENT * ceiling;
-        is_near.then_some((ceiling.less(used), period, used, ceiling))
+        let is_near = 100 * used >= NEAR_PERCENT * limit;
+        is_near.then_some((limit.less(used), period, used, limit))
     };
-    let (_, period, used, ceiling) = Period::ALL.into_iter().filter_map(used).min()?;
+    let (_, period, used, limit) = Period::ALL.into_iter().filter_map(used).min()?;
     let message = format!(
-        "the budget of {product} is nearly used up: {used} of {ceiling} {} spent or reserved",
+        "the budget of {product} is nearly exhausted: {used} of {limit} {} spent or reserved",
         of_the(period)
     );
     Some(alert(AlertKind::BudgetNear, message, period.start(now)))

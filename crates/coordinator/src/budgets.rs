@@ -33,7 +33,7 @@ pub struct Burndown {
     pub to: Timestamp,
     pub bucket: Duration,
     /// Of the shortest period that everything shown lies in, where it has one.
-    pub ceiling: Option<(Period, Usd)>,
+    pub limit: Option<(Period, Usd)>,
     pub buckets: Vec<BurndownBucket>,
 }
 
@@ -163,7 +163,7 @@ impl Coordinator {
         let budget = self.budget(&product).await?.budget;
         let spent = self.core.store.read().burndown(&product, from, to, bucket).await?;
         let buckets = series(from, bucket, count, &spent);
-        Ok(Burndown { product, from, to, bucket, ceiling: ceiling_over(&budget, from, to), buckets })
+        Ok(Burndown { product, from, to, bucket, limit: limit_over(&budget, from, to), buckets })
     }
 }
 
@@ -216,12 +216,12 @@ fn series(from: Timestamp, bucket: Duration, count: usize, spent: &[SpendBucket]
     buckets
 }
 
-/// Only a period that began with what is shown, or before: the sum of a part says nothing against the whole's ceiling,
+/// Only a period that began with what is shown, or before: the sum of a part says nothing against the whole's limit,
 /// but it can be drawn below it.
-fn ceiling_over(budget: &Budget, from: Timestamp, to: Timestamp) -> Option<(Period, Usd)> {
+fn limit_over(budget: &Budget, from: Timestamp, to: Timestamp) -> Option<(Period, Usd)> {
     let last = to.minus(Duration::from_millis(1));
     let covers = |period: &Period| period.start(last) <= from;
-    let of = |period: Period| Some((period, (*budget.settings.ceilings.of(period))?));
+    let of = |period: Period| Some((period, (*budget.settings.limits.of(period))?));
     Period::ALL.into_iter().filter(covers).find_map(of)
 }
 
@@ -240,9 +240,9 @@ mod tests {
             runs: 1,
         };
         let series = series(at(500), second, 4, &[charge(1_500, 7), charge(3_500, -2)]);
-        let told: Vec<(i64, i64, i64)> =
+        let figures: Vec<(i64, i64, i64)> =
             series.iter().map(|b| (b.from.as_millis(), b.usd.micros(), b.cumulative.micros())).collect();
-        assert_eq!(told, [(500, 0, 0), (1_500, 7, 7), (2_500, 0, 7), (3_500, -2, 5)]);
+        assert_eq!(figures, [(500, 0, 0), (1_500, 7, 7), (2_500, 0, 7), (3_500, -2, 5)]);
     }
 
     #[test]

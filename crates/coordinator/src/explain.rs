@@ -1,6 +1,6 @@
 //! Why a job is where it is, and what would move it.
 //!
-//! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that what is said
+//! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that the explanation
 //! and what is planned never differ. All other stages are explained here. Nothing is decided or written.
 
 use giga_domain::job::DepsMode;
@@ -112,7 +112,7 @@ impl Coordinator {
             DepsMode::Any => "one",
         };
         let summary = format!(
-            "waits for {mode} of {} to ship: {} not shipped yet",
+            "waiting for {mode} of {} to ship: {} not shipped yet",
             jobs(job.spec.deps.len()),
             open.len()
         );
@@ -134,9 +134,9 @@ impl Coordinator {
             Some(failure) => {
                 format!("failed: {}", failure.detail.as_deref().unwrap_or(failure.reason.as_str()))
             }
-            None if children.is_empty() => "waits for its children, and has none yet".to_owned(),
+            None if children.is_empty() => "waiting for its children, and has none yet".to_owned(),
             None => format!(
-                "waits for its children: {} of {} shipped, {} failed, {} to go",
+                "waiting for its children: {} of {} shipped, {} failed, {} to go",
                 tally.shipped,
                 children.len(),
                 tally.failed,
@@ -176,7 +176,7 @@ fn with_preemption(
             "job {victim} was asked to give up its seat on {} for it, by {} at the latest",
             running.factory, evict.deadline
         );
-        explanation.summary = format!("waits for a seat: {message}");
+        explanation.summary = format!("waiting for a seat: {message}");
         explanation.blockers.insert(0, Blocker::new(BlockerCode::Preemption, message));
         return explanation;
     }
@@ -184,9 +184,8 @@ fn with_preemption(
         return explanation;
     }
     if let Some(victim) = preemption_victim(job, &state.running_jobs(), snapshot, now, policy) {
-        let message = format!(
-            "let critical jobs take the seats of less urgent ones: job {victim} would be asked to let go"
-        );
+        let message =
+            format!("let critical jobs take the seats of less urgent ones: job {victim} would be preempted");
         explanation.remedies.insert(0, Remedy::fix(message, Fix::SwitchOn("preemption")));
     }
     explanation
@@ -203,15 +202,7 @@ fn composite_plan() -> Explanation {
 }
 
 fn named(code: BlockerCode, job: &Job) -> Blocker {
-    let stands = match job.stage() {
-        Stage::Assigned => "starting",
-        Stage::Building => "running",
-        Stage::Testing => "ready to ship",
-        Stage::Review => "in review",
-        Stage::DeadLetter => "a dead letter",
-        stage => stage.as_str(),
-    };
-    Blocker::new(code, format!("{} ({}) is {stands}", job.id, job.spec.name))
+    Blocker::new(code, format!("{} ({}): {}", job.id, job.spec.name, job.stage().label()))
 }
 
 fn remedy_for_dep(dep: &Job) -> Option<Remedy> {
@@ -278,7 +269,7 @@ fn explain_unqueued(job: &Job) -> Explanation {
             let who = if gate.reviewers.is_empty() { "anyone".to_owned() } else { gate.reviewers.join(", ") };
             let needed = format!("needs {} approval(s) from {who}", gate.quorum);
             let blocker = Blocker::new(BlockerCode::Review, needed);
-            standing("waits for review", vec![blocker], vec![look("review it", id)])
+            standing("waiting for review", vec![blocker], vec![look("review it", id)])
         }
         Stage::Testing => {
             let blocker = Blocker::new(BlockerCode::Ship, "the manifest says `ship: manual`");
@@ -286,22 +277,22 @@ fn explain_unqueued(job: &Job) -> Explanation {
         }
         Stage::Failed => {
             let failure = job.failure();
-            let reason = failure.map_or("unknown", |f| f.reason.as_str());
+            let reason = failure.map_or("unknown", |f| f.reason.label());
             let detail =
                 failure.and_then(|f| f.detail.as_deref()).map(|d| format!(": {d}")).unwrap_or_default();
             let blocker = Blocker::new(BlockerCode::Failed, format!("{reason}{detail}"));
             let remedies =
                 vec![Remedy::fix("retry it", Fix::Requeue(id)), Remedy::fix("give it up", Fix::Cancel(id))];
-            standing(format!("failed ({reason}) and waits for an operator"), vec![blocker], remedies)
+            standing(format!("failed ({reason}); waiting for an operator"), vec![blocker], remedies)
         }
         Stage::DeadLetter => {
-            let reason = job.failure().map_or("unknown", |f| f.reason.as_str());
+            let reason = job.failure().map_or("unknown", |f| f.reason.label());
             let remedy = Remedy::advice("final: submit it again once the cause is fixed");
             let summary = format!("dead letter: failed for good after {} attempts ({reason})", job.attempts);
             standing(summary, Vec::new(), vec![remedy])
         }
         stage @ (Stage::Shipped | Stage::Cancelled | Stage::Queued | Stage::Blocked) => {
-            standing(stage.as_str(), Vec::new(), Vec::new())
+            standing(stage.label(), Vec::new(), Vec::new())
         }
     }
 }

@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::dispatch::RESERVED_FACTORY;
 use crate::{Coordinator, Directive, Error, FieldProblem};
 
-/// When each factory was last heard of. Kept in memory and written now and then, all in one write: a heartbeat that
+/// When each factory was last seen. Kept in memory and written now and then, all in one write: a heartbeat that
 /// says nothing new costs no transaction.
 #[derive(Default)]
 pub(crate) struct Presence(Mutex<HashMap<FactoryId, Seen>>);
@@ -155,7 +155,7 @@ impl Coordinator {
         Ok(self.fleet.refresh().await?)
     }
 
-    /// Forgets every factory that was not heard of for `idle` and holds nothing.
+    /// Removes every factory that has been offline for `idle` and holds nothing.
     pub async fn prune(&self, idle: Duration, actor: Actor) -> Result<Pruned, Error> {
         self.fleet.write_presence().await?;
         let before = self.core.store.read().now().await?.minus(idle);
@@ -193,7 +193,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// When the factory was last heard of, fresher than what is written.
+    /// When the factory was last seen, fresher than what is written.
     pub fn last_seen(&self, factory: &Factory) -> Option<Timestamp> {
         self.fleet.presence.last_seen(factory)
     }

@@ -284,7 +284,7 @@ fn more_than(parent: &Job, child: &Manifest) -> Option<(&'static str, String)> {
     }
     if child.ship == ShipMode::Auto && parent.spec.ship != ShipMode::Auto {
         let message =
-            "must be manual, like that of the job that it comes from: a child may not ship by itself";
+            "must be manual, like that of the job that it comes from: a child may not ship automatically";
         return Some(("ship", message.to_owned()));
     }
     let gate = parent.gate();

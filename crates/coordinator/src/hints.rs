@@ -1,7 +1,7 @@
 //! Hints between coordinators: sends the others what this one committed, and receives what they did.
 //!
 //! A hint only says "look". One that is lost costs time until the next timer, one that comes twice costs a look. What
-//! piles up while one is on its way is told together, so a busy coordinator tells a few times a second, not once per
+//! piles up while one is on its way is sent together, so a busy coordinator sends a few times a second, not once per
 //! commit, and never inside a transaction.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::core::Core;
 /// The first hint after a quiet time leaves at once; what follows waits for so long and leaves together.
 const TOGETHER: Duration = Duration::from_millis(20);
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
-/// How many hints may wait to be told; more are dropped, because a timer finds what they speak of.
+/// How many hints may wait to be sent; more are dropped, because a timer finds what they are about.
 const WAITING: usize = 4_096;
 
 /// Where the rest of the coordinator drops what others should know.
@@ -93,7 +93,7 @@ impl Hints {
         }
     }
 
-    /// Up to the first that cannot be told: what is lost is found by timers.
+    /// Up to the first that cannot be sent: timers find what is lost.
     async fn publish_all(&self, hints: Vec<Hint>) -> Result<(), BrokerError> {
         for hint in hints {
             self.core.within_patience(self.core.broker.hint(&hint)).await?;
@@ -107,7 +107,7 @@ impl Coordinator {
         while !self.core.stop.is_cancelled() {
             let pause = match self.core.broker.hints().await {
                 Ok(mut hints) => {
-                    // Whatever was told before is missed: look at everything once.
+                    // Whatever was sent before is missed: look at everything once.
                     self.look_at_everything();
                     loop {
                         let next = tokio::select! {
@@ -135,7 +135,7 @@ impl Coordinator {
             Hint::Feed { pos } => self.hints.reached(*pos),
             Hint::Leaderless => self.dispatch.leader_left(),
             Hint::Effects => self.effects.may_wait(),
-            // Also what is told after hints were missed, so it stands for "look at everything".
+            // Also sent after hints were missed, so it means "look at everything".
             Hint::Pauses => {
                 self.hints.head.send_modify(|_| {});
                 self.topics.hear(hint);
@@ -152,7 +152,7 @@ impl Coordinator {
     }
 }
 
-/// The same news told once.
+/// The same hint sent once.
 fn merged(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     let mut feed: Option<FeedPos> = None;
     let mut ready: BTreeMap<TopicKey, JobId> = BTreeMap::new();
@@ -207,7 +207,7 @@ mod tests {
     fn what_piles_up_is_told_once_and_nothing_of_it_is_lost() {
         let worker = || "w1".parse::<WorkerId>().unwrap();
         let job = JobId::from_u128;
-        let told = merged(
+        let sent = merged(
             [
                 Hint::Feed { pos: FeedPos(9) },
                 ready("mail", 7),
@@ -230,7 +230,7 @@ mod tests {
         };
         mail.extend(sms);
         assert_eq!(
-            told,
+            sent,
             [
                 Hint::Pauses,
                 Hint::Feed { pos: FeedPos(9) },

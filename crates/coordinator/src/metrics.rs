@@ -70,12 +70,12 @@ impl Metrics {
         );
         registry.register(
             "evictions_asked",
-            "Holders that this coordinator asked to let go",
+            "Holders that this coordinator asked to release their jobs",
             self.evictions_asked.clone(),
         );
         registry.register(
             "evictions_forced",
-            "Holders that did not let go in time and lost the job",
+            "Holders that did not release the job in time and lost it",
             self.evictions_forced.clone(),
         );
         registry.register(

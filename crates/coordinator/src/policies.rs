@@ -1,7 +1,7 @@
-//! What each product may do, as the view knows it: shares, weights, ceilings, pauses.
+//! What each product may do, as the view knows it: shares, weights, limits, pauses.
 //!
 //! A copy that may be old, like the rest of the view: whether money is there is decided by the claim. Products without a
-//! ceiling and without settings cost nothing here.
+//! limit and without settings cost nothing here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -78,8 +78,8 @@ impl Tenants {
     /// When a budget may open by the clock alone.
     pub(crate) fn next_reopening(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = |budget: &Budget| {
-            let ceilings = &budget.settings.ceilings;
-            ceilings.day.or(ceilings.week).or(ceilings.month).is_some()
+            let limits = &budget.settings.limits;
+            limits.day.or(limits.week).or(limits.month).is_some()
         };
         // Weeks and months end where a day does.
         if self.budgets.values().any(ends) { Period::Day.end(now) } else { None }
@@ -102,8 +102,8 @@ impl Tenants {
 }
 
 fn is_limited(budget: &Budget) -> bool {
-    let ceiled = Period::ALL.iter().any(|period| budget.settings.ceilings.of(*period).is_some());
-    ceiled || budget.paused.is_some()
+    let limited = Period::ALL.iter().any(|period| budget.settings.limits.of(*period).is_some());
+    limited || budget.paused.is_some()
 }
 
 /// The budget that an event may have changed.
@@ -117,7 +117,7 @@ pub(crate) fn budget_behind(event: &Event, tenants: &Tenants) -> Option<ProductI
             let named = event.data.get("productId").and_then(Value::as_str);
             event.product.clone().or_else(|| named.and_then(|id| id.parse().ok()))
         }
-        // Money is set aside when a lease begins, and charged when it ends; and some is given back later.
+        // Money is reserved when a lease begins, and charged when it ends; and some is refunded later.
         kind if kind == EventKind::CostReported || held(event.from) || held(event.to) => {
             event.product.clone().filter(|product| tenants.is_limited(product))
         }
@@ -126,14 +126,14 @@ pub(crate) fn budget_behind(event: &Event, tenants: &Tenants) -> Option<ProductI
 }
 
 impl ViewState {
-    /// What products may do now. Where offers count as held, so does what they will set aside.
+    /// What products may do now. Where offers count as held, so does what they will reserve.
     pub(crate) fn policy(&mut self, now: Timestamp, whom: Whom<'_>) -> Policy {
         let mut products = self.tenants.policies(now).clone();
         if whom.counts_offers() && products.values().any(|product| product.budget_left.is_some()) {
             for (_, job) in self.queue.on_offer() {
                 if let Some(product) = products.get_mut(&job.product) {
-                    let usd = product.set_aside_for(job);
-                    product.set_aside(usd);
+                    let usd = product.reserve_for(job);
+                    product.reserve(usd);
                 }
             }
         }

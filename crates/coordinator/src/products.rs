@@ -41,7 +41,7 @@ impl Coordinator {
         Ok(product)
     }
 
-    /// What is said of a job for a repository that another product owns: an error, or a warning where the flag
+    /// The problem of a job for a repository that another product owns: an error, or a warning where the flag
     /// `foreign_repos` lets it pass.
     pub(crate) fn foreign_repo(
         &self,

@@ -1,6 +1,6 @@
 //! Profiles: kept by version, and filled into the manifests that name one.
 //!
-//! A version never changes, so what a job was made from can be told for ever: the snapshot says which version it was,
+//! A version never changes, so what a job was made from stays known for ever: the snapshot says which version it was,
 //! and the persona is kept with the job.
 
 use std::collections::{HashMap, VecDeque};
@@ -114,7 +114,7 @@ impl Coordinator {
         };
         match draft.clone().finish(Some(&newest)) {
             Ok(resolved) => Ok(resolved),
-            // A repetition is told by what was written, whatever the profile has become since.
+            // A repetition is recognised by what was written, whatever the profile has become since.
             Err(error) => match self.profile_behind(product, &key, &named.name).await? {
                 Some(older) => Ok(draft.finish(Some(&older)).map_err(|_| error)?),
                 None => Err(error.into()),
@@ -174,7 +174,7 @@ impl Coordinator {
         Ok(format!("names the profile {name}, which the product {product} does not have; {hint}"))
     }
 
-    /// What the engine is told before the body.
+    /// What the engine is given before the body.
     pub(crate) async fn persona_of(
         &self,
         product: &ProductId,

@@ -31,7 +31,7 @@ pub(crate) struct FleetView {
     state: Mutex<ViewState>,
     /// One refresh at a time; whoever waited finds the work done.
     refreshing: tokio::sync::Mutex<()>,
-    /// Rung when a budget may be open that was closed, or a ceiling was set.
+    /// Rung when a budget may be open that was closed, or a limit was set.
     pub(crate) budgets_moved: tokio::sync::watch::Sender<()>,
 }
 
@@ -156,7 +156,7 @@ impl Fleet {
         }
     }
 
-    /// Each is told in this order.
+    /// Each is notified in this order.
     pub(crate) fn followed_by(&self, followers: Vec<Weak<dyn Follower>>) {
         let _ = self.followers.set(followers);
     }
@@ -299,14 +299,14 @@ impl Fleet {
         if all_heard { Ok(()) } else { self.read_heartbeats_if_due().await }
     }
 
-    /// The same, where somebody is known to look silent. Asks the store no more often than factories are heard of.
+    /// The same, where somebody is known to look silent. Asks the store no more often than factories send heartbeats.
     pub(crate) async fn read_heartbeats_if_due(&self) -> Result<(), StoreError> {
         let now = self.core.clock.now();
         let every = self.flag_millis("heartbeat_interval_ms");
         if self.heartbeats_are_due(now, every) { self.read_heartbeats().await } else { Ok(()) }
     }
 
-    /// Reads when each factory was last heard of: their heartbeats may go to another coordinator, and signs of life
+    /// Reads when each factory was last seen: their heartbeats may go to another coordinator, and signs of life
     /// are no events.
     async fn read_heartbeats(&self) -> Result<(), StoreError> {
         let _turn = self.view.refreshing.lock().await;
@@ -379,7 +379,7 @@ impl Fleet {
         Some(deadline.minus(state.flag_millis("pickup_ms")))
     }
 
-    /// Whether the dispatcher would plan for a factory that has not been heard of here for too long.
+    /// Whether the dispatcher would plan for a factory that looks offline from here.
     pub(crate) fn misses_somebody(&self, state: &ViewState, now: Timestamp) -> bool {
         let planned_for = |factory: &&Factory| {
             state.is_targeted(factory) || state.wished_delivery(&factory.id) == Delivery::Shadow
@@ -637,7 +637,7 @@ mod tests {
 
         state.put(&queued(3), &nobody);
         state.put_claimed(&held(2));
-        assert!(state.running.is_empty() && state.queue.get(id).is_some(), "it was given back meanwhile");
+        assert!(state.running.is_empty() && state.queue.get(id).is_some(), "it was released meanwhile");
         state.put(&queued(1), &nobody);
         assert_eq!(state.queue.get(id).map(|job| job.rev), Some(Rev(3)), "an old look changes nothing");
     }

@@ -1,8 +1,8 @@
 //! What a product may spend, what it has spent, and what its running jobs may still spend.
 //!
 //! Money is promised before it is spent: a claim sets the job's own cap aside (it stands on the lease, so it ends with
-//! it), and what the run really cost is charged when the lease ends. A claim is admitted only where spent + set aside +
-//! its own cap stays within every ceiling; so whatever is in flight, the ceiling can be passed by overruns alone.
+//! it), and what the run really cost is charged when the lease ends. A claim is admitted only where spent + reserved +
+//! its own cap stays within every limit; so whatever is in flight, the limit can be passed by overruns alone.
 //!
 //! Days, weeks (from Monday) and months are those of UTC.
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::transition::Refund;
 use crate::word::words;
-use crate::{Actor, Epoch, EventKind, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};
+use crate::{Actor, Epoch, JobId, NewEvent, ProductId, Rev, Timestamp, Usd};
 
 words! {
     "period",
@@ -26,6 +26,16 @@ words! {
 }
 
 impl Period {
+    /// What people read for it, before "limit".
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Day => "daily",
+            Self::Week => "weekly",
+            Self::Month => "monthly",
+            Self::Total => "total",
+        }
+    }
+
     /// When the period that `now` lies in began. `Total` has begun before everything.
     pub fn start(self, now: Timestamp) -> Timestamp {
         self.bounds(now).map_or(Timestamp::ZERO, |(start, _)| start)
@@ -74,7 +84,7 @@ impl Spend {
         self.usd.is_zero() && self.tokens == 0
     }
 
-    /// The larger of each: what is told of a run only ever grows.
+    /// The larger of each: what is reported of a run only ever grows.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self { usd: self.usd.max(other.usd), tokens: self.tokens.max(other.tokens) }
@@ -139,13 +149,13 @@ pub struct Window {
     pub tokens: u64,
 }
 
-/// What people set. No ceiling at all is normal.
+/// What people set. No limit at all is normal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BudgetSettings {
-    #[serde(default, with = "ceilings_as_micros")]
-    pub ceilings: PerPeriod<Option<Usd>>,
-    /// The cap of a job that names none: set aside for it and enforced while it runs. Without it such a job is admitted
+    #[serde(default, rename = "ceilings", with = "limits_as_micros")]
+    pub limits: PerPeriod<Option<Usd>>,
+    /// The cap of a job that names none: reserved for it and enforced while it runs. Without it such a job is admitted
     /// while anything is left, and may overrun.
     #[serde(
         rename = "jobUsdMicros",
@@ -159,14 +169,15 @@ pub struct BudgetSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum PauseCause {
-    /// Somebody said so. It stays until somebody says otherwise.
+    /// By an operator. It stays until somebody resumes it.
     Operator {
         by: Actor,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A ceiling was reached. It ends with the period, or with a higher ceiling.
-    Ceiling { period: Period },
+    /// A limit was reached. It ends with the period, or with a higher limit.
+    #[serde(rename = "ceiling")]
+    Limit { period: Period },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,7 +228,7 @@ pub struct Charge {
 words! {
     "kind of charge",
     pub enum ChargeHow {
-        /// What the holder told.
+        /// What the holder reported.
         Measured,
         /// The holder went silent while it worked: all that it was allowed to spend counts as spent.
         Assumed,
@@ -239,7 +250,7 @@ pub enum BudgetChange {
     },
 }
 
-/// Above this share of a ceiling (in percent) somebody is told.
+/// Above this share of a limit (in percent) there is an alert.
 pub const NEAR_PERCENT: i64 = 80;
 
 impl Budget {
@@ -264,37 +275,37 @@ impl Budget {
         }
     }
 
-    /// What is left of the tightest ceiling, reservations taken off. `None`: there is no ceiling.
+    /// What is left of the tightest limit, reservations taken off. `None`: there is no limit.
     pub fn left(&self, now: Timestamp) -> Option<(Usd, Period)> {
         let left = |period: Period| {
-            let ceiling = (*self.settings.ceilings.of(period))?;
-            Some((ceiling.less(self.spent_in(period, now).usd + self.reserved), period))
+            let limit = (*self.settings.limits.of(period))?;
+            Some((limit.less(self.spent_in(period, now).usd + self.reserved), period))
         };
         Period::ALL.into_iter().filter_map(left).min_by_key(|(left, _)| *left)
     }
 
-    /// What stops every job of the product now. A pause by a ceiling ends with its period, and names the ceiling that
+    /// What stops every job of the product now. A pause by a limit ends with its period, and names the limit that
     /// holds now, which need not be the one that closed it.
     pub fn pause_now(&self, now: Timestamp) -> Option<Pause> {
         let pause = self.paused.as_ref()?;
         match pause.cause {
             PauseCause::Operator { .. } => Some(pause.clone()),
-            PauseCause::Ceiling { .. } => {
-                self.reached(now).map(|period| Pause { at: pause.at, cause: PauseCause::Ceiling { period } })
+            PauseCause::Limit { .. } => {
+                self.reached(now).map(|period| Pause { at: pause.at, cause: PauseCause::Limit { period } })
             }
         }
     }
 
-    /// Of the ceilings that what was spent has reached, the one whose period ends last: until then it stays closed.
+    /// Of the limits that what was spent has reached, the one whose period ends last: until then it stays closed.
     fn reached(&self, now: Timestamp) -> Option<Period> {
         let reached = |period: &Period| {
-            self.settings.ceilings.of(*period).is_some_and(|c| self.spent_in(*period, now).usd >= c)
+            self.settings.limits.of(*period).is_some_and(|c| self.spent_in(*period, now).usd >= c)
         };
         let ends = |period: &Period| period.end(now).map_or(i64::MAX, Timestamp::as_millis);
         Period::ALL.into_iter().filter(reached).max_by_key(ends)
     }
 
-    /// How much is set aside for a job with this cap of its own.
+    /// How much is reserved for a job with this cap of its own.
     pub fn share_of(&self, cap: Option<Usd>) -> Usd {
         cap.or(self.settings.job_cap).unwrap_or_default()
     }
@@ -305,14 +316,14 @@ impl Budget {
             return Err(Closed::Paused);
         }
         let Some((left, period)) = self.left(now) else { return Ok(()) };
-        // One that sets nothing aside needs that something is left.
+        // One that reserves nothing needs that something is left.
         let needed = self.share_of(cap).max(Usd::LEAST);
         let missing = needed.less(left);
         if missing.is_zero() { Ok(()) } else { Err(Closed::Short { period, missing }) }
     }
 
-    /// Adds a charge to every period, and closes the budget when a ceiling is reached by it. What it tells of comes in
-    /// order: a pause of a period that is over ends first, so that the new one's is told anew.
+    /// Adds a charge to every period, and closes the budget when a limit is reached by it. The events are in
+    /// order: a pause of a period that is over ends first, so that the new one has an event of its own.
     pub fn charge(&mut self, usd: Usd, tokens: u64, now: Timestamp) -> Vec<NewEvent> {
         let mut events = Vec::from_iter(self.reopen(now));
         for period in Period::ALL {
@@ -347,38 +358,28 @@ impl Budget {
         reopened.into_iter().chain(self.close_where_reached(now)).collect()
     }
 
-    /// Told once for each ceiling that it is closed by.
+    /// An event once for each limit that closes it.
     fn close_where_reached(&mut self, now: Timestamp) -> Option<NewEvent> {
         let period = self.reached(now)?;
         match self.paused.as_ref().map(|pause| &pause.cause) {
             Some(PauseCause::Operator { .. }) => return None,
-            Some(PauseCause::Ceiling { period: known }) if *known == period => return None,
-            Some(PauseCause::Ceiling { .. }) | None => {}
+            Some(PauseCause::Limit { period: known }) if *known == period => return None,
+            Some(PauseCause::Limit { .. }) | None => {}
         }
-        self.paused = Some(Pause { at: now, cause: PauseCause::Ceiling { period } });
-        let ceiling = self.settings.ceilings.of(period).unwrap_or_default();
+        self.paused = Some(Pause { at: now, cause: PauseCause::Limit { period } });
+        let limit = self.settings.limits.of(period).unwrap_or_default();
         let spent = self.spent_in(period, now).usd;
-        let cause = format!("the ceiling of the {} is reached: {spent} of {ceiling}", period.as_str());
-        Some(
-            self.event(EventKind::BudgetExhausted, cause)
-                .with("period", period.as_str())
-                .with("spentUsdMicros", spent.micros())
-                .with("ceilingUsdMicros", ceiling.micros()),
-        )
+        Some(NewEvent::budget_exhausted(&self.product, period, spent, limit))
     }
 
-    /// A pause by a ceiling that holds no longer is taken back, with the event that says so.
+    /// A pause by a limit that holds no longer is taken back, with the event that says so.
     pub fn reopen(&mut self, now: Timestamp) -> Option<NewEvent> {
         self.paused.as_ref()?;
         if self.pause_now(now).is_some() {
             return None;
         }
         self.paused = None;
-        Some(self.event(EventKind::BudgetResumed, "the ceiling that had been reached holds no longer"))
-    }
-
-    fn event(&self, kind: EventKind, cause: impl Into<String>) -> NewEvent {
-        NewEvent::new(kind, cause).with("productId", self.product.as_str())
+        Some(NewEvent::budget_reopened(&self.product))
     }
 
     /// What people change. The events that tell of it; none where everything is so already.
@@ -389,7 +390,7 @@ impl Budget {
             BudgetChange::Set(settings) if self.settings == *settings => {}
             BudgetChange::Set(settings) => {
                 self.settings = *settings;
-                events.push(self.event(EventKind::BudgetChanged, "the budget was set"));
+                events.push(NewEvent::budget_set(&self.product));
                 events.extend(self.judge(now));
             }
             BudgetChange::Pause { .. }
@@ -397,19 +398,17 @@ impl Budget {
             BudgetChange::Pause { reason } => {
                 let cause = PauseCause::Operator { by: actor.clone(), reason: reason.clone() };
                 self.paused = Some(Pause { at: now, cause });
-                let why = reason.as_ref().map_or_else(|| "paused".to_owned(), |why| format!("paused: {why}"));
-                events.push(self.event(EventKind::BudgetPaused, why));
+                events.push(NewEvent::budget_paused(&self.product, reason.as_deref()));
             }
             BudgetChange::Resume => {
                 if self.paused.take().is_some() {
-                    events.push(self.event(EventKind::BudgetResumed, "resumed"));
-                    // Where the ceiling is still reached it stays closed, and the history says so.
+                    events.push(NewEvent::budget_resumed(&self.product));
+                    // Where the limit is still reached it stays closed, and the history says so.
                     events.extend(self.close_where_reached(now));
                 }
             }
             BudgetChange::Correct { usd, reason } => {
-                let cause = format!("corrected by hand: {reason}");
-                events.push(self.event(EventKind::BudgetChanged, cause).with("usdMicros", usd.micros()));
+                events.push(NewEvent::budget_corrected(&self.product, *usd, reason));
                 events.extend(self.charge(*usd, 0, now));
             }
         }
@@ -421,30 +420,31 @@ impl Budget {
 }
 
 /// Stored like every other amount: `{"day": 2500000, …}`.
-mod ceilings_as_micros {
+mod limits_as_micros {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::PerPeriod;
     use crate::usd::{Micros, Usd};
 
     pub(super) fn serialize<S: Serializer>(
-        ceilings: &PerPeriod<Option<Usd>>,
+        limits: &PerPeriod<Option<Usd>>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        ceilings.map(|ceiling| ceiling.map(Micros)).serialize(serializer)
+        limits.map(|limit| limit.map(Micros)).serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<PerPeriod<Option<Usd>>, D::Error> {
-        let ceilings = PerPeriod::<Option<Micros>>::deserialize(deserializer)?;
-        Ok(ceilings.map(|ceiling| ceiling.map(|Micros(usd)| usd)))
+        let limits = PerPeriod::<Option<Micros>>::deserialize(deserializer)?;
+        Ok(limits.map(|limit| limit.map(|Micros(usd)| usd)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EventKind;
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -463,8 +463,8 @@ mod tests {
     }
 
     fn day(micros: i64) -> BudgetSettings {
-        let ceilings = PerPeriod { day: Some(usd(micros)), ..PerPeriod::default() };
-        BudgetSettings { ceilings, job_cap: None }
+        let limits = PerPeriod { day: Some(usd(micros)), ..PerPeriod::default() };
+        BudgetSettings { limits, job_cap: None }
     }
 
     #[test]
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_counts_as_much_as_what_is_spent() {
+    fn what_is_reserved_counts_as_much_as_what_is_spent() {
         let now = at("2026-11-15T10:00:00Z");
         let mut budget = budget(day(10));
         assert_eq!(budget.admits(Some(usd(10)), now), Ok(()));
@@ -498,16 +498,16 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_pauses_until_its_period_is_over() {
+    fn a_limit_pauses_until_its_period_is_over() {
         let (today, tomorrow) = (at("2026-11-15T10:00:00Z"), at("2026-11-16T00:00:00Z"));
         let mut budget = budget(day(10));
         assert_eq!(budget.charge(usd(9), 0, today), []);
         assert_eq!(
             kinds(budget.charge(usd(2), 0, today)),
             [EventKind::BudgetExhausted],
-            "the ceiling is passed"
+            "the limit is passed"
         );
-        assert_eq!(budget.charge(usd(1), 0, today), [], "it is told once");
+        assert_eq!(budget.charge(usd(1), 0, today), [], "one event");
         assert_eq!(budget.admits(None, today), Err(Closed::Paused));
         assert_eq!(budget.reopen(today), None);
         assert_eq!(budget.admits(Some(usd(10)), tomorrow), Ok(()));
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operators_pause_outlives_every_period_and_a_resume_cannot_lift_a_ceiling() {
+    fn an_operators_pause_outlives_every_period_and_a_resume_cannot_lift_a_limit() {
         let (today, next_year) = (at("2026-11-15T10:00:00Z"), at("2027-11-15T10:00:00Z"));
         let mut budget = budget(day(10));
         let somebody = Actor::system("ana");
@@ -555,22 +555,22 @@ mod tests {
         assert_eq!(budget.paused.as_ref().map(|pause| pause.at), Some(tomorrow));
         let next = at("2026-11-17T09:00:00Z");
         let correct = BudgetChange::Correct { usd: usd(10), reason: "by mail".to_owned() };
-        let told = kinds(budget.change(&correct, &Actor::system("ana"), next));
-        assert_eq!(told, [both[0], EventKind::BudgetChanged, both[1]]);
+        let events = kinds(budget.change(&correct, &Actor::system("ana"), next));
+        assert_eq!(events, [both[0], EventKind::BudgetChanged, both[1]]);
     }
 
     #[test]
-    fn a_pause_names_the_ceiling_that_holds_it_longest() {
+    fn a_pause_names_the_limit_that_holds_it_longest() {
         let today = at("2026-11-15T10:00:00Z"); // a Sunday
-        let ceilings = PerPeriod {
+        let limits = PerPeriod {
             day: Some(usd(10)),
             week: Some(usd(10)),
             month: Some(usd(30)),
             ..PerPeriod::default()
         };
-        let mut budget = budget(BudgetSettings { ceilings, job_cap: None });
+        let mut budget = budget(BudgetSettings { limits, job_cap: None });
         let period = |budget: &Budget, now| match budget.pause_now(now).map(|pause| pause.cause) {
-            Some(PauseCause::Ceiling { period }) => Some(period),
+            Some(PauseCause::Limit { period }) => Some(period),
             other => panic!("{other:?}"),
         };
         budget.charge(usd(10), 0, today);
@@ -583,8 +583,8 @@ mod tests {
         assert_eq!(period(&budget, today), Some(Period::Month));
         assert_eq!(budget.pause_now(today), budget.paused);
         assert_eq!(budget.charge(usd(1), 0, today), [], "that is known");
-        // What was noted is not what holds it: somebody who looks is told what does.
-        budget.paused = Some(Pause { at: today, cause: PauseCause::Ceiling { period: Period::Day } });
+        // What was noted is not what holds it: whoever looks sees what does.
+        budget.paused = Some(Pause { at: today, cause: PauseCause::Limit { period: Period::Day } });
         assert_eq!(period(&budget, at("2026-11-16T10:00:00Z")), Some(Period::Month));
         assert_eq!(budget.pause_now(at("2026-12-01T00:00:00Z")), None);
     }
@@ -608,8 +608,8 @@ mod tests {
     fn stored_settings_and_windows_keep_their_millionths() {
         let old = r#"{"ceilings":{"day":2500000,"week":null,"month":null,"total":1},"jobUsdMicros":250000}"#;
         let settings: BudgetSettings = serde_json::from_str(old).unwrap();
-        let ceilings = PerPeriod { day: Some(usd(2_500_000)), total: Some(usd(1)), ..PerPeriod::default() };
-        assert_eq!(settings, BudgetSettings { ceilings, job_cap: Some(usd(250_000)) });
+        let limits = PerPeriod { day: Some(usd(2_500_000)), total: Some(usd(1)), ..PerPeriod::default() };
+        assert_eq!(settings, BudgetSettings { limits, job_cap: Some(usd(250_000)) });
         assert_eq!(serde_json::to_string(&settings).unwrap(), old);
         assert_eq!(serde_json::from_str::<BudgetSettings>("{}").unwrap(), BudgetSettings::default());
         let old = r#"{"since":"2026-11-15T00:00:00.000Z","usdMicros":7,"tokens":3}"#;

@@ -1,4 +1,4 @@
-//! What the world outside is told: webhooks and trackers, through one outbox.
+//! Messages to webhooks and trackers, through one outbox.
 //!
 //! An effect is made once per event and target, from the feed, and its id says which: however often it is sent, it is
 //! sent under the same id, and whoever receives it can tell a repetition.
@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::word::words;
 use crate::{EffectId, EventKind, FeedPos, JobId, ProductId, Timestamp, WebhookId, backoff};
 
-/// Somebody who wants to be told what happens in a product.
+/// An endpoint that the events of a product are sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     pub id: WebhookId,
@@ -48,7 +48,7 @@ impl Webhook {
         WebhookId::from_u128(digest[..16].iter().fold(0, |id, byte| id << 8 | u128::from(*byte)))
     }
 
-    /// Never of effects themselves: telling a receiver that it could not be told would go on for ever.
+    /// Never of effects themselves: telling a receiver that a delivery to it failed would go on for ever.
     pub fn wants(&self, kind: EventKind, product: Option<&ProductId>) -> bool {
         !matches!(kind, EventKind::EffectGivenUp | EventKind::EffectRevived)
             && (self.product.is_none() || self.product.as_ref() == product)
@@ -149,7 +149,7 @@ pub enum EffectState {
         due: Timestamp,
     },
     Delivered,
-    /// Given up. Somebody can give it another chance.
+    /// Given up. Somebody can retry it.
     Dead,
 }
 
@@ -276,7 +276,7 @@ impl Effect {
         !matches!(self.state, EffectState::Pending { .. })
     }
 
-    /// Another chance for one that was given up, with all its attempts.
+    /// Retries one that was given up, with all its attempts.
     pub fn revive(&mut self, now: Timestamp) -> bool {
         self.state == EffectState::Dead && self.send_again(now)
     }

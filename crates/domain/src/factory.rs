@@ -71,7 +71,7 @@ pub struct Advertised {
     /// Its own measure of how busy it is, 0 for idle; seats in use are counted apart from it.
     pub load: f64,
     pub health: Health,
-    /// How jobs reach it now: what it was told, or `poll` while that channel is down. `None` says nothing and polls.
+    /// How jobs reach it now: as configured, or `poll` while that channel is down. `None`: it polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
     /// Where its owner says so.

@@ -105,7 +105,7 @@ ulid_id!(
 );
 
 ulid_id!(
-    /// Somebody who wants to be told what happens.
+    /// An endpoint that events are sent to.
     WebhookId,
     "webhook id",
     "a webhook id is 26 characters of 0-9 and A-Z without I, L, O, U, such as 01J9ZK3V5N8Q4W2E6R7T1Y0ABC"
@@ -196,7 +196,7 @@ text_id!(
     '.' | '_' | '-' | ':'
 );
 text_id!(
-    /// One thing to be told to one receiver: its idempotency key, however often it is sent.
+    /// One message to one receiver: its idempotency key, however often it is sent.
     EffectId,
     "effect id",
     200,

@@ -43,7 +43,7 @@ words! {
         /// Runs an engine on a factory.
         #[default]
         Agent,
-        /// Stands for its children.
+        /// Groups its children.
         Composite,
     }
 }
@@ -209,10 +209,10 @@ pub struct Lease {
     pub request: RequestId,
     pub granted_at: Timestamp,
     pub expires_at: Timestamp,
-    /// What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
+    /// What is reserved from the product's budget while it lasts: the job's cap, or what it spent where that is more.
     #[serde(rename = "reservedUsdMicros", default, with = "crate::usd::as_micros")]
     pub reserved: Usd,
-    /// What the holder told of its run so far.
+    /// What the holder has reported of its run so far.
     #[serde(default)]
     pub spent: Spend,
     /// The holder is asked to save its work and let go.
@@ -337,6 +337,25 @@ words! {
     }
 }
 
+impl FailReason {
+    /// What people read for it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::VerifyFailed => "verification failed",
+            Self::BudgetExceeded => "budget exceeded",
+            Self::Timeout => "timed out",
+            Self::Crash => "crashed",
+            Self::CapabilityMismatch => "capability mismatch",
+            Self::NoEngine => "no engine",
+            Self::Infrastructure => "infrastructure problem",
+            Self::LeaseExpired => "lease expired",
+            Self::Rejected => "rejected",
+            Self::DependencyFailed => "dependency failed",
+            Self::ChildFailed => "child failed",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
@@ -352,7 +371,7 @@ pub struct Failure {
 pub struct LeaseEnd {
     pub epoch: Epoch,
     pub how: LeaseEndHow,
-    /// Of a cancelled run that was charged more than it had told: until its holder says what it really cost.
+    /// Of a cancelled run that was charged more than it had reported: until its holder reports what it really cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed: Option<Assumed>,
 }
@@ -364,8 +383,9 @@ pub struct Assumed {
     #[serde(rename = "chargedUsdMicros", with = "crate::usd::as_micros")]
     pub charged: Usd,
     pub charged_at: Timestamp,
-    /// What its holder had told by then.
-    pub told: Spend,
+    /// What its holder had reported by then.
+    #[serde(rename = "told")]
+    pub reported: Spend,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -425,7 +445,7 @@ impl Merge {
     }
 }
 
-/// What a reviewer said, kept for the next run and for whoever asks later.
+/// A review, kept for the next run and for whoever asks later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewNote {
@@ -447,7 +467,7 @@ pub struct Job {
     pub rev: Rev,
     pub epoch: Epoch,
     pub last_event: EventSeq,
-    /// Attempts used up. Releases and preemptions do not count.
+    /// Failed attempts. Releases and preemptions do not count.
     pub attempts: u32,
     /// How often it gave its seat up for a more urgent job.
     pub evictions: u32,

@@ -17,7 +17,7 @@ pub struct Profile {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileContent {
-    /// What the engine is told before the body of the job.
+    /// What the engine is given before the body of the job.
     pub persona: String,
     /// Keys of a manifest that stand in for those which the manifest leaves out. Capabilities are added to its own.
     pub defaults: Map<String, Value>,

@@ -46,12 +46,12 @@ pub struct RunReport {
     pub lines_added: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<u32>,
-    /// What the manifest's `verify` commands said, in their order.
+    /// The results of the manifest's `verify` commands, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
 }
 
-/// One `verify` command and what it said.
+/// One `verify` command and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Check {

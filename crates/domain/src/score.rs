@@ -37,6 +37,15 @@ impl ScoreTerm {
         words
     };
 
+    /// What people read for it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::CapabilityFit => "capability fit",
+            Self::CostFit => "cost fit",
+            Self::Affinity | Self::Load | Self::Health | Self::Starvation => self.as_str(),
+        }
+    }
+
     /// For a product that sets no weight of its own.
     pub const fn default_weight(self) -> f64 {
         match self {

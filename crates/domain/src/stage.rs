@@ -64,6 +64,19 @@ impl Stage {
         }
     }
 
+    /// What people read for it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Assigned => "starting",
+            Self::Building => "running",
+            Self::Testing => "ready to ship",
+            Self::DeadLetter => "dead letter",
+            Self::Queued | Self::Blocked | Self::Review | Self::Shipped | Self::Failed | Self::Cancelled => {
+                self.as_str()
+            }
+        }
+    }
+
     /// For whoever only shows, counts or waits.
     pub const fn phase(self) -> Phase {
         self.facts().0

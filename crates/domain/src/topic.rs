@@ -20,7 +20,7 @@ use crate::job::RetryPolicy;
 use crate::word::words;
 use crate::{Epoch, JobId, Priority, ProductId, Timestamp, TopicName, WorkerId};
 
-/// What is tried again where nobody said how often: soon, and not for ever.
+/// The retries of a job that sets none: soon, and not for ever.
 pub const DEFAULT_RETRY: RetryPolicy = RetryPolicy { max: 5, backoff_ms: 1_000 };
 
 /// A topic belongs to a product; two products may use the same name.
@@ -80,7 +80,7 @@ impl TopicState {
 pub struct TopicHead {
     pub state: TopicState,
     pub epoch: Epoch,
-    /// Attempts used up. Releases do not count.
+    /// Failed attempts. Releases do not count.
     pub attempts: u32,
     pub retry: RetryPolicy,
     /// Of the last failed attempt.
@@ -106,7 +106,7 @@ pub enum Outcome {
         error: String,
         retryable: bool,
     },
-    /// Given back untouched; no attempt is used up.
+    /// Released untouched; this uses no attempt.
     Release,
 }
 
@@ -128,7 +128,7 @@ pub enum TopicCommand {
     Expire,
     /// The time has come.
     Promote,
-    /// An operator gives a dead job another chance; its attempts start over.
+    /// An operator retries a dead job; its attempts start over.
     Retry,
 }
 
@@ -164,8 +164,8 @@ pub fn step(head: &TopicHead, command: &TopicCommand, now: Timestamp) -> Result<
             return Err(TopicRefusal::Fenced { given: *epoch, current: head.epoch, stage });
         }
         (TopicCommand::Settle { outcome, .. }, TopicState::Running { .. }) => settle(&mut next, outcome, now),
-        // The epoch is the last holder's and nobody holds the job: perhaps it said this before.
-        (TopicCommand::Settle { outcome, .. }, _) if was_said(head, outcome) => {}
+        // The epoch is the last holder's and nobody holds the job: perhaps it reported this before.
+        (TopicCommand::Settle { outcome, .. }, _) if was_reported(head, outcome) => {}
         (TopicCommand::Renew { lease, .. }, TopicState::Running { worker, until }) => {
             let until = (*until).max(now.plus(*lease));
             next.state = TopicState::Running { worker: worker.clone(), until };
@@ -192,7 +192,7 @@ pub fn step(head: &TopicHead, command: &TopicCommand, now: Timestamp) -> Result<
 
 /// Whether the last holder's word could have brought the job, which nobody holds, to where it is. A failure is still
 /// known after the job became ready again, because its time came or an operator gave it another chance.
-fn was_said(head: &TopicHead, outcome: &Outcome) -> bool {
+fn was_reported(head: &TopicHead, outcome: &Outcome) -> bool {
     if head.epoch == Epoch::ZERO {
         return false;
     }

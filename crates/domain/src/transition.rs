@@ -4,7 +4,6 @@
 //! the same one after a lost reply finds its own effect and is answered again without another change.
 //! The drawing of the stages stands in [`crate::stage`].
 
-mod artifact;
 mod claim;
 mod eviction;
 mod graph;
@@ -21,9 +20,9 @@ use thiserror::Error;
 use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{
-    Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, EventKind, Evict, FactoryId, FailReason, Failure,
-    Job, JobResult, LeaseEnd, LeaseEndHow, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend,
-    Stage, State, Timestamp, Usd,
+    Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, Evict, FactoryId, FailReason, Failure, Job,
+    JobResult, LeaseEnd, LeaseEndHow, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend, Stage,
+    State, Timestamp, Usd,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -40,7 +39,7 @@ pub enum HolderAction {
     Renew {
         lease: Duration,
     },
-    /// What the run has used up so far, all told. Only ever grows.
+    /// What the run has used so far, in total. Only ever grows.
     Spend(Spend),
     Checkpoint(Checkpoint),
     /// The work is done and verified; the gates decide where it goes.
@@ -93,7 +92,7 @@ pub enum Command {
         rev: Option<Rev>,
         dispatch_seq: Option<DispatchSeq>,
         lease: Duration,
-        /// What is set aside of the product's budget; whether it is there is not asked here.
+        /// What is reserved from the product's budget; whether it is there is not asked here.
         reserve: Usd,
     },
     Holder {
@@ -158,7 +157,7 @@ pub enum Refusal {
     #[error("a job that is {from} cannot {action}; {remedy}")]
     Illegal { from: Stage, action: &'static str, remedy: &'static str },
     /// Nothing the claimer must understand: it takes the next best job.
-    #[error("the job is not there to be claimed: {0}")]
+    #[error("the job cannot be claimed: {0}")]
     NotClaimable(&'static str),
     #[error("{0} may not review this job; its reviewers are {1}")]
     NotAReviewer(String, String),
@@ -187,13 +186,13 @@ pub struct RunCharge {
     pub how: ChargeHow,
 }
 
-/// What is given back of what a run was charged: its holder told later what it really cost.
+/// What a run was charged too much: its holder reported later what it really cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refund {
     pub usd: Usd,
-    /// Those it had not told of yet.
+    /// Those it had not reported yet.
     pub tokens: u64,
-    /// Given back to the periods that it was charged to.
+    /// Refunded to the periods that it was charged to.
     pub charged_at: Timestamp,
 }
 
@@ -245,15 +244,13 @@ impl Transition {
     }
 
     /// One more attempt is used up: try again after a back-off, or give the job up.
-    fn use_up_attempt(&mut self, failure: Failure, kind: EventKind, now: Timestamp) {
+    fn use_up_attempt(&mut self, failure: Failure, lost: Option<&FactoryId>, now: Timestamp) {
         self.job.attempts += 1;
         let attempts = self.job.attempts;
-        let reason = failure.reason.as_str();
         if self.job.spec.retry.exhausted(attempts) {
-            let cause = format!("{reason} on attempt {attempts}");
-            self.enter(State::Failed { failure: failure.clone() }, failed_event(kind, &failure, cause));
-            let cause = format!("retries exhausted after {attempts} attempts");
-            self.enter(State::DeadLetter { failure }, NewEvent::new(EventKind::DeadLettered, cause));
+            let event = NewEvent::attempt_failed(&failure, attempts, lost, None);
+            self.enter(State::Failed { failure: failure.clone() }, event);
+            self.enter(State::DeadLetter { failure }, NewEvent::dead_lettered(attempts));
         } else {
             // A holder that died says nothing against the job: it goes on as soon as somebody has a seat.
             let pause = match failure.reason {
@@ -261,8 +258,7 @@ impl Transition {
                 _ => self.job.spec.retry.backoff(attempts),
             };
             let ready_at = now.plus(pause);
-            let cause = format!("{reason} on attempt {attempts}; next attempt from {ready_at}");
-            let event = failed_event(kind, &failure, cause).with("readyAt", ready_at.to_string());
+            let event = NewEvent::attempt_failed(&failure, attempts, lost, Some(ready_at));
             self.requeue(now, ready_at, event);
         }
     }
@@ -273,7 +269,7 @@ impl Transition {
     }
 
     /// The same where the holder went silent. One that was at work may have spent all that it was allowed to, and nobody
-    /// will ever tell: it is charged in full, so that no crash can lead past a ceiling.
+    /// will ever tell: it is charged in full, so that no crash can lead past a limit.
     fn abandon_run(&mut self, outcome: RunOutcome) {
         self.end_run(outcome, RunReport::default(), ChargeHow::Assumed);
     }
@@ -281,8 +277,9 @@ impl Transition {
     fn end_run(&mut self, outcome: RunOutcome, mut report: RunReport, how: ChargeHow) {
         let building = self.job.stage() == Stage::Building;
         let lease = self.job.lease().expect("a run ends before its lease does");
-        let told = Spend { usd: report.cost.unwrap_or_default(), tokens: report.tokens.unwrap_or_default() };
-        let known = lease.spent.max(told.bounded());
+        let reported =
+            Spend { usd: report.cost.unwrap_or_default(), tokens: report.tokens.unwrap_or_default() };
+        let known = lease.spent.max(reported.bounded());
         let reserved = lease.reserved;
         self.charge = Some(if how == ChargeHow::Assumed && building && reserved > known.usd {
             RunCharge { spend: Spend { usd: reserved, ..known }, how }
@@ -292,14 +289,6 @@ impl Transition {
         report.cost = report.cost.or((!known.usd.is_zero()).then_some(known.usd));
         report.tokens = report.tokens.or((known.tokens > 0).then_some(known.tokens));
         self.run.push(RunChange::Close { outcome, report });
-    }
-}
-
-fn failed_event(kind: EventKind, failure: &Failure, cause: String) -> NewEvent {
-    let event = NewEvent::new(kind, cause).with("reason", failure.reason.as_str());
-    match &failure.detail {
-        Some(detail) => event.with("detail", detail.as_str()),
-        None => event,
     }
 }
 
@@ -331,12 +320,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         }
         Command::Diverged { .. } if job.stage().is_terminal() => {}
         Command::Diverged { routed_to, claimed_by, lag_ms } => {
-            let event =
-                NewEvent::new(EventKind::Diverged, format!("routed to {routed_to}, claimed by {claimed_by}"))
-                    .with("routedTo", routed_to.as_str())
-                    .with("claimedBy", claimed_by.as_str())
-                    .with("lagMs", *lag_ms);
-            next.note(event);
+            next.note(NewEvent::diverged(routed_to, claimed_by, *lag_ms));
         }
         Command::Operator { action, reason } => people::operate(&mut next, *action, reason.as_deref(), now)?,
         Command::TakeMerge { factory, lease } => merge::take(&mut next, factory, *lease, now)?,
@@ -345,9 +329,9 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         }
         Command::AddArtifact { holder, artifact } => {
             check_holder(job, holder)?;
-            next.note(artifact::added(artifact));
+            next.note(NewEvent::artifact_added(artifact));
         }
-        Command::RemoveArtifact(artifact) => next.note(artifact::removed(artifact)),
+        Command::RemoveArtifact(artifact) => next.note(NewEvent::artifact_removed(artifact)),
         Command::Review(judgement) => people::review(&mut next, judgement, now)?,
         Command::RequestReview { gate, may_weaken } => {
             people::request_review(&mut next, gate, *may_weaken)?;
@@ -423,8 +407,7 @@ fn hold(
         HolderAction::Start => {
             if let State::Assigned { lease } = &job.state {
                 let lease = lease.clone();
-                let event = NewEvent::new(EventKind::Started, format!("{} started", holder.factory));
-                next.enter(State::Building { lease }, event);
+                next.enter(State::Building { lease }, NewEvent::started(&holder.factory));
                 next.run.push(RunChange::Start);
             }
         }
@@ -444,7 +427,7 @@ fn hold(
         HolderAction::Checkpoint(checkpoint) => {
             if job.checkpoint.as_ref() != Some(checkpoint) {
                 next.job.checkpoint = Some(checkpoint.clone());
-                next.note(NewEvent::new(EventKind::Checkpointed, "checkpoint saved"));
+                next.note(NewEvent::checkpointed());
             }
         }
         HolderAction::Report(report) => {
@@ -461,23 +444,17 @@ fn hold(
             let epoch = holder.epoch;
             let handed_over = report.branch.clone().zip(report.commit.clone());
             next.job.result = handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit });
-            let kind = if state.stage() == Stage::Shipped { EventKind::Shipped } else { EventKind::Reported };
-            let cause = match state.stage() {
-                Stage::Review => "succeeded; waits for review",
-                Stage::Testing => "succeeded; waits to be shipped",
-                _ => "succeeded; ships by itself",
-            };
-            next.enter(state, NewEvent::new(kind, cause));
+            let event = NewEvent::reported(state.stage());
+            next.enter(state, event);
         }
         HolderAction::Fail { failure, retryable } => {
             end_lease(next, holder, LeaseEndHow::Failed);
             next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
             if *retryable {
-                next.use_up_attempt(failure.clone(), EventKind::Retried, now);
+                next.use_up_attempt(failure.clone(), None, now);
             } else {
                 next.job.attempts += 1;
-                let cause = format!("{} on attempt {}", failure.reason.as_str(), next.job.attempts);
-                let event = failed_event(EventKind::Failed, failure, cause);
+                let event = NewEvent::failed(failure, next.job.attempts);
                 next.enter(State::Failed { failure: failure.clone() }, event);
             }
         }
@@ -491,8 +468,7 @@ fn hold(
                 eviction::let_go(next, evict, now);
             } else {
                 next.close_run(RunOutcome::Released, RunReport::default());
-                let event = NewEvent::new(EventKind::Released, format!("released by {}", holder.factory));
-                next.requeue(now, now, event);
+                next.requeue(now, now, NewEvent::released(&holder.factory));
             }
         }
     }
@@ -535,12 +511,6 @@ fn expire(next: &mut Transition, now: Timestamp) {
     }
     let detail = format!("{holder} did not renew its lease in time");
     next.abandon_run(RunOutcome::Expired);
-    let first = next.events.len();
-    next.use_up_attempt(
-        Failure { reason: FailReason::LeaseExpired, detail: Some(detail) },
-        EventKind::LeaseExpired,
-        now,
-    );
-    // Whoever claims it next must not be taken for the one that let it go.
-    next.events[first].data.insert("factoryId".to_owned(), holder.as_str().into());
+    let failure = Failure { reason: FailReason::LeaseExpired, detail: Some(detail) };
+    next.use_up_attempt(failure, Some(&holder), now);
 }

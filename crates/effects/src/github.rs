@@ -1,4 +1,4 @@
-//! GitHub's issues as a tracker: looked up to become a job, and told where the job stands.
+//! GitHub's issues as a tracker: looked up to become a job, and updated with the job's stage.
 //!
 //! One comment per job, found by a hidden marker that nobody else can make and edited from then on, so that telling the
 //! same thing again never makes a second one; an older status never overwrites a newer. The token leaves this module
@@ -65,7 +65,7 @@ struct Comment {
 }
 
 /// A comment of ours about the job, and which of its events it tells of.
-struct Told {
+struct OwnComment {
     id: u64,
     seq: u64,
     body: String,
@@ -112,7 +112,7 @@ impl GitHub {
             let body = json!({ "state": "closed", "state_reason": "completed" });
             self.call(Method::PATCH, &path(issue, ""), Some(body), now).await?;
         }
-        Ok("told")
+        Ok("updated")
     }
 
     async fn issue(&self, issue: &IssueRef, now: Timestamp) -> Result<Issue, Trouble> {
@@ -152,10 +152,10 @@ impl GitHub {
         issue: &IssueRef,
         job: &str,
         now: Timestamp,
-    ) -> Result<Option<Told>, Trouble> {
-        let mut told = self.told(issue, job, now).await?.into_iter();
-        let first = told.next();
-        for extra in told {
+    ) -> Result<Option<OwnComment>, Trouble> {
+        let mut own_comments = self.own_comments(issue, job, now).await?.into_iter();
+        let first = own_comments.next();
+        for extra in own_comments {
             match self.call(Method::DELETE, &comment_path(issue, extra.id), None, now).await {
                 // Somebody was faster, or somebody else has copied one of ours.
                 Ok(_) | Err(Trouble::Gone(_) | Trouble::Refused(_)) => {}
@@ -166,8 +166,13 @@ impl GitHub {
     }
 
     /// Comments of ours about the job, the newest status first, and the oldest of those first.
-    async fn told(&self, issue: &IssueRef, job: &str, now: Timestamp) -> Result<Vec<Told>, Trouble> {
-        let mut found: Vec<Told> = Vec::new();
+    async fn own_comments(
+        &self,
+        issue: &IssueRef,
+        job: &str,
+        now: Timestamp,
+    ) -> Result<Vec<OwnComment>, Trouble> {
+        let mut found: Vec<OwnComment> = Vec::new();
         for page in 1..=PAGES {
             let path = path(issue, &format!("/comments?per_page={PER_PAGE}&page={page}"));
             let comments: Vec<Comment> = parsed(&self.call(Method::GET, &path, None, now).await?)?;
@@ -176,14 +181,14 @@ impl GitHub {
                 let body = comment.body.unwrap_or_default().replace("\r\n", "\n");
                 if let Some(seq) = marked(&body, job).filter(|seq| body.starts_with(&self.marker(job, *seq)))
                 {
-                    found.push(Told { id: comment.id, seq, body });
+                    found.push(OwnComment { id: comment.id, seq, body });
                 }
             }
             if last {
                 break;
             }
         }
-        found.sort_by_key(|told| (std::cmp::Reverse(told.seq), told.id));
+        found.sort_by_key(|comment| (std::cmp::Reverse(comment.seq), comment.id));
         Ok(found)
     }
 
@@ -272,8 +277,8 @@ impl Tracker for GitHub {
             Ok(issue) => issue,
             Err(error) => return EffectOutcome::Refused { detail: error.to_string() },
         };
-        let told = tokio::time::timeout(ECHO_WITHIN, self.tell(&issue, status, now)).await;
-        match told
+        let sent = tokio::time::timeout(ECHO_WITHIN, self.tell(&issue, status, now)).await;
+        match sent
             .unwrap_or_else(|_| Err(Trouble::later(format!("not done within {} s", ECHO_WITHIN.as_secs()))))
         {
             Ok(detail) => EffectOutcome::Delivered { detail: detail.to_owned() },
@@ -284,23 +289,25 @@ impl Tracker for GitHub {
 }
 
 fn judge(answer: Answer, now: Timestamp) -> Result<Answer, Trouble> {
-    let told = message_of(&answer);
+    let message = message_of(&answer);
     match answer.status.as_u16() {
         200..=299 if answer.cut => Err(Trouble::Refused("its answer is too large".to_owned())),
         200..=299 => Ok(answer),
         300..=399 => Err(Trouble::Gone("it has moved; name it as it is called now".to_owned())),
-        401 => Err(Trouble::later(format!("the token is not accepted ({told})"))),
+        401 => Err(Trouble::later(format!("the token is not accepted ({message})"))),
         403 | 429 => match quiet_for(&answer, now) {
-            Some(after) => Err(Trouble::Later { detail: told, after: Some(after) }),
-            None if answer.status == StatusCode::TOO_MANY_REQUESTS || told.contains("rate limit") => {
-                Err(Trouble::Later { detail: told, after: Some(QUIET) })
+            Some(after) => Err(Trouble::Later { detail: message, after: Some(after) }),
+            None if answer.status == StatusCode::TOO_MANY_REQUESTS || message.contains("rate limit") => {
+                Err(Trouble::Later { detail: message, after: Some(QUIET) })
             }
             // About this item: others may go well.
-            None => Err(Trouble::Refused(format!("the token may not do this here ({told})"))),
+            None => Err(Trouble::Refused(format!("the token may not do this here ({message})"))),
         },
-        404 | 410 => Err(Trouble::Gone(format!("it does not exist, or the token may not see it ({told})"))),
-        400..=499 => Err(Trouble::Refused(told)),
-        _ => Err(Trouble::Later { detail: told, after: quiet_for(&answer, now) }),
+        404 | 410 => {
+            Err(Trouble::Gone(format!("it does not exist, or the token may not see it ({message})")))
+        }
+        400..=499 => Err(Trouble::Refused(message)),
+        _ => Err(Trouble::Later { detail: message, after: quiet_for(&answer, now) }),
     }
 }
 

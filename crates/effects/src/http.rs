@@ -143,8 +143,8 @@ impl Answer {
         Some(Timestamp::from_millis(at.as_millisecond()).since(now))
     }
 
-    /// The status in words, with the beginning of what was said beside it where it is an error.
-    pub(crate) fn told(&self) -> String {
+    /// The status in words, with the beginning of the body where it is an error.
+    pub(crate) fn summary(&self) -> String {
         let status = self.status.as_u16();
         let reason = self.status.canonical_reason().map(|r| format!(" {r}")).unwrap_or_default();
         if self.status.is_success() || self.body.is_empty() {
@@ -189,6 +189,6 @@ mod tests {
 
     #[test]
     fn what_others_write_is_shown_on_one_line() {
-        assert_eq!(answer("1").told(), "429 Too Many Requests: a [31m b");
+        assert_eq!(answer("1").summary(), "429 Too Many Requests: a [31m b");
     }
 }

@@ -34,7 +34,7 @@ use crate::tracker::{Status, Tracker};
 pub struct Config {
     pub allowed: Allowed,
     pub trackers: Vec<TrackerConfig>,
-    /// Ten seconds where nothing is said.
+    /// Ten seconds by default.
     pub timeout: Option<Duration>,
 }
 

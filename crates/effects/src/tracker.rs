@@ -1,4 +1,4 @@
-//! Trackers: where work comes from, and is told about, in somebody else's system.
+//! Trackers: somebody else's systems where work comes from and its status goes to.
 //!
 //! A kind of tracker is one file that implements [`Tracker`] and one line in [`TRACKERS`]; settings, flags and texts
 //! follow from its [`TrackerKind`]. Set up by the operator, each under the name of its kind. What an item is called is read
@@ -19,7 +19,7 @@ use crate::http::Http;
 /// Every kind of tracker that can be set up.
 pub static TRACKERS: &[TrackerKind] = &[GitHub::KIND];
 
-/// Somebody else's system with items that become jobs and are told where these stand. It keeps nothing.
+/// Somebody else's system with items that become jobs and get their status. It keeps nothing.
 #[async_trait]
 pub(crate) trait Tracker: Send + Sync {
     /// How the item is called, without a look at it.
@@ -31,7 +31,7 @@ pub(crate) trait Tracker: Send + Sync {
 
     async fn item(&self, item: &str, now: Timestamp) -> Result<TrackerItem, EffectsError>;
 
-    /// Tells the item where its job stands. The same thing may be told again, and an older one late.
+    /// Updates the item with its job's status. The same one may come again, and an older one late.
     async fn echo(&self, item: &str, status: &Status, now: Timestamp) -> EffectOutcome;
 }
 
@@ -109,7 +109,7 @@ pub struct TrackerConfig {
     pub token: TrackerToken,
     /// Close the item when its job ships.
     pub close_on_ship: bool,
-    /// Which product may use which repository with the token; empty where nothing is said about any.
+    /// Which product may use which repository with the token; empty where none is configured.
     pub repos: Vec<RepoAccess>,
 }
 
@@ -168,7 +168,7 @@ impl fmt::Debug for TrackerConfig {
     }
 }
 
-/// Where a job stands, as its item is told.
+/// A job's status, as its item gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Status {

@@ -1,6 +1,6 @@
 //! Webhooks as the Standard Webhooks specification has them: id, time and signature beside a JSON body.
 //!
-//! The id is the effect's own, so a repetition can be told; the signature covers id, time and body.
+//! The id is the effect's own, so a repetition can be recognised; the signature covers id, time and body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ fn headers(effect: &Effect, webhook: &Webhook, now: Timestamp, body: &[u8]) -> H
 }
 
 fn judge(answer: &Answer, now: Timestamp) -> EffectOutcome {
-    let detail = answer.told();
+    let detail = answer.summary();
     match answer.status.as_u16() {
         200..=299 => EffectOutcome::Delivered { detail },
         300..=399 => {

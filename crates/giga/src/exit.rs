@@ -25,7 +25,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) enum CliError {
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The coordinator said why not; `file` is what was handed in.
+    /// The coordinator refused it and says why; `file` is what was handed in.
     #[error("{file} was refused")]
     Manifest { file: String, problem: Box<Problem> },
     /// The same for a profile.
@@ -49,7 +49,7 @@ pub(crate) enum CliError {
     Failed { message: String, hint: Option<String> },
     #[error("writing failed: {0}")]
     Output(#[from] io::Error),
-    /// Everything was said already; only the code is left.
+    /// Everything was printed already; only the code is left.
     #[error("")]
     Ended(u8),
     #[error("interrupted")]
@@ -90,7 +90,7 @@ impl CliError {
         }
     }
 
-    /// What is shown on stderr, without colour; nothing where everything was said already.
+    /// What is shown on stderr, without colour; nothing where everything was printed already.
     pub(crate) fn lines(&self) -> Vec<Line> {
         match self {
             Self::Ended(_) | Self::Interrupted => Vec::new(),
@@ -143,9 +143,7 @@ fn problem_hint(problem: &Problem) -> Option<String> {
         401 => "`giga config show` lists the token in use and where it comes from",
         403 => "an admin can create a token with that right: giga token create --role …",
         412 => "somebody changed it in the meantime; look at it and try again",
-        503 => {
-            "the coordinator is running, but its store is not answering; it recovers by itself when the store does"
-        }
+        503 => "the coordinator is running, but its store is not answering; it recovers when the store does",
         _ => return None,
     };
     Some(hint.to_owned())

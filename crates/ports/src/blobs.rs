@@ -83,7 +83,7 @@ pub trait Artifacts: Send + Sync {
     /// All of the bytes or nothing: an error in the stream leaves nothing under the key. Returns how many there were.
     async fn put(&self, key: &str, labels: &FileLabels, bytes: ByteStream) -> Result<u64, BlobError>;
 
-    /// These bytes of the file. That it is not there is said before the first one.
+    /// These bytes of the file. An error before the first one where it does not exist.
     async fn get(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError>;
 
     /// Deleting what is not there is fine.

@@ -23,13 +23,13 @@ pub trait Effects: Send + Sync {
         tracker.to_owned()
     }
 
-    /// How an item is called, as far as that can be told without a look at it.
+    /// How an item is called, as far as that is known without a look at it.
     fn named(&self, tracker: &str, item: &str) -> Result<ItemName, EffectsError> {
         let _ = tracker;
         Ok(ItemName { item: item.to_owned(), repo: None })
     }
 
-    /// Whether the operator lets the product use this repository of the tracker; `None` where nothing was said about any.
+    /// Whether the operator lets the product use this repository of the tracker; `None` where none is configured.
     fn allows(&self, tracker: &str, repo: &str, product: &ProductId) -> Option<bool> {
         let _ = (tracker, repo, product);
         None

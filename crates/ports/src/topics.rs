@@ -217,7 +217,7 @@ pub enum Settled {
     /// `due` where it is tried again later. `repeated` for a word that was heard before, which changed nothing now: the
     /// job is where it has come to since.
     Applied { key: TopicKey, stage: TopicStage, due: Option<Timestamp>, repeated: bool },
-    /// The job is another's by now, or nobody's, or its holder said something else before.
+    /// The job is another's by now, or nobody's, or its holder reported something else before.
     Fenced,
     /// There is no such job.
     Unknown,

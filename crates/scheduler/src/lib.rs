@@ -22,7 +22,7 @@ pub mod summary;
 pub use explain::{Blocker, BlockerCode, Explanation, FactoryVerdict, Fix, Remedy, explain};
 pub use feasible::{Filter, Rejection};
 pub use plan::{Placement, Plan, Unplaced, plan, plan_offers};
-pub use policy::{Ceiling, ProductPolicy};
+pub use policy::{Limit, ProductPolicy};
 pub use preempt::{Eviction, evictions, preemption_victim};
 pub use queue::ReadyQueue;
 pub use routable::{MissingCapability, Unroutable, routable};

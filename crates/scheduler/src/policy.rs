@@ -13,26 +13,26 @@ pub struct ProductPolicy {
     /// Its share against the other products'.
     pub share: f64,
     pub weights: Weights,
-    /// What is left of the tightest ceiling. `None`: there is no ceiling.
+    /// What is left of the tightest limit. `None`: there is no limit.
     pub budget_left: Option<Usd>,
     /// The cap of a job that names none.
     pub job_cap: Option<Usd>,
     /// Nothing of it is started.
     pub paused: bool,
-    /// For whoever has to be told: nothing is decided by what follows.
+    /// For texts only: nothing is decided by what follows.
     pub pause: Option<PauseCause>,
-    pub ceilings: Vec<Ceiling>,
+    pub limits: Vec<Limit>,
 }
 
-/// A ceiling, and how much of it is gone.
+/// A limit, and how much of it is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ceiling {
+pub struct Limit {
     pub period: Period,
     pub usd: Usd,
     pub spent: Usd,
     /// By what is held or on offer.
     pub reserved: Usd,
-    /// When what was spent is forgotten.
+    /// When the period starts over.
     pub ends_at: Option<Timestamp>,
 }
 
@@ -45,7 +45,7 @@ impl Default for ProductPolicy {
             job_cap: None,
             paused: false,
             pause: None,
-            ceilings: Vec::new(),
+            limits: Vec::new(),
         }
     }
 }
@@ -64,31 +64,31 @@ impl ProductPolicy {
         policy.pause = pause.map(|pause| pause.cause);
         policy.job_cap = budget.settings.job_cap;
         policy.budget_left = budget.left(now).map(|(left, _)| left);
-        let ceiling = |period: Period| {
-            Some(Ceiling {
+        let limit = |period: Period| {
+            Some(Limit {
                 period,
-                usd: (*budget.settings.ceilings.of(period))?,
+                usd: (*budget.settings.limits.of(period))?,
                 spent: budget.spent_in(period, now).usd,
                 reserved: budget.reserved,
                 ends_at: period.end(now),
             })
         };
-        policy.ceilings = Period::ALL.into_iter().filter_map(ceiling).collect();
+        policy.limits = Period::ALL.into_iter().filter_map(limit).collect();
         policy
     }
 
     /// What a claim of the job takes from the budget.
-    pub fn set_aside_for(&self, job: &JobView) -> Usd {
+    pub fn reserve_for(&self, job: &JobView) -> Usd {
         job.cost_cap.or(self.job_cap).unwrap_or_default()
     }
 
     /// Counts what is promised beside the ledger.
-    pub fn set_aside(&mut self, usd: Usd) {
+    pub fn reserve(&mut self, usd: Usd) {
         if let Some(left) = &mut self.budget_left {
             *left = left.less(usd);
         }
-        for ceiling in &mut self.ceilings {
-            ceiling.reserved += usd;
+        for limit in &mut self.limits {
+            limit.reserved += usd;
         }
     }
 
@@ -97,19 +97,19 @@ impl ProductPolicy {
         !self.paused && self.affords(job, self.budget_left)
     }
 
-    /// The rule of the claim itself: one that sets nothing aside needs that something is left.
+    /// The rule of the claim itself: one that reserves nothing needs that something is left.
     pub(crate) fn affords(&self, job: &JobView, left: Option<Usd>) -> bool {
-        left.is_none_or(|left| self.set_aside_for(job).max(Usd::LEAST) <= left)
+        left.is_none_or(|left| self.reserve_for(job).max(Usd::LEAST) <= left)
     }
 
-    /// The ceilings that leave too little for the job.
-    pub(crate) fn short_for<'a>(&'a self, job: &JobView) -> impl Iterator<Item = &'a Ceiling> {
-        let needed = self.set_aside_for(job).max(Usd::LEAST);
-        self.ceilings.iter().filter(move |ceiling| ceiling.used() + needed > ceiling.usd)
+    /// The limits that leave too little for the job.
+    pub(crate) fn short_for<'a>(&'a self, job: &JobView) -> impl Iterator<Item = &'a Limit> {
+        let needed = self.reserve_for(job).max(Usd::LEAST);
+        self.limits.iter().filter(move |limit| limit.used() + needed > limit.usd)
     }
 }
 
-impl Ceiling {
+impl Limit {
     pub fn used(&self) -> Usd {
         self.spent + self.reserved
     }

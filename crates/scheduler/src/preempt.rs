@@ -1,6 +1,6 @@
 //! Whom a critical job without a place may push out.
 //!
-//! This module only names victims. It never evicts: the holder is told through its lease, checkpoints and lets go,
+//! This module only names victims. It never evicts: the holder learns of it through its lease, checkpoints and releases,
 //! and the fence decides as for every other release.
 
 use std::cmp::Reverse;
@@ -137,8 +137,8 @@ fn take(snapshot: &mut Snapshot, policy: &mut Policy, job: &JobView) {
         *snapshot.running_by_key.entry(key).or_default() += 1;
     }
     if let Some(product) = policy.products.get_mut(&job.product) {
-        let usd = product.set_aside_for(job);
-        product.set_aside(usd);
+        let usd = product.reserve_for(job);
+        product.reserve(usd);
     }
 }
 

@@ -399,7 +399,7 @@ impl<'a> Planner<'a> {
         let product = &mut self.contenders[contender];
         product.held = product.held.saturating_add(1);
         if let Some(left) = &mut product.budget_left {
-            *left = left.less(product.policy.set_aside_for(job));
+            *left = left.less(product.policy.reserve_for(job));
         }
         let weights = product.policy.weights;
         let score = aged(terms, job, weights, self.now, self.policy);

@@ -1,4 +1,4 @@
-//! The queue told by shape: what alerts and dashboards look at instead of every job.
+//! The queue by shape: what alerts and dashboards look at instead of every job.
 
 use giga_domain::Timestamp;
 

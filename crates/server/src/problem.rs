@@ -28,7 +28,7 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::IllegalTransition => (StatusCode::CONFLICT, "Not from this stage"),
         Code::ResultMismatch => (StatusCode::CONFLICT, "Another result than was looked at"),
         Code::NotYours => (StatusCode::CONFLICT, "Not yours to take"),
-        Code::LogGap => (StatusCode::CONFLICT, "The log does not stand there"),
+        Code::LogGap => (StatusCode::CONFLICT, "Log offset gap"),
         Code::IdempotencyConflict => (StatusCode::CONFLICT, "Idempotency key used for something else"),
         Code::FactoryExists => (StatusCode::CONFLICT, "Factory already enrolled"),
         Code::NoHeartbeat => (StatusCode::CONFLICT, "No heartbeat yet"),

@@ -124,7 +124,7 @@ fn verdict(verdict: FactoryVerdict) -> wire::FactoryVerdict {
 }
 
 /// Words of the core that the wire crate cannot see. A new one is a compile error here.
-macro_rules! told_as {
+macro_rules! shown_as {
     ($(fn $name:ident($core:ty) -> $wire:ty { $($word:ident)* $(, $other:pat => $as:expr)? })*) => {
         $(pub(crate) fn $name(core: $core) -> $wire {
             match core { $(<$core>::$word => <$wire>::$word,)* $($other => $as,)? }
@@ -132,7 +132,7 @@ macro_rules! told_as {
     };
 }
 
-told_as! {
+shown_as! {
     fn directive(Directive) -> wire::Directive { Cancel Preempt Drain }
     fn blocker(BlockerCode) -> wire::BlockerCode {
         NoFactories Order Preemption Dependency Child Review Ship Failed, BlockerCode::Filter(by) => filter(by)
@@ -224,8 +224,8 @@ pub(crate) fn burndown(burndown: &Burndown) -> wire::Burndown {
         from: burndown.from.to_string(),
         to: burndown.to.to_string(),
         bucket_ms: u64::try_from(burndown.bucket.as_millis()).unwrap_or(u64::MAX),
-        ceiling_usd: burndown.ceiling.map(|(_, ceiling)| ceiling),
-        ceiling_of: burndown.ceiling.map(|(period, _)| period.into()),
+        ceiling_usd: burndown.limit.map(|(_, limit)| limit),
+        ceiling_of: burndown.limit.map(|(period, _)| period.into()),
         total_usd: burndown.total(),
         buckets: buckets.collect(),
     }

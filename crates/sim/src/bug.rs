@@ -35,7 +35,7 @@ pub enum Bug {
     PauseIgnored,
     /// Factories are taken for larger than they are.
     TooManySeats,
-    /// The caps of jobs are lost on the way to the store, so nothing is set aside for them.
+    /// The caps of jobs are lost on the way to the store, so nothing is reserved for them.
     ReserveForgotten,
     /// Now and then what a run cost is charged once more.
     ChargedTwice,
@@ -45,7 +45,7 @@ pub enum Bug {
     ReconsiderLost,
     /// What is sent again to the world outside is sent under another id.
     EffectRenamed,
-    /// Now and then an event is passed over that somebody wants to be told of.
+    /// Now and then an event is passed over that somebody subscribed to.
     EffectLost,
 }
 

@@ -30,7 +30,7 @@ impl SimClock {
         Self { beginning_ms: midnight - time.as_millis() as i64, ..self }
     }
 
-    /// The same time, told by somebody whose clock is wrong by so much.
+    /// The same time on a clock that is wrong by so much.
     #[must_use]
     pub(crate) fn skewed(self, skew_ms: i64) -> Self {
         Self { skew_ms, ..self }

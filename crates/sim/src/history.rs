@@ -24,15 +24,15 @@ pub(crate) enum Record {
     Asked { job: JobId, cap: Option<Usd> },
     /// After the commit of that time people's settings of a budget are these.
     BudgetSet { at: Timestamp, product: ProductId, settings: BudgetSettings },
-    /// After the commit of that time a budget said that so much is set aside, and the leases something else.
+    /// After the commit of that time a budget said that so much is reserved, and the leases something else.
     BudgetOff { at: Timestamp, product: ProductId, reserved: Usd, leases: Usd },
-    /// The world outside was told of the event at that position, under that id; whether it took it.
+    /// The event at that position was delivered, under that id; whether the receiver took it.
     Outside { id: String, webhook: WebhookId, pos: u64, taken: bool },
     /// Offers of a term were accepted.
     Offered { term: Term, offers: Vec<(JobId, DispatchSeq)> },
-    /// A submitter was told that its job is kept.
+    /// A submitter was answered that its job is kept.
     Kept { key: Option<String>, job: JobId },
-    /// A producer was told so of a topic job.
+    /// A producer was answered so for a topic job.
     TopicKept { key: Option<String>, job: JobId },
     /// A topic job was handed to a worker.
     TopicAssigned { job: JobId, worker: WorkerId, epoch: Epoch },

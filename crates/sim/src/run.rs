@@ -62,7 +62,7 @@ pub struct Tally {
     pub evictions: u64,
     /// Jobs that are children of others.
     pub children: u64,
-    /// What the world outside was told.
+    /// What receivers were sent.
     pub effects: u64,
 }
 
@@ -287,8 +287,8 @@ async fn set_rules(one: &Coordinator, rules: &Rules, people: &Actor) -> Result<(
             one.set_product(product.clone(), settings, None, people.clone()).await?;
         }
         if let Some(money) = rules.money {
-            let ceilings = PerPeriod { day: money.day, total: money.total, ..PerPeriod::default() };
-            let settings = BudgetSettings { ceilings, job_cap: money.job };
+            let limits = PerPeriod { day: money.day, total: money.total, ..PerPeriod::default() };
+            let settings = BudgetSettings { limits, job_cap: money.job };
             one.change_budget(product.clone(), BudgetChange::Set(settings), None, people.clone()).await?;
         }
     }
@@ -320,11 +320,11 @@ async fn is_at_rest(world: &World) -> bool {
     let topics = world.topics.topics().await.unwrap_or_default();
     let open = |stage: TopicStage| topics.iter().any(|topic| topic.count(stage) > 0);
     let topics_move = open(TopicStage::Scheduled) || open(TopicStage::Ready) || open(TopicStage::Running);
-    !moving && !topics_move && world.history.read_until() == head && is_all_told(world).await
+    !moving && !topics_move && world.history.read_until() == head && is_all_delivered(world).await
 }
 
-/// Everything that somebody wants to be told is in the outbox, and nothing is left to be sent.
-async fn is_all_told(world: &World) -> bool {
+/// Everything that somebody subscribed to is in the outbox, and nothing is left to be sent.
+async fn is_all_delivered(world: &World) -> bool {
     if world.scenario.rules.webhooks == 0 {
         return true;
     }

@@ -75,7 +75,7 @@ pub(crate) struct Rates {
     pub switched: u64,
     /// A holder that sleeps past its lease and then goes on as if nothing had happened.
     pub zombie: u64,
-    /// The world outside does not take what it is told, or takes it and does not say so.
+    /// Receivers do not take what they are sent, or take it and do not say so.
     pub outside_fails: u64,
     pub outside_hangs: u64,
 }

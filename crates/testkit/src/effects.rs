@@ -17,7 +17,7 @@ pub struct Recorded {
     asked: watch::Sender<Vec<(Effect, Option<Webhook>)>>,
     /// By tracker and item; a tracker without items is set up, too.
     items: Mutex<BTreeMap<String, BTreeMap<String, TrackerItem>>>,
-    /// Which product may use which repository, where anything is said about that.
+    /// Which product may use which repository, where any is configured.
     allowed: Mutex<Option<Vec<(ProductId, String)>>>,
 }
 

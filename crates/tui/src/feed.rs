@@ -1,4 +1,4 @@
-//! One connection tells of everything that happens. When it is lost that is said at once, and said until it is back.
+//! One connection tells of everything that happens. When it is lost, the screen says so at once, until it is back.
 
 use std::time::Duration;
 

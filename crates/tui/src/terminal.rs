@@ -109,15 +109,15 @@ mod tests {
 
     #[test]
     fn a_panic_gives_the_screen_back_before_it_speaks() {
-        let said = Arc::new(Mutex::new(Vec::new()));
+        let calls = Arc::new(Mutex::new(Vec::new()));
         let original = std::panic::take_hook();
-        let speaks = said.clone();
+        let speaks = calls.clone();
         std::panic::set_hook(Box::new(move |_| speaks.lock().push("spoke")));
-        let restores = said.clone();
+        let restores = calls.clone();
         restore_on_panic(move || restores.lock().push("gave back"));
         let ended = std::thread::spawn(|| panic!("on purpose")).join();
         std::panic::set_hook(original);
         assert!(ended.is_err());
-        assert_eq!(*said.lock(), ["gave back", "spoke"]);
+        assert_eq!(*calls.lock(), ["gave back", "spoke"]);
     }
 }

@@ -10,11 +10,12 @@ const NODE_NEEDED: (u32, u32) = (20, 19);
 pub(crate) fn check() -> Result<(), String> {
     let needed = format!("Node {}.{} or newer with npm", NODE_NEEDED.0, NODE_NEEDED.1);
     let remedy = "on Debian 13 or newer: apt-get install nodejs npm; elsewhere: nodejs.org";
-    let said = Command::new("node").arg("--version").stdin(Stdio::null()).output();
-    let said = said.map_err(|_| format!("there is no Node here, and the page takes {needed} ({remedy})"))?;
-    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    if version(&said).is_none_or(|found| found < NODE_NEEDED) {
-        return Err(format!("Node is {said}, and the page takes {needed} ({remedy})"));
+    let printed = Command::new("node").arg("--version").stdin(Stdio::null()).output();
+    let printed =
+        printed.map_err(|_| format!("there is no Node here, and the page takes {needed} ({remedy})"))?;
+    let printed = String::from_utf8_lossy(&printed.stdout).trim().to_owned();
+    if version(&printed).is_none_or(|found| found < NODE_NEEDED) {
+        return Err(format!("Node is {printed}, and the page takes {needed} ({remedy})"));
     }
     match Command::new("npm").arg("--version").stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => Ok(()),
@@ -22,8 +23,8 @@ pub(crate) fn check() -> Result<(), String> {
     }
 }
 
-fn version(said: &str) -> Option<(u32, u32)> {
-    let mut numbers = said.strip_prefix('v')?.split('.');
+fn version(printed: &str) -> Option<(u32, u32)> {
+    let mut numbers = printed.strip_prefix('v')?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
@@ -31,9 +32,9 @@ fn version(said: &str) -> Option<(u32, u32)> {
 pub(crate) fn lock(web: &Path) -> Result<File, String> {
     // It is always there, and `npm ci` neither writes nor replaces it.
     let path = web.join("package-lock.json");
-    let told = |error: std::io::Error| format!("{} cannot be locked: {error}", path.display());
-    let file = File::open(&path).map_err(told)?;
-    file.lock().map_err(told)?;
+    let failed = |error: std::io::Error| format!("{} cannot be locked: {error}", path.display());
+    let file = File::open(&path).map_err(failed)?;
+    file.lock().map_err(failed)?;
     Ok(file)
 }
 
@@ -86,17 +87,17 @@ pub(crate) fn build(web: &Path, dist: &Path) -> Result<(), String> {
     run(&mut command, web, "the build of the page")
 }
 
-/// What it printed is told only where it failed, the line that says why first.
+/// What it printed is shown only where it failed, the line that says why first.
 fn run(command: &mut Command, web: &Path, what: &str) -> Result<(), String> {
     command.current_dir(web).stdin(Stdio::null()).env("NO_COLOR", "1").env_remove("FORCE_COLOR");
     let output = command.output().map_err(|error| format!("{what} could not be started: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = [output.stderr, output.stdout].concat();
-    let said = String::from_utf8_lossy(&said);
+    let printed = [output.stderr, output.stdout].concat();
+    let printed = String::from_utf8_lossy(&printed);
     let is_npms = |line: &str| line.starts_with("npm error ") && !line.starts_with("npm error code");
     let telling = |line: &&str| line.contains("Error:") || is_npms(line);
-    let first = said.lines().find(telling).or(said.lines().next()).unwrap_or_default().trim();
-    Err(format!("{what} failed ({}): {first}\n{said}", output.status))
+    let first = printed.lines().find(telling).or(printed.lines().next()).unwrap_or_default().trim();
+    Err(format!("{what} failed ({}): {first}\n{printed}", output.status))
 }

@@ -14,7 +14,7 @@ pub enum Error {
     #[error("cannot connect to the coordinator at {url}; is it running, and is this its address?")]
     Connect { url: String, source: tonic::transport::Error },
 
-    /// The coordinator understood the call and said no; the same call would be refused again.
+    /// The coordinator understood the call and refused it; the same call would be refused again.
     #[error("the coordinator refused {call}: {message} ({code})")]
     Refused { call: &'static str, code: Code, message: String },
 

@@ -28,15 +28,15 @@ fn node() -> Result<()> {
         apt(&["update", "-q"])?;
         apt(&["install", "-q", "-y", "--no-install-recommends", "nodejs", "npm"])?;
     }
-    let said = Command::new("node").arg("--version").output();
-    let said =
-        said.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let is_new_enough = version(&said).is_some_and(|found| found >= NODE_NEEDED);
+    let printed = Command::new("node").arg("--version").output();
+    let printed =
+        printed.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let is_new_enough = version(&printed).is_some_and(|found| found >= NODE_NEEDED);
     if !has_npm() || !is_new_enough {
         bail!(
             "the tests need Node.js 20.19 or newer with npm, and found {}; Debian 13 has it (apt-get install nodejs \
              npm), for others there is nodejs.org",
-            if said.is_empty() { "none" } else { said.trim() }
+            if printed.is_empty() { "none" } else { printed.trim() }
         );
     }
     Ok(())
@@ -194,8 +194,8 @@ fn is_new_enough(program: &Path) -> bool {
     })
 }
 
-fn version(said: &str) -> Option<(u32, u32)> {
-    let mut numbers = said.trim().rsplit('v').next()?.split('.');
+fn version(printed: &str) -> Option<(u32, u32)> {
+    let mut numbers = printed.trim().rsplit('v').next()?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 

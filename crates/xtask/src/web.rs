@@ -18,7 +18,7 @@ pub(crate) fn install() -> Result<()> {
     run(cargo().args(["build", "--quiet", "--locked", "-p", "giga-web"]).env(name, value))
 }
 
-/// What can be said without a browser: format, lints, types, unit tests, and that its types of the API are those of the
+/// What can be checked without a browser: format, lints, types, unit tests, and that its types of the API are those of the
 /// document. That the document is the coordinator's is checked with the other references.
 pub(crate) fn check() -> Result<()> {
     npm(&["run", "--silent", "check"])?;

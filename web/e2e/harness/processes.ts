@@ -70,7 +70,7 @@ export class Program {
     if (!stdout) throw new Error(`${this.name} has no stdout`);
     const lines = createInterface({ input: stdout });
     return new Promise((resolve, reject) => {
-      const fail = (why: string) => reject(new Error(`${this.name} ${why}:\n${this.said()}`));
+      const fail = (why: string) => reject(new Error(`${this.name} ${why}:\n${this.printed()}`));
       const timer = setTimeout(() => fail('is not ready'), START);
       lines.on('line', (line) => {
         if (!line.startsWith(beginning)) return;
@@ -84,7 +84,7 @@ export class Program {
     });
   }
 
-  said(): string {
+  printed(): string {
     return readFileSync(this.log, 'utf8').slice(-4_000);
   }
 

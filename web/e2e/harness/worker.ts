@@ -81,13 +81,13 @@ export class Worker {
   }
 }
 
-function readMessages(stream: ClientHttp2Stream, told: (message: Buffer) => void): void {
+function readMessages(stream: ClientHttp2Stream, receive: (message: Buffer) => void): void {
   let rest = Buffer.alloc(0);
   stream.on('data', (piece: Buffer) => {
     rest = Buffer.concat([rest, piece]);
     while (rest.length >= 5 && rest.length >= 5 + rest.readUInt32BE(1)) {
       const end = 5 + rest.readUInt32BE(1);
-      told(rest.subarray(5, end));
+      receive(rest.subarray(5, end));
       rest = rest.subarray(end);
     }
   });

@@ -136,12 +136,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a product may spend, has spent, and has set aside for what runs; no ceiling is normal
+         * What a product may spend, has spent, and has reserved for what runs; no limit is normal
          * @description Needs the role viewer or higher.
          */
         get: operations["getBudget"];
         /**
-         * Set the ceilings and the cap of jobs that name none; what is left out is none from then on
+         * Set the limits and the cap of jobs that name none; what is left out is none from then on
          * @description Needs the role admin or higher.
          */
         put: operations["setBudget"];
@@ -222,7 +222,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start jobs of this product again; where a ceiling is reached it stays paused until that is raised
+         * Start jobs of this product again; where a limit is reached it stays paused until that is raised
          * @description Needs the role operator or higher.
          */
         post: operations["resumeBudget"];
@@ -280,7 +280,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the world outside is told and how that goes, newest first
+         * Messages to webhooks and trackers and their delivery, newest first
          * @description Needs the role operator or higher.
          */
         get: operations["listEffects"];
@@ -322,7 +322,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Another chance for one that was given up; one that was not stays as it is
+         * Retry one that failed for good; any other stays as it is
          * @description Needs the role operator or higher.
          */
         post: operations["retryEffect"];
@@ -360,7 +360,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The fleet-wide feed as it grows, from now on or from where it is told; SSE ids are `pos`
+         * The fleet-wide feed as it grows, from now on or from a position; SSE ids are `pos`
          * @description Needs the role viewer or higher.
          */
         get: operations["streamEvents"];
@@ -442,7 +442,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Forget factories that were not heard of for so long and hold nothing
+         * Remove factories that have been offline for so long and hold nothing
          * @description Needs the role operator or higher. The token must be for every product.
          */
         post: operations["pruneFactories"];
@@ -546,7 +546,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The holder could not do it
+         * The holder reports that its run failed
          * @description Needs the token of the factory itself.
          */
         post: operations["failJob"];
@@ -818,7 +818,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The holder gives the job back; no attempt is used up
+         * The holder releases the job; this uses no attempt
          * @description Needs the token of the factory itself.
          */
         post: operations["releaseLease"];
@@ -1398,7 +1398,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give dead jobs of the topic another chance; their attempts start over
+         * Retry dead jobs of the topic; their attempts start over
          * @description Needs the role operator or higher.
          */
         post: operations["retryDeadTopicJobs"];
@@ -1456,13 +1456,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is told what happens; those for every product are shown to tokens for every product
+         * Webhooks; those for every product are shown to tokens for every product
          * @description Needs the role admin or higher.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
-         * Tell this address, from here on, what happens: signed, retried, with an id that stays the same
+         * Send events to this URL from now on: signed, retried, with an id that stays the same
          * @description Needs the role admin or higher.
          */
         post: operations["addWebhook"];
@@ -1629,7 +1629,7 @@ export interface components {
         };
         /** @description The JSON form of a profile; Markdown with the defaults as front matter and the persona as its body is the other one. */
         AddProfileRequest: {
-            /** @description What the engine is told before the body of the job. */
+            /** @description What the engine is given before the body of the job. */
             personaMd?: string;
             /** @description Keys of a manifest that stand in for those which the manifest leaves out. Capabilities are added to its own. */
             defaults?: Record<string, never>;
@@ -1747,12 +1747,12 @@ export interface components {
             paused?: components["schemas"]["BudgetPause"] | null;
             /**
              * Format: double
-             * @description What running jobs may still spend: set aside, not spent.
+             * @description What running jobs may still spend: reserved, not spent.
              */
             reservedUsd: number;
             /**
              * Format: double
-             * @description What is left of the tightest ceiling; absent where there is none.
+             * @description What is left of the tightest limit; absent where there is none.
              */
             leftUsd?: number | null;
             tightest?: components["schemas"]["Period"] | null;
@@ -1784,7 +1784,7 @@ export interface components {
             ceilingUsd?: number | null;
             /**
              * Format: double
-             * @description Ceiling less spent less set aside, 0 at least; absent without a ceiling.
+             * @description Limit less spent less reserved, 0 at least; absent without a limit.
              */
             leftUsd?: number | null;
         };
@@ -1797,7 +1797,7 @@ export interface components {
             bucketMs: number;
             /**
              * Format: double
-             * @description The ceiling of the shortest period that all of it lies in, where it has one.
+             * @description The limit of the shortest period that all of it lies in, where it has one.
              */
             ceilingUsd?: number | null;
             ceilingOf?: components["schemas"]["Period"] | null;
@@ -1846,7 +1846,7 @@ export interface components {
             /** Format: double */
             total?: number | null;
         };
-        /** @description One `verify` command and what it said. */
+        /** @description One `verify` command and its result. */
         Check: {
             command: string;
             passed: boolean;
@@ -1972,8 +1972,8 @@ export interface components {
          */
         DepsMode: "all" | "any";
         /**
-         * @description What a factory is told to do: `cancel` stops the run, `preempt` saves its work and lets go, `drain` takes
-         *     nothing new.
+         * @description What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
+         *     takes no new jobs.
          * @enum {string}
          */
         Directive: "cancel" | "preempt" | "drain";
@@ -1996,15 +1996,15 @@ export interface components {
         EchoRequest: {
             jobId: string;
         };
-        /** @description Something that the world outside is told, and how that goes. */
+        /** @description A message to a webhook or tracker, and its delivery. */
         Effect: {
             /** @description Sent with it, the same at every attempt. */
             id: string;
             productId?: string | null;
             jobId?: string | null;
-            /** @description The webhook that is told. */
+            /** @description The webhook that it is sent to. */
             webhookId?: string | null;
-            /** @description The tracker that is told, and about which item. */
+            /** @description The tracker that it is sent to, and the item that it is about. */
             tracker?: string | null;
             item?: string | null;
             /** @description The event's type, for webhooks. */
@@ -2107,12 +2107,12 @@ export interface components {
         Factory: {
             id: string;
             state: components["schemas"]["FactoryState"];
-            /** @description Heard of within its heartbeat deadline. */
+            /** @description Seen within its heartbeat deadline. */
             live: boolean;
             health: components["schemas"]["Health"];
             /** @description What it may be given: advertised, cut to its token's scope. */
             capabilities: string[];
-            /** @description What it said it has. */
+            /** @description What it reported. */
             advertised: string[];
             /** @description Empty: every product. */
             products: string[];
@@ -2126,7 +2126,7 @@ export interface components {
             load: number;
             /** @description How jobs should reach it. */
             delivery: components["schemas"]["Delivery"];
-            /** @description How they do, as it last said. */
+            /** @description Their health, as it last reported. */
             actualDelivery: components["schemas"]["Delivery"];
             running: string[];
             enrolledAt: string;
@@ -2292,7 +2292,7 @@ export interface components {
             topic?: string | null;
             /**
              * Format: int32
-             * @description Attempts used up.
+             * @description Failed attempts.
              */
             attempts: number;
             /**
@@ -2309,7 +2309,7 @@ export interface components {
             /** @description Who approved it so far, while it is in review. */
             approvals?: string[];
             gate?: components["schemas"]["ReviewGate"] | null;
-            /** @description What reviewers said, oldest first; the newest 20. */
+            /** @description Reviews, oldest first; the newest 20. */
             reviews?: components["schemas"]["ReviewNote"][];
             idempotencyKey?: string | null;
             lastFactoryId?: string | null;
@@ -2332,7 +2332,7 @@ export interface components {
             personaMd?: string | null;
         };
         /**
-         * @description `agent` runs an engine on a factory; `composite` stands for its children.
+         * @description `agent` runs an engine on a factory; `composite` groups its children.
          * @enum {string}
          */
         JobKind: "agent" | "composite";
@@ -2354,12 +2354,12 @@ export interface components {
             expiresAt: string;
             /**
              * Format: double
-             * @description What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
+             * @description What is reserved from the product's budget while it lasts: the job's cap, or what it spent where that is more.
              */
             reservedUsd?: number;
             /**
              * Format: double
-             * @description What the holder told of its run so far.
+             * @description What the holder has reported of its run so far.
              */
             spentUsd?: number;
             /** Format: int64 */
@@ -2456,14 +2456,14 @@ export interface components {
             budget: components["schemas"]["Budget"];
             /**
              * Format: int64
-             * @description How many running jobs were asked to let go.
+             * @description How many running jobs were asked to stop.
              */
             stopped: number;
         };
         /** @description An empty body is fine. */
         PauseBudgetRequest: {
             reason?: string | null;
-            /** @description Running jobs are asked to save their work and let go too; they go on when it is resumed. */
+            /** @description Running jobs are asked to save a checkpoint and stop too; they go on when it is resumed. */
             stopRunning?: boolean;
         };
         /**
@@ -2551,12 +2551,12 @@ export interface components {
             spentUsd: number;
             /**
              * Format: double
-             * @description Set aside for what is held.
+             * @description Reserved for what is held.
              */
             reservedUsd: number;
             /**
              * Format: double
-             * @description What is left of the tightest ceiling; absent where there is none.
+             * @description What is left of the tightest limit; absent where there is none.
              */
             leftUsd?: number | null;
             /** @description Nothing of it is started. */
@@ -2675,7 +2675,7 @@ export interface components {
             /** @description Empty: anyone. */
             reviewers?: string[];
         };
-        /** @description What a reviewer said. */
+        /** @description A verdict and its comment. */
         ReviewNote: {
             reviewer: string;
             verdict: components["schemas"]["ReviewVerdict"];
@@ -2749,7 +2749,7 @@ export interface components {
             linesAdded?: number | null;
             /** Format: int32 */
             linesRemoved?: number | null;
-            /** @description What the manifest's `verify` commands said, in their order. */
+            /** @description The results of the manifest's `verify` commands, in their order. */
             checks?: components["schemas"]["Check"][];
         };
         /**
@@ -2810,7 +2810,7 @@ export interface components {
             /** @description The last of them, newest first, cut to the caller's products. */
             recent: components["schemas"]["Divergence"][];
         };
-        /** @description What a run has used up so far, all told. */
+        /** @description What a run has used so far, in total. */
         Spend: {
             /** Format: double */
             usd?: number;
@@ -2900,7 +2900,7 @@ export interface components {
             priority: components["schemas"]["Priority"];
             /**
              * Format: int32
-             * @description Attempts that are used up.
+             * @description Failed attempts.
              */
             attempts: number;
             /**
@@ -2940,7 +2940,7 @@ export interface components {
             paused?: components["schemas"]["TopicPause"] | null;
             topics: components["schemas"]["Topic"][];
         };
-        /** @description A closed gate: nothing behind it is handed out. */
+        /** @description A pause: no job behind it is handed out. */
         TopicPause: {
             since: string;
             /** @description Who closed it. */
@@ -3661,7 +3661,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The budget after it, and how many running jobs were asked to let go */
+            /** @description The budget after it, and how many running jobs were asked to stop */
             200: {
                 headers: {
                     /** @description Entity tag */
@@ -3790,7 +3790,7 @@ export interface operations {
             query?: {
                 /** @description Only those in this state */
                 state?: components["schemas"]["EffectState"];
-                /** @description Told to this webhook */
+                /** @description Sent to this webhook */
                 webhook?: string;
                 /** @description About this job */
                 job?: string;
@@ -4026,7 +4026,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description When to send the next one, and what it is told to do */
+            /** @description When to send the next one, and directives */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4912,7 +4912,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Until when, and what it is told to do */
+            /** @description Until when, and directives */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4976,7 +4976,7 @@ export interface operations {
             query?: {
                 /** @description The epoch that the writer holds */
                 leaseEpoch?: string;
-                /** @description Where these bytes begin: the length that the last answer told */
+                /** @description Where these bytes begin: the length in the last answer */
                 offset?: string;
             };
             header?: never;

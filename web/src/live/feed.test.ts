@@ -367,8 +367,8 @@ describe('a tab that nobody looks at', () => {
 
 describe('stop', () => {
   test('while connecting leaves nothing behind', async () => {
-    const told = vi.fn();
-    feed.onState(told);
+    const heard = vi.fn();
+    feed.onState(heard);
     feed.start();
     const connection = newest();
     feed.stop();
@@ -376,7 +376,7 @@ describe('stop', () => {
     await connection.answer();
     await later(60_000);
     expect(connections).toHaveLength(1);
-    expect(told).not.toHaveBeenCalled();
+    expect(heard).not.toHaveBeenCalled();
     expect(vi.getTimerCount()).toBe(0);
   });
 

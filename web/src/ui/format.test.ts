@@ -15,8 +15,8 @@ test.each([
   [0.0042, '$0.0042'],
   [0.00001, '<$0.0001'],
   [-0.00001, '−<$0.0001'],
-])('usd(%d) is %s', (dollars, said) => {
-  expect(usd(dollars)).toBe(said);
+])('usd(%d) is %s', (dollars, text) => {
+  expect(usd(dollars)).toBe(text);
 });
 
 test.each([
@@ -32,8 +32,8 @@ test.each([
   [3_605_000, '1 h'],
   [90_000_000, '1 d 1 h'],
   [-5, '0 s'],
-])('duration(%d) is %s', (ms, said) => {
-  expect(duration(ms)).toBe(said);
+])('duration(%d) is %s', (ms, text) => {
+  expect(duration(ms)).toBe(text);
 });
 
 describe('ago', () => {
@@ -45,8 +45,8 @@ describe('ago', () => {
     [12_345, '12 s ago'],
     [125_000, '2 min ago'],
     [7_265_000, '2 h 1 min ago'],
-  ])('%d ms before now is %s', (past, said) => {
-    expect(ago(now - past, now)).toBe(said);
+  ])('%d ms before now is %s', (past, text) => {
+    expect(ago(now - past, now)).toBe(text);
   });
 });
 
@@ -58,8 +58,8 @@ test.each([
   [5 * 1024 ** 4, '5.0 TiB'],
   [5000 * 1024 ** 4, '5000.0 TiB'],
   [-1, '0 B'],
-])('bytes(%d) is %s', (size, said) => {
-  expect(bytes(size)).toBe(said);
+])('bytes(%d) is %s', (size, text) => {
+  expect(bytes(size)).toBe(text);
 });
 
 test('counts and shares', () => {

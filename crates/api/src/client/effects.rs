@@ -1,4 +1,4 @@
-//! Calls about what the world outside is told.
+//! Calls about webhooks, trackers and the outbox.
 
 use super::transport::Call;
 use super::{Answer, Client, ClientError};
@@ -52,7 +52,7 @@ impl Client {
         self.ask(Call::get(&["effects", id])).await
     }
 
-    /// Another chance for one that was given up.
+    /// Retries one that was given up.
     pub async fn retry_effect(&self, id: &str) -> Result<Effect> {
         self.ask(Call::post(&["effects", id, "retry"]).repeatable(true)).await
     }

@@ -7,7 +7,7 @@ use crate::wire::{Problem, ProblemCode};
 
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The coordinator understood and said no.
+    /// The coordinator understood the call and refused it.
     #[error("{}", .0.detail)]
     Problem(Box<Problem>),
     /// Nobody answered. Whether the call took effect is not known, unless no connection was made.

@@ -1,7 +1,7 @@
 //! Following events as they happen, across lost connections.
 //!
 //! A reader sees every event once and in order: after a disconnect the stream goes on from the last id it saw. A
-//! lost connection is told, never passed off as silence.
+//! lost connection is reported, never passed off as silence.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const DELAYS: ExponentialBuilder = ExponentialBuilder::new()
 #[derive(Debug)]
 pub enum Signal {
     Event(Box<Answer<Event>>),
-    /// The connection was lost; it is tried again by the next call. Told once per loss.
+    /// The connection was lost; the next call tries again. Reported once per loss.
     Lost(ClientError),
     /// It is back, and nothing was missed.
     Back,
@@ -41,7 +41,7 @@ pub enum Signal {
 pub struct Follow {
     client: Client,
     job: Option<String>,
-    /// The id of the last event that was told.
+    /// The id of the last event that was passed on.
     last_id: Option<String>,
     connection: Option<Connection>,
     /// A connection was there and is gone.

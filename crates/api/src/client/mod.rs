@@ -57,8 +57,8 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// An answer as a value, and the JSON it was read from: what is shown to programs is what the coordinator said,
-/// also where it said more than this client knows of.
+/// An answer as a value, and the JSON it was read from: what is shown to programs is what the coordinator answered,
+/// also where it contains more than this client knows of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer<T> {
     pub value: T,

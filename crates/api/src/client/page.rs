@@ -12,6 +12,6 @@ impl Client {
     pub async fn has_page(&self) -> Result<bool, ClientError> {
         let answer = self.http.head(self.base.clone()).timeout(TIMEOUT).send().await;
         let answer = answer.map_err(|source| ClientError::unreachable(&self.base, source))?;
-        Ok(answer.headers().get(PAGE_HEADER).is_some_and(|said| said == "built"))
+        Ok(answer.headers().get(PAGE_HEADER).is_some_and(|value| value == "built"))
     }
 }

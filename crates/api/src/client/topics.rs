@@ -55,7 +55,7 @@ impl Client {
         self.ask(Call::get(&["topics", topic, "jobs", id])).await
     }
 
-    /// Gives dead jobs another chance: those named, or all where none is named.
+    /// Retries dead jobs: those named, or all where none is named.
     pub async fn retry_dead(&self, topic: &str, jobs: Vec<String>) -> Result<RetryDeadAnswer> {
         let jobs = (!jobs.is_empty()).then_some(jobs);
         self.ask(Call::post(&["topics", topic, "retry"]).json(&RetryDeadRequest { jobs })).await

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{PauseCause, Period};
 
-/// What a run has used up so far, all told.
+/// What a run has used so far, in total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spend {
@@ -55,7 +55,7 @@ pub struct SetBudgetRequest {
 pub struct PauseBudgetRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Running jobs are asked to save their work and let go too; they go on when it is resumed.
+    /// Running jobs are asked to save a checkpoint and stop too; they go on when it is resumed.
     #[serde(default)]
     pub stop_running: bool,
 }
@@ -64,7 +64,7 @@ pub struct PauseBudgetRequest {
 #[serde(rename_all = "camelCase")]
 pub struct PauseBudgetAnswer {
     pub budget: Budget,
-    /// How many running jobs were asked to let go.
+    /// How many running jobs were asked to stop.
     pub stopped: u64,
 }
 
@@ -91,14 +91,14 @@ pub struct Budget {
     /// While nothing of the product is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<BudgetPause>,
-    /// What running jobs may still spend: set aside, not spent.
+    /// What running jobs may still spend: reserved, not spent.
     #[schema(value_type = f64)]
     pub reserved_usd: Usd,
-    /// What is left of the tightest ceiling; absent where there is none.
+    /// What is left of the tightest limit; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub left_usd: Option<Usd>,
-    /// Which ceiling that is.
+    /// Which limit that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tightest: Option<Period>,
     /// Day, week, month and total, as of now.
@@ -136,7 +136,7 @@ pub struct BudgetPeriod {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub ceiling_usd: Option<Usd>,
-    /// Ceiling less spent less set aside, 0 at least; absent without a ceiling.
+    /// Limit less spent less reserved, 0 at least; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub left_usd: Option<Usd>,
@@ -156,7 +156,7 @@ pub struct Burndown {
     pub from: String,
     pub to: String,
     pub bucket_ms: u64,
-    /// The ceiling of the shortest period that all of it lies in, where it has one.
+    /// The limit of the shortest period that all of it lies in, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub ceiling_usd: Option<Usd>,
@@ -188,7 +188,7 @@ impl Budget {
         Self {
             product_id: budget.product.to_string(),
             rev: budget.rev.0,
-            ceilings: (&budget.settings.ceilings).into(),
+            ceilings: (&budget.settings.limits).into(),
             job_usd: budget.settings.job_cap,
             paused: budget.pause_now(now).as_ref().map(Into::into),
             reserved_usd: budget.reserved,
@@ -202,11 +202,11 @@ impl Budget {
 
 /// What the settings do not do though somebody may think so.
 fn warnings(settings: &domain::BudgetSettings, product: &domain::ProductId) -> Vec<String> {
-    let ceiled = domain::Period::ALL.iter().any(|period| settings.ceilings.of(*period).is_some());
-    let uncapped = ceiled && settings.job_cap.is_none();
+    let limited = domain::Period::ALL.iter().any(|period| settings.limits.of(*period).is_some());
+    let uncapped = limited && settings.job_cap.is_none();
     let warning = format!(
-        "jobs whose manifest has no `budget.usd` have no cap: nothing is set aside for them, and they can overrun the \
-         ceiling; give them one with `giga budget set {product} --job USD` (`jobUsd`)"
+        "jobs whose manifest has no `budget.usd` have no cap: nothing is reserved for them, and they can overrun the \
+         limit; give them one with `giga budget set {product} --job USD` (`jobUsd`)"
     );
     uncapped.then_some(warning).into_iter().collect()
 }
@@ -214,22 +214,22 @@ fn warnings(settings: &domain::BudgetSettings, product: &domain::ProductId) -> V
 impl BudgetPeriod {
     fn of(budget: &domain::Budget, period: domain::Period, now: Timestamp) -> Self {
         let spent = budget.spent_in(period, now);
-        let ceiling = *budget.settings.ceilings.of(period);
+        let limit = *budget.settings.limits.of(period);
         Self {
             period: period.into(),
             since: period.end(now).map(|_| period.start(now).to_string()),
             until: period.end(now).map(|at| at.to_string()),
             spent_usd: spent.usd,
             tokens: spent.tokens,
-            ceiling_usd: ceiling,
-            left_usd: ceiling.map(|ceiling| ceiling.less(spent.usd + budget.reserved)),
+            ceiling_usd: limit,
+            left_usd: limit.map(|limit| limit.less(spent.usd + budget.reserved)),
         }
     }
 }
 
 impl From<&PerPeriod<Option<Usd>>> for Ceilings {
-    fn from(ceilings: &PerPeriod<Option<Usd>>) -> Self {
-        let PerPeriod { day, week, month, total } = *ceilings;
+    fn from(limits: &PerPeriod<Option<Usd>>) -> Self {
+        let PerPeriod { day, week, month, total } = *limits;
         Self { day, week, month, total }
     }
 }
@@ -240,9 +240,7 @@ impl From<&Pause> for BudgetPause {
             budget::PauseCause::Operator { by, reason } => {
                 (PauseCause::Operator, Some(by.to_string()), reason.clone(), None)
             }
-            budget::PauseCause::Ceiling { period } => {
-                (PauseCause::Ceiling, None, None, Some((*period).into()))
-            }
+            budget::PauseCause::Limit { period } => (PauseCause::Ceiling, None, None, Some((*period).into())),
         };
         Self { at: pause.at.to_string(), cause, by, reason, period }
     }

@@ -1,4 +1,4 @@
-//! What the world outside is told: webhooks, the outbox, and the bridge to trackers.
+//! Webhooks, the outbox, and the bridge to trackers.
 
 use giga_domain as domain;
 use giga_domain::EffectTarget;
@@ -47,7 +47,7 @@ pub struct WebhookList {
     pub webhooks: Vec<Webhook>,
 }
 
-/// Something that the world outside is told, and how that goes.
+/// A message to a webhook or tracker, and its delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Effect {
@@ -57,10 +57,10 @@ pub struct Effect {
     pub product_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// The webhook that is told.
+    /// The webhook that it is sent to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_id: Option<String>,
-    /// The tracker that is told, and about which item.
+    /// The tracker that it is sent to, and the item that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracker: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

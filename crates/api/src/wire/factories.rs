@@ -11,12 +11,12 @@ use super::{Delivery, Directive, FactoryState, Health};
 pub struct Factory {
     pub id: String,
     pub state: FactoryState,
-    /// Heard of within its heartbeat deadline.
+    /// Seen within its heartbeat deadline.
     pub live: bool,
     pub health: Health,
     /// What it may be given: advertised, cut to its token's scope.
     pub capabilities: Vec<String>,
-    /// What it said it has.
+    /// What it reported.
     pub advertised: Vec<String>,
     /// Empty: every product.
     pub products: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Factory {
     pub load: f64,
     /// How jobs should reach it.
     pub delivery: Delivery,
-    /// How they do, as it last said.
+    /// Their health, as it last reported.
     pub actual_delivery: Delivery,
     pub running: Vec<String>,
     pub enrolled_at: String,

@@ -45,10 +45,10 @@ pub struct ProductSpending {
     /// Ever.
     #[schema(value_type = f64)]
     pub spent_usd: Usd,
-    /// Set aside for what is held.
+    /// Reserved for what is held.
     #[schema(value_type = f64)]
     pub reserved_usd: Usd,
-    /// What is left of the tightest ceiling; absent where there is none.
+    /// What is left of the tightest limit; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub left_usd: Option<Usd>,

@@ -100,7 +100,7 @@ pub struct ReportRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenewRequest {
     pub lease_epoch: u64,
-    /// What the run has used up so far, all told; only ever grows.
+    /// What the run has used so far, in total; only ever grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
 }
@@ -119,7 +119,7 @@ pub struct ReleaseRequest {
     pub lease_epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
-    /// What the run has used up, all told.
+    /// What the run has used, in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
 }
@@ -135,7 +135,7 @@ pub struct FailRequest {
     pub detail: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
-    /// What the run has used up, all told.
+    /// What the run has used, in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
 }

@@ -34,7 +34,7 @@ pub struct Job {
     pub parent_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// Attempts used up.
+    /// Failed attempts.
     pub attempts: u32,
     /// How often it gave its seat up for a more urgent job.
     #[serde(default)]
@@ -54,7 +54,7 @@ pub struct Job {
     /// What its review takes: the manifest's word, or what was asked for since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<ReviewGate>,
-    /// What reviewers said, oldest first; the newest 20.
+    /// Reviews, oldest first; the newest 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,11 +127,11 @@ pub struct Lease {
     pub factory_id: String,
     pub granted_at: String,
     pub expires_at: String,
-    /// What is set aside of the product's budget while it lasts: the job's cap, or what it spent where that is more.
+    /// What is reserved from the product's budget while it lasts: the job's cap, or what it spent where that is more.
     #[serde(default)]
     #[schema(value_type = f64)]
     pub reserved_usd: Usd,
-    /// What the holder told of its run so far.
+    /// What the holder has reported of its run so far.
     #[serde(default)]
     #[schema(value_type = f64)]
     pub spent_usd: Usd,
@@ -299,12 +299,12 @@ pub struct RunReport {
     pub lines_added: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<u32>,
-    /// What the manifest's `verify` commands said, in their order.
+    /// The results of the manifest's `verify` commands, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
 }
 
-/// One `verify` command and what it said.
+/// One `verify` command and its result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Check {

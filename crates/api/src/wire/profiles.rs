@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddProfileRequest {
-    /// What the engine is told before the body of the job.
+    /// What the engine is given before the body of the job.
     #[serde(default)]
     pub persona_md: String,
     /// Keys of a manifest that stand in for those which the manifest leaves out. Capabilities are added to its own.

@@ -43,7 +43,7 @@ pub struct ReviewGate {
     pub reviewers: Vec<String>,
 }
 
-/// What a reviewer said.
+/// A verdict and its comment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewNote {
@@ -57,7 +57,7 @@ pub struct ReviewNote {
 }
 
 impl super::Job {
-    /// What reviewers said. Long, so it goes with single jobs only.
+    /// Reviews. Long, so they go with single jobs only.
     #[must_use]
     pub fn with_reviews(mut self, job: &domain::Job) -> Self {
         self.reviews = job.reviews.iter().map(Into::into).collect();

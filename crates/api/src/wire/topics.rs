@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{Priority, TopicJobState};
 
-/// A closed gate: nothing behind it is handed out.
+/// A pause: no job behind it is handed out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopicPause {
     pub since: String,
@@ -119,7 +119,7 @@ pub struct TopicJob {
     pub topic: String,
     pub state: TopicJobState,
     pub priority: Priority,
-    /// Attempts that are used up.
+    /// Failed attempts.
     pub attempts: u32,
     /// Tries after the first.
     pub retry_max: u32,

@@ -1,4 +1,4 @@
-//! Every closed set of words on the wire, and what people read for them.
+//! Every closed set of words on the wire. What people read for them is the core's.
 //!
 //! An enum here has its own list of variants: a word that the core adds does not reach outsiders by itself, it is a
 //! compile error here first. Words never change; labels may.
@@ -8,21 +8,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-/// An enum with its words in snake_case. `[of T]` makes it the mirror of an enum of the core, in both directions;
-/// `= "…"` after each variant is what people read for it.
+/// An enum with its words in snake_case. `[of T]` makes it the mirror of an enum of the core, in both directions.
 macro_rules! words {
-    ($(#[$about:meta])* $name:ident $([of $source:ty])? {
-        $($(#[$on:meta])* $variant:ident = $label:literal,)+
-    }) => {
-        words! { $(#[$about])* $name $([of $source])? { $($(#[$on])* $variant,)+ } }
-
-        impl $name {
-            /// What people read for it.
-            pub const fn label(self) -> &'static str {
-                match self { $(Self::$variant => $label,)+ }
-            }
-        }
-    };
     ($(#[$about:meta])* $name:ident [of $source:ty] { $($(#[$on:meta])* $variant:ident,)+ }) => {
         words! { $(#[$about])* $name { $($(#[$on])* $variant,)+ } }
 
@@ -60,16 +47,16 @@ macro_rules! words {
 words! {
     /// Where a job stands.
     Stage [of domain::Stage] {
-        Queued = "queued",
-        Blocked = "blocked",
-        Assigned = "starting",
-        Building = "running",
-        Review = "review",
-        Testing = "ready to ship",
-        Shipped = "shipped",
-        Failed = "failed",
-        DeadLetter = "dead letter",
-        Cancelled = "cancelled",
+        Queued,
+        Blocked,
+        Assigned,
+        Building,
+        Review,
+        Testing,
+        Shipped,
+        Failed,
+        DeadLetter,
+        Cancelled,
     }
 }
 
@@ -95,7 +82,7 @@ words! {
 }
 
 words! {
-    /// `agent` runs an engine on a factory; `composite` stands for its children.
+    /// `agent` runs an engine on a factory; `composite` groups its children.
     JobKind [of domain::JobKind] { Agent, Composite, }
 }
 
@@ -107,17 +94,17 @@ words! {
 words! {
     /// Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
     FailReason [of domain::FailReason] {
-        VerifyFailed = "verification failed",
-        BudgetExceeded = "budget exceeded",
-        Timeout = "timed out",
-        Crash = "crashed",
-        CapabilityMismatch = "capability mismatch",
-        NoEngine = "no engine",
-        Infrastructure = "infrastructure",
-        LeaseExpired = "lease expired",
-        Rejected = "rejected",
-        DependencyFailed = "dependency failed",
-        ChildFailed = "child failed",
+        VerifyFailed,
+        BudgetExceeded,
+        Timeout,
+        Crash,
+        CapabilityMismatch,
+        NoEngine,
+        Infrastructure,
+        LeaseExpired,
+        Rejected,
+        DependencyFailed,
+        ChildFailed,
     }
 }
 
@@ -180,8 +167,8 @@ words! {
 }
 
 words! {
-    /// What a factory is told to do: `cancel` stops the run, `preempt` saves its work and lets go, `drain` takes
-    /// nothing new.
+    /// What a factory has to do: `cancel` stops the run, `preempt` saves a checkpoint and releases the job, `drain`
+    /// takes no new jobs.
     Directive { Cancel, Preempt, Drain, }
 }
 
@@ -229,7 +216,7 @@ impl From<Role> for TokenRole {
 
 words! {
     /// What a limit is for: a day, a week from Monday or a month by UTC, or all time.
-    Period [of domain::Period] { Day = "daily", Week = "weekly", Month = "monthly", Total = "total", }
+    Period [of domain::Period] { Day, Week, Month, Total, }
 }
 
 words! {
@@ -299,14 +286,14 @@ words! {
     ScoreTerm [of domain::ScoreTerm] {
         #[serde(rename = "capabilityFit")]
         #[strum(serialize = "capabilityFit")]
-        CapabilityFit = "capability fit",
-        Affinity = "affinity",
-        Load = "load",
+        CapabilityFit,
+        Affinity,
+        Load,
         #[serde(rename = "costFit")]
         #[strum(serialize = "costFit")]
-        CostFit = "cost fit",
-        Health = "health",
-        Starvation = "starvation",
+        CostFit,
+        Health,
+        Starvation,
     }
 }
 
@@ -364,6 +351,19 @@ macro_rules! event_type {
 }
 
 domain::event_kinds!(event_type);
+
+macro_rules! labels {
+    ($($name:ident),+) => {
+        $(impl $name {
+            /// What people read for it.
+            pub fn label(self) -> &'static str {
+                domain::$name::from(self).label()
+            }
+        })+
+    };
+}
+
+labels!(Stage, FailReason, Period, ScoreTerm);
 
 #[cfg(test)]
 mod tests {

@@ -27,7 +27,7 @@ impl Connector {
     }
 }
 
-/// The driver's own text says little; what the server or the socket said stands behind it.
+/// The driver's own text says little; its sources have the message of the server or the socket.
 pub(super) fn failure(error: tokio_postgres::Error) -> BrokerError {
     let reason = match std::error::Error::source(&error) {
         Some(cause) => format!("{error}: {cause}"),

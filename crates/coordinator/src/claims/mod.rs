@@ -61,7 +61,7 @@ impl Claims {
         taken.map_err(|lost| Error::NotYours(why(&lost)))
     }
 
-    /// Claims what was offered to the factory. `None`: it is not to be had any more, or the factory is at it already.
+    /// Claims what was offered to the factory. `None`: it cannot be claimed any more, or the factory is at it already.
     pub async fn take_offer(&self, factory: &FactoryId, offer: &Offer) -> Result<Option<Job>, StoreError> {
         self.take_offered(factory, offer.job_id, offer.dispatch_seq).await
     }
@@ -85,7 +85,7 @@ impl Claims {
         }
     }
 
-    /// Claims the job for the factory, or says why it is not to be had.
+    /// Claims the job for the factory, or says why it cannot be claimed.
     pub(crate) async fn take_job(
         &self,
         job: JobId,
@@ -129,7 +129,7 @@ impl Claims {
 }
 
 impl Fleet {
-    /// Whether the factory may ask for work; it is heard of from here on.
+    /// Whether the factory may ask for work; this counts as a sign of life.
     pub(crate) fn may_claim(&self, factory: &FactoryId) -> Result<(), Error> {
         match self.view.lock().factories.get(factory).map(|f| f.advertised.seat_limit) {
             None => return Err(StoreError::NoSuchFactory(factory.clone()).into()),

@@ -57,7 +57,7 @@ impl Dispatch {
         loop {
             let round = async {
                 if self.has_offers_to_look_at() && self.lead.leading().is_some() {
-                    // A broker that is down costs time: what nobody could be told of is offered to others later.
+                    // A broker that is down costs time: offers that nobody received are made to others later.
                     if let Err(error) = self.offers_once().await {
                         tracing::warn!(%error, "unsent offers wait");
                     }

@@ -146,14 +146,14 @@ impl Dispatch {
             return;
         }
         if let Err(error) = self.step_down_once().await {
-            tracing::warn!(%error, "the lead could not be given up; it ends by itself");
+            tracing::warn!(%error, "the lead could not be given up; it expires");
             return;
         }
-        // Told here and now: the task that tells hints is stopping too.
-        let told = tokio::time::timeout(FAREWELL, self.core.broker.hint(&Hint::Leaderless)).await;
-        if !matches!(told, Ok(Ok(()))) {
+        // Sent here and now: the task that sends hints is stopping too.
+        let sent = tokio::time::timeout(FAREWELL, self.core.broker.hint(&Hint::Leaderless)).await;
+        if !matches!(sent, Ok(Ok(()))) {
             tracing::warn!(
-                "the other coordinators could not be told that there is no leader; they will notice when the lease ends"
+                "the other coordinators could not be notified that there is no leader; they will notice when the lease ends"
             );
         }
     }

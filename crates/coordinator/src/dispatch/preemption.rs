@@ -34,7 +34,7 @@ impl Dispatch {
         {
             Ok(asked) => asked.into_iter().filter(|asked| *asked).count(),
             Err(error @ StoreError::StaleTerm { .. }) => {
-                tracing::warn!(%error, "nobody was asked to let go");
+                tracing::warn!(%error, "no holder was asked to release its job");
                 self.lead.somebody_else_leads();
                 return Ok(0);
             }

@@ -1,6 +1,6 @@
 //! Budgets that open because a day, a week or a month has ended: nobody commits anything then, so nobody would look.
 //!
-//! Asks the store nothing. While no budget has such a ceiling it only waits for one.
+//! Asks the store nothing. While no budget has such a limit it only waits for one.
 
 use std::sync::Arc;
 use std::time::Duration;

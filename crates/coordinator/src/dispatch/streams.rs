@@ -27,7 +27,7 @@ use crate::backoff::pause_after;
 const WAITING: usize = 4;
 /// How many deliveries a stream remembers, so that what came both ways is sent once.
 const REMEMBERED: usize = 128;
-/// How many streams are told of an order to merge where the factory that made the result is not here.
+/// How many streams are notified of an order to merge where the factory that made the result is not here.
 const OTHERS_TOLD: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ pub enum StreamEvent {
     News,
 }
 
-/// A job that is claimed for the factory. Dropped without [`Grant::delivered`], it is given back.
+/// A job that is claimed for the factory. Dropped without [`Grant::delivered`], it is released.
 pub struct Grant {
     job: Job,
     dispatch: Arc<Dispatch>,
@@ -168,7 +168,7 @@ impl Dispatch {
         let holder = Holder { factory: lease.factory.clone(), epoch: job.epoch };
         let actions = vec![HolderAction::Release { checkpoint: None }];
         if let Err(error) = self.core.store.hold(Hold { job: job.id, holder, actions }).await {
-            tracing::warn!(job = %job.id, %error, "an undelivered job could not be given back; its lease will end");
+            tracing::warn!(job = %job.id, %error, "an undelivered job could not be released; its lease will end");
         }
     }
 

@@ -1,4 +1,4 @@
-//! From the feed into the outbox: which events somebody wants to be told of.
+//! From the feed into the outbox: which events somebody subscribed to.
 //!
 //! Only while somebody listens: a fleet without webhooks and trackers is never followed here. Effects and cursor move in
 //! one step, so whatever cuts this off, nothing is left out and nothing gets a second id.
@@ -137,11 +137,11 @@ impl Effects {
             return Ok(HashMap::new());
         }
         let jobs = self.core.store.read().jobs_by_id(&ids).await?;
-        let is_told = |job: &Job| {
+        let is_tracked = |job: &Job| {
             tracker_of(job)
                 .is_some_and(|(name, item)| self.is_withdrawn(&name, &item, &job.product).is_none())
         };
-        Ok(jobs.into_iter().filter(is_told).map(|job| (job.id, job)).collect())
+        Ok(jobs.into_iter().filter(is_tracked).map(|job| (job.id, job)).collect())
     }
 }
 
@@ -159,7 +159,7 @@ fn to_webhook(event: &Event, webhook: &Webhook) -> NewEffect {
     NewEffect {
         payload: payload(&id, event),
         id: id.parse().expect("ids and numbers between colons are an effect id"),
-        // What a webhook of the whole fleet is told is for those who may see the whole fleet.
+        // What a webhook of the whole fleet gets is for those who may see the whole fleet.
         product: webhook.product.clone(),
         target: EffectTarget::Webhook(webhook.id),
         job: event.job.map(|(id, _)| id),

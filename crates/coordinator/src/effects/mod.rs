@@ -1,4 +1,4 @@
-//! What the world outside is told: from the feed into the outbox, from the outbox to webhooks and trackers.
+//! Effects: from the feed into the outbox, from the outbox to webhooks and trackers.
 //!
 //! The leader does both, and nothing breaks where two believe that they lead: the outbox moves its cursor by
 //! compare-and-set and hands every effect to one sender at a time. Nothing that matters is kept here.
@@ -28,7 +28,7 @@ use crate::hints::Hints;
 use crate::view::{Fleet, Follower};
 use receiver_backoff::ReceiverBackoff;
 
-/// What is told outside, and what this node knows of the outbox: copies, which may be old.
+/// Sends effects. What this node knows of the outbox are copies, which may be old.
 pub struct Effects {
     core: Arc<Core>,
     fleet: Arc<Fleet>,
@@ -46,7 +46,7 @@ pub struct Effects {
 #[derive(Default)]
 struct Known {
     webhooks: Option<Arc<Vec<Webhook>>>,
-    /// Counts how often the list was said to be old: one that was read before that is not kept.
+    /// Counts how often the list was marked as old: one that was read before that is not kept.
     generation: u64,
     /// Where the cursor in the store stands, and how far the feed was read with nothing to tell.
     cursor: Option<(FeedPos, FeedPos)>,

@@ -65,7 +65,7 @@ impl Effects {
     }
 
     /// The item's one spelling, where the product may use the repository that it is in. The token of a tracker can do
-    /// more than anybody who may make a job: whoever sees every product may use what nothing was said about, and others
+    /// more than anybody who may make a job: whoever sees every product may use what is not configured, and others
     /// what their product owns.
     pub fn usable_item(
         &self,

@@ -1,4 +1,4 @@
-//! Use cases about webhooks and the outbox: who is told, what is on its way, what was given up.
+//! Use cases about webhooks and the outbox: who is notified, what is pending, what failed.
 
 use giga_domain::Timestamp;
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl Effects {
         effect.ok_or_else(|| StoreError::NoSuchEffect(id.clone()).into())
     }
 
-    /// Another chance for one that was given up.
+    /// Retries one that was given up.
     pub async fn revive(&self, id: EffectId, actor: Actor) -> Result<Effect, Error> {
         let effect = self.core.store.revive_effect(ReviveEffect { id, actor }).await?;
         self.may_wait();

@@ -36,7 +36,7 @@ impl Coordinator {
         }
     }
 
-    /// Removes what was told outside, or given up, and is past its time; returns how much that was.
+    /// Removes effects that were delivered or given up and are past their time; returns how many.
     pub async fn retire_old_effects(&self) -> Result<usize, Error> {
         let hours = self.fleet.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);
         let before = self.core.store.read().now().await?.minus(Duration::from_secs(hours * 3600));

@@ -36,7 +36,7 @@ impl Topics {
                 _ = look_again.tick() => self.look_everywhere(),
             }
         }
-        // Whatever these bring for streams that are gone is given back.
+        // Whatever these bring for streams that are gone is released.
         while under_way.next().await.is_some() {}
         let _ = self.follow_up_once().await;
     }

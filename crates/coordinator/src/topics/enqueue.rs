@@ -163,16 +163,17 @@ mod tests {
             retry: RetryPolicy { max: 1_000, backoff_ms: 3_600_000 },
         };
         assert_eq!(good.check(""), Ok(()));
-        let said = |job: NewTopicWork| job.check("jobs[2].").unwrap_err().to_string();
-        let text = said(NewTopicWork { payload: vec![0; limits::TOPIC_PAYLOAD_BYTES + 1], ..good.clone() });
+        let error_of = |job: NewTopicWork| job.check("jobs[2].").unwrap_err().to_string();
+        let text =
+            error_of(NewTopicWork { payload: vec![0; limits::TOPIC_PAYLOAD_BYTES + 1], ..good.clone() });
         assert!(text.starts_with("jobs[2].payload: it may have at most 262144 bytes, not 262145"), "{text}");
         for key in ["", " ", "a\nb", &"k".repeat(201)] {
-            let text = said(NewTopicWork { idempotency_key: Some(key.to_owned()), ..good.clone() });
+            let text = error_of(NewTopicWork { idempotency_key: Some(key.to_owned()), ..good.clone() });
             assert_eq!(text, "jobs[2].idempotencyKey: it must be 1 to 200 printable characters on one line");
         }
         let retry = RetryPolicy { max: 1_001, backoff_ms: 0 };
-        assert!(said(NewTopicWork { retry, ..good.clone() }).starts_with("jobs[2].retry.max: "));
+        assert!(error_of(NewTopicWork { retry, ..good.clone() }).starts_with("jobs[2].retry.max: "));
         let retry = RetryPolicy { max: 0, backoff_ms: 3_600_001 };
-        assert!(said(NewTopicWork { retry, ..good }).starts_with("jobs[2].retry.backoffMs: "));
+        assert!(error_of(NewTopicWork { retry, ..good }).starts_with("jobs[2].retry.backoffMs: "));
     }
 }

@@ -1,4 +1,4 @@
-//! What has to be told to the store or the broker, but not by whoever found it out: jobs that could not be delivered,
+//! What has to be written to the store or the broker, but not by whoever found it out: jobs that could not be delivered,
 //! jobs that may no longer be held, pauses that may have moved, dead letters. Letters go their own way: a slow broker must
 //! not hold up what the store has to hear.
 
@@ -37,7 +37,7 @@ impl Topics {
                 () = self.follow_ups_wake.notified() => {}
             }
             if let Err(error) = self.follow_up_once().await {
-                tracing::warn!(%error, "topic jobs could not be given back or looked up; it is tried again");
+                tracing::warn!(%error, "topic jobs could not be released or looked up; retrying");
                 tokio::select! {
                     () = self.core.stop.cancelled() => {}
                     () = tokio::time::sleep(AFTER_A_FAILURE) => self.follow_ups_wake.notify_one(),

@@ -160,7 +160,7 @@ impl Topics {
                     self.follow_up(|left| left.doubtful.extend(doubtful));
                 }
             }
-            // Also told when hints were missed: look at everything once.
+            // Also sent when hints were missed: look at everything once.
             Hint::Pauses => {
                 self.follow_up(|left| left.pauses_are_old = true);
                 self.learn_due(Timestamp::ZERO);

@@ -1,9 +1,9 @@
-//! What operators see and do: topics with their depths, pauses, dead jobs that get another chance.
+//! What operators see and do: topics with their depths, pauses, dead jobs that are retried.
 
 use std::collections::{BTreeMap, HashMap};
 
 use giga_domain::topic::{TopicJob, TopicKey, TopicStage};
-use giga_domain::{Actor, EventKind, JobId, NewEvent, ProductId};
+use giga_domain::{Actor, JobId, NewEvent, ProductId};
 use giga_ports::broker::Hint;
 use giga_ports::store::Note;
 use giga_ports::topics::{PauseScope, TopicCounts, TopicPause};
@@ -75,24 +75,15 @@ impl Topics {
         self.registry().set_pause(scope, closed);
         self.wake.notify_one();
         if was_closed != closed {
-            let (kind, done) = if closed {
-                (EventKind::TopicPaused, "paused")
-            } else {
-                (EventKind::TopicResumed, "resumed")
-            };
-            let event = match &topic {
-                Some(key) => NewEvent::new(kind, format!("topic {key} {done}"))
-                    .with("topic", key.topic.as_str())
-                    .with("productId", key.product.as_str()),
-                None => NewEvent::new(kind, format!("all topics {done}")),
-            };
+            let made = if closed { NewEvent::topic_paused } else { NewEvent::topic_resumed };
+            let event = made(topic.as_ref());
             self.core.store.note(Note { event, actor }).await?;
         }
         self.hints.send(Hint::Pauses);
         Ok(())
     }
 
-    /// Gives dead jobs of the topic another chance: those named, or all where none is named.
+    /// Retries dead jobs of the topic: those named, or all where none is named.
     pub async fn retry_dead(
         &self,
         key: TopicKey,
@@ -106,11 +97,7 @@ impl Topics {
             return Ok(retried);
         }
         self.ready(retried.iter().map(|id| (&key, *id)), false);
-        let cause = format!("{} dead jobs of topic {key} are tried again", retried.len());
-        let event = NewEvent::new(EventKind::TopicRetried, cause)
-            .with("topic", key.topic.as_str())
-            .with("productId", key.product.as_str())
-            .with("count", retried.len());
+        let event = NewEvent::topic_retried(&key, retried.len());
         self.core.store.note(Note { event, actor }).await?;
         Ok(retried)
     }

@@ -170,7 +170,7 @@ impl StreamRegistry {
         expected.insert(lowest);
     }
 
-    /// A hint of this process's own, come back: it was acted on when it was told.
+    /// A hint of this process's own, come back: it was acted on when it was sent.
     ///
     /// Hints are merged on their way, so of those that are expected only the lowest may come. What it may stand for is
     /// forgotten with it: an id that stayed would swallow the hint of another coordinator about that job, while one that

@@ -16,7 +16,7 @@ use crate::{Error, FieldProblem};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportStatus {
     Recorded,
-    /// The lease had ended and the job is another's by now, or nobody's; or something else was said before.
+    /// The lease had ended and the job is another's by now, or nobody's; or something else was reported before.
     Fenced,
     UnknownJob,
 }

@@ -1,6 +1,6 @@
 //! A worker's stream: what it is sent, and its presence for as long as it lasts.
 //!
-//! Dropping it ends the presence. What it was dealt and nobody took out of it is given back at once; what was taken out
+//! Dropping it ends the presence. What it was dealt and nobody took out of it is released at once; what was taken out
 //! is the worker's until it reports or its lease ends, because a lost connection is not a lost worker.
 
 use std::collections::VecDeque;

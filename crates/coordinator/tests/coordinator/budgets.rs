@@ -25,9 +25,9 @@ async fn change(fleet: &Fleet, change: BudgetChange) -> Budget {
     fleet.coordinator.change_budget(demo(), change, None, operator()).await.unwrap().budget
 }
 
-async fn ceiling_a_day(fleet: &Fleet, dollars: i64) {
-    let ceilings = PerPeriod { day: Some(Usd::from_dollars(dollars)), ..PerPeriod::default() };
-    change(fleet, BudgetChange::Set(BudgetSettings { ceilings, job_cap: None })).await;
+async fn limit_a_day(fleet: &Fleet, dollars: i64) {
+    let limits = PerPeriod { day: Some(Usd::from_dollars(dollars)), ..PerPeriod::default() };
+    change(fleet, BudgetChange::Set(BudgetSettings { limits, job_cap: None })).await;
 }
 
 async fn next_grant(stream: &mut FactoryStream) -> Grant {
@@ -62,7 +62,7 @@ async fn a_pause_stops_polls_and_a_resume_lets_them_on() {
     let other = fleet.try_submit_for("other", "name: two").await.unwrap().job;
     assert_eq!(fleet.claim(&mac, "r2").await.unwrap().id, other.id, "others go on");
     let (_, explanation) = fleet.coordinator.explain(job.id).await.unwrap();
-    assert_eq!(explanation.summary, "waits: the product `demo` is paused: the engine loops");
+    assert_eq!(explanation.summary, "waiting: the product `demo` is paused: the engine loops");
     assert_eq!(explanation.remedies[0].command.as_deref(), Some("giga budget resume demo"));
 
     change(&fleet, BudgetChange::Resume).await;
@@ -73,7 +73,7 @@ async fn a_pause_stops_polls_and_a_resume_lets_them_on() {
 #[tokio::test]
 async fn what_a_cancelled_run_gives_back_starts_the_next_job() {
     let fleet = Fleet::by_hand().await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 4).await;
     fleet.submit("name: one\nbudget: {usd: 9}").await;
     let held = fleet.claim(&mac, "r1").await.unwrap();
@@ -111,7 +111,7 @@ async fn a_pause_stops_offers_and_a_resume_brings_them_down_the_stream() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn fifty_claims_through_two_coordinators_start_ten_where_ten_fit() {
     let fleet = Fleet::by_hand().await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     for n in 0..50 {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
     }
@@ -135,7 +135,7 @@ async fn fifty_claims_through_two_coordinators_start_ten_where_ten_fit() {
 async fn what_is_on_offer_counts_against_the_budget() {
     let fleet = Fleet::by_hand().await;
     assert!(fleet.coordinator.dispatch().lead_once().await.unwrap().is_some());
-    ceiling_a_day(&fleet, 2).await;
+    limit_a_day(&fleet, 2).await;
     fleet.factory_by(Delivery::Stream, "f1", 9).await;
     for n in 0..5 {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
@@ -151,7 +151,7 @@ async fn a_claim_that_a_budget_refuses_is_not_tried_again_and_again() {
     let counted = Arc::new(Counted::new(fleet.store.clone()));
     let ports = Ports { store: counted.clone(), ..fleet.ports.clone() };
     let coordinator = Coordinator::by_hand(ports, Options::default()).await.unwrap();
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 9).await;
     for n in 0..4 {
         fleet.submit(&format!("name: job-{n}\nbudget: {{usd: 1}}")).await;
@@ -180,7 +180,7 @@ async fn a_day_that_is_used_up_opens_at_midnight_without_a_call() {
     let clock = Arc::new(ManualClock::at("2026-11-15T23:59:00Z".parse().unwrap()));
     let fleet = Fleet::start_with(clock).await;
     fleet.until_it_leads().await;
-    ceiling_a_day(&fleet, 2).await;
+    limit_a_day(&fleet, 2).await;
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 4).await;
     let mut stream = fleet.coordinator.dispatch().open_factory_stream(f1.clone()).unwrap();
     fleet.submit("name: dear\nbudget: {usd: 2}").await;
@@ -215,20 +215,20 @@ async fn a_day_that_is_used_up_opens_at_midnight_without_a_call() {
 async fn whoever_waits_to_ask_for_work_is_told_when_the_day_ends() {
     let clock = Arc::new(ManualClock::at("2026-11-15T23:59:00Z".parse().unwrap()));
     let fleet = Fleet::start_with(clock).await;
-    let mut told = fleet.coordinator.budgets_changed();
-    ceiling_a_day(&fleet, 2).await;
-    let mut told_within =
-        async |seconds| tokio::time::timeout(Duration::from_secs(seconds), told.changed()).await.is_ok();
-    assert!(told_within(20).await, "a ceiling was set");
-    assert!(!told_within(50).await, "nothing happens before");
-    assert!(told_within(20).await, "a minute is over");
+    let mut changes = fleet.coordinator.budgets_changed();
+    limit_a_day(&fleet, 2).await;
+    let mut changed_within =
+        async |seconds| tokio::time::timeout(Duration::from_secs(seconds), changes.changed()).await.is_ok();
+    assert!(changed_within(20).await, "a limit was set");
+    assert!(!changed_within(50).await, "nothing happens before");
+    assert!(changed_within(20).await, "a minute is over");
     fleet.coordinator.stop().await;
 }
 
 #[tokio::test]
 async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     let fleet = Fleet::by_hand().await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 4).await;
     let alerts = || async {
         let alerts = fleet.coordinator.alerts().await.unwrap();
@@ -239,14 +239,14 @@ async fn alerts_tell_of_budgets_that_are_near_used_up_or_stopped() {
     assert_eq!(alerts().await, []);
     fleet.submit("name: two\nbudget: {usd: 0.1}").await;
     let two = fleet.claim(&mac, "r2").await.unwrap();
-    let near = "the budget of demo is nearly used up: $8.00 of $10.00 of the day spent or reserved";
+    let near = "the budget of demo is nearly exhausted: $8.00 of $10.00 of the day spent or reserved";
     assert_eq!(alerts().await, [(AlertKind::BudgetNear, near.to_owned())]);
     finish_for(&fleet, &two, 10).await;
-    let [(AlertKind::BudgetExhausted, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
-    assert!(told.contains("$10.00 of $10.00 of the day; it reopens at"), "{told}");
+    let [(AlertKind::BudgetExhausted, message)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
+    assert!(message.contains("$10.00 of $10.00 of the day; it reopens at"), "{message}");
     change(&fleet, BudgetChange::Pause { reason: Some("enough".to_owned()) }).await;
-    let [(AlertKind::BudgetPaused, told)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
-    assert!(told.contains("enough"), "{told}");
+    let [(AlertKind::BudgetPaused, message)] = &alerts().await[..] else { panic!("{:?}", alerts().await) };
+    assert!(message.contains("enough"), "{message}");
 }
 
 #[tokio::test]
@@ -265,8 +265,8 @@ async fn a_pause_that_stops_what_runs_asks_every_holder_and_costs_no_attempt() {
     assert_eq!(asked, 3);
     for job in &held {
         let holder = Holder { factory: mac.clone(), epoch: job.epoch };
-        let told = fleet.coordinator.renew(job.id, holder, None).await.unwrap().directives;
-        assert_eq!(told, if job.id == other.id { vec![] } else { vec![Directive::Preempt] });
+        let directives = fleet.coordinator.renew(job.id, holder, None).await.unwrap().directives;
+        assert_eq!(directives, if job.id == other.id { vec![] } else { vec![Directive::Preempt] });
     }
     let mine = held.iter().find(|job| job.id != other.id).unwrap();
     let (_, explanation) = fleet.coordinator.explain(mine.id).await.unwrap();
@@ -284,7 +284,7 @@ async fn a_series_of_what_was_spent_ends_at_what_the_budget_says() {
         Arc::new(ManualClock::at("2026-11-15T10:00:00Z".parse().unwrap())),
     )
     .await;
-    ceiling_a_day(&fleet, 10).await;
+    limit_a_day(&fleet, 10).await;
     let mac = fleet.factory("mac-1", &[], 9).await;
     for n in 0..3_i64 {
         fleet.submit(&format!("name: job-{n}")).await;
@@ -302,7 +302,7 @@ async fn a_series_of_what_was_spent_ends_at_what_the_budget_says() {
     assert_eq!((first.usd, first.cumulative, first.runs), (Usd::ZERO, Usd::ZERO, 0));
     let sums: Vec<Usd> = burndown.buckets.iter().map(|bucket| bucket.cumulative).collect();
     assert_eq!(sums, [0, 0, 1, 3, 3].map(Usd::from_dollars));
-    assert_eq!(burndown.ceiling, Some((giga_domain::Period::Day, 10 * USD)));
+    assert_eq!(burndown.limit, Some((giga_domain::Period::Day, 10 * USD)));
     assert_eq!(burndown.total(), 3 * USD);
     let many = fleet.coordinator.burndown(demo(), from, to, Some(Duration::from_secs(1))).await;
     assert!(matches!(many, Err(Error::Invalid(problem)) if problem.field == "bucket"));
@@ -363,9 +363,9 @@ async fn a_job_that_waits_for_money_does_not_starve() {
     };
     assert_eq!(kinds().await, [AlertKind::BudgetPaused]);
     change(&fleet, BudgetChange::Resume).await;
-    ceiling_a_day(&fleet, 1).await;
-    assert_eq!(kinds().await, [], "the ceiling is too low for it, which explain says");
-    ceiling_a_day(&fleet, 3).await;
+    limit_a_day(&fleet, 1).await;
+    assert_eq!(kinds().await, [], "the limit is too low for it, which explain says");
+    limit_a_day(&fleet, 3).await;
     assert_eq!(kinds().await, [AlertKind::Starvation]);
 }
 

@@ -55,13 +55,13 @@ fn work(
 
 /// Waits until so many jobs are done, and asserts that each was done once.
 async fn all_done(
-    told: &mut mpsc::UnboundedReceiver<(FactoryId, JobId, Epoch)>,
+    finished: &mut mpsc::UnboundedReceiver<(FactoryId, JobId, Epoch)>,
     count: usize,
 ) -> BTreeMap<JobId, FactoryId> {
     let mut holders = BTreeMap::new();
     let waiting = async {
         while holders.len() < count {
-            let (factory, job, _) = told.recv().await.unwrap();
+            let (factory, job, _) = finished.recv().await.unwrap();
             assert!(holders.insert(job, factory).is_none(), "{job} was done twice");
         }
     };
@@ -158,7 +158,7 @@ async fn a_stream_finds_what_was_offered_before_it_opened_without_the_broker() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_broker_that_is_wiped_again_and_again_costs_no_job() {
     let fleet = Fleet::start().await;
-    let (done, mut told) = mpsc::unbounded_channel();
+    let (done, mut finished) = mpsc::unbounded_channel();
     for n in 0..4 {
         let factory = fleet.factory_by(Delivery::Stream, &format!("f{n}"), 4).await;
         work(&fleet.coordinator, &factory, done.clone());
@@ -170,13 +170,13 @@ async fn a_broker_that_is_wiped_again_and_again_costs_no_job() {
         }
     }
     fleet.broker.wipe();
-    all_done(&mut told, 200).await;
+    all_done(&mut finished, 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_jobs_find_fifty_factories() {
     let fleet = Fleet::start().await;
-    let (done, mut told) = mpsc::unbounded_channel();
+    let (done, mut finished) = mpsc::unbounded_channel();
     for n in 0..50 {
         let factory = fleet.factory_by(Delivery::Stream, &format!("f{n}"), 4).await;
         work(&fleet.coordinator, &factory, done.clone());
@@ -184,7 +184,7 @@ async fn a_thousand_jobs_find_fifty_factories() {
     for n in 0..1_000 {
         fleet.submit(&format!("name: job-{n}")).await;
     }
-    let holders = all_done(&mut told, 1_000).await;
+    let holders = all_done(&mut finished, 1_000).await;
     let used: std::collections::BTreeSet<_> = holders.values().collect();
     assert!(used.len() > 10, "the work is spread: {} factories", used.len());
 }
@@ -194,7 +194,7 @@ async fn two_coordinators_share_a_fleet_and_survive_the_leader() {
     let fleet = Fleet::start().await;
     fleet.until_it_leads().await;
     let second = Coordinator::start(fleet.ports.clone(), giga_coordinator::Options::default()).await.unwrap();
-    let (done, mut told) = mpsc::unbounded_channel();
+    let (done, mut finished) = mpsc::unbounded_channel();
     let f1 = fleet.factory_by(Delivery::Stream, "f1", 4).await;
     let f2 = fleet.factory_by(Delivery::Stream, "f2", 4).await;
     second.refresh_once().await.unwrap();
@@ -203,7 +203,7 @@ async fn two_coordinators_share_a_fleet_and_survive_the_leader() {
     for n in 0..40 {
         fleet.submit(&format!("name: job-{n}")).await;
     }
-    let holders = all_done(&mut told, 40).await;
+    let holders = all_done(&mut finished, 40).await;
     for factory in [&f1, &f2] {
         assert!(holders.values().any(|by| by == factory), "{factory} got none");
     }
@@ -220,7 +220,7 @@ async fn two_coordinators_share_a_fleet_and_survive_the_leader() {
         let request = giga_coordinator::SubmitRequest { product, manifest, body, actor: operator() };
         second.submit(request).await.unwrap().job
     };
-    assert_eq!(all_done(&mut told, 1).await, BTreeMap::from([(job.id, f2)]));
+    assert_eq!(all_done(&mut finished, 1).await, BTreeMap::from([(job.id, f2)]));
     assert!(second.dispatch().leading().is_some());
 }
 

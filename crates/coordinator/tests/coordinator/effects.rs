@@ -311,7 +311,7 @@ async fn a_store_that_fails_once_silences_nobody() {
         actor: operator(),
     };
     let webhook = coordinator.effects().add_webhook(add).await.unwrap();
-    let told = async {
+    let delivered = async {
         // Until it was told, whatever the pauses are: each message is reason to look.
         loop {
             coordinator.effects().test_webhook(&webhook, &operator()).await.unwrap();
@@ -322,7 +322,7 @@ async fn a_store_that_fails_once_silences_nobody() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), told).await.expect("it was never told");
+    tokio::time::timeout(Duration::from_secs(30), delivered).await.expect("it was never told");
     assert!(!counted.is_to_fail("take_effects"), "the first look failed");
     coordinator.stop().await;
 }
@@ -440,14 +440,14 @@ fn item(title: &str) -> TrackerItem {
     }
 }
 
-async fn ingest(outside: &Outside, said: &str) -> (giga_domain::Job, bool) {
+async fn ingest(outside: &Outside, text: &str) -> (giga_domain::Job, bool) {
     let item = outside.coordinator.effects().tracker_item("github", "acme/app#12").await.unwrap();
     let mut manifest = from_json(&json!({ "name": job_name(&item), "ship": "auto" })).unwrap();
     manifest.idempotency_key = Some(tracker_key("github", &item.item));
     let request = SubmitRequest {
         product: "demo".parse().unwrap(),
         manifest,
-        body: tracked_body(said, &item),
+        body: tracked_body(text, &item),
         actor: operator(),
     };
     let ingested = outside.coordinator.ingest(request).await.unwrap();
@@ -461,8 +461,8 @@ async fn an_item_has_one_job_and_hears_where_it_stands() {
     let (job, made) = ingest(&outside, "").await;
     assert!(made && job.spec.name == "Greeting is wrong");
     outside.recorded.put_item("github", item("Another title"));
-    for said in ["", "more"] {
-        let (again, made) = ingest(&outside, said).await;
+    for text in ["", "more"] {
+        let (again, made) = ingest(&outside, text).await;
         assert_eq!((again.id, made), (job.id, false), "whatever it says by now");
     }
     outside.fleet.submit("name: plain").await;
@@ -470,7 +470,7 @@ async fn an_item_has_one_job_and_hears_where_it_stands() {
     outside.webhook(None, &[EventKind::Shipped]).await;
     outside.round().await;
     let mut stages: BTreeMap<u64, String> = BTreeMap::new();
-    let told = |stages: &mut BTreeMap<u64, String>| {
+    let collect = |stages: &mut BTreeMap<u64, String>| {
         for (effect, _) in outside.recorded.asked() {
             if let EffectTarget::Tracker { tracker, item } = &effect.target {
                 assert_eq!(
@@ -483,12 +483,12 @@ async fn an_item_has_one_job_and_hears_where_it_stands() {
             }
         }
     };
-    told(&mut stages);
+    collect(&mut stages);
     assert_eq!(stages.values().collect::<Vec<_>>(), ["queued"]);
 
     outside.coordinator.operate(job.id, OperatorAction::Cancel, None, None, operator()).await.unwrap();
     outside.round().await;
-    told(&mut stages);
+    collect(&mut stages);
     assert_eq!(stages.values().collect::<Vec<_>>(), ["queued", "cancelled"]);
 
     let before = outside.asked().len();

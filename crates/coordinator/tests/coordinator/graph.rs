@@ -100,7 +100,7 @@ async fn a_composite_says_what_it_waits_for() {
     let mac = fleet.factory("mac-1", &[], 4).await;
     let parent = fleet.submit("name: release\nkind: composite\nonFailure: continue").await.id;
     let (_, empty) = fleet.coordinator.explain(parent).await.unwrap();
-    assert_eq!(empty.summary, "waits for its children, and has none yet");
+    assert_eq!(empty.summary, "waiting for its children, and has none yet");
     assert_eq!(
         empty.remedies[0].command.as_deref(),
         Some(&*format!("giga job submit FILE... --parent {parent}"))
@@ -113,12 +113,12 @@ async fn a_composite_says_what_it_waits_for() {
     let held = fleet.claim(&mac, "r2").await.unwrap();
     fleet.hold(&held, vec![failed()]).await.unwrap();
     let (_, why) = fleet.coordinator.explain(parent).await.unwrap();
-    assert_eq!(why.summary, "waits for its children: 1 of 3 shipped, 1 failed, 1 to go");
-    let told: Vec<_> = why.blockers.iter().map(|blocker| blocker.message.clone()).collect();
-    assert_eq!(told, [format!("{} (b) is failed", made[1].id), format!("{} (c) is blocked", made[2].id)]);
+    assert_eq!(why.summary, "waiting for its children: 1 of 3 shipped, 1 failed, 1 to go");
+    let messages: Vec<_> = why.blockers.iter().map(|blocker| blocker.message.clone()).collect();
+    assert_eq!(messages, [format!("{} (b): failed", made[1].id), format!("{} (c): blocked", made[2].id)]);
     assert_eq!(why.remedies[0].command.as_deref(), Some(&*format!("giga job requeue {}", made[1].id)));
     let (_, child) = fleet.coordinator.explain(made[2].id).await.unwrap();
-    assert!(child.blockers[0].message.contains("(b) is failed"), "{child:?}");
+    assert!(child.blockers[0].message.contains("(b): failed"), "{child:?}");
 }
 
 async fn commands(fleet: &Fleet, id: JobId) -> Vec<String> {

@@ -79,7 +79,7 @@ async fn deps_hold_a_job_back_until_the_last_needed_one_ships() {
     let any = fleet.submit(&format!("name: any\n{deps}\ndepsMode: any")).await;
     assert_eq!((all.stage(), any.stage()), (Stage::Blocked, Stage::Blocked));
     let (_, why) = fleet.coordinator.explain(all.id).await.unwrap();
-    assert_eq!(why.summary, "waits for all of 2 jobs to ship: 2 not shipped yet");
+    assert_eq!(why.summary, "waiting for all of 2 jobs to ship: 2 not shipped yet");
 
     let held = fleet.claim(&mac, "r1").await.unwrap();
     assert_eq!(fleet.finish(&held).await.stage(), Stage::Shipped, "ship: auto");
@@ -213,8 +213,8 @@ async fn files_of_ended_jobs_go_before_their_jobs_where_a_flag_says_so() {
     assert_eq!(fleet.coordinator.remove_expired_artifacts().await.unwrap(), 0);
     assert!(fleet.coordinator.artifact_stream(old, 0..1).await.is_err(), "its bytes are gone");
     assert!(fleet.coordinator.artifact_stream(kept, 0..1).await.is_ok());
-    let told = fleet.store.read().job_events(*ended, EventSeq::ZERO, 100).await.unwrap().pop().unwrap();
-    assert_eq!((told.kind, told.actor), (EventKind::ArtifactRemoved, Actor::system("retention")));
+    let event = fleet.store.read().job_events(*ended, EventSeq::ZERO, 100).await.unwrap().pop().unwrap();
+    assert_eq!((event.kind, event.actor), (EventKind::ArtifactRemoved, Actor::system("retention")));
     assert!(fleet.store.read().job(*ended).await.unwrap().is_some(), "the job stays");
 }
 

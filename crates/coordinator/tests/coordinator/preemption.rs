@@ -199,7 +199,7 @@ async fn a_holder_that_does_not_let_go_loses_the_job_at_the_deadline() {
     fleet.coordinator.metrics().register(&mut registry);
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for line in ["evictions_asked_total 1", "evictions_forced_total 1"] {
-        assert!(text.lines().any(|told| told == line), "{line} is missing in\n{text}");
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
 }
 

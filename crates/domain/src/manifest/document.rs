@@ -6,7 +6,7 @@ use super::error::{ManifestError, quoted};
 use crate::limits;
 
 const EXAMPLE: &str =
-    "the smallest manifest has the four lines `---`, `name: fix-greeting`, `---`, `What is to be done.`";
+    "the smallest manifest has the four lines `---`, `name: fix-greeting`, `---`, `Fix the greeting.`";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Document<'a> {

@@ -66,7 +66,7 @@ impl Draft {
         Ok(Self { root, before: None, body })
     }
 
-    /// The profile that it names. One that is malformed is told by [`Self::finish`].
+    /// The profile that it names. A malformed one is reported by [`Self::finish`].
     pub fn persona(&self) -> Option<ProfileRef> {
         self.text("persona").and_then(grammar::parse_profile_ref)
     }
@@ -170,7 +170,7 @@ fn foreign_key(root: &Node) -> Option<Problem> {
         field: "idempotencyKey".to_owned(),
         line: *line,
         message: format!(
-            "idempotencyKey may not begin with `{TRACKER_KEY}`, which stands for items of trackers"
+            "idempotencyKey may not begin with `{TRACKER_KEY}`, which is reserved for items of trackers"
         ),
     })
 }
@@ -218,16 +218,16 @@ fn fill_parts(own: &mut Node, default: Node) {
 
 /// What the author wrote, whatever its order and whichever way the product and the key came.
 fn written(root: &Node) -> String {
-    let mut said = BTreeMap::new();
+    let mut fields = BTreeMap::new();
     if let Value::Map(entries) = &root.value {
         for (key, value) in entries {
             let kept = !is_key(key, "product") && !is_key(key, "idempotencyKey");
             if kept && value.value != Value::Null {
-                said.insert(key_text(key), json(value));
+                fields.insert(key_text(key), json(value));
             }
         }
     }
-    serde_json::to_string(&said).expect("a map with text as its keys can be written")
+    serde_json::to_string(&fields).expect("a map with text as its keys can be written")
 }
 
 fn key_text(key: &Node) -> String {

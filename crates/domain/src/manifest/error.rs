@@ -7,7 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// How many problems are told one by one; the rest is counted.
+/// How many problems are listed one by one; the rest is counted.
 const SHOWN: usize = 50;
 /// How much of a wrong value is repeated.
 const QUOTED_CHARS: usize = 60;

@@ -131,10 +131,10 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// A composite stands for its children. What would be read and then mean nothing is refused; its default, written out,
+/// A composite groups its children. What would be read and then mean nothing is refused; its default, written out,
 /// is what is done anyway.
 fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
-    let said = [
+    let refused = [
         ("repo", manifest.repo.is_some(), "it has no result of its own to merge"),
         ("engine", manifest.engine.is_some(), "it runs nothing itself"),
         ("script", manifest.script.is_some(), "it runs nothing itself"),
@@ -147,7 +147,7 @@ fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
         ("concurrency", manifest.concurrency.is_some(), "it is never held"),
         ("runAt", manifest.run_at.is_some(), "it begins when its first child does"),
     ];
-    for (key, _, why) in said.into_iter().filter(|(_, said, _)| *said) {
+    for (key, _, why) in refused.into_iter().filter(|(_, is_set, _)| *is_set) {
         if let Some(field) = top.get(key) {
             field.refuse(format!("belongs to its children, not to `kind: composite`: {why}"), p);
         }
@@ -172,7 +172,7 @@ fn script(field: &Field<'_>, engine: Option<&str>, p: &mut Problems) -> Option<S
         let engine =
             engine.map_or("which is not set".to_owned(), |engine| format!("which is {}", quoted(engine)));
         let message = format!(
-            "belongs to `engine: shell`, not to the engine of this manifest, {engine}; set engine to shell, or say in the body what is to be done"
+            "belongs to `engine: shell`, not to the engine of this manifest, {engine}; set engine to shell, or put the prompt into the body"
         );
         field.refuse(message, p);
     }

@@ -57,7 +57,7 @@ pub struct Manifest {
     pub concurrency: Option<Concurrency>,
     pub idempotency_key: Option<String>,
     pub run_at: Option<Timestamp>,
-    /// Where a profile filled it in: what it said by itself. Never part of the snapshot; only for the fingerprint.
+    /// Where a profile filled it in: its own content. Never part of the snapshot; only for the fingerprint.
     pub written: Option<String>,
 }
 

@@ -105,16 +105,16 @@ impl Serialize for Dep {
 }
 
 pub(super) fn fingerprint(manifest: &Manifest, body: &str) -> String {
-    let said = match &manifest.written {
+    let content = match &manifest.written {
         None => serde_json::to_vec(manifest),
         // What the profile fills in may change between two sendings of the same text; the text is what counts.
         Some(written) => serde_json::to_vec(&(written, &manifest.product, &manifest.idempotency_key)),
     };
-    let said = said.expect("a manifest has only string keys and finite numbers");
+    let content = content.expect("a manifest has only string keys and finite numbers");
     let mut hasher = Sha256::new();
     // The length keeps the border between the two from moving.
-    hasher.update((said.len() as u64).to_be_bytes());
-    hasher.update(&said);
+    hasher.update((content.len() as u64).to_be_bytes());
+    hasher.update(&content);
     hasher.update(body.as_bytes());
     const_hex::encode(hasher.finalize())
 }

@@ -13,7 +13,7 @@ use super::error::{ManifestError, Problem, quoted, shortened};
 
 /// A manifest needs three levels; the rest is room for a helpful message instead of a cut.
 const DEPTH: usize = 16;
-/// Far more than the longest legal lists add up to, so that a list that is too long is told by its name.
+/// Far more than the longest legal lists add up to, so that a list that is too long is reported by its name.
 const NODES: usize = 20_000;
 const ALIASES: usize = 100;
 

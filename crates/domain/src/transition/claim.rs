@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::{Refusal, RunChange, Transition};
 use crate::{
-    DispatchSeq, EventKind, FactoryId, Job, Lease, NewEvent, RequestId, Rev, Spend, State, Target, Timestamp,
-    Usd,
+    DispatchSeq, FactoryId, Job, Lease, NewEvent, RequestId, Rev, Spend, State, Target, Timestamp, Usd,
 };
 
 /// Nothing to refuse also where this very request holds it already.
@@ -65,10 +64,7 @@ pub(super) fn claim(
         spent: Spend::default(),
         evict: None,
     };
-    let event = NewEvent::new(EventKind::Assigned, format!("claimed by {factory}"))
-        .with("factoryId", factory.as_str())
-        .with("leaseEpoch", next.job.epoch.0);
-    next.enter(State::Assigned { lease }, event);
+    next.enter(State::Assigned { lease }, NewEvent::assigned(factory, next.job.epoch));
     next.run.push(RunChange::Open { factory: factory.clone() });
 }
 
@@ -85,9 +81,6 @@ pub(super) fn target(
     let missed = target.as_ref().map(|last| last.missed_by(now, deadline.since(now))).unwrap_or_default();
     *target = Some(Target { missed, ..Target::new(factory.clone(), deadline) });
     next.job.dispatch_seq = next.job.dispatch_seq.next();
-    let event = NewEvent::new(EventKind::Targeted, format!("offered to {factory}"))
-        .with("factoryId", factory.as_str())
-        .with("dispatchSeq", next.job.dispatch_seq.0);
-    next.note(event);
+    next.note(NewEvent::targeted(factory, next.job.dispatch_seq));
     Ok(())
 }

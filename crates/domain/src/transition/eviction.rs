@@ -2,7 +2,7 @@
 //! deadline decide. Either way no attempt is used up, and the job goes on from its checkpoint wherever there is a seat.
 
 use super::{Refusal, Transition};
-use crate::{EventKind, Evict, NewEvent, Rev, State, Timestamp};
+use crate::{Evict, NewEvent, Rev, State, Timestamp};
 
 pub(super) fn ask(next: &mut Transition, rev: Rev, evict: Evict) -> Result<(), Refusal> {
     let same = next.job.rev == rev;
@@ -10,26 +10,16 @@ pub(super) fn ask(next: &mut Transition, rev: Rev, evict: Evict) -> Result<(), R
         return Err(Refusal::NotClaimable("it changed since it was looked at"));
     };
     if lease.evict.is_some() {
-        return Err(Refusal::NotClaimable("its holder is asked to let go already"));
+        return Err(Refusal::NotClaimable("its holder was asked to release it already"));
     }
     lease.evict = Some(evict);
-    let event = NewEvent::new(EventKind::EvictionAsked, format!("{} is asked to let go", lease.factory));
-    next.note(match evict.for_job {
-        Some(job) => event.with("forJob", job.to_string()),
-        None => event,
-    });
+    let event = NewEvent::eviction_asked(&lease.factory, evict.for_job);
+    next.note(event);
     Ok(())
 }
 
 /// Its run is closed; here it goes back to the queue.
 pub(super) fn let_go(next: &mut Transition, evict: Evict, now: Timestamp) {
-    let event = match evict.for_job {
-        Some(job) => {
-            next.job.evictions += 1;
-            NewEvent::new(EventKind::Preempted, format!("gave its seat up for job {job}"))
-                .with("forJob", job.to_string())
-        }
-        None => NewEvent::new(EventKind::Preempted, "stopped: its product's budget is paused"),
-    };
-    next.requeue(now, now, event);
+    next.job.evictions += u32::from(evict.for_job.is_some());
+    next.requeue(now, now, NewEvent::preempted(evict.for_job));
 }

@@ -5,9 +5,7 @@
 
 use super::{Transition, after_work, people};
 use crate::job::{DepsMode, FailurePolicy};
-use crate::{
-    EventKind, FailReason, Failure, Job, JobId, JobKind, JobSpec, NewEvent, Stage, State, Timestamp,
-};
+use crate::{FailReason, Failure, Job, JobId, JobKind, JobSpec, NewEvent, Stage, State, Timestamp};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Relations {
@@ -114,7 +112,7 @@ pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Time
             return;
         }
         let reason = format!("its parent {} is {}", end.parent, end.stage);
-        people::cancel(next, Some(&reason), &reason, now);
+        people::cancel(next, Some(&reason), NewEvent::cancelled_because(&reason), now);
         return;
     }
     if stage != Stage::Blocked {
@@ -125,39 +123,32 @@ pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Time
     // requeued without a dep that is lost can ship, and so can the composite.
     let has_children = next.job.spec.kind == JobKind::Composite && relations.children.total() > 0;
     if relations.deps.hopeless(mode) && !has_children {
-        let detail = format!("{} of its deps will never ship", relations.deps.lost);
-        return fail(next, FailReason::DependencyFailed, detail);
+        let event = NewEvent::deps_lost(relations.deps.lost);
+        return fail(next, FailReason::DependencyFailed, event);
     }
     match next.job.spec.kind {
         JobKind::Agent if relations.deps.satisfied(mode) => {
             let ready_at = next.job.spec.run_at.unwrap_or(now).max(now);
             next.job.enqueued_at = ready_at;
-            next.requeue(now, ready_at, NewEvent::new(EventKind::Unblocked, "dependencies satisfied"));
+            next.requeue(now, ready_at, NewEvent::unblocked());
         }
         JobKind::Agent => {}
         JobKind::Composite => {
             let Tally { shipped, failed, open } = relations.children;
             let fast = next.job.spec.on_failure == FailurePolicy::FailFast;
             if failed > 0 && (fast || open == 0) {
-                let detail = format!("{failed} of {} children failed", relations.children.total());
-                fail(next, FailReason::ChildFailed, detail);
+                let event = NewEvent::children_failed(failed, relations.children.total());
+                fail(next, FailReason::ChildFailed, event);
             } else if shipped > 0 && open == 0 {
                 let state = after_work(&next.job);
-                let kind = if state.stage() == Stage::Shipped {
-                    EventKind::Shipped
-                } else {
-                    EventKind::ChildrenDone
-                };
-                next.enter(state, NewEvent::new(kind, format!("all of its {shipped} children have shipped")));
+                let event = NewEvent::children_done(state.stage(), shipped);
+                next.enter(state, event);
             }
         }
     }
 }
 
-fn fail(next: &mut Transition, reason: FailReason, detail: String) {
-    let failure = Failure { reason, detail: Some(detail.clone()) };
-    let event = NewEvent::new(EventKind::Failed, detail.clone())
-        .with("reason", reason.as_str())
-        .with("detail", detail);
+fn fail(next: &mut Transition, reason: FailReason, event: NewEvent) {
+    let failure = Failure { reason, detail: Some(event.cause.clone()) };
     next.enter(State::Failed { failure }, event);
 }

@@ -1,11 +1,11 @@
 //! The order to merge a shipped job's result: given out, carried out by a factory, settled.
 //!
-//! The stage never changes here: a shipped job is shipped, and what its repository makes of it is told beside it.
+//! The stage never changes here: a shipped job is shipped, and what its repository makes of it is recorded beside it.
 
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::{EventKind, FactoryId, Merge, NewEvent, Timestamp, backoff};
+use crate::{FactoryId, Merge, NewEvent, Timestamp, backoff};
 
 /// Whoever ran the job has its repository at hand and goes first.
 const HEAD_START: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ pub enum MergeOutcome {
     Conflict {
         detail: String,
     },
-    /// The origin could not be reached or said no; another attempt may go better.
+    /// The origin could not be reached or refused; another attempt may succeed.
     Failed {
         detail: String,
     },
@@ -43,10 +43,7 @@ pub(super) fn take(
         return Err(Refusal::NotClaimable("the factory that ran the job goes first"));
     }
     next.job.merge = Some(Merge::Taken { attempt, factory: factory.clone(), until: now.plus(lease) });
-    let event = NewEvent::new(EventKind::MergeStarted, format!("{factory} merges the result"))
-        .with("factoryId", factory.as_str())
-        .with("attempt", attempt);
-    next.note(event);
+    next.note(NewEvent::merge_started(factory, attempt));
     Ok(())
 }
 
@@ -70,22 +67,20 @@ pub(super) fn settle(
     match outcome {
         MergeOutcome::Merged { commit } => {
             next.job.merge = Some(Merge::Done { commit: commit.clone() });
-            let event = NewEvent::new(EventKind::Merged, format!("merged as {commit}"));
-            next.note(event.with("commit", commit.as_str()));
+            next.note(NewEvent::merged(commit));
         }
         MergeOutcome::Conflict { detail } => {
             next.job.merge = Some(Merge::Conflict { detail: detail.clone() });
-            next.note(NewEvent::new(EventKind::MergeConflict, detail.clone()));
+            next.note(NewEvent::merge_conflict(detail));
         }
         MergeOutcome::Failed { detail } if attempt >= ATTEMPTS => {
             next.job.merge = Some(Merge::Failed { detail: detail.clone() });
-            let cause = format!("given up after {attempt} attempts: {detail}");
-            next.note(NewEvent::new(EventKind::MergeFailed, cause));
+            next.note(NewEvent::merge_failed(attempt, true, detail));
         }
         MergeOutcome::Failed { detail } => {
             let pause = backoff::doubling(FIRST_PAUSE, attempt, LONGEST_PAUSE);
             next.job.merge = Some(Merge::Waiting { attempt: attempt + 1, due: now.plus(pause) });
-            next.note(NewEvent::new(EventKind::MergeFailed, detail.clone()));
+            next.note(NewEvent::merge_failed(attempt, false, detail));
         }
     }
     Ok(())

@@ -1,13 +1,13 @@
-//! What people say about a job: operators steer it, reviewers judge it.
+//! What people do to a job: operators steer it, reviewers judge it.
 //!
-//! A word that was said before is answered again and changes nothing; one that does not fit the stage is refused with
-//! what would fit.
+//! A repeated command is answered again and changes nothing; one that does not fit the stage is refused with what would
+//! fit.
 
 use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, after_review};
 use crate::job::ReviewGate;
 use crate::{
-    Assumed, ChargeHow, Checkpoint, Epoch, EventKind, FailReason, Failure, Job, JobKind, LeaseEnd,
-    LeaseEndHow, NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
+    Assumed, ChargeHow, Checkpoint, Epoch, FailReason, Failure, Job, JobKind, LeaseEnd, LeaseEndHow,
+    NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
 };
 
 pub(super) fn operate(
@@ -17,7 +17,7 @@ pub(super) fn operate(
     now: Timestamp,
 ) -> Result<(), Refusal> {
     let from = next.job.stage();
-    let cause = |what: &str| reason.map_or_else(|| what.to_owned(), |r| format!("{what}: {r}"));
+    let event = NewEvent::operated(action, reason);
     match (action, from) {
         // Already so: a repeated action is answered again.
         (OperatorAction::Ship, Stage::Shipped)
@@ -26,13 +26,12 @@ pub(super) fn operate(
         (OperatorAction::Reject, Stage::Failed)
             if next.job.failure().is_some_and(|f| f.reason == FailReason::Rejected) => {}
         (OperatorAction::Ship, Stage::Testing) => {
-            next.enter(State::Shipped, NewEvent::new(EventKind::Shipped, cause("shipped by an operator")));
+            next.enter(State::Shipped, event);
         }
         // What it waits for is looked at again; see `graph`.
         (OperatorAction::Requeue, Stage::Failed | Stage::Review)
             if next.job.spec.kind == JobKind::Composite =>
         {
-            let event = NewEvent::new(EventKind::Requeued, cause("requeued by an operator"));
             next.enter(State::Blocked, event);
         }
         (OperatorAction::Requeue, Stage::Blocked) if next.job.spec.kind == JobKind::Composite => {}
@@ -42,17 +41,14 @@ pub(super) fn operate(
             // One whose deps were lost may not have come to its time yet.
             let ready_at = next.job.spec.run_at.unwrap_or(now).max(now);
             next.job.enqueued_at = ready_at;
-            next.requeue(now, ready_at, NewEvent::new(EventKind::Requeued, cause("requeued by an operator")));
+            next.requeue(now, ready_at, event);
         }
         (OperatorAction::Reject, Stage::Review) => {
             let failure = Failure { reason: FailReason::Rejected, detail: reason.map(str::to_owned) };
-            next.enter(
-                State::Failed { failure },
-                NewEvent::new(EventKind::Rejected, cause("rejected by an operator")),
-            );
+            next.enter(State::Failed { failure }, event);
         }
         (OperatorAction::Cancel, _) if !from.is_terminal() => {
-            cancel(next, reason, &cause("cancelled by an operator"), now);
+            cancel(next, reason, event, now);
         }
         (action, from) => return Err(illegal(from, action)),
     }
@@ -61,31 +57,30 @@ pub(super) fn operate(
 
 /// The holder, where there is one, learns of it at its next renewal. It may be dead as well, so all that it was allowed
 /// to spend counts as spent until it says otherwise; see `report_cost`.
-pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, cause: &str, now: Timestamp) {
+pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, event: NewEvent, now: Timestamp) {
     if let Some(lease) = next.job.lease() {
-        let told = lease.spent;
+        let reported = lease.spent;
         next.abandon_run(RunOutcome::Cancelled);
         let assumed = next.charge.filter(|charge| charge.how == ChargeHow::Assumed);
-        let assumed = assumed.map(|charge| Assumed { charged: charge.spend.usd, charged_at: now, told });
+        let assumed = assumed.map(|charge| Assumed { charged: charge.spend.usd, charged_at: now, reported });
         next.job.lease_end = Some(LeaseEnd { epoch: next.job.epoch, how: LeaseEndHow::Cancelled, assumed });
     }
     let state = State::Cancelled { reason: reason.map(str::to_owned) };
-    next.enter(state, NewEvent::new(EventKind::Cancelled, cause));
+    next.enter(state, event);
 }
 
-/// The holder of a cancelled run says what it really cost. Only what was assumed is given back: what it had told stays
-/// charged, and nothing is charged anew to a job that is over.
+/// The holder of a cancelled run reports what it really cost. Only what was assumed is refunded: what it had reported
+/// stays charged, and nothing is charged anew to a job that is over.
 pub(super) fn report_cost(next: &mut Transition, spent: Spend) {
     let Some(end) = &mut next.job.lease_end else { return };
     let Some(assumed) = end.assumed.take() else { return };
-    let real = assumed.told.max(spent.bounded());
+    let real = assumed.reported.max(spent.bounded());
     next.refund = Some(Refund {
         usd: assumed.charged.less(real.usd),
-        tokens: real.tokens - assumed.told.tokens,
+        tokens: real.tokens - assumed.reported.tokens,
         charged_at: assumed.charged_at,
     });
-    let event = NewEvent::new(EventKind::CostReported, "its holder told what the cancelled run really cost");
-    next.note(event.with("usdMicros", real.usd.micros()));
+    next.note(NewEvent::cost_reported(real.usd));
 }
 
 fn illegal(from: Stage, action: OperatorAction) -> Refusal {
@@ -110,7 +105,7 @@ pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestam
     let (verdict, comment) = (*verdict, comment.as_deref());
     let judged = judged_run(&next.job);
     let State::Review { approvals } = &next.job.state else {
-        if said_before(&next.job, judgement) {
+        if is_repeated(&next.job, judgement) {
             return Ok(());
         }
         return Err(Refusal::Illegal {
@@ -149,18 +144,11 @@ pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestam
     });
     let old = next.job.reviews.len().saturating_sub(limits::REVIEW_NOTES);
     next.job.reviews.drain(..old);
-    let told = |kind: EventKind, what: &str| {
-        let cause = match comment {
-            Some(comment) => format!("{reviewer} {what}: {comment}"),
-            None => format!("{reviewer} {what}"),
-        };
-        NewEvent::new(kind, cause).with("reviewer", reviewer.as_str())
-    };
+    let event = NewEvent::reviewed(judgement);
     match verdict {
         Verdict::Approve => {
             let anew = (!again).then(|| reviewer.to_owned());
             let approvals: Vec<String> = approvals.into_iter().chain(anew).collect();
-            let event = told(EventKind::Approved, "approved");
             if approvals.len() as u64 >= quorum {
                 let state = after_review(&next.job);
                 next.enter(state, event);
@@ -174,11 +162,11 @@ pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestam
             next.job.attempts = 0;
             next.job.enqueued_at = now;
             resume_from_result(&mut next.job);
-            next.requeue(now, now, told(EventKind::ChangesRequested, "asked for changes"));
+            next.requeue(now, now, event);
         }
         Verdict::Reject => {
             let failure = Failure { reason: FailReason::Rejected, detail: comment.map(str::to_owned) };
-            next.enter(State::Failed { failure }, told(EventKind::Rejected, "rejected it"));
+            next.enter(State::Failed { failure }, event);
         }
     }
     Ok(())
@@ -190,11 +178,11 @@ fn judged_run(job: &Job) -> Epoch {
 }
 
 /// Whether the job is where it is because of this very word, as far as the reviewer goes: its answer was lost.
-fn said_before(job: &Job, said: &Judgement) -> bool {
-    let own = job.reviews.iter().rev().find(|note| note.reviewer == said.reviewer);
+fn is_repeated(job: &Job, judgement: &Judgement) -> bool {
+    let own = job.reviews.iter().rev().find(|note| note.reviewer == judgement.reviewer);
     own.is_some_and(|note| {
-        (note.verdict, &note.comment, note.epoch) == (said.verdict, &said.comment, judged_run(job))
-            && said.epoch.is_none_or(|epoch| epoch == note.epoch)
+        (note.verdict, &note.comment, note.epoch) == (judgement.verdict, &judgement.comment, judged_run(job))
+            && judgement.epoch.is_none_or(|epoch| epoch == note.epoch)
     })
 }
 
@@ -235,14 +223,10 @@ pub(super) fn request_review(
         return Err(Refusal::WeakerGate { quorum: holds.quorum, reviewers: holds.who() });
     }
     next.job.gate = Some(gate.clone());
-    let cause = format!("{} approval(s) needed from {}", gate.quorum, gate.who());
-    let event = NewEvent::new(EventKind::ReviewRequested, cause)
-        .with("quorum", gate.quorum)
-        .with("reviewers", gate.reviewers.clone());
     if let State::Review { approvals } = &mut next.job.state {
         // Those that count under the new gate stay.
         approvals.retain(|name| gate.reviewers.is_empty() || gate.reviewers.contains(name));
     }
-    next.note(event);
+    next.note(NewEvent::review_requested(gate));
     Ok(())
 }

@@ -115,9 +115,9 @@ const PINNED: &str = "8a7658c948d3c9bddd622cff239df9d90dda6b3b88bc0c4b6a0808984d
 fn a_missing_profile_is_told_with_everything_else() {
     let draft = draft("prioritty: high\npersona: codr\nscript: ./x\n");
     let error: ManifestError = draft.refuse_persona("names the profile codr, which does not exist");
-    let told: Vec<(&str, Option<usize>)> =
+    let problems: Vec<(&str, Option<usize>)> =
         error.problems.iter().map(|p| (p.field.as_str(), p.line)).collect();
-    assert_eq!(told, [("prioritty", Some(3)), ("persona", Some(4))]);
+    assert_eq!(problems, [("prioritty", Some(3)), ("persona", Some(4))]);
 }
 
 #[test]
@@ -143,18 +143,18 @@ fn what_belongs_to_a_job_is_no_matter_of_profiles() {
         ("idempotencyKey", "k"),
         ("runAt", "2026-12-01T09:00:00Z"),
     ] {
-        let said = refused(&format!("engine: shell\n{key}: {value}\n"), "p");
-        assert!(said.starts_with(&format!("line 3: {key} belongs to each job")), "{said}");
+        let message = refused(&format!("engine: shell\n{key}: {value}\n"), "p");
+        assert!(message.starts_with(&format!("line 3: {key} belongs to each job")), "{message}");
     }
-    let said = refused("prority: high\n", "p");
-    assert_eq!(said, "line 2: \"prority\" is not a key of a profile; did you mean `priority`?");
+    let message = refused("prority: high\n", "p");
+    assert_eq!(message, "line 2: \"prority\" is not a key of a profile; did you mean `priority`?");
 }
 
 #[test]
 fn the_values_of_a_profile_are_judged_when_it_is_made() {
-    let said = refused("priority: urgent\nbudget: {usd: -1}\nverify: ['']\n", "p");
-    let lines: Vec<&str> = said.lines().map(|line| line.split_once(": ").unwrap().0).collect();
-    assert_eq!(lines, ["line 2", "line 3", "line 4"], "{said}");
+    let message = refused("priority: urgent\nbudget: {usd: -1}\nverify: ['']\n", "p");
+    let lines: Vec<&str> = message.lines().map(|line| line.split_once(": ").unwrap().0).collect();
+    assert_eq!(lines, ["line 2", "line 3", "line 4"], "{message}");
     assert!(refused("", " \n").contains("it has neither"));
     assert!(refused("", "a\0b").contains("NUL"));
     assert!(refused("", &"x".repeat(limits::PERSONA_BYTES + 1)).contains("64 KiB"));

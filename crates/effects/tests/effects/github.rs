@@ -164,7 +164,7 @@ fn bridge(api: &str, token: &str, close_on_ship: bool) -> HttpEffects {
     with(Config { trackers: vec![tracker], ..Config::default() })
 }
 
-fn told(seq: u64, to: &str) -> Effect {
+fn status_effect(seq: u64, to: &str) -> Effect {
     let new = NewEffect {
         id: format!("tracker:{JOB}:{seq}").parse().unwrap(),
         product: None,
@@ -178,7 +178,7 @@ fn told(seq: u64, to: &str) -> Effect {
 }
 
 async fn echo(world: &HttpEffects, seq: u64, to: &str) -> EffectOutcome {
-    world.deliver(&told(seq, to), None).await
+    world.deliver(&status_effect(seq, to), None).await
 }
 
 fn delivered(outcome: &EffectOutcome) -> bool {
@@ -200,7 +200,9 @@ async fn an_issue_is_looked_up_and_a_pull_request_is_not_one() {
         [("acme/app#13", "pull request"), ("acme/app#99", "does not exist"), ("acme/gone#1", "exist")]
     {
         match world.item("github", item).await {
-            Err(EffectsError::NoSuchItem { reason: said, .. }) => assert!(said.contains(reason), "{said}"),
+            Err(EffectsError::NoSuchItem { reason: message, .. }) => {
+                assert!(message.contains(reason), "{message}");
+            }
             other => panic!("{other:?}"),
         }
     }

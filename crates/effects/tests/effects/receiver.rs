@@ -30,9 +30,9 @@ fn failed(outcome: EffectOutcome) -> (String, Option<Duration>) {
 
 #[tokio::test]
 async fn a_receiver_can_tell_who_sent_it_and_whether_it_came_before() {
-    let (told, mut heard) = mpsc::unbounded_channel::<(HeaderMap, Bytes)>();
+    let (sender, mut heard) = mpsc::unbounded_channel::<(HeaderMap, Bytes)>();
     let hook = post(async move |headers: HeaderMap, body: Bytes| {
-        told.send((headers, body)).unwrap();
+        sender.send((headers, body)).unwrap();
         StatusCode::NO_CONTENT
     });
     let base = listen(Router::new().route("/hook", hook)).await;

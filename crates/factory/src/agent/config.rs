@@ -18,7 +18,7 @@ pub struct AgentConfig {
     pub id: FactoryId,
     /// Everything that the agent keeps: its token, mirrors, work trees, logs of running jobs.
     pub base: PathBuf,
-    /// A token that may enrol, for the first start; afterwards the factory's own is kept in `base`.
+    /// A token that may enroll, for the first start; afterwards the factory's own is kept in `base`.
     pub enroll_with: Option<String>,
     pub seats: u32,
     pub engines: EnginesConfig,

@@ -22,7 +22,7 @@ pub enum AgentError {
     #[error("another agent works in {path}; give this one a folder of its own", path = .0.display())]
     FolderInUse(PathBuf),
     #[error(
-        "factory {0} is not enrolled here yet; give it a token that may enrol (--token-file), or its own in {1}"
+        "factory {0} is not enrolled here yet; give it a token that may enroll (--token-file), or its own in {1}"
     )]
     NotEnrolled(String, String),
     #[error(

@@ -1,10 +1,10 @@
 //! The agent loop: reports what the machine has, takes jobs up to its seats, and drains on shutdown.
 //!
 //! ```text
-//! enrol ▶ detect capabilities ▶ settle leftovers of a crash ▶ ┌ heartbeats, on their own ▶ delivery mode
-//!                                                            ├ intake (poll, stream, broker, …) ▶ one task per job
-//!                                                            ├ hint or long poll ▶ merge orders
-//!                                                            └ every hour: clean up
+//! enroll ▶ detect capabilities ▶ settle leftovers of a crash ▶ ┌ heartbeats, on their own ▶ delivery mode
+//!                                                             ├ intake (poll, stream, broker, …) ▶ one task per job
+//!                                                             ├ hint or long poll ▶ merge orders
+//!                                                             └ every hour: clean up
 //! SIGTERM ▶ no new jobs ▶ each job: stop, checkpoint, release ▶ exit
 //! ```
 

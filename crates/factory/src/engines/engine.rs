@@ -156,7 +156,7 @@ pub struct EngineReport {
     pub outcome: EngineOutcome,
     pub session_id: Option<String>,
     pub usage: Usage,
-    /// Whether `usage` covers the run. It does not where an engine with an account was begun and ended before it said
+    /// Whether `usage` covers the run. It does not where an engine with an account was started and ended before it reported
     /// what it used.
     pub metered: bool,
     /// The engine's final reply, redacted.

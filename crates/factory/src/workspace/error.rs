@@ -20,7 +20,7 @@ pub enum WorkspaceError {
     UnknownRepo(String),
     #[error("the origin {url} cannot be reached: {detail}")]
     Unreachable { url: String, detail: String },
-    /// The origin answered and said no: a protected branch, a hook of its own, a checked-out branch.
+    /// The origin refused: a protected branch, a hook of its own, a checked-out branch.
     #[error("the origin refused the push to {branch}: {detail}")]
     PushRefused { branch: String, detail: String },
     /// Another epoch of this job wrote after us, so this holder is fenced whether it knows it or not.

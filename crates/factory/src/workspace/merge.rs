@@ -22,7 +22,7 @@ pub struct MergeOrder {
     pub repo: RepoSource,
     pub branch: String,
     pub commit: CommitId,
-    /// Where to; the origin's own HEAD branch when it is not said.
+    /// Where to; the origin's own HEAD branch by default.
     pub into: Option<String>,
     pub message: String,
 }

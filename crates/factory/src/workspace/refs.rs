@@ -112,7 +112,7 @@ pub(crate) fn checkpoint_trailer(job: JobId, epoch: Epoch) -> String {
 
 const CHECKPOINT: &str = "Gigafactory-Checkpoint: ";
 
-/// Told by the line above the trailer, which is empty where a title and a body from outside stand before it.
+/// Recognised by the line above the trailer, which is empty where a title and a body from outside stand before it.
 pub(crate) fn is_checkpoint(job: JobId, message: &str) -> bool {
     let mark = message.trim_end().lines().nth_back(1).and_then(|line| line.strip_prefix(CHECKPOINT));
     mark.is_some_and(|of| of == job.to_string()) && parse_trailer(message).is_some_and(|(of, _)| of == job)

@@ -48,7 +48,7 @@ impl ResultCommit {
 
 impl Worktree {
     /// Commits everything to `aq/wip/<job>` behind the engine's back. `None` when there is nothing new to save.
-    /// That the origin could not be reached is told in the answer: the work is safe on this host all the same.
+    /// The answer says when the origin could not be reached: the work is safe on this host all the same.
     pub async fn checkpoint(&self, note: &str, push: bool) -> Result<Option<Saved>, WorkspaceError> {
         let mut saved = self.saved.lock().await;
         let snapshot = self.snapshot(Missing::Note).await?;

@@ -199,15 +199,14 @@ fn periods(budget: &Budget) -> String {
     let mut table = Columns::new(&["PERIOD", "SPENT", "RESERVED", "LEFT", "LIMIT", "TOKENS", "USED"]);
     for period in &budget.periods {
         let BudgetPeriod { spent_usd, tokens, ceiling_usd, left_usd, .. } = period;
-        let picture = ceiling_usd.map(|ceiling| {
-            bar(spent_usd.as_f64(), budget.reserved_usd.as_f64(), ceiling.as_f64(), BAR_CELLS)
-        });
+        let picture = ceiling_usd
+            .map(|limit| bar(spent_usd.as_f64(), budget.reserved_usd.as_f64(), limit.as_f64(), BAR_CELLS));
         table.row([
             period.period.to_string(),
             spent_usd.to_string(),
             budget.reserved_usd.to_string(),
             or_dash(*left_usd),
-            ceiling_usd.map_or("none".to_owned(), |ceiling| ceiling.to_string()),
+            ceiling_usd.map_or("none".to_owned(), |limit| limit.to_string()),
             tokens.to_string(),
             picture.unwrap_or_else(|| "-".to_owned()),
         ]);
@@ -225,7 +224,7 @@ fn chart(burndown: &Burndown) -> String {
     let width = label.len();
     let mut text = format!("\x1b[1m{}\x1b[0m  {} spent", printable(&burndown.product_id), burndown.total_usd);
     let _ = match burndown.ceiling_usd {
-        Some(ceiling) => writeln!(text, " of {ceiling}"),
+        Some(limit) => writeln!(text, " of {limit}"),
         None => writeln!(text, ", no limit"),
     };
     let heights: Vec<f64> = values.iter().map(|value| value.as_f64()).collect();

@@ -72,7 +72,7 @@ async fn look(meant: &str, context: &Context) -> Done {
             let _ = write!(text, "\nChanges\n{}", shown_diff(diff));
         }
         if job.stage == Stage::Review {
-            let _ = write!(text, "\nNeeded: {}\n", needed(&job));
+            let _ = write!(text, "\n{}\n", needed(&job));
             for verdict in ["--approve", "--request-changes -m TEXT", "--reject -m TEXT"] {
                 let _ = writeln!(text, "  \x1b[36mgiga review {id} {verdict}\x1b[0m");
             }
@@ -111,7 +111,7 @@ fn cost(job: &Job, runs: &[Run]) -> String {
     )
 }
 
-/// What the manifest's verify commands said.
+/// The results of the manifest's verify commands.
 fn checks(run: &Run) -> String {
     if run.report.checks.is_empty() {
         return String::new();
@@ -128,7 +128,7 @@ fn checks(run: &Run) -> String {
     text
 }
 
-/// Who said what so far.
+/// The reviews so far.
 fn earlier(job: &Job, output: &Output) -> String {
     if job.reviews.is_empty() {
         return String::new();

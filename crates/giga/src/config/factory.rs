@@ -28,7 +28,7 @@ impl Settings {
         self.number(Key::Seats, 2, 1..=MOST_SEATS)
     }
 
-    /// The machine's name where nothing else was said.
+    /// The machine's name by default.
     pub(crate) fn factory_id(&self) -> Result<Setting<FactoryId>, CliError> {
         match self.get(Key::Factory) {
             None => Ok(Setting { value: of_this_machine(), origin: Origin::Default }),

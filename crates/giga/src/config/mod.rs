@@ -85,7 +85,7 @@ impl Surroundings {
     }
 }
 
-/// Everything that was said, not yet judged.
+/// Everything that was set, not yet checked.
 pub(crate) struct Settings {
     flags: Vec<(Key, String)>,
     surroundings: Surroundings,
@@ -135,8 +135,8 @@ impl Settings {
             value: self.surroundings.home_folder("XDG_DATA_HOME", ".local/share"),
             origin: Origin::Default,
         };
-        let said = |Setting { value, origin }: Setting<String>| Setting { value: value.into(), origin };
-        self.get(Key::Data).map_or_else(default, said)
+        let as_path = |Setting { value, origin }: Setting<String>| Setting { value: value.into(), origin };
+        self.get(Key::Data).map_or_else(default, as_path)
     }
 
     /// The coordinator on this machine is found by the address that it left in its folder.
@@ -179,7 +179,7 @@ impl Settings {
         self.get_or(Key::Broker, if shared { &store } else { Self::EMBEDDED_BROKER })
     }
 
-    /// Where artifacts and logs go: the data folder, unless something else is said.
+    /// Where artifacts and logs go: the data folder by default.
     pub(crate) fn artifacts(&self) -> Setting<String> {
         self.get_or(Key::Artifacts, &self.data().value.display().to_string())
     }

@@ -206,5 +206,5 @@ fn a_project_cannot_lure_a_token_away() {
 
     let world = world.set("GIGA_URL", "http://elsewhere");
     let settings = world.load(&[]).unwrap();
-    assert!(settings.token_for(&settings.url()).is_ok(), "the user said so");
+    assert!(settings.token_for(&settings.url()).is_ok(), "the user chose so");
 }

@@ -88,7 +88,7 @@ fn ready(id: &FactoryId) {
     let _ = announce(&format!("ready factory {id}"));
 }
 
-/// What the settings say. The first start enrols with whatever token this `giga` would use.
+/// What the settings say. The first start enrolls with whatever token this `giga` would use.
 pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError> {
     let url = settings.url();
     // The factory's own token is not to be lured away either, and it is not known yet whether there is one.

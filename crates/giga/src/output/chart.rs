@@ -4,20 +4,20 @@ use std::fmt::Write;
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How much of a ceiling is spent (full) and set aside (half-tone), in `width` cells. Whatever there is shows, however
-/// little; what is over the ceiling fills the bar.
-pub(crate) fn bar(spent: f64, set_aside: f64, ceiling: f64, width: usize) -> String {
+/// How much of a limit is spent (full) and reserved (half-tone), in `width` cells. Whatever there is shows, however
+/// little; what is over the limit fills the bar.
+pub(crate) fn bar(spent: f64, reserved: f64, limit: f64, width: usize) -> String {
     let cells = |amount: f64| -> usize {
         if amount <= 0.0 {
             0
-        } else if amount >= ceiling {
+        } else if amount >= limit {
             width
         } else {
-            ((amount / ceiling * width as f64).round() as usize).clamp(1, width)
+            ((amount / limit * width as f64).round() as usize).clamp(1, width)
         }
     };
     let full = cells(spent);
-    let half = cells(spent + set_aside).max(full + usize::from(set_aside > 0.0)).min(width);
+    let half = cells(spent + reserved).max(full + usize::from(reserved > 0.0)).min(width);
     format!("{}{}{}", "█".repeat(full), "▒".repeat(half - full), "░".repeat(width - half))
 }
 

@@ -1,6 +1,6 @@
 //! Data on stdout in one of four formats; talk on stderr.
 //!
-//! Nothing that came from outside reaches a terminal with its control characters. `json` is what the API said,
+//! Nothing that came from outside reaches a terminal with its control characters. `json` is what the API answered,
 //! not what this program made of it.
 
 mod chart;
@@ -60,7 +60,7 @@ impl Output {
         }
     }
 
-    /// A list that stands under `items` in the JSON. `none` is said when it is empty.
+    /// A list that stands under `items` in the JSON. `none` is shown when it is empty.
     pub(crate) fn list(
         &self,
         json: &Value,

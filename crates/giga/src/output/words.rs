@@ -79,9 +79,9 @@ mod tests {
     #[test]
     fn times_are_short() {
         let now: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
-        let said = |seconds: u64| ago(&now.minus(Duration::from_secs(seconds)).to_string(), now);
+        let text = |seconds: u64| ago(&now.minus(Duration::from_secs(seconds)).to_string(), now);
         assert_eq!(
-            [0, 1, 59, 60, 61, 3_599, 3_600, 3_661, 40_000, 200_000].map(said),
+            [0, 1, 59, 60, 61, 3_599, 3_600, 3_661, 40_000, 200_000].map(text),
             [
                 "now", "1s ago", "59s ago", "1m ago", "1m1s ago", "59m ago", "1h ago", "1h1m ago", "11h ago",
                 "2d ago"

@@ -80,7 +80,7 @@ fn a_place_that_cannot_be_used_stops_the_start_and_is_named() {
         let mut serve = giga(home.path());
         serve.args(["serve", "--listen", "127.0.0.1:0", "--artifacts", place]);
         serve.envs(variables.iter().copied());
-        let said = run(&mut serve).fails(1);
-        assert!(said.contains(needle) && !said.contains("s3cr3t"), "{said}");
+        let message = run(&mut serve).fails(1);
+        assert!(message.contains(needle) && !message.contains("s3cr3t"), "{message}");
     }
 }

@@ -21,7 +21,7 @@ async fn a_budget_is_set_spent_from_paused_and_resumed() {
         insta::assert_snapshot!(format!("budget__{name}"), mask(&both, home.path()));
     };
     golden("list_empty", &["budget", "list"]);
-    golden("show_without_ceiling", &["budget", "show", "demo"]);
+    golden("show_without_limit", &["budget", "show", "demo"]);
     golden("set", &["budget", "set", "demo", "--total", "10", "--job", "2.50"]);
 
     home.write("one.md", manifest("one", "engine: shell\n"));
@@ -44,13 +44,13 @@ async fn a_budget_is_set_spent_from_paused_and_resumed() {
     golden("resume", &["budget", "resume", "demo"]);
     let (job, epoch) = mac.take("r2").await;
     home.giga(&["budget", "pause", "demo", "--stop-running", "--yes"]).ok();
-    let (_, told) = mac.post(&format!("jobs/{job}/lease/renew"), json!({"leaseEpoch": epoch})).await;
-    assert_eq!(told["directives"], json!(["preempt"]));
+    let (_, answer) = mac.post(&format!("jobs/{job}/lease/renew"), json!({"leaseEpoch": epoch})).await;
+    assert_eq!(answer["directives"], json!(["preempt"]));
     home.giga(&["budget", "resume", "demo"]).ok();
 }
 
 #[test]
-fn what_is_not_named_stays_and_none_takes_a_ceiling_away() {
+fn what_is_not_named_stays_and_none_takes_a_limit_away() {
     let home = Home::new();
     let _server = home.start();
     let set = |args: &[&str]| {
@@ -60,7 +60,7 @@ fn what_is_not_named_stays_and_none_takes_a_ceiling_away() {
     assert_eq!(set(&["--day", "5", "--month", "$100"])["ceilings"], json!({"day": 5.0, "month": 100.0}));
     assert_eq!(set(&["--day", "none", "--week", "0.5"])["ceilings"], json!({"week": 0.5, "month": 100.0}));
     assert_eq!(set(&["--job", "2"])["jobUsd"], 2.0);
-    // Whoever sets a ceiling that jobs can overrun is told so, beside the answer.
+    // Whoever sets a limit that jobs can overrun is told so, beside the answer.
     let loud = home.giga(&["budget", "set", "demo", "--job", "none"]);
     assert!(loud.err.contains("giga budget set demo --job USD"), "{loud:?}");
     assert_eq!(home.giga(&["budget", "set", "demo", "--job", "2"]).err, "");
@@ -75,14 +75,14 @@ fn what_is_not_named_stays_and_none_takes_a_ceiling_away() {
 }
 
 #[test]
-fn a_ceiling_that_is_reached_stays_shut_with_the_code_for_money() {
+fn a_limit_that_is_reached_stays_shut_with_the_code_for_money() {
     let home = Home::new();
     let _server = home.start();
     home.giga(&["budget", "set", "demo", "--total", "1"]).ok();
     let corrected = home.giga(&["budget", "correct", "demo", "--usd", "1.20", "-m", "billed apart"]).ok();
     assert!(corrected.contains("paused") && corrected.contains("the total limit is reached"), "{corrected}");
-    let said = home.giga(&["budget", "resume", "demo"]).fails(7);
-    assert!(said.contains("giga budget set demo --total USD"), "{said}");
+    let message = home.giga(&["budget", "resume", "demo"]).fails(7);
+    assert!(message.contains("giga budget set demo --total USD"), "{message}");
     home.giga(&["budget", "correct", "demo", "--usd", "-0.70", "-m", "refunded"]).ok();
     let open = home.giga(&["budget", "show", "demo"]).ok();
     assert!(open.contains("active, $0.50 left of the total limit"), "{open}");

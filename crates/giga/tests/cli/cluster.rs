@@ -87,14 +87,14 @@ fn giga_bench() -> &'static Path {
 /// A worker or factory process, and what it says it was given.
 struct Hand {
     process: Child,
-    told: Receiver<(String, u64)>,
+    grants: Receiver<(String, u64)>,
 }
 
 impl Hand {
     fn spawn(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let stdout = process.stdout.take().unwrap();
-        let (sender, told) = channel();
+        let (sender, grants) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some((job, epoch)) = line.strip_prefix("job ").and_then(|rest| rest.split_once(' ')) {
@@ -102,7 +102,7 @@ impl Hand {
                 }
             }
         });
-        Self { process, told }
+        Self { process, grants }
     }
 
     fn worker(node: &Node, name: &str, work_ms: u32) -> Self {
@@ -145,7 +145,7 @@ struct Given(BTreeMap<String, Vec<u64>>);
 
 impl Given {
     fn hear(&mut self, hands: &[Hand]) {
-        for (job, epoch) in hands.iter().flat_map(|hand| hand.told.try_iter()) {
+        for (job, epoch) in hands.iter().flat_map(|hand| hand.grants.try_iter()) {
             self.0.entry(job).or_default().push(epoch);
         }
     }

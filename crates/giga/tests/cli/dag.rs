@@ -42,7 +42,7 @@ async fn a_tree_is_made_drawn_and_worked_off() {
 
     linux.report(&job, epoch).await;
     let explained = home.giga(&["job", "explain", "release"]).ok();
-    assert!(explained.contains("2 of 3 shipped") && explained.contains("(docs) is blocked"), "{explained}");
+    assert!(explained.contains("2 of 3 shipped") && explained.contains("(docs): blocked"), "{explained}");
     // It says what goes with it, and everything does.
     let cancelled = run(giga(home.path()).args(["job", "cancel", "release"]));
     assert!(

@@ -45,7 +45,7 @@ fn git(dir: &Path, args: &[&str]) -> String {
 fn the_tour_ends_with_a_merge_commit() {
     let home = Home::new();
     let ran = run(&mut demo(&home, &["--keep"]));
-    let told = ran.err.clone();
+    let output = ran.err.clone();
     let out = ran.ok();
     let commit =
         out.trim().strip_prefix("merged fix-greeting ").unwrap_or_else(|| panic!("{out}")).to_owned();
@@ -62,7 +62,7 @@ fn the_tour_ends_with_a_merge_commit() {
         "+echo \"Hello",
         "ok: it says",
     ] {
-        assert!(told.contains(part), "{part:?} is not in:\n{told}");
+        assert!(output.contains(part), "{part:?} is not in:\n{output}");
     }
     assert_eq!(still_running(&home), Vec::<String>::new());
 }
@@ -71,13 +71,13 @@ fn the_tour_ends_with_a_merge_commit() {
 fn a_fleet_survives_the_death_of_a_factory() {
     let home = Home::new();
     let ran = run(&mut demo(&home, &["--fleet", "--yes"]));
-    let told = ran.err.clone();
+    let output = ran.err.clone();
     let out = ran.ok();
     let mut merged: Vec<_> = out.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
     merged.sort();
     assert_eq!(merged, ["fix-billing", "fix-parser", "fix-website"]);
     for part in ["was killed (kill -9)", "lease expired", "Correct the greeting"] {
-        assert!(told.contains(part), "{part:?} is not in:\n{told}");
+        assert!(output.contains(part), "{part:?} is not in:\n{output}");
     }
     assert_eq!(left_behind(&home), Vec::<String>::new());
 }
@@ -86,12 +86,12 @@ fn a_fleet_survives_the_death_of_a_factory() {
 fn an_interrupted_demo_leaves_nothing_behind() {
     let home = Home::new();
     let mut process = demo(&home, &["--fleet"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(process.stderr.take().unwrap()).lines();
-    assert!(told.any(|line| line.unwrap().contains("started")), "a job is started");
+    let mut output = BufReader::new(process.stderr.take().unwrap()).lines();
+    assert!(output.any(|line| line.unwrap().contains("started")), "a job is started");
     let sent = Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
     assert!(sent.success());
     // Read on, so that it is not stopped by a full pipe.
-    let rest: Vec<String> = told.map(Result::unwrap).collect();
+    let rest: Vec<String> = output.map(Result::unwrap).collect();
     assert_eq!(process.wait().unwrap().code(), Some(130), "{rest:#?}");
     assert_eq!(left_behind(&home), Vec::<String>::new());
     assert_eq!(still_running(&home), Vec::<String>::new());

@@ -43,7 +43,7 @@ struct Receiver {
     secret: Mutex<Option<SigningKey>>,
     moods: Mutex<Vec<Mood>>,
     canary: String,
-    told: mpsc::UnboundedSender<(String, Mood)>,
+    seen: mpsc::UnboundedSender<(String, Mood)>,
 }
 
 async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> Response {
@@ -54,7 +54,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["id"], id.as_str());
     let mood = receiver.moods.lock().pop().unwrap_or(Mood::Fine);
-    receiver.told.send((id, mood)).unwrap();
+    receiver.seen.send((id, mood)).unwrap();
     match mood {
         Mood::Fine => StatusCode::NO_CONTENT.into_response(),
         Mood::Fails => (StatusCode::INTERNAL_SERVER_ERROR, "oh").into_response(),
@@ -92,11 +92,11 @@ async fn everything_arrives_although_the_coordinator_is_killed_and_the_receiver_
         StatusCode::OK
     });
     let canary = listen(Router::new().fallback(canary)).await;
-    let (told, mut heard) = mpsc::unbounded_channel();
+    let (seen, mut heard) = mpsc::unbounded_channel();
     // From the last to the first.
     let moods =
         vec![Mood::Redirects, Mood::Fine, Mood::Fails, Mood::Hangs, Mood::Fine, Mood::Fine, Mood::Fine];
-    let receiver = Arc::new(Receiver { secret: Mutex::default(), moods: Mutex::new(moods), canary, told });
+    let receiver = Arc::new(Receiver { secret: Mutex::default(), moods: Mutex::new(moods), canary, seen });
     let url = listen(Router::new().route("/hook", post(receive)).with_state(receiver.clone())).await;
 
     let home = Home::new();
@@ -179,7 +179,7 @@ async fn a_test_says_what_came_of_it() {
 struct Hub {
     issue: Mutex<Value>,
     comments: Mutex<Vec<Value>>,
-    told: mpsc::UnboundedSender<String>,
+    seen: mpsc::UnboundedSender<String>,
 }
 
 async fn hub(State(hub): State<Arc<Hub>>, request: Request) -> Response {
@@ -196,19 +196,19 @@ async fn hub(State(hub): State<Arc<Hub>>, request: Request) -> Response {
         ("GET", "/repos/acme/app/issues/12") => Json(hub.issue.lock().clone()).into_response(),
         ("PATCH", "/repos/acme/app/issues/12") => {
             hub.issue.lock()["state"] = body["state"].clone();
-            hub.told.send(format!("issue {}", body["state"].as_str().unwrap())).unwrap();
+            hub.seen.send(format!("issue {}", body["state"].as_str().unwrap())).unwrap();
             Json(json!({})).into_response()
         }
         ("GET", path) if path == comments => Json(hub.comments.lock().clone()).into_response(),
         ("POST", path) if path == comments => {
             let comment = json!({ "id": 7, "user": { "login": "bot" }, "body": body["body"] });
             hub.comments.lock().push(comment.clone());
-            hub.told.send(format!("new {}", body["body"].as_str().unwrap())).unwrap();
+            hub.seen.send(format!("new {}", body["body"].as_str().unwrap())).unwrap();
             (StatusCode::CREATED, Json(comment)).into_response()
         }
         ("PATCH", "/repos/acme/app/issues/comments/7") => {
             hub.comments.lock()[0]["body"] = body["body"].clone();
-            hub.told.send(format!("edit {}", body["body"].as_str().unwrap())).unwrap();
+            hub.seen.send(format!("edit {}", body["body"].as_str().unwrap())).unwrap();
             Json(json!({})).into_response()
         }
         ("POST", "/repos/acme/app/issues/12/labels") => {
@@ -227,10 +227,10 @@ async fn hub(State(hub): State<Arc<Hub>>, request: Request) -> Response {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_issue_becomes_one_job_and_is_told_where_it_stands() {
-    let (told, mut heard) = mpsc::unbounded_channel();
+    let (seen, mut heard) = mpsc::unbounded_channel();
     let issue =
         json!({ "number": 12, "title": "Say hello", "body": "It says helo.", "state": "open", "labels": [] });
-    let state = Arc::new(Hub { issue: Mutex::new(issue), comments: Mutex::default(), told });
+    let state = Arc::new(Hub { issue: Mutex::new(issue), comments: Mutex::default(), seen });
     let api = listen(Router::new().fallback(hub).with_state(state.clone())).await;
     let home = Home::new();
     let token = home.write("github.token", "ghp_secret_of_the_bridge\n");
@@ -250,10 +250,10 @@ async fn an_issue_becomes_one_job_and_is_told_where_it_stands() {
     assert!(body.starts_with("Be brief.\n") && body.contains(&format!("{api}/acme/app/issues/12")), "{body}");
 
     let mut until = async |what: &str| loop {
-        let said: String =
+        let text: String =
             tokio::time::timeout(LONG, heard.recv()).await.expect("GitHub was not told").unwrap();
-        if said.contains(what) {
-            return said;
+        if text.contains(what) {
+            return text;
         }
     };
     assert!(until("**queued**").await.starts_with("new <!-- giga:job:"));

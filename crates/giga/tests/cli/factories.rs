@@ -200,10 +200,10 @@ fn nothing_outlives_a_killed_up() {
     process.kill().unwrap();
     process.wait().unwrap();
     // Each of its factories holds the other end, so that it ends with the last of them.
-    let mut said = String::new();
-    process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!(processes_with(&format!("GIGA_JOB_ID={id}")), [0; 0], "the engine is gone: {said}");
-    assert_eq!(processes_with(home.path().to_str().unwrap()), [0; 0], "and so is all of it: {said}");
+    let mut output = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut output).unwrap();
+    assert_eq!(processes_with(&format!("GIGA_JOB_ID={id}")), [0; 0], "the engine is gone: {output}");
+    assert_eq!(processes_with(home.path().to_str().unwrap()), [0; 0], "and so is all of it: {output}");
 }
 
 #[test]

@@ -50,9 +50,9 @@ fn what_is_wrong_is_said_with_its_line() {
     let home = Home::new();
     let _server = home.start();
     home.write("bad.md", "---\nengine: claude\nname: x\n---\nYou.\n");
-    let said = in_demo(&home, &["profile", "add", "coder", "bad.md"]).fails(1);
-    assert!(said.contains("bad.md:3: name belongs to each job"), "{said}");
-    assert!(said.contains("giga profile add --help"), "{said}");
+    let message = in_demo(&home, &["profile", "add", "coder", "bad.md"]).fails(1);
+    assert!(message.contains("bad.md:3: name belongs to each job"), "{message}");
+    assert!(message.contains("giga profile add --help"), "{message}");
     in_demo(&home, &["profile", "add", "coder", "nowhere.md"]).fails(1);
     assert!(in_demo(&home, &["profile", "show", "coder"]).fails(3).contains("no profile coder"));
     home.write("coder.md", CODER);
@@ -60,8 +60,11 @@ fn what_is_wrong_is_said_with_its_line() {
     in_demo(&home, &["profile", "show", "coder@2"]).fails(3);
     in_demo(&home, &["profile", "show", "coder@two"]).fails(1);
     home.write("job.md", manifest("named", "persona: codr\n"));
-    let said = home.giga(&["job", "submit", "job.md"]).fails(1);
-    assert!(said.contains("job.md:4: persona names the profile codr") && said.contains("`coder`"), "{said}");
+    let message = home.giga(&["job", "submit", "job.md"]).fails(1);
+    assert!(
+        message.contains("job.md:4: persona names the profile codr") && message.contains("`coder`"),
+        "{message}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,8 +30,8 @@ fn a_worker_in_python_handles_every_job_exactly_once() {
     // Short, so that the job which outlives its first lease does not take long.
     home.giga(&["flags", "set", "topic_lease_ms", "2000"]).ok();
     let token = std::fs::read_to_string(home.data().join("admin.token")).unwrap();
-    let said = run(worker(&home, &server.url, token.trim()).args(["check", "300"])).ok();
-    assert_eq!(said, "ok: 300 jobs handled exactly once, 1 of them at the second try\n");
+    let message = run(worker(&home, &server.url, token.trim()).args(["check", "300"])).ok();
+    assert_eq!(message, "ok: 300 jobs handled exactly once, 1 of them at the second try\n");
 }
 
 #[test]

@@ -116,14 +116,14 @@ fn up_says_what_to_do_next() {
         .args(["up", "--listen", "127.0.0.1:0", "--factories", "2", "--data"])
         .arg(home.path().join("mine"));
     let server = Server::spawn(command, home.path());
-    let said = std::fs::read_to_string(home.path().join("server.log")).unwrap();
+    let log = std::fs::read_to_string(home.path().join("server.log")).unwrap();
     let with = |args: &[&str]| run(giga(home.path()).args(args).env("GIGA_DATA", home.path().join("mine")));
     // Built without Node there is no page, and then it is not to send anybody there.
     let greeting = match with(&["web", "--no-token"]).code {
         Some(0) => "up__greeting",
         _ => "up__greeting_without_page",
     };
-    insta::assert_snapshot!(greeting, mask(&said, &home.path().canonicalize().unwrap()));
+    insta::assert_snapshot!(greeting, mask(&log, &home.path().canonicalize().unwrap()));
     let found = with(&["job", "list"]);
     assert_eq!(found.code, Some(0), "{found:?}");
     assert_eq!(server.stop("INT").code(), Some(0));

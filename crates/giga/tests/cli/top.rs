@@ -309,6 +309,6 @@ fn a_viewer_looks_and_touches_nothing() {
 #[test]
 fn without_a_terminal_it_says_what_prints_the_same() {
     let home = Home::new();
-    let said = home.giga(&["top"]).fails(2);
-    assert!(said.contains("giga job list") && said.contains("giga factory list"), "{said}");
+    let message = home.giga(&["top"]).fails(2);
+    assert!(message.contains("giga job list") && message.contains("giga factory list"), "{message}");
 }

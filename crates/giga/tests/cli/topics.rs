@@ -60,16 +60,19 @@ fn a_payload_comes_from_stdin_and_reaches_the_store_as_it_is() {
 fn what_is_wrong_is_said_with_the_usual_codes() {
     let home = Home::new();
     let _server = home.start();
-    let said = home.giga(&["topic", "enqueue", "mail", "{to: ana}"]).fails(2);
-    assert!(said.contains("the payload is not JSON") && said.contains("quote plain text"), "{said}");
+    let message = home.giga(&["topic", "enqueue", "mail", "{to: ana}"]).fails(2);
+    assert!(message.contains("the payload is not JSON") && message.contains("quote plain text"), "{message}");
     home.giga(&["topic", "pause"]).fails(2);
     home.giga(&["topic", "pause", "mail", "--all"]).fails(2);
-    let said = home.giga(&["topic", "show", "nothing"]).fails(3);
-    assert!(said.contains("there is no topic `nothing`") && said.contains("giga topic list"), "{said}");
+    let message = home.giga(&["topic", "show", "nothing"]).fails(3);
+    assert!(
+        message.contains("there is no topic `nothing`") && message.contains("giga topic list"),
+        "{message}"
+    );
     home.giga(&["topic", "jobs", "mail", "01J9ZK3V5N8Q4W2E6R7T1Y0ABC"]).fails(3);
     home.giga(&["topic", "enqueue", "mail", "1", "--key", "k"]).ok();
-    let said = home.giga(&["topic", "enqueue", "mail", "2", "--key", "k"]).fails(5);
-    assert!(said.contains("idempotency key `k`"), "{said}");
+    let message = home.giga(&["topic", "enqueue", "mail", "2", "--key", "k"]).fails(5);
+    assert!(message.contains("idempotency key `k`"), "{message}");
     let worker = home.giga(&["token", "create", "--role", "worker"]).ok();
     let listed = run(giga(home.path()).args(["topic", "list"]).env("GIGA_TOKEN", worker.trim()));
     assert_eq!(listed.code, Some(4), "a worker reads nothing: {listed:?}");

@@ -133,7 +133,7 @@ pub enum Claimed {
 /// Why a claim got nothing. None of these is an error that a claimer must understand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// Somebody was faster, or the job is not to be had; the text says which.
+    /// Somebody was faster, or the job cannot be claimed; the text says which.
     Gone(&'static str),
     NoSeat,
     KeyBusy,

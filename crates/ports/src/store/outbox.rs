@@ -1,4 +1,4 @@
-//! Effects: what the world outside is to be told, and what came of it.
+//! Effects: messages to webhooks and trackers, and what came of them.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ macro_rules! outbox {
                 /// What came of an attempt. An attempt that is not the last changes nothing.
                 settle_effect(SettleEffect) -> Effect;
 
-                /// Another chance for one that was given up.
+                /// Retries one that was given up.
                 revive_effect(ReviveEffect) -> Effect;
 
                 /// Removes effects that were over before that time; says how many.

@@ -1,7 +1,7 @@
 //! Why a job waits, or where it would go, for the person who is woken by it.
 //!
 //! Explaining never differs from planning: the filters, the terms and the turn are those of `plan`, asked for one job
-//! with every answer kept. What is said must be true; where counting everything would take too long the text says
+//! with every answer kept. Every sentence must be true; where counting everything would take too long the text says
 //! "at least".
 
 mod cause;

@@ -12,7 +12,7 @@ use super::words::{excluded_until, moment, names, too_low};
 use super::{Fix, Remedy};
 use crate::feasible::{self, Filter};
 use crate::routable::quoted;
-use crate::{Ceiling, FactoryView, MissingCapability, Unroutable};
+use crate::{FactoryView, Limit, MissingCapability, Unroutable};
 
 pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
     let mut remedies = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
     remedies.extend(case.gates.iter().flat_map(|gate| open_gate(*gate, case)));
     if let Some((to, deadline)) = case.offer {
         let message =
-            format!("wait until {}: {to} takes it, or it is planned anew", moment(*deadline, case.now));
+            format!("wait until {}: {to} takes it, or it is planned again", moment(*deadline, case.now));
         remedies.push(Remedy::advice(message));
     }
     let feasible_somewhere = case.factories.iter().any(|s| s.failures.is_empty());
@@ -50,7 +50,7 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
                 "giga up --factories 1",
             ),
             Remedy::command(
-                "or enrol another machine and start `giga factory run` there",
+                "or enroll another machine and start `giga factory run` there",
                 "giga factory enroll NAME",
             ),
         ],
@@ -65,7 +65,7 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
         }
         Unroutable::Product(product) => {
             vec![Remedy::command(
-                format!("enrol a factory whose token admits the product `{product}`"),
+                format!("enroll a factory whose token admits the product `{product}`"),
                 "giga factory enroll NAME",
             )]
         }
@@ -103,13 +103,13 @@ fn open_gate(gate: Filter, case: &Case<'_>) -> Vec<Remedy> {
         Filter::NotReady => {
             vec![Remedy::advice(format!("wait until {}", moment(case.job.ready_at, case.now)))]
         }
-        Filter::Paused if matches!(case.product.pause, Some(PauseCause::Ceiling { .. })) => more_budget(case),
+        Filter::Paused if matches!(case.product.pause, Some(PauseCause::Limit { .. })) => more_budget(case),
         Filter::Paused => {
             let message = format!("resume the product `{product}`");
             vec![Remedy::fix(message, Fix::ResumeBudget(product.clone()))]
         }
-        // One that is paused by its ceiling was answered above.
-        Filter::Budget if matches!(case.product.pause, Some(PauseCause::Ceiling { .. })) => Vec::new(),
+        // One that is paused by its limit was answered above.
+        Filter::Budget if matches!(case.product.pause, Some(PauseCause::Limit { .. })) => Vec::new(),
         Filter::Budget => more_budget(case),
         Filter::Concurrency => {
             let held = feasible::running_with_key(case.job, case.snapshot);
@@ -125,12 +125,12 @@ fn open_gate(gate: Filter, case: &Case<'_>) -> Vec<Remedy> {
     }
 }
 
-/// Ceilings high enough for the job beside all that is spent and set aside; or patience, where that helps.
+/// Limits high enough for the job beside all that is spent and reserved; or patience, where that helps.
 fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
     let product = &case.job.product;
-    let needed = case.product.set_aside_for(case.job).max(Usd::LEAST);
-    let short: Vec<&Ceiling> = case.product.short_for(case.job).collect();
-    let missing = |ceiling: &&Ceiling| (ceiling.used() + needed).less(ceiling.usd);
+    let needed = case.product.reserve_for(case.job).max(Usd::LEAST);
+    let short: Vec<&Limit> = case.product.short_for(case.job).collect();
+    let missing = |limit: &&Limit| (limit.used() + needed).less(limit.usd);
     let Some(most) = short.iter().map(missing).max() else {
         let left = case.product.budget_left.unwrap_or_default();
         return vec![Remedy::advice(format!(
@@ -142,7 +142,7 @@ fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
         .iter()
         .map(|c| format!("--{} {:#}", c.period.as_str(), (c.used() + needed).up_to_the_cent()))
         .collect();
-    // No fix: a call sets all ceilings at once, and those that are not in the way may be others by now. The command reads
+    // No fix: a call sets all limits at once, and those that are not in the way may be others by now. The command reads
     // them first, and writes only if nobody wrote meanwhile.
     let mut remedies = vec![Remedy::command(
         format!("+{} of budget for `{product}`", most.up_to_the_cent()),
@@ -152,7 +152,7 @@ fn more_budget(case: &Case<'_>) -> Vec<Remedy> {
         remedies.push(Remedy::advice("or submit it with a lower cap (`budget.usd`)"));
         return remedies;
     }
-    let fits_then = |c: &&Ceiling| c.reserved + needed <= c.usd;
+    let fits_then = |c: &&Limit| c.reserved + needed <= c.usd;
     let ends: Option<Vec<Timestamp>> = short.iter().map(|c| c.ends_at).collect();
     if let Some(reopens) = ends.and_then(|ends| ends.into_iter().max())
         && short.iter().all(fits_then)
@@ -203,7 +203,7 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
             Remedy::command(format!("find out on {id} itself why it reports itself as down"), "giga doctor")
         }
         Filter::Product => Remedy::command(
-            format!("enrol {id} again with a token that admits the product `{}`", case.job.product),
+            format!("enroll {id} again with a token that admits the product `{}`", case.job.product),
             "giga factory enroll NAME",
         ),
         Filter::Capabilities => {

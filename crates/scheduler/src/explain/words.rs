@@ -11,7 +11,7 @@ use super::cause::{Case, Count, Prospect};
 use super::{Blocker, BlockerCode};
 use crate::feasible::{self, Filter};
 use crate::routable::{listed, quoted};
-use crate::{Ceiling, FactoryView, Unroutable};
+use crate::{FactoryView, Limit, Unroutable};
 
 const NAMES_SHOWN: usize = 3;
 const CAPABILITIES_SHOWN: usize = 8;
@@ -19,12 +19,12 @@ const CAPABILITIES_SHOWN: usize = 8;
 pub(super) fn summary(case: &Case<'_>) -> String {
     if let Some(unroutable) = &case.unroutable {
         return match unroutable {
-            Unroutable::Capabilities(_) => format!("waits: {unroutable}; {}", live_capabilities(case)),
-            _ => format!("waits: {unroutable}"),
+            Unroutable::Capabilities(_) => format!("waiting: {unroutable}; {}", live_capabilities(case)),
+            _ => format!("waiting: {unroutable}"),
         };
     }
     if let Some(&gate) = most_lasting(&case.gates) {
-        return format!("waits{}", gate_clause(gate, case));
+        return format!("waiting{}", gate_clause(gate, case));
     }
     if let Some((to, deadline)) = case.offer {
         return format!("on offer to {to}, which may take it until {}", moment(*deadline, case.now));
@@ -32,20 +32,20 @@ pub(super) fn summary(case: &Case<'_>) -> String {
     match &case.prospect {
         Prospect::Placed(factory) => format!("would be placed on {factory} now"),
         Prospect::Behind { ahead, uses_up } => {
-            format!("waits its turn: {}", overtaken(*uses_up, case, *ahead))
+            format!("waiting its turn: {}", overtaken(*uses_up, case, *ahead))
         }
         Prospect::NoSeat { ahead } if ahead.jobs == 0 && !ahead.at_least => format!(
             "next in line: would be placed on {} as soon as a seat is free",
             names(&case.lacking_only(Filter::Seats), "or")
         ),
         Prospect::NoSeat { ahead } => format!(
-            "waits for a seat on {}: {}",
+            "waiting for a seat on {}: {}",
             names(&case.lacking_only(Filter::Seats), "or"),
             ahead_of_it(*ahead)
         ),
         Prospect::Closed => match factory_obstacles(case).into_iter().next() {
-            Some((_, message)) => format!("waits: {message}"),
-            None => "waits for the next plan".to_owned(),
+            Some((_, message)) => format!("waiting: {message}"),
+            None => "waiting for the next plan".to_owned(),
         },
     }
 }
@@ -214,12 +214,12 @@ fn gate_message(gate: Filter, case: &Case<'_>) -> String {
 fn paused(case: &Case<'_>) -> String {
     let product = &case.job.product;
     match &case.product.pause {
-        Some(PauseCause::Ceiling { .. }) => {
-            let reached = case.product.ceilings.iter().filter(|c| c.spent >= c.usd);
+        Some(PauseCause::Limit { .. }) => {
+            let reached = case.product.limits.iter().filter(|c| c.spent >= c.usd);
             let reached: Vec<String> = reached
                 .map(|c| {
-                    let (ceiling, spent) = (c.usd.up_to_the_cent(), c.spent.up_to_the_cent());
-                    format!("{ceiling} {}: {spent} spent", per(c.period))
+                    let (limit, spent) = (c.usd.up_to_the_cent(), c.spent.up_to_the_cent());
+                    format!("{limit} {}: {spent} spent", per(c.period))
                 })
                 .collect();
             format!("the budget of `{product}` has reached its limit ({})", reached.join("; "))
@@ -233,13 +233,13 @@ fn paused(case: &Case<'_>) -> String {
 
 fn short_of_budget(case: &Case<'_>) -> String {
     let product = &case.job.product;
-    let needed = case.product.set_aside_for(case.job);
-    if let Some(ceiling) = too_low(case) {
+    let needed = case.product.reserve_for(case.job);
+    if let Some(limit) = too_low(case) {
         return format!(
             "the job may cost up to {} and the limit of `{product}` is {} {}: it never fits",
             needed.up_to_the_cent(),
-            ceiling.usd.up_to_the_cent(),
-            per(ceiling.period)
+            limit.usd.up_to_the_cent(),
+            per(limit.period)
         );
     }
     let tightest = case.product.short_for(case.job).min_by_key(|c| c.usd.less(c.used()));
@@ -251,22 +251,22 @@ fn short_of_budget(case: &Case<'_>) -> String {
             needed.up_to_the_cent()
         ),
         _ => match tightest.filter(|c| !c.reserved.is_zero()) {
-            Some(ceiling) => format!(
-                "the budget of `{product}` is used up{period}: {} of {} spent, {} reserved for running jobs",
-                ceiling.spent.up_to_the_cent(),
-                ceiling.usd.up_to_the_cent(),
-                ceiling.reserved.up_to_the_cent()
+            Some(limit) => format!(
+                "the budget of `{product}` is exhausted{period}: {} of {} spent, {} reserved for running jobs",
+                limit.spent.up_to_the_cent(),
+                limit.usd.up_to_the_cent(),
+                limit.reserved.up_to_the_cent()
             ),
-            None => format!("the budget of `{product}` is used up{period}"),
+            None => format!("the budget of `{product}` is exhausted{period}"),
         },
     }
 }
 
-/// A ceiling that the job would not fit under even if nothing were spent.
-pub(super) fn too_low<'a>(case: &'a Case<'_>) -> Option<&'a Ceiling> {
-    let needed = case.product.set_aside_for(case.job);
-    let too_low = case.product.ceilings.iter().filter(|ceiling| ceiling.usd < needed);
-    too_low.min_by_key(|ceiling| ceiling.usd)
+/// A limit that the job would not fit under even if nothing were spent.
+pub(super) fn too_low<'a>(case: &'a Case<'_>) -> Option<&'a Limit> {
+    let needed = case.product.reserve_for(case.job);
+    let too_low = case.product.limits.iter().filter(|limit| limit.usd < needed);
+    too_low.min_by_key(|limit| limit.usd)
 }
 
 fn per(period: Period) -> &'static str {

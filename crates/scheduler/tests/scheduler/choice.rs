@@ -91,6 +91,6 @@ fn what_cannot_run_is_counted_by_shape() {
     let low = |number| JobView { priority: Priority::Low, ..job(number) };
     let queue = queue([wanting(1), wanting(2), wanting(3), low(4), low(5), low(6)]);
     let plan = plan(&queue, &fleet([factory("a")]), NOW, &Policy::default(), usize::MAX);
-    let told: Vec<_> = plan.unplaced.iter().map(|u| (u.job, u.count, u.reason)).collect();
-    assert_eq!(told, [(job(1).id, 3, Filter::Capabilities), (job(6).id, 1, Filter::Seats)]);
+    let unplaced: Vec<_> = plan.unplaced.iter().map(|u| (u.job, u.count, u.reason)).collect();
+    assert_eq!(unplaced, [(job(1).id, 3, Filter::Capabilities), (job(6).id, 1, Filter::Seats)]);
 }

@@ -28,7 +28,7 @@ impl Situation {
         giga_scheduler::explain(&self.job, &self.queue, &self.snapshot, NOW, &self.policy)
     }
 
-    fn told(&self) -> String {
+    fn rendered(&self) -> String {
         let explanation = self.explained();
         let mut text = format!("{}\n", explanation.summary);
         for blocker in explanation.blockers {
@@ -56,7 +56,7 @@ macro_rules! golden {
     ($name:ident, $situation:expr) => {
         #[test]
         fn $name() {
-            insta::assert_snapshot!($situation.told());
+            insta::assert_snapshot!($situation.rendered());
         }
     };
 }
@@ -127,12 +127,12 @@ golden!(paused, {
     Situation { policy, ..situation(job(1), [factory("mac-1")]) }
 });
 
-/// With these ceilings (in dollars, of a day and in total), of which so much is spent and set aside.
+/// With these limits (in dollars, of a day and in total), of which so much is spent and reserved.
 fn budget(day: Option<i64>, total: Option<i64>, spent: i64, reserved: i64) -> Budget {
     let usd = Usd::from_dollars;
-    let ceilings = PerPeriod { day: day.map(usd), total: total.map(usd), ..PerPeriod::default() };
+    let limits = PerPeriod { day: day.map(usd), total: total.map(usd), ..PerPeriod::default() };
     let mut budget = Budget::new(product("demo"));
-    budget.settings = BudgetSettings { ceilings, job_cap: None };
+    budget.settings = BudgetSettings { limits, job_cap: None };
     budget.reserved = usd(reserved);
     budget.charge(usd(spent), 0, NOW);
     budget
@@ -148,13 +148,13 @@ golden!(three_dollars_short, with_budget(Some(5), &budget(Some(20), None, 15, 3)
 
 golden!(three_dollars_short_and_no_period_ends, with_budget(Some(5), &budget(None, Some(20), 18, 0)));
 
-golden!(two_ceilings_are_too_low, with_budget(Some(5), &budget(Some(20), Some(21), 18, 0)));
+golden!(two_limits_are_too_low, with_budget(Some(5), &budget(Some(20), Some(21), 18, 0)));
 
 golden!(the_day_is_over_budget, with_budget(None, &budget(Some(20), None, 21, 0)));
 
-golden!(all_is_set_aside, with_budget(None, &budget(Some(20), None, 5, 15)));
+golden!(all_is_reserved, with_budget(None, &budget(Some(20), None, 5, 15)));
 
-golden!(no_ceiling_is_high_enough_for_the_job, with_budget(Some(50), &budget(Some(20), None, 0, 0)));
+golden!(no_limit_is_high_enough_for_the_job, with_budget(Some(50), &budget(Some(20), None, 0, 0)));
 
 golden!(paused_by_somebody_with_a_reason, {
     let mut budget = budget(Some(20), None, 0, 0);
@@ -164,7 +164,7 @@ golden!(paused_by_somebody_with_a_reason, {
 });
 
 #[test]
-fn the_advised_ceilings_place_the_job() {
+fn the_advised_limits_place_the_job() {
     for (day, total, spent, reserved, cap) in [
         (Some(20), None, 15, 3, Some(5)),
         (Some(20), Some(21), 18, 0, Some(5)),
@@ -178,12 +178,12 @@ fn the_advised_ceilings_place_the_job() {
         let mut words = command.strip_prefix("giga budget set demo ").unwrap().split(' ');
         let mut settings = budget.settings;
         while let (Some(period), Some(usd)) = (words.next(), words.next()) {
-            let ceiling = match period {
-                "--day" => &mut settings.ceilings.day,
-                "--total" => &mut settings.ceilings.total,
+            let limit = match period {
+                "--day" => &mut settings.limits.day,
+                "--total" => &mut settings.limits.total,
                 other => panic!("{other}"),
             };
-            *ceiling = Some(usd.parse().unwrap());
+            *limit = Some(usd.parse().unwrap());
         }
         budget.change(&BudgetChange::Set(settings), &Actor::system("test"), NOW);
         assert_eq!(with_budget(cap, &budget).explained().blockers, [], "{command}");

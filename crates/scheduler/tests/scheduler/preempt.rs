@@ -268,7 +268,7 @@ fn take(job: &JobView, snapshot: &mut Snapshot, policy: &mut Policy) {
         *snapshot.running_by_key.entry(key).or_default() += 1;
     }
     if let Some(product) = policy.products.get_mut(&job.product) {
-        product.set_aside(product.set_aside_for(job));
+        product.reserve(product.reserve_for(job));
     }
 }
 

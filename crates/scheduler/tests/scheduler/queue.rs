@@ -66,9 +66,9 @@ fn summaries_tell_the_queue_by_shape() {
     let low = JobView { priority: Priority::Low, ..job(2) };
     let mut queue = queue([job(1), old.clone(), low, JobView { ready_at: after(minutes(5)), ..job(3) }]);
     queue.settle(NOW);
-    let told: Vec<_> =
+    let groups: Vec<_> =
         queue.summaries().map(|s| (s.representative.id, s.count, s.oldest_enqueued_at)).collect();
-    assert_eq!(told, [(job_id(7), 2, old.enqueued_at), (job_id(2), 1, job(2).enqueued_at)]);
+    assert_eq!(groups, [(job_id(7), 2, old.enqueued_at), (job_id(2), 1, job(2).enqueued_at)]);
 }
 
 #[test]

@@ -37,17 +37,17 @@ pub(crate) async fn set(
     JsonBody(request): JsonBody<wire::SetBudgetRequest>,
 ) -> Answer<Response> {
     let product = product_in_path(&caller, &path)?;
-    let ceiling = |field: &str, usd: Option<Usd>| {
+    let limit = |field: &str, usd: Option<Usd>| {
         usd.map(|usd| check::dollars(field, usd, check::MOST_PER_BUDGET)).transpose()
     };
     let settings = BudgetSettings {
-        ceilings: PerPeriod {
-            day: ceiling("ceilings.day", request.ceilings.day)?,
-            week: ceiling("ceilings.week", request.ceilings.week)?,
-            month: ceiling("ceilings.month", request.ceilings.month)?,
-            total: ceiling("ceilings.total", request.ceilings.total)?,
+        limits: PerPeriod {
+            day: limit("ceilings.day", request.ceilings.day)?,
+            week: limit("ceilings.week", request.ceilings.week)?,
+            month: limit("ceilings.month", request.ceilings.month)?,
+            total: limit("ceilings.total", request.ceilings.total)?,
         },
-        job_cap: ceiling("jobUsd", request.job_usd)?,
+        job_cap: limit("jobUsd", request.job_usd)?,
     };
     let if_rev = header::if_match(&headers)?;
     let change = BudgetChange::Set(settings);

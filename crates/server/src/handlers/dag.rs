@@ -106,12 +106,13 @@ fn draft(item: wire::BatchItem) -> Answer<Draft> {
     }
 }
 
-/// Said beside the manifest or in it, not differently in both.
+/// Given beside the manifest or in it, not differently in both.
 fn choose_key(given: Option<String>, manifest: &mut Manifest) -> Answer<()> {
     let Some(key) = given else { return Ok(()) };
     check::name("idempotencyKey", &key, limits::IDEMPOTENCY_KEY_CHARS)?;
     if key.starts_with(TRACKER_KEY) {
-        let message = format!("it may not begin with `{TRACKER_KEY}`, which stands for items of trackers");
+        let message =
+            format!("it may not begin with `{TRACKER_KEY}`, which is reserved for items of trackers");
         return Err(Problem::field("idempotencyKey", message));
     }
     if manifest.idempotency_key.as_ref().is_some_and(|own| *own != key) {

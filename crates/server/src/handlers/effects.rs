@@ -1,4 +1,4 @@
-//! What the world outside is told: who wants to hear it, what is on its way, and the bridge to trackers.
+//! Webhooks, the outbox, and the bridge to trackers.
 //!
 //! A webhook's secret is answered once, when it is made, and by nothing else.
 
@@ -48,7 +48,7 @@ pub(crate) async fn add_webhook(
     headers: HeaderMap,
     JsonBody(request): JsonBody<wire::AddWebhookRequest>,
 ) -> Answer<(StatusCode, Json<wire::AddWebhookAnswer>)> {
-    let product = told_of(&caller, request.product_id.as_deref())?;
+    let product = subscribed_product(&caller, request.product_id.as_deref())?;
     check::at_most("types", request.types.len(), EventKind::ALL.len())?;
     let kinds = request.types.into_iter().map(Into::into).collect();
     let add = AddWebhook { product, url: request.url, kinds, actor: caller.actor() };
@@ -64,7 +64,7 @@ fn shown_once(secret: &SigningKey) -> String {
     format!("whsec_{}", STANDARD.encode(secret.0))
 }
 
-fn told_of(caller: &Caller, named: Option<&str>) -> Answer<Option<ProductId>> {
+fn subscribed_product(caller: &Caller, named: Option<&str>) -> Answer<Option<ProductId>> {
     match (named, &caller.products) {
         (Some(named), products) => {
             let product: ProductId = check::id("productId", named)?;
@@ -77,7 +77,7 @@ fn told_of(caller: &Caller, named: Option<&str>) -> Answer<Option<ProductId>> {
         (None, Products::All) => Ok(None),
         (None, Products::Only(own)) if own.len() == 1 => Ok(Some(own[0].clone())),
         (None, products @ Products::Only(_)) => {
-            Err(Problem::field("productId", format!("say which of {} it is told of", products.listed())))
+            Err(Problem::field("productId", format!("name one of {}", products.listed())))
         }
     }
 }
@@ -171,7 +171,7 @@ pub(crate) async fn ingest(
     if manifest.contains_key("idempotencyKey") {
         return Err(Problem::field("manifest.idempotencyKey", "leave it out: the item is the key"));
     }
-    // What can be told to be wrong without the item is told before anybody else is asked.
+    // What is wrong without a look at the item is reported before anybody else is asked.
     let named = manifest.contains_key("name");
     manifest.entry("name").or_insert_with(|| Value::from("item"));
     let draft = Draft::from_json(&Value::Object(manifest.clone()), String::new())?;

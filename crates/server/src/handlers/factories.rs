@@ -96,7 +96,7 @@ pub(crate) async fn enroll(
     if !caller.scope.covers(&products) {
         let own = caller.scope.listed();
         return Err(Problem::forbidden(format!(
-            "products: a factory cannot serve more than the one who enrols it; this token is for {own}"
+            "products: a factory cannot serve more than the one who enrolls it; this token is for {own}"
         )));
     }
     let scope = FactoryScope { products, capabilities: (!capabilities.is_empty()).then_some(capabilities) };
@@ -161,10 +161,7 @@ pub(crate) async fn prune(
 ) -> Answer<Json<wire::PruneAnswer>> {
     let idle = check::duration("idle", &request.idle)?;
     if idle < Duration::from_secs(1) {
-        return Err(Problem::field(
-            "idle",
-            "it must be at least 1s, so that no factory at work is forgotten",
-        ));
+        return Err(Problem::field("idle", "it must be at least 1s, so that no factory at work is removed"));
     }
     let pruned = app.coordinator.prune(idle, caller.actor()).await?;
     Ok(Json(wire::PruneAnswer { pruned: pruned.factories.iter().map(ToString::to_string).collect() }))

@@ -1,6 +1,6 @@
 //! For machines that watch machines: probes, Prometheus, and the document of the API.
 //!
-//! Nobody authenticates here, so nothing is said that would help a stranger: what is wrong with the store in its own
+//! Nobody authenticates here, so answers hold nothing that would help a stranger: what is wrong with the store in its own
 //! words goes to the log only.
 
 use std::cmp::Reverse;
@@ -37,7 +37,7 @@ struct ProductLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CeilingLabels {
+struct LimitLabels {
     product: String,
     period: &'static str,
 }
@@ -115,7 +115,7 @@ fn budget_gauges(budgets: &[BudgetView], registry: &mut Registry) {
     let reserved = Family::<ProductLabels, Gauge<f64, AtomicU64>>::default();
     let left = Family::<ProductLabels, Gauge<f64, AtomicU64>>::default();
     let paused = Family::<ProductLabels, Gauge>::default();
-    let ceilings = Family::<CeilingLabels, Gauge<f64, AtomicU64>>::default();
+    let limits = Family::<LimitLabels, Gauge<f64, AtomicU64>>::default();
     let mut largest: Vec<&BudgetView> = budgets.iter().collect();
     largest.sort_by_key(|view| Reverse(view.budget.spent_in(Period::Total, view.now).usd));
     for BudgetView { budget, now } in largest.into_iter().take(PRODUCTS_MEASURED) {
@@ -127,17 +127,17 @@ fn budget_gauges(budgets: &[BudgetView], registry: &mut Registry) {
             left.get_or_create(&product()).set(usd.as_f64());
         }
         for period in Period::ALL {
-            if let Some(ceiling) = budget.settings.ceilings.of(period) {
-                let labels = CeilingLabels { product: budget.product.to_string(), period: period.as_str() };
-                ceilings.get_or_create(&labels).set(ceiling.as_f64());
+            if let Some(limit) = budget.settings.limits.of(period) {
+                let labels = LimitLabels { product: budget.product.to_string(), period: period.as_str() };
+                limits.get_or_create(&labels).set(limit.as_f64());
             }
         }
     }
     registry.register("spend_usd", "What the ledger says was spent, corrections included", spent);
-    registry.register("budget_reserved_usd", "Set aside for what is held", reserved);
-    registry.register("budget_left_usd", "What is left of the tightest ceiling", left);
+    registry.register("budget_reserved_usd", "Reserved for what is held", reserved);
+    registry.register("budget_left_usd", "What is left of the tightest limit", left);
     registry.register("budget_paused", "Whether nothing of the product is started", paused);
-    registry.register("budget_ceiling_usd", "Ceilings by period", ceilings);
+    registry.register("budget_ceiling_usd", "Limits by period", limits);
 }
 
 /// Counters are kept where things happen; gauges are read from the fleet at each scrape.
@@ -195,8 +195,8 @@ async fn fleet_gauges(app: &App, registry: &mut Registry) -> Result<(), giga_coo
     registry.register("topic_depth", "Topic jobs by state", topic_depths(app).await?);
     let (effects, oldest) = app.coordinator.effects().counts().await?;
     for (name, help, value) in [
-        ("effects_pending", "What webhooks and trackers are still to be told", effects.pending),
-        ("effects_dead", "What they could not be told", effects.dead),
+        ("effects_pending", "Messages to webhooks and trackers that wait to be delivered", effects.pending),
+        ("effects_dead", "Messages to webhooks and trackers that could not be delivered", effects.dead),
         ("effects_oldest_pending_seconds", "How long the longest waiting of it has waited", oldest.as_secs()),
     ] {
         registry.register(name, help, ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)));

@@ -103,7 +103,7 @@ pub(crate) async fn accept(
     let id = accept.job;
     match app.coordinator.claims().accept(accept).await {
         Ok(job) => granted(&app, &job).await,
-        // Another product's job is told from one that does not exist by nothing at all.
+        // Another product's job looks exactly like one that does not exist.
         Err(Error::NotYours(_)) if !app.in_scope(&caller, id).await? => {
             Err(Error::NotYours("it is gone").into())
         }
@@ -115,7 +115,7 @@ async fn granted(app: &App, job: &Job) -> Answer<Response> {
     Ok(Json(claim_answer(app, job).await?).into_response())
 }
 
-/// What a factory is told of a job that is claimed for it, whichever way it goes.
+/// What a factory gets to know of a job that is claimed for it, whichever way it goes.
 pub(crate) async fn claim_answer(app: &App, job: &Job) -> Answer<wire::ClaimAnswer> {
     let lease = job.lease().ok_or_else(|| Problem::internal("a granted job has no lease"))?;
     let text = app.coordinator.reads().job_text(job.id).await?;
@@ -183,13 +183,13 @@ pub(crate) async fn fail(
 ) -> Answer<Response> {
     let id = check::id("jobId", &request.job_id)?;
     let reason: FailReason = request.reason.into();
-    if !may_be_told(reason) {
-        let told: Vec<&str> = FailReason::ALL
+    if !may_be_reported(reason) {
+        let allowed: Vec<&str> = FailReason::ALL
             .into_iter()
-            .filter(|reason| may_be_told(*reason))
+            .filter(|reason| may_be_reported(*reason))
             .map(FailReason::as_str)
             .collect();
-        return Err(Problem::field("reason", check::none_of(reason.as_str(), &told)));
+        return Err(Problem::field("reason", check::none_of(reason.as_str(), &allowed)));
     }
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
     let failure = Failure { reason, detail: request.detail };
@@ -202,7 +202,7 @@ pub(crate) async fn fail(
 }
 
 /// The other reasons are the coordinator's own words.
-fn may_be_told(reason: FailReason) -> bool {
+fn may_be_reported(reason: FailReason) -> bool {
     use FailReason::{ChildFailed, DependencyFailed, LeaseExpired, Rejected};
     !matches!(reason, LeaseExpired | Rejected | DependencyFailed | ChildFailed)
 }
@@ -336,7 +336,7 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
     })
 }
 
-/// What the verify commands said. Of a command that says more than is kept, the end counts; the agent cuts it, and
+/// The output of the verify commands. Of a command that prints more than is kept, the end counts; the agent cuts it, and
 /// whoever does not is cut here, because a report must not fail for it. Nor for how a manifest spells its commands.
 fn checks(given: Vec<wire::Check>) -> Answer<Vec<Check>> {
     check::at_most("report.checks", given.len(), limits::VERIFY_COMMANDS)?;

@@ -68,7 +68,7 @@ pub(crate) async fn follow(
     let expires = query.number("expires")?.ok_or_else(|| missing("expires"))?;
     let signature = query.text("sig").ok_or_else(|| missing("sig"))?;
     let expires_at = Timestamp::from_millis(i64::try_from(expires).unwrap_or(i64::MAX));
-    // The same words for a forged link and for an old one, and before anything is said about the file.
+    // The same words for a forged link and for an old one, and before anything is revealed about the file.
     if !app.coordinator.is_link(id, expires_at, signature).await? {
         return Err(Problem::forbidden("the link is not valid or its time is over; ask for a new one"));
     }

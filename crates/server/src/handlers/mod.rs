@@ -38,7 +38,7 @@ fn tagged(job: &Job) -> Response {
     (header::etag(&header::job_tag(job.rev)), Json(wire::Job::from(job))).into_response()
 }
 
-/// The same with what reviewers said.
+/// The same with its reviews.
 fn tagged_with_reviews(job: &Job) -> Response {
     (header::etag(&header::job_tag(job.rev)), Json(wire::Job::from(job).with_reviews(job))).into_response()
 }

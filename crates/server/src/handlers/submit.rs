@@ -141,7 +141,8 @@ fn choose_key(headers: &HeaderMap, in_manifest: Option<String>) -> Answer<Option
     let Some(in_header) = header::single(headers, name)? else { return Ok(in_manifest) };
     check::name(name, in_header, limits::IDEMPOTENCY_KEY_CHARS)?;
     if in_header.starts_with(TRACKER_KEY) {
-        let message = format!("it may not begin with `{TRACKER_KEY}`, which stands for items of trackers");
+        let message =
+            format!("it may not begin with `{TRACKER_KEY}`, which is reserved for items of trackers");
         return Err(Problem::field(name, message));
     }
     match in_manifest {

@@ -22,7 +22,7 @@ use crate::problem::Problem;
 /// How many events are read, and at most kept, at a time.
 const PAGE: usize = 100;
 
-/// Which history, and how far it has been told.
+/// Which history, and how far it has been sent.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Job(JobId, EventSeq),
@@ -65,8 +65,9 @@ impl Tail {
             if events.is_empty() && !self.wait().await {
                 return None;
             }
-            let told = events.iter().filter(|event| is_visible(event, &self.caller.products));
-            let page: Vec<SseEvent> = told.map(|event| self.spelled(event)).collect::<Result<_, _>>().ok()?;
+            let shown = events.iter().filter(|event| is_visible(event, &self.caller.products));
+            let page: Vec<SseEvent> =
+                shown.map(|event| self.spelled(event)).collect::<Result<_, _>>().ok()?;
             // Where all of the page was for others, the next one is looked at.
             if !page.is_empty() {
                 return Some(page);

@@ -234,8 +234,8 @@ fn links_that_lead_nowhere_good_are_no_links() {
 /// How long this thread has been at work. Others on the machine do not count, where the system tells them apart.
 fn worked() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|told| told.split(' ').next()?.parse().ok());
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = stat.and_then(|stat| stat.split(' ').next()?.parse().ok());
     nanos.map_or_else(|| BEGUN.elapsed(), Duration::from_nanos)
 }
 

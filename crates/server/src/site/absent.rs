@@ -1,4 +1,4 @@
-//! What is said where the page was not built: readable in a browser and with curl, and no error, because nothing is wrong.
+//! The answer where the page was not built: readable in a browser and with curl, and no error, because nothing is wrong.
 
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;

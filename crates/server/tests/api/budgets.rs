@@ -13,7 +13,7 @@ async fn set(world: &World, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_budget_nobody_set_has_no_ceiling_and_that_is_normal() {
+async fn a_budget_nobody_set_has_no_limit_and_that_is_normal() {
     let world = World::start().await;
     let budget = world.get(DEMO).token(&world.admin).gives(200).await;
     assert_eq!(budget.header("etag"), "\"rev-0\"");
@@ -65,7 +65,7 @@ async fn whoever_saw_an_older_one_does_not_overwrite() {
 }
 
 #[tokio::test]
-async fn what_runs_is_set_aside_then_spent_and_drawn() {
+async fn what_runs_is_reserved_then_spent_and_drawn() {
     let world = World::start().await;
     let token = world.factory("f-1", &[]).await;
     set(&world, json!({"ceilings": {"day": 10}, "jobUsd": 4})).await;
@@ -131,7 +131,7 @@ async fn a_correction_with_a_key_is_booked_once() {
 }
 
 #[tokio::test]
-async fn a_ceiling_that_uncapped_jobs_can_overrun_comes_with_a_warning() {
+async fn a_limit_that_uncapped_jobs_can_overrun_comes_with_a_warning() {
     let world = World::start().await;
     let warned = set(&world, json!({"ceilings": {"day": 10}})).await;
     let warning = warned["warnings"][0].as_str().unwrap();
@@ -182,8 +182,8 @@ async fn the_switch_stops_and_starts_and_says_who_turned_it() {
     let stopped = pause(json!({"stopRunning": true})).gives(200).await.json();
     assert_eq!(stopped["stopped"], 1);
     let renew = world.post(&format!("/api/fleet/jobs/{}/lease/renew", running.id)).token(&token);
-    let told = renew.json(json!({"leaseEpoch": running.epoch.0})).gives(200).await.json();
-    assert_eq!(told["directives"], json!(["preempt"]));
+    let answer = renew.json(json!({"leaseEpoch": running.epoch.0})).gives(200).await.json();
+    assert_eq!(answer["directives"], json!(["preempt"]));
 
     let resumed = world.post(&format!("{DEMO}/resume")).token(&operator).gives(200).await.json();
     assert_eq!(resumed.get("paused"), None);

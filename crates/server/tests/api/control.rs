@@ -12,10 +12,10 @@ async fn every_token_is_told_whose_it_is() {
     let world = World::start().await;
     let whoami = |token: &str| world.get("/api/fleet/whoami").token(token);
     for role in Role::ALL {
-        let told = whoami(&world.token(role, &["alpha", "beta"]).await).gives(200).await.json();
-        assert_eq!((&told["kind"], &told["role"]), (&json!("user"), &json!(role.as_str())));
-        assert_eq!((&told["products"], &told["everyProduct"]), (&json!(["alpha", "beta"]), &json!(false)));
-        assert_eq!((told.get("factoryId"), &told["version"]), (None, &json!(env!("CARGO_PKG_VERSION"))));
+        let me = whoami(&world.token(role, &["alpha", "beta"]).await).gives(200).await.json();
+        assert_eq!((&me["kind"], &me["role"]), (&json!("user"), &json!(role.as_str())));
+        assert_eq!((&me["products"], &me["everyProduct"]), (&json!(["alpha", "beta"]), &json!(false)));
+        assert_eq!((me.get("factoryId"), &me["version"]), (None, &json!(env!("CARGO_PKG_VERSION"))));
     }
     let ana = whoami(&world.labelled(Role::Operator, "ana").await).gives(200).await.json();
     assert_eq!(
@@ -76,8 +76,8 @@ async fn the_client_asks_both() {
     let world = World::start().await;
     let (url, token) = (world.url.clone(), Some(world.admin.clone()));
     let client = Client::new(ClientOptions { url, token, product: None, agent: "test".to_owned() }).unwrap();
-    let told = client.whoami().await.unwrap();
-    assert_eq!((told.role, told.every_product), (Some(Role::Admin.into()), true));
+    let me = client.whoami().await.unwrap();
+    assert_eq!((me.role, me.every_product), (Some(Role::Admin.into()), true));
     let rendered = client.markdown(vec!["*a*".to_owned()]).await.unwrap();
     assert_eq!(rendered.html, ["<p><em>a</em></p>\n"]);
 }

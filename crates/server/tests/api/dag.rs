@@ -192,13 +192,13 @@ async fn a_tree_shows_how_far_it_is() {
         json!({"total": 3, "shipped": 1, "percent": 33, "spentUsd": 0.42,
                "byStage": {"shipped": 1, "blocked": 1, "queued": 1}})
     );
-    let told: Vec<(&str, u64)> = dag["jobs"]
+    let depths: Vec<(&str, u64)> = dag["jobs"]
         .as_array()
         .unwrap()
         .iter()
         .map(|job| (job["name"].as_str().unwrap(), job["depth"].as_u64().unwrap()))
         .collect();
-    assert_eq!(told, [("release", 0), ("one", 1), ("two", 1), ("part", 1), ("deep", 2)]);
+    assert_eq!(depths, [("release", 0), ("one", 1), ("two", 1), ("part", 1), ("deep", 2)]);
     assert_eq!(dag["jobs"][3]["progress"]["total"], 1);
     assert_eq!(dag["jobs"][2]["deps"], json!([id_of(&made, 0), outside]));
     assert_eq!(dag["outside"], json!([{"id": outside, "name": "outside", "stage": "queued"}]));

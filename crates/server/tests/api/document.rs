@@ -20,10 +20,10 @@ fn it_is_what_it_was() {
 fn it_has_every_route_and_no_other() {
     let document = document();
     assert_eq!(document["openapi"], "3.1.0");
-    let mut told = BTreeSet::new();
+    let mut documented = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            told.insert((
+            documented.insert((
                 method.to_uppercase(),
                 path.clone(),
                 operation["operationId"].as_str().unwrap().to_owned(),
@@ -33,7 +33,7 @@ fn it_has_every_route_and_no_other() {
     let table = routes::table().iter();
     let served: BTreeSet<_> =
         table.map(|r| (r.method.to_string(), r.path.to_owned(), r.operation.to_owned())).collect();
-    assert_eq!(told, served);
+    assert_eq!(documented, served);
     assert_eq!(served.len(), routes::table().len(), "no two routes alike");
 }
 

@@ -111,7 +111,7 @@ async fn a_zombie_cannot_write_to_a_job_that_waits_or_is_over() {
             assert_fenced(&world, route, &cancelled, cancelled.epoch.0, &token).await;
         }
     }
-    // The release says what the run cost, and with nothing set aside for it that changes nothing.
+    // The release says what the run cost, and with nothing reserved for it that changes nothing.
     let release = holder_routes().into_iter().find(|route| route.operation == "releaseLease").unwrap();
     let (before, events) = (world.job(cancelled.id).await, world.feed().await);
     assert_eq!(send(&world, release, cancelled.id, cancelled.epoch.0, &token).await.status, 200);

@@ -164,13 +164,13 @@ async fn whoever_may_not_is_told_so_in_the_words_of_the_rest_api() {
         (world.token(Role::Submitter, &[]).await, "token has the role submitter"),
         (factory.clone(), "is the token of factory f1"),
     ] {
-        let said = format!("{needs}{has}");
+        let text = format!("{needs}{has}");
         let opened = client.stream_jobs(by(&token, "", open(&["mail"], 1))).await;
-        is(opened.unwrap_err(), Code::PermissionDenied, &said);
+        is(opened.unwrap_err(), Code::PermissionDenied, &text);
         let reported = client.report_result(by(&token, "", report(vec![]))).await;
-        is(reported.unwrap_err(), Code::PermissionDenied, &said);
+        is(reported.unwrap_err(), Code::PermissionDenied, &text);
         let kept = client.heartbeat(by(&token, "", HeartbeatRequest::default())).await;
-        is(kept.unwrap_err(), Code::PermissionDenied, &said);
+        is(kept.unwrap_err(), Code::PermissionDenied, &text);
     }
     for token in [world.token(Role::Worker, &[]).await, world.token(Role::Viewer, &[]).await, factory] {
         let enqueued = client.enqueue(by(&token, "", enqueue(vec![job("mail", "")]))).await;
@@ -201,10 +201,10 @@ async fn a_worker_reaches_the_jobs_of_its_own_product_only() {
     let sent = next(&mut stream).await.unwrap().assignments;
     assert_eq!(sent.iter().map(|job| job.payload.as_slice()).collect::<Vec<_>>(), [b"ours"]);
     let result = || report(vec![success(&sent[0].job_id, sent[0].epoch)]);
-    let said = client.report_result(by(&other, "", result())).await.unwrap().into_inner();
-    assert_eq!(said.statuses().collect::<Vec<_>>(), [ResultStatus::UnknownJob]);
-    let said = client.report_result(by(&own, "", result())).await.unwrap().into_inner();
-    assert_eq!(said.statuses().collect::<Vec<_>>(), [ResultStatus::Recorded]);
+    let answer = client.report_result(by(&other, "", result())).await.unwrap().into_inner();
+    assert_eq!(answer.statuses().collect::<Vec<_>>(), [ResultStatus::UnknownJob]);
+    let answer = client.report_result(by(&own, "", result())).await.unwrap().into_inner();
+    assert_eq!(answer.statuses().collect::<Vec<_>>(), [ResultStatus::Recorded]);
 }
 
 #[tokio::test]

@@ -98,13 +98,13 @@ async fn a_drain_is_ended() {
     world.claim("f-1", "r").await;
 }
 
-/// A call would set every ceiling, also those that somebody changed meanwhile.
+/// A call would set every limit, also those that somebody changed meanwhile.
 #[tokio::test]
-async fn a_ceiling_is_raised_by_the_command_alone() {
+async fn a_limit_is_raised_by_the_command_alone() {
     let world = World::start().await;
     world.factory("f-1", &[]).await;
-    let ceilings = json!({"ceilings": {"day": 1.0, "month": 20.0}});
-    world.call(Method::PUT, "/api/fleet/budgets/demo").token(&world.admin).json(ceilings).gives(200).await;
+    let limits = json!({"ceilings": {"day": 1.0, "month": 20.0}});
+    world.call(Method::PUT, "/api/fleet/budgets/demo").token(&world.admin).json(limits).gives(200).await;
     let job = world.submit("demo", "name: a\nbudget: {usd: 3}").await;
     let raise = remedy(&world, &job, "giga budget set demo --day 3.00").await;
     assert_eq!(raise.get("call"), None);

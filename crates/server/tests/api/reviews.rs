@@ -84,16 +84,16 @@ async fn a_verdict_about_another_result_is_refused_and_a_repeated_one_answered_a
     };
     let other = review(2).refused(409, "result_mismatch", "the result of run 2").await.json();
     assert_eq!(other["leaseEpoch"], 1);
-    let said = review(1).gives(200).await.json();
-    assert_eq!((&said["stage"], &said["reviews"][0]["comment"]), (&json!("queued"), &json!("again")));
+    let answer = review(1).gives(200).await.json();
+    assert_eq!((&answer["stage"], &answer["reviews"][0]["comment"]), (&json!("queued"), &json!("again")));
     let head = world.feed().await.len();
-    assert_eq!(review(1).gives(200).await.json(), said, "the answer was lost");
+    assert_eq!(review(1).gives(200).await.json(), answer, "the answer was lost");
     assert_eq!(world.feed().await.len(), head);
 
     // Long texts go with one job, not with a page of them.
-    assert_eq!(world.get(&path).token(&ana).gives(200).await.json()["reviews"], said["reviews"]);
+    assert_eq!(world.get(&path).token(&ana).gives(200).await.json()["reviews"], answer["reviews"]);
     let page = world.get("/api/fleet/jobs").token(&ana).gives(200).await.json();
-    assert_eq!((&page["jobs"][0]["id"], &page["jobs"][0]["reviews"]), (&said["id"], &Value::Null));
+    assert_eq!((&page["jobs"][0]["id"], &page["jobs"][0]["reviews"]), (&answer["id"], &Value::Null));
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ impl World {
         secret.reveal().to_owned()
     }
 
-    /// Enrolled and heard of once; its token.
+    /// Enrolled and seen once; its token.
     pub(crate) async fn factory(&self, id: &str, products: &[&str]) -> String {
         let products: Vec<ProductId> = products.iter().map(|p| p.parse().unwrap()).collect();
         let scope = FactoryScope { products, capabilities: None };

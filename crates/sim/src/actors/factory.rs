@@ -22,7 +22,7 @@ pub(crate) struct Host {
     pub prng: Prng,
 }
 
-/// What the factory was last told.
+/// What the last answer said.
 #[derive(Debug, Clone)]
 pub(crate) struct Mode(Arc<Mutex<Delivery>>);
 

@@ -1,5 +1,5 @@
-//! The work on one job: start, renew, checkpoint, and a last word. A zombie sleeps past its lease and then goes on as if
-//! nothing had happened. What it spends it tells with its renewals and with its last word, and sometimes it spends more
+//! The work on one job: start, renew, checkpoint, and a final report. A zombie sleeps past its lease and then goes on as if
+//! nothing had happened. What it spends it tells with its renewals and with its final report, and sometimes it spends more
 //! than it may. Asked to let go, it does, or does not care.
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Holding {
         }
         self.sleep_like_a_zombie().await;
         self.spend();
-        let last = self.last_word();
+        let last = self.final_report();
         let tells = !self.spent.is_zero() && self.prng.chance(700);
         let spent = tells.then(|| HolderAction::Spend(self.spent_so_far()));
         self.say(spent.into_iter().chain([last]).collect()).await;
@@ -113,7 +113,7 @@ impl Holding {
         }
     }
 
-    fn last_word(&mut self) -> HolderAction {
+    fn final_report(&mut self) -> HolderAction {
         let drawn = self.prng.below(100);
         let failed = |reason| Failure { reason, detail: None };
         match drawn {

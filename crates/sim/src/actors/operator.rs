@@ -93,7 +93,7 @@ impl Operator {
         }
     }
 
-    /// Pauses a budget, perhaps with all that runs, opens it again, or raises its ceilings.
+    /// Pauses a budget, perhaps with all that runs, opens it again, or raises its limits.
     async fn steer_some_budget(&mut self) {
         let product = self.prng.pick(&self.world.scenario.rules.products).clone();
         let (wish, more) = (self.prng.below(10), micros(self.prng.between(1, 4) * 500_000));
@@ -107,11 +107,11 @@ impl Operator {
                     let budget = one.budget(&product).await?.budget;
                     let mut settings = budget.settings;
                     for period in [Period::Day, Period::Total] {
-                        let ceiling = settings.ceilings.of_mut(period);
-                        *ceiling = ceiling.map(|usd| usd + more);
+                        let limit = settings.limits.of_mut(period);
+                        *limit = limit.map(|usd| usd + more);
                     }
                     let raise = BudgetChange::Set(settings);
-                    // Against a call of before that comes late: ceilings only ever rise.
+                    // Against a call of before that comes late: limits only ever rise.
                     one.change_budget(product, raise, Some(budget.rev), actor).await.map(|_| ())
                 }
             }
@@ -119,7 +119,7 @@ impl Operator {
         let _ = self.world.call(&mut self.prng, steer).await;
     }
 
-    /// Somebody else wants to be told, or somebody does not any more.
+    /// A webhook is added or removed.
     async fn change_who_listens(&mut self) {
         let (adds, some) = (self.prng.chance(700), self.prng.next());
         let actor = Actor::system("operator");

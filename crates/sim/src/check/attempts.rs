@@ -14,7 +14,7 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
     for record in &evidence.records {
         let Record::Held { epoch, word, after, .. } = record else { continue };
         let Some(ending) = stories.ending(after.id, *epoch) else { continue };
-        let as_said = match word {
+        let as_reported = match word {
             Word::On => true,
             Word::Report => matches!(ending, EventKind::Reported | EventKind::Shipped),
             Word::FailForNow => ending == EventKind::Retried,
@@ -24,7 +24,7 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
                 matches!(ending, EventKind::Released | EventKind::Preempted | EventKind::Cancelled)
             }
         };
-        if !as_said {
+        if !as_reported {
             let text =
                 format!("{word:?} of epoch {epoch} of {} was accepted and recorded as {ending}", after.id);
             found.add(Promise::AttemptsCounted, text);

@@ -56,7 +56,7 @@ pub enum Promise {
     EventsNumbered,
     /// A reader that resumes from its cursor misses nothing and sees nothing twice.
     FeedComplete,
-    /// Every job ends, or waits for a person for a reason that can be told.
+    /// Every job ends, or waits for a person for a known reason.
     NotStranded,
     /// An older leader's offers change nothing.
     TermFenced,
@@ -74,15 +74,15 @@ pub enum Promise {
     CountsBalance,
     /// Nobody gets a job before its time has come.
     NotBeforeItsTime,
-    /// What was spent and what is set aside fits into every ceiling at every grant; a paused budget grants nothing.
+    /// What was spent and what is reserved fits into every limit at every grant; a paused budget grants nothing.
     BudgetKept,
-    /// Every run is charged once, for what it cost; what is set aside is what stands on the leases.
+    /// Every run is charged once, for what it cost; what is reserved is what stands on the leases.
     ChargedOnce,
     /// A seat is given up only for a more urgent job, not too often, and costs no attempt.
     EvictionsFree,
     /// Nobody runs before its deps have shipped; composites, their children and their waiters end with each other.
     GraphKept,
-    /// What somebody wants to be told is sent under one id until it is taken or given up.
+    /// What somebody subscribed to is sent under one id until it is taken or given up.
     DeliveredOnce,
 }
 

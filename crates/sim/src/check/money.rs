@@ -23,7 +23,7 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
     purse.nothing_else(found);
     for record in &evidence.records {
         if let Record::BudgetOff { at, product, reserved, leases } = record {
-            let text = format!("at {at} {product} had {reserved} set aside and {leases} on its leases");
+            let text = format!("at {at} {product} had {reserved} reserved and {leases} on its leases");
             found.add(Promise::ChargedOnce, text);
         }
     }
@@ -57,7 +57,7 @@ fn once_each(evidence: &Evidence, found: &mut Findings) {
 struct Held {
     product: ProductId,
     epoch: Epoch,
-    /// What may have been set aside for it: more than one where the settings changed in that very commit.
+    /// What may have been reserved for it: more than one where the settings changed in that very commit.
     caps: BTreeSet<Usd>,
 }
 
@@ -71,7 +71,7 @@ struct Spent {
     total_within: Usd,
 }
 
-/// What a holder told of one run: what got through for certain while it held the job and with its last word, and all
+/// What a holder reported of one run: what got through for certain while it held the job and with its final report, and all
 /// that may have.
 #[derive(Default, Clone)]
 struct Reported {
@@ -206,10 +206,10 @@ impl<'a> Purse<'a> {
         let mut fits_any = false;
         for settings in self.settings_at(product, at) {
             let own = cap.or(settings.job_cap).unwrap_or_default();
-            let fits = |ceiling: Option<Usd>, spent: Usd| {
-                ceiling.is_none_or(|ceiling| spent + in_flight + own.max(Usd::LEAST) <= ceiling)
+            let fits = |limit: Option<Usd>, spent: Usd| {
+                limit.is_none_or(|limit| spent + in_flight + own.max(Usd::LEAST) <= limit)
             };
-            fits_any |= fits(settings.ceilings.day, today) && fits(settings.ceilings.total, total);
+            fits_any |= fits(settings.limits.day, today) && fits(settings.limits.total, total);
             caps.insert(own);
         }
         if !fits_any {
@@ -231,7 +231,7 @@ impl<'a> Purse<'a> {
             charge.map_or((Usd::ZERO, ChargeHow::Measured), |charge| (charge.usd.max(Usd::ZERO), charge.how));
         let reported = self.reported.remove(&(id, epoch)).unwrap_or_default();
         let silent = event.from == Some(Stage::Building) && ends_in_silence(event);
-        // What it says of a cancelled run it may have said afterwards.
+        // What it reports of a cancelled run may have come afterwards.
         let least = if event.kind == EventKind::Cancelled { Usd::ZERO } else { reported.in_the_end }
             .max(reported.at_work);
         let known = reported.perhaps.iter().copied().chain([Usd::ZERO]).filter(|amount| *amount >= least);
@@ -263,7 +263,7 @@ impl<'a> Purse<'a> {
         }
     }
 
-    /// What the run really cost is one of the things that its holder told; the rest of what was assumed is given back.
+    /// What the run really cost is one of the figures that its holder reported; the rest of what was assumed is refunded.
     fn cost_reported(&mut self, id: JobId, event: &Event, found: &mut Findings) {
         let Some(Assumed { product, epoch, charged, at, reported }) = self.assumed.remove(&id) else {
             let text = format!("{id} was settled up, and nothing of it had been assumed");
@@ -293,21 +293,21 @@ impl<'a> Purse<'a> {
     }
 
     fn spend(&mut self, product: &ProductId, amount: Usd, within: Usd, at: Timestamp, found: &mut Findings) {
-        let highest = self.settings_at(product, at).into_iter().map(|settings| settings.ceilings);
-        let (days, totals): (Vec<_>, Vec<_>) = highest.map(|ceilings| (ceilings.day, ceilings.total)).unzip();
+        let highest = self.settings_at(product, at).into_iter().map(|settings| settings.limits);
+        let (days, totals): (Vec<_>, Vec<_>) = highest.map(|limits| (limits.day, limits.total)).unzip();
         let spent = self.spent.entry(product.clone()).or_default();
         spent.turn(at);
         spent.today += amount;
         spent.total += amount;
         spent.today_within += within;
         spent.total_within += within;
-        let passes = |ceilings: Vec<Option<Usd>>, spent: Usd| {
-            let all: Option<Vec<Usd>> = ceilings.into_iter().collect();
-            all.and_then(|all| all.into_iter().max()).is_some_and(|ceiling| spent > ceiling)
+        let passes = |limits: Vec<Option<Usd>>, spent: Usd| {
+            let all: Option<Vec<Usd>> = limits.into_iter().collect();
+            all.and_then(|all| all.into_iter().max()).is_some_and(|limit| spent > limit)
         };
         if passes(totals, spent.total_within) || passes(days, spent.today_within) {
             let text = format!(
-                "{product} spent {} today and {} in all without any overrun, past its ceiling, at {at}",
+                "{product} spent {} today and {} in all without any overrun, past its limit, at {at}",
                 spent.today_within, spent.total_within
             );
             found.add(Promise::BudgetKept, text);

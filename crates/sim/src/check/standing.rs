@@ -104,11 +104,11 @@ impl<'a> Standing<'a> {
         let today = &budget.spent.day;
         let today = if day(today.since) == day(self.now) { today.usd } else { Usd::ZERO };
         let needed = job.spec.budget.usd.or(budget.settings.job_cap).unwrap_or_default().max(Usd::LEAST);
-        let fits = |ceiling: Option<Usd>, spent: Usd| {
-            ceiling.is_none_or(|ceiling| spent + budget.reserved + needed <= ceiling)
+        let fits = |limit: Option<Usd>, spent: Usd| {
+            limit.is_none_or(|limit| spent + budget.reserved + needed <= limit)
         };
-        let ceilings = &budget.settings.ceilings;
-        fits(ceilings.day, today) && fits(ceilings.total, budget.spent.total.usd)
+        let limits = &budget.settings.limits;
+        fits(limits.day, today) && fits(limits.total, budget.spent.total.usd)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A look at the budgets after every commit: what people have set, and whether what is set aside is what stands on the
+//! A look at the budgets after every commit: what people have set, and whether what is reserved is what stands on the
 //! leases. It passes no turnstile and changes nothing.
 
 use std::collections::BTreeMap;

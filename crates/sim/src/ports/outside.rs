@@ -1,4 +1,4 @@
-//! The world outside: receivers that fail, hang, refuse, or take what they are told and do not say so. Every try is
+//! The world outside: receivers that fail, hang, refuse, or take what they are sent and do not say so. Every try is
 //! written down with the id that it came under.
 
 use std::sync::Arc;

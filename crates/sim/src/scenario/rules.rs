@@ -28,7 +28,7 @@ pub(crate) struct Money {
     pub total: Option<Usd>,
     /// The cap of jobs that name none.
     pub job: Option<Usd>,
-    /// Somebody takes the ceilings away when the storm is over.
+    /// Somebody takes the limits away when the storm is over.
     pub lifted: bool,
     /// A day ends in the middle of the storm.
     pub midnight: bool,
@@ -56,10 +56,10 @@ impl Rules {
 
 impl Money {
     fn drawn(prng: &mut Prng) -> Self {
-        let mut ceiling = |per_mille| prng.chance(per_mille).then(|| micros(prng.between(2, 16) * 500_000));
+        let mut limit = |per_mille| prng.chance(per_mille).then(|| micros(prng.between(2, 16) * 500_000));
         Self {
-            day: ceiling(500),
-            total: ceiling(500),
+            day: limit(500),
+            total: limit(500),
             job: prng.chance(500).then(|| micros(prng.between(1, 4) * 250_000)),
             lifted: prng.chance(500),
             midnight: prng.chance(250),

@@ -10,7 +10,7 @@ use giga_ports::StoreError;
 
 #[derive(Debug, Default)]
 pub struct EffectNeeds {
-    /// All webhooks, how far the feed has been put into the outbox, and the feed's head. Locked as one: who is told of
+    /// All webhooks, how far the feed has been put into the outbox, and the feed's head. Locked as one: who gets
     /// what changes for one batch at a time.
     pub webhooks: bool,
     pub ids: BTreeSet<EffectId>,

@@ -1,4 +1,4 @@
-//! The budgets of a batch: what is set aside with a lease, and what is charged when it ends.
+//! The budgets of a batch: what is reserved with a lease, and what is charged when it ends.
 //!
 //! A budget follows its leases inside the same transaction, so the two can never come apart: `reserved` is
 //! the sum over the leases of the product before the batch and after it.
@@ -26,7 +26,7 @@ impl BudgetRow {
         Self { budget: Budget::new(product), last_request: None }
     }
 
-    /// Whether there is anything to be told of it. One that nothing was ever set, set aside or charged for is as good as
+    /// Whether there is anything to say about it. One that nothing was ever set, reserved or charged for is as good as
     /// none, whether or not it has a row.
     pub fn is_blank(&self) -> bool {
         self.budget == Budget::new(self.budget.product.clone())
@@ -94,7 +94,7 @@ impl Money {
         }
     }
 
-    /// With the events where a ceiling is reached by it. A run that cost nothing leaves no trace.
+    /// With the events where a limit is reached by it. A run that cost nothing leaves no trace.
     pub(super) fn charge(&mut self, ended: &Job, charge: RunCharge, at: Timestamp) -> Vec<NewEvent> {
         let RunCharge { spend, how } = charge;
         if spend.is_zero() {
@@ -143,12 +143,12 @@ fn reserved(job: &Job) -> Usd {
     job.lease().map_or(Usd::ZERO, |lease| lease.reserved)
 }
 
-fn treasurer() -> Actor {
+fn budget_actor() -> Actor {
     Actor::system("budget")
 }
 
 impl Working {
-    /// What is to be set aside for the job, or why it may not be claimed now. A pause that holds no longer is taken back
+    /// What is to be reserved for the job, or why it may not be claimed now. A pause that holds no longer is taken back
     /// by whoever finds it first.
     pub(super) fn admit(
         &mut self,
@@ -161,7 +161,7 @@ impl Working {
             && budget.pause_now(now).is_none()
             && let Some(event) = self.money.change(product).reopen(now)
         {
-            self.append(Some(product.clone()), None, treasurer(), event);
+            self.append(Some(product.clone()), None, budget_actor(), event);
         }
         let BudgetRow { budget, .. } = self.money.budget(product)?;
         Ok(budget.admits(cap, now).map(|()| budget.share_of(cap)))
@@ -178,7 +178,7 @@ impl Working {
             events.extend(self.money.refund(ended, refund, now));
         }
         for event in events {
-            self.append(Some(ended.product.clone()), None, treasurer(), event);
+            self.append(Some(ended.product.clone()), None, budget_actor(), event);
         }
     }
 

@@ -270,7 +270,7 @@ impl Working {
         self.deleted_factories.insert(id.clone());
     }
 
-    /// When it was last heard of, this batch included.
+    /// When it was last seen, this batch included.
     pub(super) fn last_seen(&self, factory: &Factory) -> Timestamp {
         let now_seen = self.writes.seen_factories.get(&factory.id).copied();
         factory.last_seen_at.max(now_seen).unwrap_or(factory.enrolled_at)

@@ -12,7 +12,7 @@ const LIMITS: &str = "\
     SET statement_timeout = '10s'; SET lock_timeout = '10s'; \
     SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = on";
 
-/// Every statement of ours goes from a few values to rows by index. The planner is told so, because what it guesses
+/// Every statement of ours goes from a few values to rows by index. The planner is set so, because what it guesses
 /// from old statistics, above all about tables that were empty when they were last counted, is what makes a queue
 /// slow after a busy minute. No bitmaps: a plain index scan also marks the dead entries that it passes, so that the
 /// next one does not pass them.

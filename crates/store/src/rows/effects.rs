@@ -1,4 +1,4 @@
-//! Webhooks, and the outbox of what they and the trackers are to be told.
+//! Webhooks, and the outbox of messages to them and to trackers.
 
 use giga_domain::{
     Effect, EffectId, EffectReceiver, EffectState, EventKind, FeedPos, ProductId, SigningKey, Timestamp,

@@ -17,7 +17,7 @@ pub(crate) const RECONSIDER: Table = Table {
 
 pub(crate) const ANY_TO_RECONSIDER: &str = "SELECT id FROM reconsider LIMIT 1";
 
-/// Children that are told that their parent ended; `one_of` says whose. A child that had failed before need not be.
+/// Children that are looked at because their parent ended; `one_of` says whose. A child that had failed before need not be.
 pub(crate) fn reconsider_children(one_of: &str) -> String {
     format!(
         "INSERT INTO reconsider (job_id, parent_ended) \

@@ -23,7 +23,7 @@ impl<Q, R> Asked<Q, R> {
         (Self { ask, reply: None, caller }, answer)
     }
 
-    /// To be told after the commit.
+    /// To be sent after the commit.
     pub(super) fn reply(&mut self, reply: Result<R, StoreError>) {
         self.reply = Some(reply);
     }

@@ -14,7 +14,7 @@ type Asks = [Asked<Vec<Settle>, Vec<giga_ports::topics::Settled>>];
 pub(super) struct Settles {
     /// Written set-wise, in the order of ids. Each job once.
     pub(super) successes: Vec<(JobId, Epoch)>,
-    /// Everything else goes through the batch, in the order it was said: other outcomes, and jobs that two words of this
+    /// Everything else goes through the batch, in the order it was reported: other outcomes, and jobs that two words of this
     /// round are about.
     pub(super) others: Vec<(JobId, Epoch, Outcome)>,
     /// The jobs of `others`, in order.

@@ -1,5 +1,5 @@
-//! Random histories against ceilings, on a store: whatever is claimed, told, ended, evicted or left to die, the product
-//! never spends more than its ceiling and what single runs overran their caps by.
+//! Random histories against limits, on a store: whatever is claimed, reported, ended, evicted or left to die, the product
+//! never spends more than its limit and what single runs overran their caps by.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn new(ceilings: PerPeriod<Option<Usd>>) -> Self {
+    async fn new(limits: PerPeriod<Option<Usd>>) -> Self {
         let clock = Arc::new(ManualClock::default());
         let store = crate::fixtures::memory::Memory.open(clock.clone()).await;
         let (product, factory): (ProductId, FactoryId) = ("demo".parse().unwrap(), "mac-1".parse().unwrap());
@@ -96,7 +96,7 @@ impl Fleet {
         store.enroll(new).await.unwrap();
         let seats = Advertised { seat_limit: 1_000, ..Advertised::default() };
         store.advertise(Advertise { factory: factory.clone(), advertised: seats }).await.unwrap();
-        let change = BudgetChange::Set(BudgetSettings { ceilings, job_cap: None });
+        let change = BudgetChange::Set(BudgetSettings { limits, job_cap: None });
         let request = "set".parse().unwrap();
         let write = ChangeBudget { product: product.clone(), change, if_rev: None, request, actor: actor() };
         store.change_budget(write).await.unwrap();
@@ -178,9 +178,9 @@ impl Fleet {
         let budget = self.store.read().budget(&self.product).await.unwrap().unwrap();
         let now = self.clock.now();
         for period in Period::ALL {
-            let Some(ceiling) = budget.settings.ceilings.of(period) else { continue };
+            let Some(limit) = budget.settings.limits.of(period) else { continue };
             let used = budget.spent_in(period, now).usd + budget.reserved;
-            prop_assert!(used <= *ceiling + self.overrun, "{used} of {ceiling} and {}", self.overrun);
+            prop_assert!(used <= *limit + self.overrun, "{used} of {limit} and {}", self.overrun);
         }
         Ok(())
     }
@@ -192,17 +192,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_history_passes_a_ceiling_but_by_overruns(
+    fn no_history_passes_a_limit_but_by_overruns(
         day in proptest::option::of(0..300i64),
         total in 0..400i64,
         history in proptest::collection::vec(step(), 1..80),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let ceilings = PerPeriod {
+            let limits = PerPeriod {
                 day: day.map(Usd::from_micros),
                 total: Some(Usd::from_micros(total)), ..PerPeriod::default() };
-            let mut fleet = Fleet::new(ceilings).await;
+            let mut fleet = Fleet::new(limits).await;
             for step in history {
                 fleet.play(step).await;
                 fleet.check().await?;

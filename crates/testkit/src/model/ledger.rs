@@ -103,7 +103,7 @@ impl Ledger {
         let seen = look.old(job.id).map(|job| job.rev);
         assert!(claim.rev.is_none_or(|rev| seen == Some(rev)), "{}: claimed at another revision", job.id);
 
-        never_beyond_a_ceiling(job, look);
+        never_beyond_a_limit(job, look);
         let held = || look.after.iter().filter_map(|job| Some((job, job.lease()?)));
         let seats = held().filter(|(_, other)| other.factory == lease.factory).count();
         let factory = look.factories.iter().find(|factory| factory.id == lease.factory);
@@ -149,7 +149,7 @@ impl Ledger {
         for job in look.after {
             let lease = job.lease();
             let covered = lease.is_none_or(|lease| lease.reserved >= lease.spent.usd);
-            assert!(covered, "{}: spends what is not set aside", job.id);
+            assert!(covered, "{}: spends what is not reserved", job.id);
             assert_eq!(
                 job.lease().is_some(),
                 job.stage().is_held(),
@@ -160,15 +160,15 @@ impl Ledger {
     }
 }
 
-/// Whoever is let in fits: what is spent and what is set aside stay within every ceiling at that moment. Only overruns
+/// Whoever is let in fits: what is spent and what is reserved stay within every limit at that moment. Only overruns
 /// and people lead beyond one.
-fn never_beyond_a_ceiling(granted: &Job, look: &Look<'_>) {
+fn never_beyond_a_limit(granted: &Job, look: &Look<'_>) {
     let Some(budget) = look.budgets.iter().find(|budget| budget.product == granted.product) else { return };
     assert_eq!(budget.pause_now(look.now), None, "{}: let in through a closed door", granted.id);
     for period in Period::ALL {
-        let Some(ceiling) = budget.settings.ceilings.of(period) else { continue };
+        let Some(limit) = budget.settings.limits.of(period) else { continue };
         let used = budget.spent_in(period, look.now).usd + budget.reserved;
-        assert!(used <= *ceiling, "{}: {used} of {ceiling} in the {}", granted.id, period.as_str());
+        assert!(used <= *limit, "{}: {used} of {limit} in the {}", granted.id, period.as_str());
     }
 }
 
@@ -192,7 +192,7 @@ fn nobody_waits_for_nothing(look: &Look<'_>) {
     }
 }
 
-/// What is set aside stands on the leases, and what is spent stands in the ledger.
+/// What is reserved stands on the leases, and what is spent stands in the ledger.
 fn check_books(seen: &Visible) {
     let mut on_leases: BTreeMap<&ProductId, Usd> = BTreeMap::new();
     for job in &seen.jobs {
@@ -200,7 +200,7 @@ fn check_books(seen: &Visible) {
     }
     for (budget, charged) in seen.budgets.iter().zip(&seen.charged) {
         let on_leases = on_leases.remove(&budget.product).unwrap_or_default();
-        assert_eq!(budget.reserved, on_leases, "{}: set aside", budget.product);
+        assert_eq!(budget.reserved, on_leases, "{}: reserved", budget.product);
         let usd: Usd = charged.iter().map(|bucket| bucket.usd).sum();
         let tokens: u64 = charged.iter().map(|bucket| bucket.tokens).sum();
         let total = budget.spent_in(Period::Total, Timestamp::ZERO);
@@ -208,7 +208,7 @@ fn check_books(seen: &Visible) {
     }
     assert!(
         on_leases.values().all(|reserved| reserved.is_zero()),
-        "set aside without a budget: {on_leases:?}"
+        "reserved without a budget: {on_leases:?}"
     );
     for (job, details) in seen.jobs.iter().zip(&seen.details) {
         let ended = |charge: &Charge| {

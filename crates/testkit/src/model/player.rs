@@ -374,7 +374,7 @@ fn cents(number: u8) -> Usd {
 fn budget_change(purse: Purse) -> BudgetChange {
     match purse {
         Purse::Set { day, total, job } => BudgetChange::Set(BudgetSettings {
-            ceilings: PerPeriod { day: day.map(cents), total: total.map(cents), ..PerPeriod::default() },
+            limits: PerPeriod { day: day.map(cents), total: total.map(cents), ..PerPeriod::default() },
             job_cap: job.map(cents),
         }),
         Purse::Pause => BudgetChange::Pause { reason: Some("too fast".to_owned()) },

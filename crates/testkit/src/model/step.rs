@@ -197,9 +197,9 @@ fn order() -> impl Strategy<Value = Order> {
 }
 
 fn purse() -> impl Strategy<Value = Purse> {
-    let ceiling = || prop::option::of(0..20u8);
+    let limit = || prop::option::of(0..20u8);
     prop_oneof![
-        4 => (ceiling(), ceiling(), prop::option::of(0..4u8))
+        4 => (limit(), limit(), prop::option::of(0..4u8))
             .prop_map(|(day, total, job)| Purse::Set { day, total, job }),
         1 => Just(Purse::Pause),
         3 => Just(Purse::Resume),

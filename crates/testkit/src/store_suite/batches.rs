@@ -145,7 +145,7 @@ pub async fn a_budget_holds(world: &World) {
     assert_eq!(won, [true, true, false, false]);
     assert!(matches!(late, Claimed::Lost(Lost::Budget(_))), "{late:?}");
     world.balanced().await;
-    // What is given back in a batch can be set aside in it; what was spent cannot.
+    // What is given back in a batch can be reserved in it; what was spent cannot.
     let holding: Vec<_> = join_all(ids[..2].iter().map(|id| world.job(*id))).await;
     let (first, second) = (holder(&holding[0]), holder(&holding[1]));
     let spent = HolderAction::Spend(giga_domain::Spend { usd: Usd::LEAST, tokens: 1 });

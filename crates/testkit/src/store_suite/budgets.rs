@@ -18,9 +18,9 @@ use super::world::{LEASE, holder, product, request, user};
 /// A dollar.
 pub(super) const USD: Usd = Usd::from_dollars(1);
 
-pub(super) fn day(ceiling: Usd) -> BudgetSettings {
-    let ceilings = PerPeriod { day: Some(ceiling), ..PerPeriod::default() };
-    BudgetSettings { ceilings, job_cap: None }
+pub(super) fn day(limit: Usd) -> BudgetSettings {
+    let limits = PerPeriod { day: Some(limit), ..PerPeriod::default() };
+    BudgetSettings { limits, job_cap: None }
 }
 
 pub(super) fn cap(usd: Usd) -> impl FnOnce(&mut JobSpec) {
@@ -45,7 +45,7 @@ impl World {
         found.unwrap_or_else(|| Budget::new(product.clone()))
     }
 
-    /// The books balance: what is set aside is what stands on the leases.
+    /// The books balance: what is reserved is what stands on the leases.
     pub(super) async fn balanced(&self) {
         let live = self.store.read().live_jobs(None, 100_000).await.unwrap();
         let mut products: Vec<ProductId> = live.iter().map(|job| job.product.clone()).collect();
@@ -86,7 +86,7 @@ impl World {
         feed
     }
 
-    async fn told_kinds(&self) -> Vec<EventKind> {
+    async fn event_kinds(&self) -> Vec<EventKind> {
         self.reported().await.into_iter().map(|event| event.kind).collect()
     }
 }
@@ -121,7 +121,7 @@ pub async fn a_product_without_a_budget_spends_freely(world: &World) {
     world.hold(job.id, &holder, [report(7 * USD)]).await.unwrap();
     assert_eq!(world.spent_today().await, 7 * USD, "what it cost is known all the same");
     assert!(granted(&world.try_claim(&mac, 1_000 * USD).await));
-    assert_eq!(world.told_kinds().await, []);
+    assert_eq!(world.event_kinds().await, []);
 }
 
 pub async fn what_fits_is_admitted_and_no_more(world: &World) {
@@ -143,16 +143,16 @@ pub async fn what_fits_is_admitted_and_no_more(world: &World) {
         Some((Period::Day, Usd::LEAST)),
         "nothing is left"
     );
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged], "full is not exhausted");
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetChanged], "full is not exhausted");
 }
 
 pub async fn the_tightest_period_decides(world: &World) {
     let mac = world.factory("mac-1").await;
     for period in Period::ALL {
-        let mut ceilings =
+        let mut limits =
             PerPeriod { day: Some(9 * USD), week: Some(9 * USD), month: Some(9 * USD), total: None };
-        *ceilings.of_mut(period) = Some(2 * USD);
-        world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_cap: None })).await;
+        *limits.of_mut(period) = Some(2 * USD);
+        world.change_budget(BudgetChange::Set(BudgetSettings { limits, job_cap: None })).await;
         assert_eq!(short(&world.try_claim(&mac, 3 * USD).await), Some((period, USD)));
     }
 }
@@ -172,20 +172,20 @@ pub async fn the_cap_of_those_that_name_none(world: &World) {
     world.balanced().await;
 }
 
-pub async fn a_reached_ceiling_pauses_once(world: &World) {
+pub async fn a_reached_limit_pauses_once(world: &World) {
     let mac = world.factory("mac-1").await;
     world.change_budget(BudgetChange::Set(day(3 * USD))).await;
     let (late, late_holder) = world.building(&mac, cap(USD)).await;
     let (job, holder) = world.building(&mac, cap(2 * USD)).await;
-    // It overran, and the ceiling is reached by it alone.
+    // It overran, and the limit is reached by it alone.
     world.hold(job.id, &holder, [report(4 * USD)]).await.unwrap();
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetChanged, EventKind::BudgetExhausted]);
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetChanged, EventKind::BudgetExhausted]);
     let event = world.reported().await.pop().unwrap();
     assert_eq!((&event.data["period"], &event.data["spentUsdMicros"]), (&"day".into(), &4_000_000.into()));
     assert_eq!(event.data["ceilingUsdMicros"], 3_000_000);
     let budget = world.budget().await;
     let cause = &budget.paused.as_ref().unwrap().cause;
-    assert_eq!((cause, budget.rev), (&PauseCause::Ceiling { period: Period::Day }, giga_domain::Rev(1)));
+    assert_eq!((cause, budget.rev), (&PauseCause::Limit { period: Period::Day }, giga_domain::Rev(1)));
     assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
     // What runs goes on, and is charged, and nobody is told twice.
     world.hold(late.id, &late_holder, [HolderAction::Renew { lease: LEASE }, report(USD)]).await.unwrap();
@@ -196,8 +196,8 @@ pub async fn a_reached_ceiling_pauses_once(world: &World) {
 
 pub async fn a_new_period_opens_it_again(world: &World) {
     let mac = world.factory("mac-1").await;
-    let ceilings = PerPeriod { day: Some(2 * USD), total: Some(3 * USD), ..PerPeriod::default() };
-    world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_cap: None })).await;
+    let limits = PerPeriod { day: Some(2 * USD), total: Some(3 * USD), ..PerPeriod::default() };
+    world.change_budget(BudgetChange::Set(BudgetSettings { limits, job_cap: None })).await;
     world.spend(&mac, 2 * USD).await;
     assert!(paused(&world.try_claim(&mac, USD).await));
     let end = Period::Day.end(world.now()).unwrap();
@@ -206,13 +206,13 @@ pub async fn a_new_period_opens_it_again(world: &World) {
     world.clock.set(end);
     assert_eq!(short(&world.try_claim(&mac, 2 * USD).await), Some((Period::Total, USD)), "but not the whole");
     let resumed = [EventKind::BudgetChanged, EventKind::BudgetExhausted, EventKind::BudgetResumed];
-    assert_eq!(world.told_kinds().await, resumed, "whoever finds it open again says so");
+    assert_eq!(world.event_kinds().await, resumed, "whoever finds it open again says so");
     assert_eq!(world.budget().await.paused, None);
     world.spend(&mac, USD).await;
     assert_eq!(world.spent_today().await, USD);
     let budget = world.budget().await;
     assert_eq!(budget.spent_in(Period::Total, world.now()).usd, 3 * USD);
-    assert_eq!(budget.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Total });
+    assert_eq!(budget.paused.unwrap().cause, PauseCause::Limit { period: Period::Total });
     // For ever: no period ends this.
     world.advance(Duration::from_hours(24 * 400));
     assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
@@ -232,21 +232,21 @@ pub async fn a_run_is_charged_to_the_day_on_which_it_ends(world: &World) {
     world.balanced().await;
 }
 
-pub async fn a_higher_ceiling_opens_it_again(world: &World) {
+pub async fn a_higher_limit_opens_it_again(world: &World) {
     let mac = world.factory("mac-1").await;
     world.change_budget(BudgetChange::Set(day(2 * USD))).await;
     world.spend(&mac, 2 * USD).await;
     let raised = world.change_budget(BudgetChange::Set(day(4 * USD))).await;
     assert_eq!((raised.paused.as_ref(), raised.rev.0), (None, 2));
     assert_eq!(
-        world.told_kinds().await[2..],
+        world.event_kinds().await[2..],
         [EventKind::BudgetChanged, EventKind::BudgetResumed],
         "and both are told"
     );
     assert!(granted(&world.try_claim(&mac, 2 * USD).await));
     // A lower one closes it at once.
     let lowered = world.change_budget(BudgetChange::Set(day(USD))).await;
-    assert_eq!(lowered.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
+    assert_eq!(lowered.paused.unwrap().cause, PauseCause::Limit { period: Period::Day });
     assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
     world.balanced().await;
 }
@@ -262,10 +262,10 @@ pub async fn an_operators_pause_stays(world: &World) {
     world.advance(Duration::from_hours(24 * 40));
     assert!(paused(&world.try_claim(&mac, Usd::LEAST).await), "no period ends it");
     world.change_budget(BudgetChange::Pause { reason: None }).await;
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused], "it was paused already");
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetPaused], "it was paused already");
     assert_eq!(world.change_budget(BudgetChange::Resume).await.paused, None);
     world.change_budget(BudgetChange::Resume).await;
-    assert_eq!(world.told_kinds().await, [EventKind::BudgetPaused, EventKind::BudgetResumed]);
+    assert_eq!(world.event_kinds().await, [EventKind::BudgetPaused, EventKind::BudgetResumed]);
     assert_eq!(world.reported().await[0].actor, user());
     assert!(granted(&world.try_claim(&mac, Usd::LEAST).await));
     world.balanced().await;
@@ -276,9 +276,9 @@ pub async fn a_resumed_budget_without_money_stays_closed(world: &World) {
     world.change_budget(BudgetChange::Set(day(USD))).await;
     world.spend(&mac, USD).await;
     let resumed = world.change_budget(BudgetChange::Resume).await;
-    assert_eq!(resumed.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
+    assert_eq!(resumed.paused.unwrap().cause, PauseCause::Limit { period: Period::Day });
     assert!(paused(&world.try_claim(&mac, Usd::LEAST).await));
-    assert_eq!(world.told_kinds().await[2..], [EventKind::BudgetResumed, EventKind::BudgetExhausted]);
+    assert_eq!(world.event_kinds().await[2..], [EventKind::BudgetResumed, EventKind::BudgetExhausted]);
 }
 
 pub async fn a_correction_counts_like_a_charge(world: &World) {
@@ -293,7 +293,7 @@ pub async fn a_correction_counts_like_a_charge(world: &World) {
     assert!(reported[2].cause.contains("billed twice"), "{}", reported[2].cause);
     assert_eq!((reported[3].kind, reported.len()), (EventKind::BudgetResumed, 4));
     let added = world.change_budget(correct(USD)).await;
-    assert_eq!(added.paused.unwrap().cause, PauseCause::Ceiling { period: Period::Day });
+    assert_eq!(added.paused.unwrap().cause, PauseCause::Limit { period: Period::Day });
     let (from, to) = (Period::Day.start(world.now()), Period::Day.end(world.now()).unwrap());
     let read = world.store.read();
     let ledger = read.burndown(&product("demo"), from, to, Duration::from_hours(24)).await.unwrap();
@@ -380,13 +380,13 @@ pub async fn products_have_budgets_of_their_own(world: &World) {
 
 pub async fn a_budget_comes_back_whole(world: &World) {
     let mac = world.factory("mac-1").await;
-    let ceilings = PerPeriod {
+    let limits = PerPeriod {
         day: Some(Usd::LEAST),
         week: Some(Usd::from_micros(i64::from(u32::MAX) * 9)),
         month: None,
         total: Some(9 * USD),
     };
-    world.change_budget(BudgetChange::Set(BudgetSettings { ceilings, job_cap: Some(Usd::ZERO) })).await;
+    world.change_budget(BudgetChange::Set(BudgetSettings { limits, job_cap: Some(Usd::ZERO) })).await;
     world.assigned(&mac, cap(Usd::ZERO)).await;
     let (job, holder) = world.building(&mac, |_| ()).await;
     let report = RunReport { tokens: Some(77), cost: Some(Usd::from_micros(3)), ..RunReport::default() };
@@ -443,8 +443,8 @@ pub async fn racing_claims_never_start_an_eleventh(world: &World) {
 /// Everybody claims, spends and ends at the same time: not a cent is lost, and nothing is spent twice.
 pub async fn racing_runs_keep_the_books(world: &World) {
     let mac = world.factory("mac-1").await;
-    let ceiling = 40 * USD;
-    world.change_budget(BudgetChange::Set(day(ceiling))).await;
+    let limit = 40 * USD;
+    world.change_budget(BudgetChange::Set(day(limit))).await;
     let handles = world.handles().await;
     let mut racing = JoinSet::new();
     for number in 0..60_usize {
@@ -468,7 +468,7 @@ pub async fn racing_runs_keep_the_books(world: &World) {
     let spent: Usd = racing.join_all().await.into_iter().sum();
     let budget = world.budget().await;
     assert_eq!((budget.reserved, world.spent_today().await), (Usd::ZERO, spent));
-    assert!(spent <= ceiling, "{spent}");
+    assert!(spent <= limit, "{spent}");
     world.balanced().await;
     let day = (Period::Day.start(world.now()), Period::Day.end(world.now()).unwrap());
     let read = world.store.read();

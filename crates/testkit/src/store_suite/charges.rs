@@ -1,4 +1,4 @@
-//! What a run costs: set aside when it is claimed, told while it goes on, charged once when its lease ends.
+//! What a run costs: reserved when it is claimed, reported while it goes on, charged once when its lease ends.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn spent(world: &World) -> Usd {
     world.budget().await.spent_in(Period::Total, world.now()).usd
 }
 
-pub async fn every_end_settles_what_was_set_aside(world: &World) {
+pub async fn every_end_settles_what_was_reserved(world: &World) {
     let mac = world.factory("mac-1").await;
     let release = || HolderAction::Release { checkpoint: None };
     let ends: [(&str, Vec<HolderAction>, i64); 6] = [
@@ -178,7 +178,7 @@ pub async fn what_is_told_twice_or_smaller_counts_once(world: &World) {
     assert_eq!(spent(world).await, 31 * CENT);
 }
 
-pub async fn an_overrun_is_set_aside_at_once(world: &World) {
+pub async fn an_overrun_is_reserved_at_once(world: &World) {
     let mac = world.factory("mac-1").await;
     world.change_budget(BudgetChange::Set(day(2 * USD))).await;
     let (job, holder) = world.building(&mac, cap(USD)).await;

@@ -320,14 +320,18 @@ pub async fn a_divergence_is_in_the_history_of_jobs_that_are_not_over(world: &Wo
 }
 
 pub async fn a_note_is_an_event_of_the_fleet(world: &World) {
-    let event = NewEvent::new(EventKind::TopicPaused, "paused for the move").with("topic", "mail");
+    let topic = "mail".parse().unwrap();
+    let event = NewEvent::topic_paused(Some(&giga_domain::topic::TopicKey {
+        product: "demo".parse().unwrap(),
+        topic,
+    }));
     world.store.note(Note { event, actor: user() }).await.unwrap();
     let feed = world.feed().await;
     let [reported] = &feed[..] else { panic!("one event: {feed:?}") };
     assert_eq!((reported.kind, &reported.actor, reported.at), (EventKind::TopicPaused, &user(), world.now()));
     assert_eq!(
         (&reported.product, reported.job, reported.cause.as_str()),
-        (&None, None, "paused for the move")
+        (&None, None, "topic demo/mail paused")
     );
     assert_eq!(reported.data["topic"], "mail");
     assert_eq!(*world.store.head().borrow(), reported.pos);

@@ -32,7 +32,7 @@ fn refused() -> EffectOutcome {
     EffectOutcome::Refused { detail: "410 Gone".to_owned() }
 }
 
-/// Something to be told to a tracker.
+/// A message to a tracker.
 fn for_tracker(job: JobId, what: u64) -> NewEffect {
     NewEffect {
         id: format!("tracker:{job}:{what}").parse().unwrap(),
@@ -188,7 +188,7 @@ pub async fn what_cannot_be_told_is_given_up_and_told(world: &World) {
     assert_eq!(reported[0].data["effectId"], json!(tracked.as_str()));
     assert_eq!(reported[0].data["detail"], json!("410 Gone"));
     assert_eq!(reported[1].data["target"], json!({ "kind": "webhook", "id": webhook_id(1).to_string() }));
-    // Repeating the last word tells nobody again.
+    // Repeating the final report tells nobody again.
     assert_eq!(settle(world, &dead, failed()).await, dead);
     assert_eq!(world.feed().await, feed);
 }

@@ -54,7 +54,7 @@ pub async fn a_release_after_it_is_a_preemption(world: &World) {
     let error = world.hold(job.id, &holder, [HolderAction::Renew { lease: LEASE }]).await.unwrap_err();
     assert!(matches!(error, StoreError::Refused(Refusal::Fenced { .. })), "{error:?}");
     let before = world.snapshot(job.id).await;
-    assert_eq!(world.hold(job.id, &holder, [release()]).await.unwrap(), queued, "the last word, repeated");
+    assert_eq!(world.hold(job.id, &holder, [release()]).await.unwrap(), queued, "the final report, repeated");
     assert_eq!(world.snapshot(job.id).await, before);
     let again = world.granted(job.id, &mac).await;
     assert_eq!((again.evictions, again.lease().unwrap().evict), (1, None));

@@ -1,4 +1,4 @@
-//! Worker hosts: enrolled, heard of, drained, forgotten.
+//! Worker hosts: enrolled, seen, drained, removed.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ fn every_action() -> Vec<HolderAction> {
 }
 
 /// The actions that end a lease.
-fn last_words() -> Vec<HolderAction> {
+fn final_reports() -> Vec<HolderAction> {
     let release = HolderAction::Release { checkpoint: None };
     vec![HolderAction::Report(RunReport::default()), fail(true), fail(false), release]
 }
@@ -122,10 +122,10 @@ pub async fn an_unknown_job_is_not_found(world: &World) {
 
 pub async fn a_last_word_ends_the_right_to_write(world: &World) {
     let mac = world.factory("mac-1").await;
-    for last_word in last_words() {
+    for final_report in final_reports() {
         let (job, holder) = world.building(&mac, |_| ()).await;
-        let job = world.hold(job.id, &holder, [last_word.clone()]).await.unwrap();
-        let kind = std::mem::discriminant(&last_word);
+        let job = world.hold(job.id, &holder, [final_report.clone()]).await.unwrap();
+        let kind = std::mem::discriminant(&final_report);
         for action in every_action().into_iter().filter(|action| std::mem::discriminant(action) != kind) {
             assert_fenced(world, &job, &holder, vec![action]).await;
         }
@@ -135,27 +135,27 @@ pub async fn a_last_word_ends_the_right_to_write(world: &World) {
 pub async fn a_last_word_can_be_repeated(world: &World) {
     let mac = world.factory("mac-1").await;
     let gate = ReviewGate { quorum: 1, reviewers: Vec::new() };
-    for last_word in last_words() {
+    for final_report in final_reports() {
         let (job, holder) = world.building(&mac, |spec| spec.review = gate.clone()).await;
-        let write = Hold { job: job.id, holder, actions: vec![last_word.clone()] };
+        let write = Hold { job: job.id, holder, actions: vec![final_report.clone()] };
         let first = world.store.hold(write.clone()).await.unwrap();
         let before = world.snapshot(job.id).await;
         world.advance(Duration::from_secs(1));
-        assert_eq!(world.store.hold(write).await.unwrap(), first, "{last_word:?}");
-        assert_eq!(world.snapshot(job.id).await, before, "{last_word:?}");
+        assert_eq!(world.store.hold(write).await.unwrap(), first, "{final_report:?}");
+        assert_eq!(world.snapshot(job.id).await, before, "{final_report:?}");
     }
 }
 
-/// A factory may send its start, a checkpoint and its last word in one write; that write can be repeated too.
+/// A factory may send its start, a checkpoint and its final report in one write; that write can be repeated too.
 pub async fn a_last_word_with_company_can_be_repeated(world: &World) {
     let mac = world.factory("mac-1").await;
-    for last_word in last_words() {
+    for final_report in final_reports() {
         let (job, holder) = world.assigned(&mac, |_| ()).await;
         let company = [
             HolderAction::Start,
             HolderAction::Renew { lease: LEASE },
             HolderAction::Checkpoint(checkpoint("done")),
-            last_word,
+            final_report,
         ];
         let first = world.hold(job.id, &holder, company.clone()).await.unwrap();
         let before = world.snapshot(job.id).await;
@@ -166,11 +166,11 @@ pub async fn a_last_word_with_company_can_be_repeated(world: &World) {
 
 pub async fn a_repeated_last_word_is_fenced_after_a_reclaim(world: &World) {
     let (mac, linux) = (world.factory("mac-1").await, world.factory("linux-1").await);
-    for last_word in [fail(true), HolderAction::Release { checkpoint: None }] {
+    for final_report in [fail(true), HolderAction::Release { checkpoint: None }] {
         let (job, zombie) = world.building(&mac, |spec| spec.retry.backoff_ms = 0).await;
-        world.hold(job.id, &zombie, [last_word.clone()]).await.unwrap();
+        world.hold(job.id, &zombie, [final_report.clone()]).await.unwrap();
         let job = world.granted(job.id, &linux).await;
-        assert_fenced(world, &job, &zombie, vec![last_word]).await;
+        assert_fenced(world, &job, &zombie, vec![final_report]).await;
     }
 }
 
@@ -202,7 +202,7 @@ pub async fn actions_are_all_or_nothing(world: &World) {
         "{error:?}"
     );
     assert_eq!(world.snapshot(job.id).await, before);
-    // After its last word it is no holder any more.
+    // After its final report it is no holder any more.
     let error = world.hold(job.id, &holder, [HolderAction::Start, report, saved]).await.unwrap_err();
     assert!(matches!(error, StoreError::Refused(Refusal::Fenced { .. })), "{error:?}");
     assert_eq!(world.snapshot(job.id).await, before);

@@ -1,4 +1,4 @@
-//! Who is told what happens, and how the feed gets into the outbox for them.
+//! Webhooks, and how the feed gets into the outbox for them.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) async fn listening(world: &World, number: u128) -> Webhook {
     world.store.add_webhook(new_webhook(number)).await.unwrap()
 }
 
-/// Something to be told to a webhook.
+/// A message to a webhook.
 pub(super) fn for_webhook(number: u128, what: u64) -> NewEffect {
     NewEffect {
         id: format!("wh:{}:{what:04}", webhook_id(number)).parse().unwrap(),
@@ -48,7 +48,7 @@ pub(super) async fn effects(world: &World) -> Vec<Effect> {
     world.store.read().effects(&EffectFilter::default(), None, 100_000).await.unwrap()
 }
 
-/// Who is told of what [`for_webhook`] makes.
+/// The receiver of what [`for_webhook`] makes.
 pub(super) fn receiver(number: u128) -> EffectReceiver {
     EffectReceiver::Webhook(webhook_id(number))
 }
@@ -58,11 +58,7 @@ async fn cursor(world: &World) -> FeedPos {
 }
 
 async fn something_happens(world: &World) -> FeedPos {
-    world
-        .store
-        .note(Note { event: NewEvent::new(EventKind::TopicPaused, "a note"), actor: user() })
-        .await
-        .unwrap();
+    world.store.note(Note { event: NewEvent::topic_paused(None), actor: user() }).await.unwrap();
     world.store.read().feed_head().await.unwrap()
 }
 

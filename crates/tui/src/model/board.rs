@@ -30,7 +30,7 @@ impl Column {
         Self::Failed,
     ];
 
-    pub const fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Self::Blocked => Stage::Blocked.label(),
             Self::Queued => Stage::Queued.label(),

@@ -2,7 +2,7 @@
 
 use giga_domain::Timestamp;
 
-/// Lost since when, and what was said.
+/// Lost since when, and the error.
 type Loss = (Timestamp, String);
 
 /// The feed and the answers can fail apart: either makes everything on the screen old.

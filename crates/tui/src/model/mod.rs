@@ -126,7 +126,7 @@ pub enum Tone {
     Bad,
 }
 
-/// The last thing that was said, until the next key.
+/// The last message, until the next key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub text: String,

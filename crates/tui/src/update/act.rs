@@ -88,7 +88,7 @@ pub(crate) fn fits_stage(job: &Job, key: &str) -> bool {
     key.chars().next().and_then(|key| judge(job, key)).is_some_and(|(fits, _)| fits)
 }
 
-/// The stages that an action makes sense in, and what to say elsewhere; the coordinator has the last word.
+/// The stages that an action makes sense in, and what to say elsewhere; the coordinator decides in the end.
 fn judge(job: &Job, key: char) -> Option<(bool, &'static str)> {
     let stage = job.stage;
     Some(match key {

@@ -98,16 +98,16 @@ pub(super) fn failed(model: &mut Model, fetch: Fetch, error: String, failure: Fa
     model.link.answered();
     match (fetch, failure) {
         (Fetch::Job(id), failure) => {
-            let mut said = false;
+            let mut is_old = false;
             for page in pages(model, &id) {
                 // What is known of a job is not hidden behind a no that may not last.
                 if failure == Failure::Missing || page.job.is_none() {
                     page.error = Some(error.clone());
                 } else {
-                    said = true;
+                    is_old = true;
                 }
             }
-            if said {
+            if is_old {
                 model.say(Tone::Bad, error);
             }
         }

@@ -1,4 +1,4 @@
-//! What somebody should look at, worst first; the selected one is told in full below.
+//! What somebody should look at, worst first; the selected one is shown in full below.
 
 use giga_api::wire::Severity;
 use ratatui::buffer::Buffer;

@@ -17,7 +17,7 @@ const PRODUCTS: usize = 4;
 /// A column that is narrower says nothing.
 const NARROWEST: usize = 16;
 
-/// The counts by product, with their titles; one product is told by the columns themselves.
+/// The counts by product, with their titles; one product is shown by the columns themselves.
 pub(crate) fn head_height(model: &Model) -> usize {
     let products = model.metrics.as_ref().map_or(0, |metrics| metrics.products.len());
     match products {

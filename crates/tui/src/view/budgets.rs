@@ -1,4 +1,4 @@
-//! What products may spend and have spent. No ceiling is normal: then there is an amount and no bar.
+//! What products may spend and have spent. No limit is normal: then there is an amount and no bar.
 
 use giga_api::wire::{Budget, BudgetPeriod, PauseCause};
 use giga_domain::Usd;
@@ -104,17 +104,17 @@ fn amounts(period: &BudgetPeriod, reserved: Usd, room: usize) -> Vec<(String, St
             (name, theme::faint()),
             (fit(&format!("{spent}{aside} spent, no limit"), room.saturating_sub(7)), Style::new()),
         ],
-        Some(ceiling) => {
+        Some(limit) => {
             let left = period.left_usd.unwrap_or_default();
             let style = if left <= Usd::ZERO {
                 theme::bad()
-            } else if 5 * left < ceiling {
+            } else if 5 * left < limit {
                 theme::warn()
             } else {
                 theme::good()
             };
-            let bar = bar_text((spent.as_f64(), reserved.as_f64()), ceiling.as_f64(), 10);
-            let text = format!(" {spent}{aside} of {ceiling}");
+            let bar = bar_text((spent.as_f64(), reserved.as_f64()), limit.as_f64(), 10);
+            let text = format!(" {spent}{aside} of {limit}");
             vec![(name, theme::faint()), (bar, style), (fit(&text, room.saturating_sub(17)), Style::new())]
         }
     }

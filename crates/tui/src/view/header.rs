@@ -12,46 +12,54 @@ use crate::text::{clean, cut, span, width};
 
 type Piece = (String, Style);
 
+/// The rank of what is never dropped.
+const KEPT: u8 = 4;
+
 pub(super) fn draw(model: &Model, first: Rect, second: Rect, buf: &mut Buffer) {
     fleet(model, first, buf);
     tabs(model, second, buf);
 }
 
+/// Where there is too little room, whole pieces go, the least important first; the counts of jobs stay.
 fn fleet(model: &Model, area: Rect, buf: &mut Buffer) {
-    let room = usize::from(area.width);
     let alerts = alerts(model);
-    let mut pieces: Vec<Piece> = Vec::new();
-    match &model.metrics {
-        None => pieces.push((" loading …".to_owned(), theme::faint())),
-        Some(metrics) => {
-            let factories = &metrics.factories;
-            let (used, seats) = (factories.seats_used, factories.seats);
-            let cells = if room >= 100 { 20 } else { 10 };
-            let busy = if seats > 0 && used >= seats { theme::warn() } else { theme::good() };
-            pieces.push((" ".to_owned(), Style::new()));
-            pieces.push((bar_text((f64::from(used), 0.0), f64::from(seats), cells), busy));
-            pieces.push((format!(" {used}/{seats} seats"), theme::title()));
-            let live = format!("  {} online", factories.live);
-            pieces.push((live, if factories.live == 0 { theme::warn() } else { Style::new() }));
-            for (count, word) in [(factories.stale, "offline"), (factories.draining, "draining")] {
-                if count > 0 {
-                    pieces.push((format!(" {count} {word}"), theme::warn()));
-                }
-            }
-            let queued = model.in_stages(&[Stage::Queued]);
-            let running = model.in_stages(&Column::Running.stages());
-            let review = model.in_stages(&[Stage::Review]);
-            let short = room < 100 && factories.stale + factories.draining > 0;
-            let word = |long: &'static str, brief: &'static str| if short { brief } else { long };
-            pieces.push((format!("  {queued} {}", word("queued", "que")), Style::new()));
-            pieces.push((format!("  {running} {}", word("running", "run")), theme::stage(Stage::Building)));
-            pieces.push((format!("  {review} {}", word("review", "rev")), theme::stage(Stage::Review)));
-        }
-    }
     // One cell between the two, however little room there is, and one at the end.
     let right = (width(&alerts.0) as u16 + 2).min(area.width);
     let left = Rect { width: area.width - right, ..area };
-    line(left, buf, &pieces);
+    let mut pieces: Vec<(u8, Piece)> = Vec::new();
+    match &model.metrics {
+        None => pieces.push((KEPT, (" loading …".to_owned(), theme::faint()))),
+        Some(metrics) => {
+            let factories = &metrics.factories;
+            let (used, seats) = (factories.seats_used, factories.seats);
+            let cells = if area.width >= 100 { 20 } else { 10 };
+            let busy = if seats > 0 && used >= seats { theme::warn() } else { theme::good() };
+            let bar = bar_text((f64::from(used), 0.0), f64::from(seats), cells);
+            pieces.push((0, (format!(" {bar}"), busy)));
+            pieces.push((KEPT, (format!(" {used}/{seats} seats"), theme::title())));
+            let live = format!("  {} online", factories.live);
+            pieces.push((3, (live, if factories.live == 0 { theme::warn() } else { Style::new() })));
+            for (rank, count, word) in [(2, factories.stale, "offline"), (1, factories.draining, "draining")]
+            {
+                if count > 0 {
+                    pieces.push((rank, (format!(" {count} {word}"), theme::warn())));
+                }
+            }
+            for (stages, word, style) in [
+                (vec![Stage::Queued], "queued", Style::new()),
+                (Column::Running.stages(), "running", theme::stage(Stage::Building)),
+                (vec![Stage::Review], "review", theme::stage(Stage::Review)),
+            ] {
+                pieces.push((KEPT, (format!("  {} {word}", model.in_stages(&stages)), style)));
+            }
+        }
+    }
+    for rank in 0..KEPT {
+        if pieces.iter().map(|(_, (text, _))| width(text)).sum::<usize>() > usize::from(left.width) {
+            pieces.retain(|(of, _)| *of != rank);
+        }
+    }
+    line(left, buf, &pieces.into_iter().map(|(_, piece)| piece).collect::<Vec<_>>());
     let at = Rect { x: left.right() + 1, width: right.saturating_sub(1), ..area };
     line(at, buf, &[alerts]);
 }

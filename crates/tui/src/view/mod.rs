@@ -23,7 +23,7 @@ use crate::text::wrap;
 
 const LEAST: (u16, u16) = (40, 10);
 
-/// `colour` is off where NO_COLOR says so: what colours say is then said by words and weight alone.
+/// `colour` is off where NO_COLOR says so: words and weight alone then say what colours would.
 pub fn draw(model: &Model, colour: bool, area: Rect, buf: &mut Buffer) {
     if area.is_empty() {
         return;

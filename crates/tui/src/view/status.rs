@@ -1,4 +1,4 @@
-//! The two lines at the bottom: what was said or is asked, and the keys that work here.
+//! The two lines at the bottom: the last message or question, and the keys that work here.
 
 use giga_api::wire::Job;
 use ratatui::buffer::Buffer;
@@ -52,7 +52,7 @@ fn message(model: &Model, room: usize) -> Pieces {
     }
     let note =
         model.note.as_ref().map(|note| vec![(format!(" {}", clean(&note.text)), theme::tone(note.tone))]);
-    // The header says that the connection is lost; what became of an action is said here only.
+    // The header says that the connection is lost; what became of an action is shown here only.
     if model.note.as_ref().is_some_and(|note| note.tone == Tone::Bad) {
         return note.unwrap_or_default();
     }
@@ -83,7 +83,7 @@ fn asked(action: &Action, room: usize) -> Pieces {
         Action::PauseBudget { .. } => {
             (" y to confirm, s to stop its jobs too, any other key: no", " y yes, s stops jobs, other: no")
         }
-        _ => (" y to confirm, any other key cancels", " y yes, any other key no"),
+        _ => (" y to confirm, any other key: no", " y yes, any other key: no"),
     };
     let more = if width(long) + 20 < room { long } else { brief };
     let left = room.saturating_sub(width(more) + 1);

@@ -161,11 +161,11 @@ pub(crate) fn alerts() -> Value {
     ])
 }
 
-fn period(name: &str, spent: f64, ceiling: Option<f64>) -> Value {
+fn period(name: &str, spent: f64, limit: Option<f64>) -> Value {
     let mut period = json!({"period": name, "spentUsd": spent, "tokens": 0, "until": "2026-12-02T00:00:00Z"});
-    if let Some(ceiling) = ceiling {
-        period["ceilingUsd"] = json!(ceiling);
-        period["leftUsd"] = json!((ceiling - spent - 1.0).max(0.0));
+    if let Some(limit) = limit {
+        period["ceilingUsd"] = json!(limit);
+        period["leftUsd"] = json!((limit - spent - 1.0).max(0.0));
     }
     period
 }

@@ -77,10 +77,10 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Answer::Alerts(read(alerts()))),
         Just(Answer::Alerts(Vec::new())),
         Just(Answer::Budgets(read(budgets()))),
-        (any::<i64>(), any::<i64>()).prop_map(|(spent, ceiling)| {
+        (any::<i64>(), any::<i64>()).prop_map(|(spent, limit)| {
             let mut odd: Vec<giga_api::wire::Budget> = read(budgets());
             odd[0].periods[0].spent_usd = Usd::from_micros(spent);
-            odd[0].periods[0].ceiling_usd = Some(Usd::from_micros(ceiling));
+            odd[0].periods[0].ceiling_usd = Some(Usd::from_micros(limit));
             Answer::Budgets(odd)
         }),
         Just(Answer::Topics(read(topics()))),

@@ -41,7 +41,7 @@ it('begins with nothing and ends now, not at the end of the last stretch', () =>
   expect(drawn && (drawn.to - midnight) / hour).toBe(24);
 });
 
-it('draws only the ceiling of its own period', () => {
+it('draws only the limit of its own period', () => {
   expect(lines(burndown({ ceilingUsd: 20, ceilingOf: 'day' }), budget, 'day')?.limit).toBe(20);
   expect(lines(burndown({ ceilingUsd: 200, ceilingOf: 'month' }), budget, 'day')?.limit).toBeUndefined();
 });

@@ -62,7 +62,7 @@ describe('the form', () => {
     expect(changedFields({ ...typed, day: ' 20.00 ' }, budget)).toEqual([]);
   });
 
-  it('sends all ceilings, since what is left out would be none', () => {
+  it('sends all limits, since what is left out would be none', () => {
     const typed = { ...typedFrom(budget), day: '', total: '1000' };
     expect(requestOf(typed)).toEqual({
       ceilings: { day: null, week: null, month: 200, total: 1000 },

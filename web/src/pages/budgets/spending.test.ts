@@ -3,7 +3,7 @@ import type { Budget, BudgetPeriod } from '../../api/types';
 import { isUrgent, meterWords, pauseWords, shares, withoutBudget } from './spending';
 
 describe('the bar of a period', () => {
-  it('is none without a ceiling', () => {
+  it('is none without a limit', () => {
     expect(shares(7, 1, undefined)).toBeUndefined();
     expect(shares(7, 1, null)).toBeUndefined();
     expect(shares(7, 1, Number.NaN)).toBeUndefined();

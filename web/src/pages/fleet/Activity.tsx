@@ -6,7 +6,7 @@ import { useFeedEvents } from '../../live/LiveProvider';
 import { useActorName } from '../../session/useSession';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
-import { eventSubject, eventTone, eventWords } from '../../ui/events';
+import { capitalized, eventTone } from '../../ui/events';
 import { Panel } from '../../ui/Panel';
 import { visible } from '../../ui/visible';
 import classes from './Activity.module.css';
@@ -74,17 +74,14 @@ function Row({ event, name }: { event: FeedEvent; name: string | undefined }) {
         <Ago at={event.at} />
       </span>
       <span className={classes.what}>
-        {event.jobId ? (
+        {event.jobId && (
           <Link to="/jobs/$id" params={{ id: event.jobId }} className={name ? undefined : classes.id}>
             {visible(name ?? `…${event.jobId.slice(-6)}`)}
           </Link>
-        ) : (
-          <span className={classes.subject}>{eventSubject(event) ?? event.type.split('.')[0]}</span>
         )}{' '}
         <span data-tone={eventTone(event)} className={classes.words}>
-          {eventWords(event)}
-        </span>{' '}
-        <span className={classes.cause}>{event.cause}</span>
+          {visible(event.jobId ? event.cause : capitalized(event.cause))}
+        </span>
       </span>
     </li>
   );

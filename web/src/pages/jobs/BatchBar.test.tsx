@@ -11,7 +11,7 @@ import { BatchBar, type Report } from './BatchBar';
 import { job } from './testJobs';
 
 let refuse: () => void;
-let told: MockInstance<typeof notifications.show>;
+let notified: MockInstance<typeof notifications.show>;
 let finished: ReturnType<typeof vi.fn<(report: Report) => void>>;
 let client: QueryClient;
 
@@ -43,7 +43,7 @@ beforeEach(() => {
     await answered;
     return Response.json({ code: 'illegal_transition', detail: 'it is over' }, { status: 409 });
   });
-  told = vi.spyOn(notifications, 'show');
+  notified = vi.spyOn(notifications, 'show');
   finished = vi.fn();
   client = new QueryClient();
   client.setQueryData(whoamiQuery().queryKey, { role: 'admin' } as never);
@@ -59,8 +59,8 @@ test('what was refused is told in the corner to who has left the page', async ()
   page.unmount();
   refuse();
   await vi.waitFor(() => expect(finished).toHaveBeenCalledOnce());
-  expect(told).toHaveBeenCalledOnce();
-  expect(told).toHaveBeenCalledWith(
+  expect(notified).toHaveBeenCalledOnce();
+  expect(notified).toHaveBeenCalledWith(
     expect.objectContaining({
       title: 'Cancel: 2 of 2 jobs not done',
       message: 'job-1: it is over; job-2: it is over',
@@ -75,6 +75,6 @@ test('it can be stopped also when what was chosen is out of sight; who is there 
   await act(async () => refuse());
   await vi.waitFor(() => expect(finished).toHaveBeenCalledOnce());
   expect(finished.mock.calls[0]?.[0].outcome.failed).toHaveLength(2);
-  expect(told).not.toHaveBeenCalled();
+  expect(notified).not.toHaveBeenCalled();
   expect(screen.queryByRole('button', { name: 'Stop' })).toBeNull();
 });

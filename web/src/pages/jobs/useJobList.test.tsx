@@ -33,7 +33,7 @@ async function coordinator(asked: string | Request): Promise<Response> {
   if (typeof asked === 'string') {
     const body = new ReadableStream<Uint8Array>({
       start: (stream) => {
-        tell = (told) => stream.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(told)}\n\n`));
+        tell = (event) => stream.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`));
       },
     });
     return new Response(body, { status: 200 });

@@ -3,7 +3,7 @@ import type { Job } from '../../api/types';
 import { EMPTY_FORM, type JobForm, toManifest } from './form';
 import { formOf } from './prefill';
 
-const form = (said: Partial<JobForm>): JobForm => ({ ...EMPTY_FORM, ...said });
+const form = (fields: Partial<JobForm>): JobForm => ({ ...EMPTY_FORM, ...fields });
 
 describe('the manifest of a form', () => {
   it('leaves out what is empty', () => {
@@ -146,7 +146,7 @@ describe('a form from a job', () => {
   });
 
   it('comes back to the same manifest', () => {
-    const said = {
+    const fields = {
       name: 'fix',
       product: 'demo',
       repo: 'hello',
@@ -161,7 +161,7 @@ describe('a form from a job', () => {
       ship: 'auto',
       concurrency: { key: 'k', limit: 1 },
     };
-    expect(toManifest(formOf(job({ ...WRITTEN_OUT, ...said }), 0))).toEqual(said);
+    expect(toManifest(formOf(job({ ...WRITTEN_OUT, ...fields }), 0))).toEqual(fields);
   });
 
   it('takes over a time only while it is still to come', () => {

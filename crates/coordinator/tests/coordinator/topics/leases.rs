@@ -134,8 +134,8 @@ async fn whose_jobs_are_reported_is_asked_for_once() {
     let done = |dealt: &Dealt| Settle { id: dealt.job.id, epoch: dealt.job.epoch, outcome: Outcome::Success };
     let before = world.topics.calls();
     let results = held.iter().map(done).collect();
-    let said = elsewhere.topics().report(Some(&owner), &held[0].job.worker, results).await.unwrap();
-    assert_eq!(said, [ReportStatus::Recorded; 50]);
+    let statuses = elsewhere.topics().report(Some(&owner), &held[0].job.worker, results).await.unwrap();
+    assert_eq!(statuses, [ReportStatus::Recorded; 50]);
     assert_eq!(world.topics.calls() - before, 2, "one look, one settle");
 }
 
@@ -150,8 +150,8 @@ async fn a_permanent_failure_is_not_tried_again_and_its_text_is_bounded() {
     world.report(&held, Outcome::Failure { error, retryable: false }).await;
     let head = world.job(id).await.head;
     assert_eq!(head.state.stage(), TopicStage::Dead);
-    let told = head.last_error.unwrap();
-    assert!(told.starts_with("abx") && told.chars().count() == 4_000, "{}", told.len());
+    let error = head.last_error.unwrap();
+    assert!(error.starts_with("abx") && error.chars().count() == 4_000, "{}", error.len());
 }
 
 #[tokio::test]
@@ -181,8 +181,8 @@ async fn the_jobs_of_another_product_are_unknown_and_stay_untouched() {
     let elsewhere = world.another().await;
     for coordinator in [&world.coordinator, &elsewhere] {
         let result = || Settle { id, epoch: held.job.epoch, outcome: Outcome::Success };
-        let said = coordinator.topics().report(Some(&stranger), &held.job.worker, vec![result()]).await;
-        assert_eq!(said.unwrap(), [ReportStatus::UnknownJob]);
+        let statuses = coordinator.topics().report(Some(&stranger), &held.job.worker, vec![result()]).await;
+        assert_eq!(statuses.unwrap(), [ReportStatus::UnknownJob]);
         let kept = vec![(id, held.job.epoch)];
         let (lost, _) = coordinator.topics().renew(Some(&stranger), kept.clone()).await.unwrap();
         assert_eq!(lost, [id]);
@@ -192,8 +192,9 @@ async fn the_jobs_of_another_product_are_unknown_and_stay_untouched() {
     }
     let result = |id| Settle { id, epoch: held.job.epoch, outcome: Outcome::Success };
     let nobodys = giga_domain::JobId::from_u128(7);
-    let said = elsewhere.topics().report(Some(&owner), &held.job.worker, vec![result(nobodys), result(id)]);
-    assert_eq!(said.await.unwrap(), [ReportStatus::UnknownJob, ReportStatus::Recorded]);
+    let statuses =
+        elsewhere.topics().report(Some(&owner), &held.job.worker, vec![result(nobodys), result(id)]);
+    assert_eq!(statuses.await.unwrap(), [ReportStatus::UnknownJob, ReportStatus::Recorded]);
     assert_eq!(world.stage(id).await, TopicStage::Done);
 }
 

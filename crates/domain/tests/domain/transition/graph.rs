@@ -217,17 +217,17 @@ fn a_held_child_is_ended_like_any_cancelled_job() {
 fn which_parents_end_their_children() {
     for stage in Stage::ALL {
         let agent = job_in(stage);
-        let told = |stage: Stage| Some(ParentEnd { parent: agent.id, stage });
+        let end = |stage: Stage| Some(ParentEnd { parent: agent.id, stage });
         let cancelled = (stage == Stage::Cancelled).then_some(stage);
-        assert_eq!(ParentEnd::of(&agent), cancelled.and_then(told), "an agent that is {stage}");
+        assert_eq!(ParentEnd::of(&agent), cancelled.and_then(end), "an agent that is {stage}");
         let mut fast = agent.clone();
         fast.spec.kind = JobKind::Composite;
         let ends = cancelled.or((stage == Stage::Failed).then_some(stage));
-        assert_eq!(ParentEnd::of(&fast), ends.and_then(told), "a composite that is {stage}");
+        assert_eq!(ParentEnd::of(&fast), ends.and_then(end), "a composite that is {stage}");
         let later = ParentEnd::judge(fast.id, stage, &fast.spec, false);
-        assert_eq!(later, cancelled.and_then(told), "a look for another reason, and it is {stage}");
+        assert_eq!(later, cancelled.and_then(end), "a look for another reason, and it is {stage}");
         fast.spec.on_failure = FailurePolicy::Continue;
-        assert_eq!(ParentEnd::of(&fast), cancelled.and_then(told), "one that goes on, and is {stage}");
+        assert_eq!(ParentEnd::of(&fast), cancelled.and_then(end), "one that goes on, and is {stage}");
     }
 }
 

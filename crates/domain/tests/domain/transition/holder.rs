@@ -1,4 +1,4 @@
-//! The fence: who holds may write, who does not may not, and a repeated last word is heard as such.
+//! The fence: who holds may write, who does not may not, and a repeated final report is heard as such.
 
 use giga_domain::job::RetryPolicy;
 use giga_domain::transition::was_cancelled;
@@ -47,26 +47,28 @@ fn a_command_is_applied_whole_or_not_at_all() {
 #[test]
 fn a_repeated_last_word_is_answered_until_the_next_claim() {
     let save = HolderAction::Checkpoint(checkpoint());
-    for last_word in [report(), fail(true), fail(false), HolderAction::Release { checkpoint: None }] {
-        for actions in [vec![last_word.clone()], vec![HolderAction::Start, save.clone(), last_word.clone()]] {
+    for final_report in [report(), fail(true), fail(false), HolderAction::Release { checkpoint: None }] {
+        for actions in
+            [vec![final_report.clone()], vec![HolderAction::Start, save.clone(), final_report.clone()]]
+        {
             let command = holder("a", 7, actions);
             let ended = after(&job_in(Stage::Building), &command);
             let again = transition(&ended, &command, NOW).unwrap();
             assert!(again.is_silent() && again.run.is_empty() && again.job == ended, "{command:?}");
             let other_words = holder_actions()
                 .into_iter()
-                .filter(|action| std::mem::discriminant(action) != std::mem::discriminant(&last_word));
+                .filter(|action| std::mem::discriminant(action) != std::mem::discriminant(&final_report));
             for other in other_words {
                 assert!(
                     is_fenced(&ended, &holder("a", 7, vec![other.clone()])),
-                    "{last_word:?}, then {other:?}"
+                    "{final_report:?}, then {other:?}"
                 );
             }
-            let actions = vec![last_word.clone()];
+            let actions = vec![final_report.clone()];
             assert!(is_fenced(&ended, &holder("b", 7, actions.clone())), "another factory");
             assert!(is_fenced(&ended, &holder("a", 6, actions.clone())), "an older lease");
             assert!(
-                is_fenced(&ended, &holder("a", 7, vec![last_word.clone(), save.clone()])),
+                is_fenced(&ended, &holder("a", 7, vec![final_report.clone(), save.clone()])),
                 "a write after it"
             );
 

@@ -10,7 +10,7 @@ use crate::transition::fixture::*;
 
 const CAP: i64 = 1_000_000;
 
-/// Held, with its cap set aside.
+/// Held, with its cap reserved.
 fn capped(stage: Stage) -> Job {
     let mut job = job_in(stage);
     let (State::Assigned { lease } | State::Building { lease }) = &mut job.state else { panic!("not held") };
@@ -18,7 +18,7 @@ fn capped(stage: Stage) -> Job {
     job
 }
 
-fn told(job: &Job, actions: Vec<HolderAction>) -> Transition {
+fn after_actions(job: &Job, actions: Vec<HolderAction>) -> Transition {
     transition(job, &holder("a", job.epoch.0, actions), NOW).expect("the holder may")
 }
 
@@ -43,28 +43,28 @@ fn a_claim_sets_aside_and_a_repeated_one_changes_nothing() {
     let held = transition(&job_in(Stage::Queued), &claim(CAP), NOW).unwrap();
     assert_eq!((lease(&held.job).reserved.micros(), held.charge), (CAP, None));
     let again = transition(&held.job, &claim(7), NOW).unwrap();
-    assert_eq!(again.job, held.job, "what was set aside for this very request stays");
+    assert_eq!(again.job, held.job, "what was reserved for this very request stays");
 }
 
 #[test]
-fn what_is_told_only_ever_grows_and_an_overrun_is_set_aside_at_once() {
+fn what_is_told_only_ever_grows_and_an_overrun_is_reserved_at_once() {
     let job = capped(Stage::Building);
-    let some = told(&job, vec![HolderAction::Spend(spent(300, 40))]);
+    let some = after_actions(&job, vec![HolderAction::Spend(spent(300, 40))]);
     assert!(some.is_silent() && some.charge.is_none(), "claims elsewhere must not notice it");
     assert_eq!(lease(&some.job).spent, spent(300, 40));
     assert_eq!(lease(&some.job).reserved.micros(), CAP, "within its cap nothing changes");
-    let less = told(&some.job, vec![HolderAction::Spend(spent(200, 50))]);
+    let less = after_actions(&some.job, vec![HolderAction::Spend(spent(200, 50))]);
     assert_eq!(lease(&less.job).spent, spent(300, 50), "each for itself");
-    let over = told(&less.job, vec![spend(CAP + 5)]);
+    let over = after_actions(&less.job, vec![spend(CAP + 5)]);
     assert_eq!(lease(&over.job).reserved.micros(), CAP + 5);
 }
 
 #[test]
 fn nonsense_does_not_break_the_sums() {
     let all = Spend { usd: Usd::MAX, tokens: u64::MAX };
-    let job = told(&capped(Stage::Building), vec![HolderAction::Spend(all)]).job;
+    let job = after_actions(&capped(Stage::Building), vec![HolderAction::Spend(all)]).job;
     let report = RunReport { cost: Some(all.usd), tokens: Some(all.tokens), ..RunReport::default() };
-    let charge = told(&job, vec![HolderAction::Report(report)]).charge.unwrap();
+    let charge = after_actions(&job, vec![HolderAction::Report(report)]).charge.unwrap();
     let sum = |one: u64| one.checked_mul(1_000).and_then(|sum| i64::try_from(sum).ok());
     assert!(
         sum(charge.spend.usd.micros().unsigned_abs()).is_some() && sum(charge.spend.tokens).is_some(),
@@ -74,24 +74,24 @@ fn nonsense_does_not_break_the_sums() {
 
 #[test]
 fn every_end_that_the_holder_tells_of_is_charged_as_measured() {
-    let job = told(&capped(Stage::Building), vec![spend(300)]).job;
+    let job = after_actions(&capped(Stage::Building), vec![spend(300)]).job;
     let ends = [report(), fail(true), fail(false), HolderAction::Release { checkpoint: None }];
     for end in ends {
-        let after = told(&job, vec![end.clone()]);
+        let after = after_actions(&job, vec![end.clone()]);
         assert_eq!(usd(after.charge), Some((300, ChargeHow::Measured)), "{end:?}");
-        let more = told(&job, vec![spend(450), end.clone()]);
+        let more = after_actions(&job, vec![spend(450), end.clone()]);
         assert_eq!(usd(more.charge), Some((450, ChargeHow::Measured)), "{end:?} with the last figure");
     }
-    let nothing = told(&capped(Stage::Assigned), vec![fail(false)]);
+    let nothing = after_actions(&capped(Stage::Assigned), vec![fail(false)]);
     assert_eq!(usd(nothing.charge), Some((0, ChargeHow::Measured)));
 }
 
 #[test]
 fn the_report_and_what_was_told_before_count_once() {
-    let job = told(&capped(Stage::Building), vec![spend(300)]).job;
+    let job = after_actions(&capped(Stage::Building), vec![spend(300)]).job;
     let with = |micros: Option<i64>, tokens: Option<u64>| {
         let report = RunReport { cost: micros.map(Usd::from_micros), tokens, ..RunReport::default() };
-        let after = told(&job, vec![HolderAction::Report(report)]);
+        let after = after_actions(&job, vec![HolderAction::Report(report)]);
         let Some(RunChange::Close { report, .. }) = after.run.last().cloned() else { panic!("not closed") };
         (after.charge.unwrap().spend.usd.micros(), report.cost.map(Usd::micros), report.tokens)
     };
@@ -107,7 +107,7 @@ fn the_report_and_what_was_told_before_count_once() {
 #[test]
 fn whoever_goes_silent_at_work_is_charged_all_that_it_was_allowed() {
     let expired = |job: &Job| transition(job, &Command::Expire, NOW.plus(LEASE)).unwrap();
-    let silent = told(&capped(Stage::Building), vec![spend(300)]).job;
+    let silent = after_actions(&capped(Stage::Building), vec![spend(300)]).job;
     let after = expired(&silent);
     assert_eq!(usd(after.charge), Some((CAP, ChargeHow::Assumed)));
     let Some(RunChange::Close { report, outcome }) = after.run.last() else { panic!("not closed") };
@@ -116,7 +116,7 @@ fn whoever_goes_silent_at_work_is_charged_all_that_it_was_allowed() {
         (Some(300), &RunOutcome::Expired),
         "the run shows what is known"
     );
-    let over = told(&silent, vec![spend(CAP * 2)]).job;
+    let over = after_actions(&silent, vec![spend(CAP * 2)]).job;
     assert_eq!(usd(expired(&over).charge), Some((CAP * 2, ChargeHow::Measured)), "it has told all of it");
     let never_began = expired(&capped(Stage::Assigned));
     assert_eq!(usd(never_began.charge), Some((0, ChargeHow::Measured)), "no engine was started");
@@ -134,7 +134,7 @@ fn bill(micros: i64, tokens: u64) -> Vec<HolderAction> {
 
 #[test]
 fn a_cancelled_run_counts_as_all_that_it_was_allowed_until_its_holder_says_otherwise() {
-    let job = told(&capped(Stage::Building), vec![spend(300)]).job;
+    let job = after_actions(&capped(Stage::Building), vec![spend(300)]).job;
     let over = cancelled(&job);
     assert_eq!(usd(over.charge), Some((CAP, ChargeHow::Assumed)), "its holder may be dead");
     for (says, real) in [(400, 400), (200, 300), (CAP * 3, CAP)] {
@@ -144,8 +144,8 @@ fn a_cancelled_run_counts_as_all_that_it_was_allowed_until_its_holder_says_other
         let refund = settled.refund.expect("the difference is given back");
         assert_eq!((refund.usd.micros(), refund.tokens, refund.charged_at), (CAP - real, 7, NOW), "{says}");
         assert_eq!((settled.charge, settled.run.len()), (None, 0));
-        let told: Vec<_> = settled.events.iter().map(|event| (event.kind, event.from, event.to)).collect();
-        assert_eq!(told, [(EventKind::CostReported, None, None)]);
+        let kinds: Vec<_> = settled.events.iter().map(|event| (event.kind, event.from, event.to)).collect();
+        assert_eq!(kinds, [(EventKind::CostReported, None, None)]);
         assert_eq!(settled.events[0].data["usdMicros"], says.max(300));
         let as_before = |job: &Job| (job.state.clone(), job.epoch, job.checkpoint.clone(), job.updated_at);
         assert_eq!(as_before(&settled.job), as_before(&over.job), "nothing else changes");
@@ -156,14 +156,14 @@ fn a_cancelled_run_counts_as_all_that_it_was_allowed_until_its_holder_says_other
 
 #[test]
 fn nothing_is_given_back_where_nothing_was_assumed() {
-    let idle = told(&capped(Stage::Assigned), vec![spend(300)]).job;
-    let free = told(&job_in(Stage::Building), vec![spend(300)]).job;
-    let overrun = told(&capped(Stage::Building), vec![spend(CAP * 2)]).job;
+    let idle = after_actions(&capped(Stage::Assigned), vec![spend(300)]).job;
+    let free = after_actions(&job_in(Stage::Building), vec![spend(300)]).job;
+    let overrun = after_actions(&capped(Stage::Building), vec![spend(CAP * 2)]).job;
     for (job, known) in [(idle, 300), (free, 300), (overrun, CAP * 2)] {
         let over = cancelled(&job);
         assert_eq!(usd(over.charge), Some((known, ChargeHow::Measured)));
-        let said = told(&over.job, bill(1, 0));
-        assert!(said.is_silent() && said.refund.is_none() && said.job == over.job, "it is answered");
+        let answer = after_actions(&over.job, bill(1, 0));
+        assert!(answer.is_silent() && answer.refund.is_none() && answer.job == over.job, "it is answered");
     }
 }
 
@@ -195,9 +195,9 @@ fn the_last_bill_of_a_cancelled_run_is_its_holders_alone() {
 
 #[test]
 fn one_that_is_forced_out_is_charged_in_full_whatever_it_told_since() {
-    let asked = asked_to_let_go(&told(&capped(Stage::Building), vec![spend(100)]).job);
+    let asked = asked_to_let_go(&after_actions(&capped(Stage::Building), vec![spend(100)]).job);
     let deadline = lease(&asked).evict.unwrap().deadline;
-    let alive = told(&asked, vec![spend(300), HolderAction::Renew { lease: LEASE * 9 }]).job;
+    let alive = after_actions(&asked, vec![spend(300), HolderAction::Renew { lease: LEASE * 9 }]).job;
     let gone = transition(&alive, &Command::Expire, deadline).unwrap();
     assert_eq!((gone.job.stage(), usd(gone.charge)), (Stage::Queued, Some((CAP, ChargeHow::Assumed))));
 }
@@ -211,7 +211,7 @@ fn an_eviction_asks_and_the_release_is_a_preemption() {
         assert_eq!(asked.events[0].kind, EventKind::EvictionAsked);
         assert_eq!(asked.events[0].data["forJob"], JobId::MAX.to_string());
         let saved = HolderAction::Release { checkpoint: Some(checkpoint()) };
-        let gone = told(&asked.job, vec![spend(300), saved]);
+        let gone = after_actions(&asked.job, vec![spend(300), saved]);
         assert_eq!((gone.job.stage(), gone.job.attempts, gone.job.evictions), (Stage::Queued, 0, 1));
         assert_eq!((gone.job.checkpoint.clone(), gone.job.epoch), (Some(checkpoint()), job.epoch.next()));
         assert_eq!(gone.events.last().unwrap().kind, EventKind::Preempted);
@@ -233,8 +233,8 @@ fn an_eviction_is_a_compare_and_set_and_is_asked_once() {
 #[test]
 fn an_evicted_holder_may_still_finish_or_fail() {
     let asked = asked_to_let_go(&capped(Stage::Building));
-    assert_eq!(told(&asked, vec![report()]).job.stage(), Stage::Review);
-    let failed = told(&asked, vec![fail(true)]).job;
+    assert_eq!(after_actions(&asked, vec![report()]).job.stage(), Stage::Review);
+    let failed = after_actions(&asked, vec![fail(true)]).job;
     assert_eq!((failed.attempts, failed.evictions), (1, 0), "a failure is a failure");
 }
 
@@ -265,7 +265,7 @@ fn work_that_stops_for_a_paused_budget_gave_no_seat_up() {
     let evict = Evict::new(None, NOW.plus(LEASE));
     let asked = transition(&job, &Command::Evict { rev: job.rev, evict }, NOW).unwrap();
     assert!(!asked.events[0].data.contains_key("forJob"));
-    let gone = told(&asked.job, vec![HolderAction::Release { checkpoint: None }]);
+    let gone = after_actions(&asked.job, vec![HolderAction::Release { checkpoint: None }]);
     assert_eq!((gone.job.stage(), gone.job.attempts, gone.job.evictions), (Stage::Queued, 0, 0));
     assert!(gone.events.last().unwrap().cause.contains("paused"), "{:?}", gone.events);
 }

@@ -219,7 +219,7 @@ fn check_attempts(before: &Job, command: &Command, now: Timestamp, job: &Job) ->
         };
     let gives_back = match command {
         Command::Operator { action, .. } => *action == OperatorAction::Requeue,
-        Command::Review(said) => said.verdict == Verdict::RequestChanges,
+        Command::Review(judgement) => judgement.verdict == Verdict::RequestChanges,
         _ => false,
     };
     let given_back = gives_back && job.rev > before.rev;
@@ -231,7 +231,7 @@ fn check_attempts(before: &Job, command: &Command, now: Timestamp, job: &Job) ->
     Ok(())
 }
 
-/// Every lease that ends is charged once, for no less than its holder told; and for all that was set aside where its
+/// Every lease that ends is charged once, for no less than its holder reported; and for all that was reserved where its
 /// holder went silent at work or was cancelled. Given back is only what was assumed, and once.
 fn check_charge(
     before: &Job,
@@ -247,7 +247,7 @@ fn check_charge(
             let assumed = assumed(before).expect("nothing was assumed");
             let by_holder = matches!(command, Command::Holder { .. });
             prop_assert!(by_holder && job.stage() == Stage::Cancelled, "nobody else can");
-            prop_assert!(refund.usd <= assumed.charged - assumed.told.usd);
+            prop_assert!(refund.usd <= assumed.charged - assumed.reported.usd);
         }
         prop_assert!(after.refund.is_none() || assumed(job).is_none());
         return Ok(());
@@ -260,19 +260,19 @@ fn check_charge(
         return Ok(());
     }
     let charge = after.charge.expect("a lease that ends is charged");
-    let told = lease.spent.usd;
+    let reported = lease.spent.usd;
     match command {
         Command::Expire if before.stage() == Stage::Building => {
             prop_assert!(lease.due() <= now, "taken away before its time");
-            prop_assert_eq!(charge.spend.usd, lease.reserved.max(told));
+            prop_assert_eq!(charge.spend.usd, lease.reserved.max(reported));
         }
-        Command::Holder { .. } => prop_assert!(charge.spend.usd >= told),
+        Command::Holder { .. } => prop_assert!(charge.spend.usd >= reported),
         _ if job.stage() == Stage::Cancelled && before.stage() == Stage::Building => {
-            prop_assert_eq!(charge.spend.usd, lease.reserved.max(told));
+            prop_assert_eq!(charge.spend.usd, lease.reserved.max(reported));
         }
-        _ => prop_assert_eq!(charge.spend.usd, told),
+        _ => prop_assert_eq!(charge.spend.usd, reported),
     }
-    let assumed = charge.spend.usd > told && !matches!(command, Command::Holder { .. });
+    let assumed = charge.spend.usd > reported && !matches!(command, Command::Holder { .. });
     prop_assert_eq!(charge.how == ChargeHow::Assumed, assumed);
     Ok(())
 }

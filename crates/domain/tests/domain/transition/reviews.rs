@@ -8,7 +8,7 @@ use giga_domain::{
 
 use crate::transition::fixture::*;
 
-fn said(verdict: Verdict, reviewer: &str, comment: &str) -> Command {
+fn judge(verdict: Verdict, reviewer: &str, comment: &str) -> Command {
     let comment = Some(comment.to_owned());
     Command::Review(Judgement { verdict, reviewer: reviewer.to_owned(), comment, epoch: None })
 }
@@ -37,7 +37,7 @@ fn every_verdict_leaves_a_note_for_the_run_that_was_judged() {
         // The epoch has risen since: what was judged is the result's.
         job.epoch = Epoch(9);
         job.result = Some(handed_over());
-        let judged = transition(&job, &said(verdict, "ana", "as discussed"), NOW).unwrap();
+        let judged = transition(&job, &judge(verdict, "ana", "as discussed"), NOW).unwrap();
         let [note] = &judged.job.reviews[..] else { panic!("{:?}", judged.job.reviews) };
         assert_eq!((note.reviewer.as_str(), note.comment.as_deref()), ("ana", Some("as discussed")));
         assert_eq!((note.verdict, note.at, note.epoch), (verdict, NOW, Epoch(7)));
@@ -50,8 +50,8 @@ fn every_verdict_leaves_a_note_for_the_run_that_was_judged() {
 fn an_approval_that_was_given_before_leaves_no_second_note() {
     let mut job = job_in(Stage::Review);
     job.spec.review.quorum = 2;
-    let once = after(&job, &said(Verdict::Approve, "ana", "good"));
-    assert_eq!(after(&once, &said(Verdict::Approve, "ana", "still good")), once);
+    let once = after(&job, &judge(Verdict::Approve, "ana", "good"));
+    assert_eq!(after(&once, &judge(Verdict::Approve, "ana", "still good")), once);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn the_newest_notes_are_kept() {
     job.spec.review.quorum = u32::MAX;
     let most = limits::REVIEW_NOTES;
     for n in 0..most + 3 {
-        job = after(&job, &said(Verdict::Approve, &format!("reviewer-{n}"), "yes"));
+        job = after(&job, &judge(Verdict::Approve, &format!("reviewer-{n}"), "yes"));
     }
     assert_eq!(job.reviews.len(), most);
     assert_eq!(job.reviews[0].reviewer, "reviewer-3", "the oldest go first");
@@ -77,7 +77,7 @@ fn changes_are_made_where_the_last_run_stopped() {
     let old = Checkpoint { session_id: Some("s-1".to_owned()), session_spend: spent, ..checkpoint() };
     job.checkpoint = Some(old);
     job.last_factory = Some(factory("a"));
-    let queued = after(&job, &said(Verdict::RequestChanges, "ana", "name it better"));
+    let queued = after(&job, &judge(Verdict::RequestChanges, "ana", "name it better"));
     let expected = Checkpoint {
         wip_ref: Some("giga/1/7".to_owned()),
         commit: Some("0123abc".to_owned()),
@@ -91,13 +91,13 @@ fn changes_are_made_where_the_last_run_stopped() {
 
     let mut nothing = job_in(Stage::Review);
     nothing.checkpoint = Some(checkpoint());
-    let queued = after(&nothing, &said(Verdict::RequestChanges, "ana", "again"));
+    let queued = after(&nothing, &judge(Verdict::RequestChanges, "ana", "again"));
     assert_eq!(queued.checkpoint, Some(checkpoint()), "without a result the checkpoint stays");
 }
 
 #[test]
 fn the_notes_outlive_the_next_run() {
-    let queued = after(&job_in(Stage::Review), &said(Verdict::RequestChanges, "ana", "name it better"));
+    let queued = after(&job_in(Stage::Review), &judge(Verdict::RequestChanges, "ana", "name it better"));
     let held = after(&queued, &claim("a", "again"));
     let actions = vec![HolderAction::Start, HolderAction::Report(RunReport::default())];
     let reviewed = after(&held, &holder("a", held.epoch.0, actions));
@@ -204,23 +204,23 @@ fn a_verdict_whose_answer_was_lost_is_answered_again() {
     let mut job = job_in(Stage::Review);
     job.result = Some(handed_over());
     for verdict in [Verdict::Approve, Verdict::RequestChanges, Verdict::Reject] {
-        let judged = after(&job, &said(verdict, "ana", "so be it"));
-        assert_eq!(after(&judged, &said(verdict, "ana", "so be it")), judged, "{verdict:?}");
-        for other in [said(verdict, "bo", "so be it"), said(verdict, "ana", "or not")] {
+        let judged = after(&job, &judge(verdict, "ana", "so be it"));
+        assert_eq!(after(&judged, &judge(verdict, "ana", "so be it")), judged, "{verdict:?}");
+        for other in [judge(verdict, "bo", "so be it"), judge(verdict, "ana", "or not")] {
             let refused = transition(&judged, &other, NOW).unwrap_err();
             assert!(matches!(refused, Refusal::Illegal { .. }), "{refused}");
         }
     }
-    let queued = after(&job, &said(Verdict::RequestChanges, "ana", "so be it"));
+    let queued = after(&job, &judge(Verdict::RequestChanges, "ana", "so be it"));
     let held = after(&queued, &claim("a", "again"));
     assert_eq!(
-        after(&held, &said(Verdict::RequestChanges, "ana", "so be it")),
+        after(&held, &judge(Verdict::RequestChanges, "ana", "so be it")),
         held,
         "at work on it already"
     );
     let epoch = held.epoch.0;
     let reported = after(&held, &holder("a", epoch, vec![HolderAction::Start, report()]));
-    let back = after(&reported, &said(Verdict::RequestChanges, "ana", "so be it"));
+    let back = after(&reported, &judge(Verdict::RequestChanges, "ana", "so be it"));
     assert_eq!((back.stage(), back.reviews.len()), (Stage::Queued, 2), "another run is another matter");
     // Somebody else's word came in between.
     let mut two = job_in(Stage::Review);

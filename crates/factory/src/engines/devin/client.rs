@@ -1,7 +1,7 @@
 //! The few calls of Devin's HTTP interface that a run needs.
 //!
 //! Never decides what an answer means for the run, and never shows the key: errors carry the status and what the
-//! service said, not what we sent.
+//! service answered, not what we sent.
 
 use std::time::Duration;
 

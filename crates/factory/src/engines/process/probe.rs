@@ -45,7 +45,7 @@ pub(in crate::engines) async fn probe(
 async fn read(stream: impl AsyncRead + Unpin) -> String {
     let mut kept = Vec::new();
     let mut stream = stream.take(ANSWER_BYTES);
-    // A stream that breaks has told what it had to tell.
+    // A stream that breaks has nothing more to say.
     let _broken = stream.read_to_end(&mut kept).await;
     String::from_utf8_lossy(&kept).into_owned()
 }

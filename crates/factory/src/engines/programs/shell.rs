@@ -1,7 +1,7 @@
 //! The manifest's script, for jobs that need no account.
 //!
 //! The script is a file that `sh` reads: nothing of the job is ever part of a command line. It finds the job's text in
-//! the file that GIGA_PROMPT_FILE names, and what reviewers said of an earlier run in the one that GIGA_REVIEW_COMMENTS
+//! the file that GIGA_PROMPT_FILE names, and the reviews of an earlier run in the one that GIGA_REVIEW_COMMENTS
 //! names.
 
 use std::ffi::OsString;

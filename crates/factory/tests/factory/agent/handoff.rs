@@ -45,8 +45,11 @@ async fn changes_are_made_elsewhere_on_the_commits_that_were_judged_with_the_rev
     let reviewed = world.until(&job, |job| job.stage == Stage::Review && job.lease_epoch == 2).await;
     let branch = reviewed.result.unwrap().branch;
     assert_eq!(origin.file(&branch, "log.txt"), "the first round\nfirst");
-    let said = origin.file(&branch, "said.txt");
-    assert!(said.contains("A reviewer (ana) asked for changes:\n\n> Say hello.\n> Then stop."), "{said}");
+    let comments = origin.file(&branch, "said.txt");
+    assert!(
+        comments.contains("A reviewer (ana) asked for changes:\n\n> Say hello.\n> Then stop."),
+        "{comments}"
+    );
 
     world.review(&job, ReviewVerdict::Approve, None).await;
     world.until_merged(&job).await;

@@ -58,13 +58,13 @@ async fn what_a_run_uses_up_is_known_while_it_runs_and_charged_at_its_end() {
     let job = world.ask("dear", "engine: metered\nbudget: {usd: 2}").await;
 
     let mut lease = None;
-    let told = tokio::time::timeout(PATIENCE, async {
+    let reported = tokio::time::timeout(PATIENCE, async {
         while lease.as_ref().is_none_or(|lease: &giga_api::wire::Lease| lease.spent_tokens == 0) {
             tokio::time::sleep(LOOK_AGAIN).await;
             lease = world.job(&job).await.lease;
         }
     });
-    assert!(told.await.is_ok(), "{}", world.log(&job, None).await);
+    assert!(reported.await.is_ok(), "{}", world.log(&job, None).await);
     let lease = lease.unwrap();
     // A thousand tokens at three dollars a million.
     assert_eq!(

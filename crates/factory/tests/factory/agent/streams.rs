@@ -35,23 +35,26 @@ struct StandIn {
     knows_streams: bool,
 }
 
-type Said = Pin<Box<dyn Stream<Item = Result<ReceiveGrantsResponse, Status>> + Send>>;
+type GrantStream = Pin<Box<dyn Stream<Item = Result<ReceiveGrantsResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Fleet for StandIn {
-    type ReceiveGrantsStream = Said;
+    type ReceiveGrantsStream = GrantStream;
 
-    async fn receive_grants(&self, request: Request<ReceiveGrantsRequest>) -> Result<Response<Said>, Status> {
+    async fn receive_grants(
+        &self,
+        request: Request<ReceiveGrantsRequest>,
+    ) -> Result<Response<GrantStream>, Status> {
         if !self.knows_streams {
             return Err(Status::unimplemented("no such thing"));
         }
         let token = request.metadata().get("authorization").unwrap().to_str().unwrap().to_owned();
         self.asked.lock().await.push((request.into_inner().factory_id, token));
-        let said = futures::stream::unfold(self.say.subscribe(), async |mut said| {
-            let event = said.recv().await.ok()?;
-            Some((Ok(ReceiveGrantsResponse { event: Some(event) }), said))
+        let events = futures::stream::unfold(self.say.subscribe(), async |mut events| {
+            let event = events.recv().await.ok()?;
+            Some((Ok(ReceiveGrantsResponse { event: Some(event) }), events))
         });
-        Ok(Response::new(Box::pin(said)))
+        Ok(Response::new(Box::pin(events)))
     }
 }
 

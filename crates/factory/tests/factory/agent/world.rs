@@ -252,15 +252,15 @@ impl World {
     /// As soon as the factory has said that jobs reach it so.
     pub(crate) async fn until_delivered_by(&self, factory: &str, mode: Delivery) {
         let id = factory.parse().unwrap();
-        let mut said = None;
+        let mut delivery = None;
         let waited = tokio::time::timeout(PATIENCE, async {
-            while said != Some(mode) {
+            while delivery != Some(mode) {
                 tokio::time::sleep(LOOK_AGAIN).await;
                 let known = self.coordinator.reads().factory(&id).await.unwrap();
-                said = known.and_then(|factory| factory.advertised.delivery);
+                delivery = known.and_then(|factory| factory.advertised.delivery);
             }
         });
-        assert!(waited.await.is_ok(), "{factory} says {said:?}, not {mode:?}");
+        assert!(waited.await.is_ok(), "{factory} says {delivery:?}, not {mode:?}");
     }
 
     /// How often a route has answered, whatever it answered.

@@ -80,19 +80,19 @@ async fn claude() {
 /// Apart where the program has an option for it, otherwise before the prompt; reviewers' words come last.
 #[tokio::test]
 async fn a_persona_and_reviewers_words() {
-    let told = |bench: Bench| {
+    let with_both = |bench: Bench| {
         bench.with(|request| {
             request.persona = Some("--You are careful.".into());
             request.review = Some("> Say hello.".into());
         })
     };
     let both = "Fix the greeting.\n\n> Say hello.";
-    let claude = argv("claude", told).await;
+    let claude = argv("claude", with_both).await;
     assert_eq!(claude[8..], ["--append-system-prompt=--You are careful.", "--", both]);
     let all = format!("--You are careful.\n\n{both}");
-    assert_eq!(argv("codex", told).await.last(), Some(&all));
-    assert_eq!(argv("opencode", told).await[3..], ["--", &all]);
-    assert_eq!(argv("gemini", told).await.last(), Some(&format!("--prompt={all}")));
+    assert_eq!(argv("codex", with_both).await.last(), Some(&all));
+    assert_eq!(argv("opencode", with_both).await[3..], ["--", &all]);
+    assert_eq!(argv("gemini", with_both).await.last(), Some(&format!("--prompt={all}")));
 }
 
 #[tokio::test]

@@ -180,20 +180,20 @@ impl Ran {
 
     /// By the marker, and by the numbers that the fake's children print.
     pub(crate) async fn nothing_is_left(&self) {
-        let told = self.lines().into_iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
-        nothing_is_left(&self.marker, &told.collect::<Vec<_>>()).await;
+        let pids = self.lines().into_iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
+        nothing_is_left(&self.marker, &pids.collect::<Vec<_>>()).await;
     }
 }
 
-pub(crate) async fn nothing_is_left(marker: &str, told: &[u32]) {
+pub(crate) async fn nothing_is_left(marker: &str, pids: &[u32]) {
     assert_eq!(marked(marker), Vec::<u32>::new(), "processes of {marker} are left");
     // A process that was just killed may need a moment to be gone.
     let gone = async {
-        while told.iter().any(|id| is_alive(*id)) {
+        while pids.iter().any(|id| is_alive(*id)) {
             tokio::task::yield_now().await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, gone).await.is_ok(), "some of {told:?} are alive");
+    assert!(tokio::time::timeout(PATIENCE, gone).await.is_ok(), "some of {pids:?} are alive");
 }
 
 /// Living processes whose environment names the run.

@@ -148,20 +148,20 @@ async fn a_run_whose_task_is_aborted() {
         let (engine, request) = (bench.engine(), bench.request.clone());
         let task = tokio::spawn(async move { engine.run(request, sender, CancellationToken::new()).await });
         let up = async {
-            let mut told = Vec::new();
+            let mut pids = Vec::new();
             while let Some(event) = events.recv().await {
                 if let EngineEvent::Output { line, .. } = event {
-                    told.extend(line.strip_prefix("pid ").and_then(|id| id.parse::<u32>().ok()));
+                    pids.extend(line.strip_prefix("pid ").and_then(|id| id.parse::<u32>().ok()));
                     if line == "up" {
                         break;
                     }
                 }
             }
-            told
+            pids
         };
-        let mut told: Vec<u32> = tokio::time::timeout(PATIENCE, up).await.unwrap();
-        told.extend(marked(&bench.marker));
-        assert!(!told.is_empty(), "the engine itself is alive");
+        let mut pids: Vec<u32> = tokio::time::timeout(PATIENCE, up).await.unwrap();
+        pids.extend(marked(&bench.marker));
+        assert!(!pids.is_empty(), "the engine itself is alive");
         task.abort();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
         // Dropping cannot wait, so whoever it killed may still be on the way out.
@@ -171,7 +171,7 @@ async fn a_run_whose_task_is_aborted() {
             }
         };
         tokio::time::timeout(PATIENCE, gone).await.unwrap();
-        nothing_is_left(&bench.marker, &told).await;
+        nothing_is_left(&bench.marker, &pids).await;
     }
 }
 

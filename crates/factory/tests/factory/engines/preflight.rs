@@ -42,8 +42,8 @@ async fn signed_in() {
 
 async fn refuses(program: Program, step: &str, word: &str) {
     let found = preflight(program.as_str(), &[step]).await;
-    let told = matches!(&found, Preflight::NotSignedIn { remedy } if remedy.contains(word));
-    assert!(told, "{program}: {found:?}");
+    let is_signed_out = matches!(&found, Preflight::NotSignedIn { remedy } if remedy.contains(word));
+    assert!(is_signed_out, "{program}: {found:?}");
 }
 
 #[tokio::test]

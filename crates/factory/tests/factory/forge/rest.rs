@@ -124,7 +124,10 @@ async fn nobody_at_the_other_end_is_unavailable() {
 async fn bad_credentials_are_not_retried() {
     let (_hub, github) = start_for("wrong").await;
     let error = github.open_request(&request()).await.unwrap_err();
-    assert!(matches!(&error, ForgeError::Unauthorised(said) if said.contains("Bad credentials")), "{error}");
+    assert!(
+        matches!(&error, ForgeError::Unauthorised(message) if message.contains("Bad credentials")),
+        "{error}"
+    );
 }
 
 #[tokio::test]

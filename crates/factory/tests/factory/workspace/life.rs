@@ -119,8 +119,8 @@ async fn an_engine_cannot_push_by_accident() {
     write(worktree.path(), "a.txt", "a");
     git(worktree.path(), &["add", "."]);
     git(worktree.path(), &["commit", "--quiet", "-m", "a"]);
-    let said = git_fails(worktree.path(), &["push", "origin", "HEAD:main"]);
-    assert!(said.contains("the-factory-pushes-the-result"), "{said}");
+    let printed = git_fails(worktree.path(), &["push", "origin", "HEAD:main"]);
+    assert!(printed.contains("the-factory-pushes-the-result"), "{printed}");
     git(worktree.path(), &["fetch", "--quiet", "origin"]);
     assert_eq!(git(worktree.path(), &["log", "--format=%s", "origin/HEAD"]), "first");
 }

@@ -24,7 +24,7 @@ pub(super) async fn act(action: OperatorAction, args: ActArgs, context: &Context
     Ok(())
 }
 
-/// How many jobs below it have not ended. Only to be told: whoever may not look cancels all the same.
+/// How many jobs below it have not ended. Only to be shown: whoever may not look cancels all the same.
 async fn open_below(client: &Client, id: &str) -> usize {
     let dag = client.dag(id).await;
     dag.map_or(0, |dag| dag.jobs.iter().skip(1).filter(|job| !job.stage.is_terminal()).count())

@@ -91,7 +91,7 @@ fn factories_table(factories: &[FactoryVerdict]) -> String {
     table.render()
 }
 
-/// What speaks against the job alone is a sentence of its own; the rest is said of the factory.
+/// What speaks against the job alone is a sentence of its own; the rest is about the factory.
 fn because(rejection: &Rejection) -> String {
     use BlockerCode::{Budget, Concurrency, NotReady, Paused};
     let about_the_job = matches!(rejection.filter, NotReady | Paused | Budget | Concurrency);

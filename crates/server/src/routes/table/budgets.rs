@@ -23,13 +23,13 @@ pub(super) fn budget_routes() -> Vec<Route> {
         about_one(Method::GET, "/api/fleet/budgets/{product}", "getBudget", Role(Viewer), |m| {
             on(m, budgets::get)
         })
-        .about("What a product may spend, has spent, and has set aside for what runs; no ceiling is normal")
+        .about("What a product may spend, has spent, and has reserved for what runs; no limit is normal")
         .gives::<wire::Budget>(200, "The budget as of now")
         .tagged(),
         about_one(Method::PUT, "/api/fleet/budgets/{product}", "setBudget", Role(Admin), |m| {
             on(m, budgets::set)
         })
-        .about("Set the ceilings and the cap of jobs that name none; what is left out is none from then on")
+        .about("Set the limits and the cap of jobs that name none; what is left out is none from then on")
         .takes::<wire::SetBudgetRequest>()
         .params(&[IF_MATCH])
         .gives::<wire::Budget>(200, "The budget after it")
@@ -49,12 +49,17 @@ pub(super) fn budget_routes() -> Vec<Route> {
         })
         .about("Start nothing more of this product until it is resumed; what runs goes on, or is stopped too")
         .may_take::<wire::PauseBudgetRequest>()
-        .gives::<wire::PauseBudgetAnswer>(200, "The budget after it, and how many running jobs were asked to let go")
+        .gives::<wire::PauseBudgetAnswer>(
+            200,
+            "The budget after it, and how many running jobs were asked to stop",
+        )
         .tagged(),
         about_one(Method::POST, "/api/fleet/budgets/{product}/resume", "resumeBudget", Role(Operator), |m| {
             on(m, budgets::resume)
         })
-        .about("Start jobs of this product again; where a ceiling is reached it stays paused until that is raised")
+        .about(
+            "Start jobs of this product again; where a limit is reached it stays paused until that is raised",
+        )
         .gives::<wire::Budget>(200, "The budget after it")
         .tagged(),
         about_one(Method::POST, "/api/fleet/budgets/{product}/correct", "correctBudget", Role(Admin), |m| {

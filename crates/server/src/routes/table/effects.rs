@@ -16,14 +16,12 @@ pub(super) fn effect_routes() -> Vec<Route> {
         Route::new(Method::GET, "/api/fleet/webhooks", "listWebhooks", Role(Admin), Scope::Products, |m| {
             on(m, effects::webhooks)
         })
-        .about("Who is told what happens; those for every product are shown to tokens for every product")
+        .about("Webhooks; those for every product are shown to tokens for every product")
         .gives::<wire::WebhookList>(200, "By id"),
         Route::new(Method::POST, "/api/fleet/webhooks", "addWebhook", Role(Admin), Scope::Products, |m| {
             on(m, effects::add_webhook)
         })
-        .about(
-            "Tell this address, from here on, what happens: signed, retried, with an id that stays the same",
-        )
+        .about("Send events to this URL from now on: signed, retried, with an id that stays the same")
         .takes::<wire::AddWebhookRequest>()
         .params(&[header("idempotency-key", "The same call with the same key makes one webhook")])
         .gives::<wire::AddWebhookAnswer>(
@@ -55,10 +53,10 @@ pub(super) fn effect_routes() -> Vec<Route> {
         Route::new(Method::GET, "/api/fleet/effects", "listEffects", Role(Operator), Scope::Products, |m| {
             on(m, effects::list)
         })
-        .about("What the world outside is told and how that goes, newest first")
+        .about("Messages to webhooks and trackers and their delivery, newest first")
         .params(&[
             word::<wire::EffectState>("state", "Only those in this state"),
-            query("webhook", "Told to this webhook"),
+            query("webhook", "Sent to this webhook"),
             query("job", "About this job"),
             LIMIT,
             query("cursor", "From `nextCursor` of the page before"),
@@ -83,7 +81,7 @@ pub(super) fn effect_routes() -> Vec<Route> {
             Scope::Products,
             |m| on(m, effects::retry),
         )
-        .about("Another chance for one that was given up; one that was not stays as it is")
+        .about("Retry one that failed for good; any other stays as it is")
         .gives::<wire::Effect>(200, "The effect after it")
         .refuses(&[Code::NotFound]),
         Route::new(

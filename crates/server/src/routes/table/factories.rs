@@ -48,7 +48,7 @@ pub(super) fn factory_routes() -> Vec<Route> {
         })
         .about("What the factory has, and that it is there")
         .takes::<wire::HeartbeatRequest>()
-        .gives::<wire::HeartbeatAnswer>(200, "When to send the next one, and what it is told to do"),
+        .gives::<wire::HeartbeatAnswer>(200, "When to send the next one, and directives"),
         Route::new(
             Method::POST,
             "/api/fleet/factories/prune",
@@ -57,7 +57,7 @@ pub(super) fn factory_routes() -> Vec<Route> {
             Scope::Fleet,
             |m| on(m, factories::prune),
         )
-        .about("Forget factories that were not heard of for so long and hold nothing")
+        .about("Remove factories that have been offline for so long and hold nothing")
         .takes::<wire::PruneRequest>()
         .gives::<wire::PruneAnswer>(200, "Which ones"),
         Route::new(

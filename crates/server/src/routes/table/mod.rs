@@ -197,7 +197,7 @@ fn claim_routes() -> Vec<Route> {
         .gives::<wire::ClaimAnswer>(200, "The job")
         .refuses(&[Code::NotYours]),
         holder(Method::POST, "/api/fleet/fail", "failJob", |m| on(m, holders::fail))
-            .about("The holder could not do it")
+            .about("The holder reports that its run failed")
             .takes::<wire::FailRequest>()
             .gives::<wire::Job>(200, "The job: `queued`, `failed` or `dead_letter`")
             .tagged(),
@@ -216,11 +216,11 @@ fn claim_routes() -> Vec<Route> {
         holder(Method::POST, "/api/fleet/jobs/{id}/lease/renew", "renewLease", |m| on(m, holders::renew))
             .about("The holder is still at it")
             .takes::<wire::RenewRequest>()
-            .gives::<wire::RenewAnswer>(200, "Until when, and what it is told to do"),
+            .gives::<wire::RenewAnswer>(200, "Until when, and directives"),
         holder(Method::POST, "/api/fleet/jobs/{id}/lease/release", "releaseLease", |m| {
             on(m, holders::release)
         })
-        .about("The holder gives the job back; no attempt is used up")
+        .about("The holder releases the job; this uses no attempt")
         .takes::<wire::ReleaseRequest>()
         .gives::<wire::Job>(200, "The job, queued again")
         .tagged(),
@@ -236,7 +236,7 @@ fn work_routes() -> Vec<Route> {
         .takes_bytes()
         .params(&[
             query("leaseEpoch", "The epoch that the writer holds"),
-            query("offset", "Where these bytes begin: the length that the last answer told"),
+            query("offset", "Where these bytes begin: the length in the last answer"),
         ])
         .gives::<wire::AppendLogAnswer>(200, "How long the log is now")
         .refuses(&[Code::Fenced, Code::NotFound, Code::LogGap]),
@@ -381,7 +381,7 @@ fn event_routes() -> Vec<Route> {
             Scope::Products,
             |m| on(m, events::stream_fleet),
         )
-        .about("The fleet-wide feed as it grows, from now on or from where it is told; SSE ids are `pos`")
+        .about("The fleet-wide feed as it grows, from now on or from a position; SSE ids are `pos`")
         .params(&[STREAM_AFTER, LAST_EVENT_ID])
         .answer(200, "Server-sent events", Content::Events(schema_of::<wire::Event>())),
     ]

@@ -85,7 +85,7 @@ pub(super) fn topic_routes() -> Vec<Route> {
             Role(Operator),
             |m| on(m, topics::retry),
         )
-        .about("Give dead jobs of the topic another chance; their attempts start over")
+        .about("Retry dead jobs of the topic; their attempts start over")
         .may_take::<wire::RetryDeadRequest>()
         .gives::<wire::RetryDeadAnswer>(200, "Which ones are ready again"),
     ]

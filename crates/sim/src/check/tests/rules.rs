@@ -26,7 +26,7 @@ fn charge(epoch: u64, micros: i64) -> Charge {
     }
 }
 
-/// The second run told that it cost seven, and was charged for it.
+/// The second run reported a cost of seven, and was charged for it.
 fn charged(evidence: &mut Evidence) {
     let Record::Granted { factory, job, .. } = evidence.records[1].clone() else { return };
     let reported = Usd::from_micros(7);
@@ -39,9 +39,9 @@ fn charged(evidence: &mut Evidence) {
     evidence.budgets = vec![budget];
 }
 
-fn with_ceiling(evidence: &mut Evidence, total: i64, cap: i64) {
-    let ceilings = PerPeriod { total: Some(Usd::from_micros(total)), ..PerPeriod::default() };
-    let settings = BudgetSettings { ceilings, job_cap: None };
+fn with_limit(evidence: &mut Evidence, total: i64, cap: i64) {
+    let limits = PerPeriod { total: Some(Usd::from_micros(total)), ..PerPeriod::default() };
+    let settings = BudgetSettings { limits, job_cap: None };
     evidence.records.push(Record::BudgetSet { at: at(-1), product: demo(), settings });
     evidence.records.push(Record::Asked { job: JobId::MIN, cap: Some(Usd::from_micros(cap)) });
 }
@@ -60,14 +60,14 @@ fn insert(evidence: &mut Evidence, place: usize, event: Event) {
 fn money_that_is_in_order() {
     let found = broken(|evidence| {
         charged(evidence);
-        with_ceiling(evidence, 12, 10);
+        with_limit(evidence, 12, 10);
     });
     assert_eq!(found, []);
 }
 
 #[test]
-fn a_grant_that_does_not_fit_its_ceiling() {
-    assert_eq!(broken(|evidence| with_ceiling(evidence, 9, 10)), [Promise::BudgetKept]);
+fn a_grant_that_does_not_fit_its_limit() {
+    assert_eq!(broken(|evidence| with_limit(evidence, 9, 10)), [Promise::BudgetKept]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_run_that_is_charged_twice_or_too_much() {
 #[test]
 fn a_silent_run_that_is_charged_nothing() {
     let found = broken(|evidence| {
-        with_ceiling(evidence, 100, 10);
+        with_limit(evidence, 100, 10);
         change(evidence, 2, |event| event.from = Some(Stage::Building));
     });
     assert!(found.contains(&Promise::ChargedOnce), "{found:?}");
@@ -198,7 +198,7 @@ fn a_child_that_outlives_its_cancelled_parent() {
     assert!(found.contains(&Promise::GraphKept), "{found:?}");
 }
 
-/// Somebody wants to know when the job ships, and was told.
+/// Somebody subscribed to the job's shipping, and got the event.
 fn listens(evidence: &mut Evidence) {
     let id = WebhookId::MIN;
     evidence.webhooks.push(Webhook {

@@ -1,4 +1,4 @@
-//! The commands of the dispatcher: who leads, what is offered to whom, what the broker has been told, and who is asked to
+//! The commands of the dispatcher: who leads, what is offered to whom, what the broker has published, and who is asked to
 //! let go.
 //!
 //! A term is judged where it is used, in the transaction of the offers themselves. Nothing here believes a dispatcher
@@ -6,9 +6,7 @@
 
 use std::time::Duration;
 
-use giga_domain::{
-    Actor, CapabilitySet, Command, EventKind, Evict, Job, Leadership, NewEvent, Offer, Term, limits,
-};
+use giga_domain::{Actor, CapabilitySet, Command, Evict, Job, Leadership, NewEvent, Offer, Term, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{
     Divergence, EvictJobs, MakeOffers, NewEviction, NewOffer, RecordDivergences, Sent, StepDown, TakeLead,
@@ -48,10 +46,7 @@ impl Op for TakeLead {
         // Also where the same node led last: it was away for so long that its plans are of another time.
         let term = last.map_or(Term::ZERO, |leader| leader.term).next();
         let leader = Leadership { node: self.node.clone(), term, expires_at };
-        let event = NewEvent::new(EventKind::LeaderChanged, format!("{} leads in term {term}", self.node))
-            .with("nodeId", self.node.as_str())
-            .with("term", term.0);
-        working.append(None, None, dispatcher(), event);
+        working.append(None, None, dispatcher(), NewEvent::leader_changed(&self.node, term));
         working.put_leader(leader.clone());
         Ok(leader)
     }
@@ -110,7 +105,7 @@ fn place(new: &NewOffer, pickup: Duration, working: &mut Working) -> Option<Offe
     Some(offer)
 }
 
-/// What the job's target is told. The capabilities are there for whoever filters offers on the broker; where they are too
+/// What the job's target gets. The capabilities are there for whoever filters offers on the broker; where they are too
 /// many for a small message they stay out, and the claim judges by the job itself as it always does.
 fn offer_of(job: &Job) -> Option<Offer> {
     let offer = Offer {

@@ -1,16 +1,12 @@
 //! The commands about worker hosts.
 
 use giga_domain::factory::Advertised;
-use giga_domain::{Actor, Delivery, EventKind, Factory, FactoryId, FactoryState, NewEvent};
+use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, NewEvent};
 use giga_ports::StoreError;
 use giga_ports::store::{Advertise, Deregister, Enroll, Prune, SetFactoryState, StreamLost, Touch};
 
 use super::super::{Needs, Op, Working};
 use super::tokens::{issue, revoke_all};
-
-fn event(kind: EventKind, id: &FactoryId, cause: impl Into<String>) -> NewEvent {
-    NewEvent::new(kind, cause).with("factoryId", id.as_str())
-}
 
 impl Op for Enroll {
     fn needs(&self, needs: &mut Needs) {
@@ -33,12 +29,7 @@ impl Op for Enroll {
             last_seen_at: None,
         };
         working.put_factory(factory.clone());
-        working.append(
-            None,
-            None,
-            actor.clone(),
-            event(EventKind::FactoryEnrolled, id, format!("{id} enrolled")),
-        );
+        working.append(None, None, actor.clone(), NewEvent::factory_enrolled(id));
         issue(working, token, actor);
         Ok(factory)
     }
@@ -57,8 +48,7 @@ impl Op for Advertise {
         factory.advertised = self.advertised.clone();
         working.put_factory(factory.clone());
         if changed {
-            let event =
-                event(EventKind::FactoryChanged, &factory.id, format!("{} advertises anew", factory.id));
+            let event = NewEvent::factory_changed(&factory.id);
             working.append(None, None, Actor::Factory(factory.id.clone()), event);
         }
         Ok(factory)
@@ -76,8 +66,7 @@ impl Op for StreamLost {
             return Ok(());
         }
         factory.advertised.delivery = Some(Delivery::Poll);
-        let event =
-            event(EventKind::FactoryChanged, &factory.id, format!("the stream of {} is gone", factory.id));
+        let event = NewEvent::stream_lost(&factory.id);
         working.put_factory(factory);
         working.append(None, None, Actor::system("dispatcher"), event);
         Ok(())
@@ -107,11 +96,7 @@ impl Op for SetFactoryState {
         if factory.state != self.state {
             factory.state = self.state;
             working.put_factory(factory.clone());
-            let (kind, what) = match self.state {
-                FactoryState::Draining => (EventKind::FactoryDraining, "drains: it is given nothing new"),
-                FactoryState::Active => (EventKind::FactoryResumed, "takes jobs again"),
-            };
-            let event = event(kind, &factory.id, format!("{} {what}", factory.id));
+            let event = NewEvent::factory_state(&factory.id, self.state);
             working.append(None, None, self.actor.clone(), event);
         }
         Ok(factory)
@@ -127,16 +112,16 @@ impl Op for Deregister {
     fn decide(&self, working: &mut Working) -> Result<(), StoreError> {
         // One that is gone is what was asked for: this may be the same call again.
         if working.factory(&self.factory).is_ok() {
-            forget(working, &self.factory, &self.actor, "deregistered");
+            let event = NewEvent::factory_deregistered(&self.factory);
+            remove(working, &self.factory, &self.actor, event);
         }
         Ok(())
     }
 }
 
-fn forget(working: &mut Working, id: &FactoryId, actor: &Actor, why: &str) {
+fn remove(working: &mut Working, id: &FactoryId, actor: &Actor, event: NewEvent) {
     revoke_all(working, id, actor);
     working.delete_factory(id);
-    let event = event(EventKind::FactoryDeregistered, id, format!("{id} {why}"));
     working.append(None, None, actor.clone(), event);
 }
 
@@ -147,13 +132,13 @@ impl Op for Prune {
 
     fn decide(&self, working: &mut Working) -> Result<Vec<FactoryId>, StoreError> {
         let mut ids = working.loaded().prunable.clone();
-        // Judged again: commands before it in the batch may have heard of the factory, given it a job or forgotten it.
+        // Judged again: commands before it in the batch may have seen the factory, given it a job or removed it.
         ids.retain(|id| {
             working.factory(id).is_ok_and(|factory| working.last_seen(factory) < self.before)
                 && working.seats_in_use(id) == 0
         });
         for id in &ids {
-            forget(working, id, &self.actor, "pruned: not seen for too long");
+            remove(working, id, &self.actor, NewEvent::factory_pruned(id));
         }
         Ok(ids)
     }

@@ -1,6 +1,6 @@
 //! The way of an effect: asked for, taken by whoever sends it, settled by what came of that.
 
-use giga_domain::{Actor, Effect, EffectState, EffectTarget, EventKind, NewEffect, NewEvent};
+use giga_domain::{Actor, Effect, EffectState, EffectTarget, NewEffect, NewEvent};
 use giga_ports::StoreError;
 use giga_ports::store::{AddEffect, FanOut, RetireEffects, ReviveEffect, SettleEffect, TakeEffects};
 
@@ -29,7 +29,7 @@ impl Op for FanOut {
     }
 }
 
-/// It is known, or whoever was to be told has gone since the caller looked.
+/// It is known, or its receiver was removed since the caller looked.
 fn is_settled(working: &Working, new: &NewEffect) -> bool {
     let is_gone = match &new.target {
         EffectTarget::Webhook(id) => working.effects.webhook(*id).is_none(),
@@ -95,13 +95,7 @@ impl Op for SettleEffect {
         // A receiver's words may be in it, and no database takes every character.
         effect.detail = effect.detail.map(|detail| detail.replace('\0', "\u{fffd}"));
         if effect.state == EffectState::Dead {
-            let detail = effect.detail.as_deref().unwrap_or_default();
-            let target = serde_json::to_value(&effect.target).unwrap_or_default();
-            let cause = format!("given up after {} attempts: {detail}", effect.attempts);
-            let event = NewEvent::new(EventKind::EffectGivenUp, cause)
-                .with("effectId", effect.id.as_str())
-                .with("target", target)
-                .with("detail", detail);
+            let event = NewEvent::effect_given_up(&effect);
             working.append(effect.product.clone(), None, Actor::system("deliverer"), event);
         }
         working.effects.update(effect.clone());
@@ -117,8 +111,7 @@ impl Op for ReviveEffect {
     fn decide(&self, working: &mut Working) -> Result<Effect, StoreError> {
         let mut effect = working.effects.get(&self.id)?.clone();
         if effect.revive(working.now()) {
-            let event = NewEvent::new(EventKind::EffectRevived, "given another chance")
-                .with("effectId", effect.id.as_str());
+            let event = NewEvent::effect_revived(&effect);
             working.append(effect.product.clone(), None, self.actor.clone(), event);
             working.effects.update(effect.clone());
         }

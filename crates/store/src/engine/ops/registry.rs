@@ -1,6 +1,6 @@
 //! The commands about products, profiles, webhooks and flags, and the keys that coordinators share.
 
-use giga_domain::{EventKind, NewEvent, Product, Profile, Rev, Webhook, limits};
+use giga_domain::{NewEvent, Product, Profile, Rev, Webhook, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{AddProfile, AddWebhook, RemoveWebhook, SetFlag, SetProduct, ShareKey};
 use serde_json::Value;
@@ -31,9 +31,7 @@ impl Op for SetProduct {
             return Err(StoreError::RepoOwned { repo, owner });
         }
         let product = Product { id: id.clone(), settings: settings.clone(), rev: rev.next() };
-        let event = NewEvent::new(EventKind::ProductChanged, format!("product {id} was set"))
-            .with("productId", id.as_str());
-        working.append(Some(id.clone()), None, actor.clone(), event);
+        working.append(Some(id.clone()), None, actor.clone(), NewEvent::product_changed(id));
         working.registry.put_product(product.clone());
         Ok(product)
     }
@@ -59,30 +57,10 @@ impl Op for AddProfile {
             created_at: working.now(),
             created_by: actor.clone(),
         };
-        let cause = format!("profile {name}@{} was added", profile.version);
-        let event = NewEvent::new(EventKind::ProfileAdded, cause)
-            .with("productId", product.as_str())
-            .with("name", name.as_str())
-            .with("version", profile.version);
-        working.append(Some(product.clone()), None, actor.clone(), event);
+        working.append(Some(product.clone()), None, actor.clone(), NewEvent::profile_added(&profile));
         working.registry.add_profile(profile.clone());
         Ok(profile)
     }
-}
-
-/// Never with the secret, and only with so much of the address as is none: what follows the host may be one.
-fn webhook_event(kind: EventKind, webhook: &Webhook, cause: &str) -> NewEvent {
-    NewEvent::new(kind, format!("webhook {} {cause}", webhook.id))
-        .with("webhookId", webhook.id.to_string())
-        .with("url", origin(&webhook.url))
-}
-
-/// Scheme and host.
-fn origin(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}")
 }
 
 impl Op for AddWebhook {
@@ -101,8 +79,7 @@ impl Op for AddWebhook {
         let Self { id, product, url, kinds, secret, actor } = self.clone();
         let since = working.effects.head();
         let webhook = Webhook { id, product, url, kinds, secret, created_at: working.now(), since };
-        let event = webhook_event(EventKind::WebhookAdded, &webhook, "was added");
-        working.append(webhook.product.clone(), None, actor, event);
+        working.append(webhook.product.clone(), None, actor, NewEvent::webhook_added(&webhook));
         working.effects.add_webhook(webhook.clone());
         Ok(webhook)
     }
@@ -118,8 +95,7 @@ impl Op for RemoveWebhook {
         let Some(webhook) = working.effects.remove_webhook(self.id) else { return Ok(()) };
         let now = working.now();
         let given_up = working.effects.give_up_for(self.id, "the webhook was removed", now);
-        let event =
-            webhook_event(EventKind::WebhookRemoved, &webhook, "was removed").with("givenUp", given_up);
+        let event = NewEvent::webhook_removed(&webhook, given_up);
         working.append(webhook.product, None, self.actor.clone(), event);
         Ok(())
     }
@@ -136,18 +112,12 @@ impl Op for SetFlag {
         if before == *value {
             return Ok(());
         }
-        let cause = if value.is_null() {
+        if value.is_null() {
             working.delete_flag(name);
-            format!("flag {name} unset")
         } else {
             working.put_flag(name, value.clone());
-            format!("flag {name} set to {value}")
-        };
-        let event = NewEvent::new(EventKind::FlagChanged, cause)
-            .with("name", name.as_str())
-            .with("from", before)
-            .with("to", value.clone());
-        working.append(None, None, actor.clone(), event);
+        }
+        working.append(None, None, actor.clone(), NewEvent::flag_changed(name, before, value.clone()));
         Ok(())
     }
 }

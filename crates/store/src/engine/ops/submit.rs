@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use giga_domain::job::{DepsMode, JobKind};
 use giga_domain::transition::check_holder;
-use giga_domain::{Actor, EventKind, Job, JobId, JobSpec, NewEvent, Stage, State, graph, limits};
+use giga_domain::{Actor, Job, JobId, JobSpec, NewEvent, Stage, State, graph, limits};
 use giga_ports::StoreError;
 use giga_ports::store::{NewJob, Submit, Submitted};
 
@@ -198,15 +198,12 @@ fn first_state(new: &NewJob, spec: JobSpec, working: &Working) -> (Job, NewEvent
         DepsMode::Any => spec.deps.is_empty() || deps.any(shipped),
     };
     let ready_at = spec.run_at.unwrap_or(now).max(now);
-    let (state, cause) = if spec.kind == JobKind::Composite {
-        (State::Blocked, "submitted; waits for its children".to_owned())
-    } else if free {
-        (State::Queued { since: now, ready_at, target: None }, "submitted".to_owned())
+    let state = if free && spec.kind != JobKind::Composite {
+        State::Queued { since: now, ready_at, target: None }
     } else {
-        (State::Blocked, format!("submitted; waits for {} of {} deps", spec.deps_mode, spec.deps.len()))
+        State::Blocked
     };
-    let mut event = NewEvent::new(EventKind::Submitted, cause).with("name", spec.name.as_str());
-    event.to = Some(state.stage());
+    let event = NewEvent::submitted(&spec, state.stage());
     let made = Job::new(new.id, new.product.clone(), spec, state, now);
     let job = Job { enqueued_at: ready_at, ..made };
     (job, event)

@@ -1,30 +1,16 @@
 //! The commands about tokens.
 
 use giga_domain::token::{Permission, TokenRecord};
-use giga_domain::{Actor, EventKind, FactoryId, NewEvent};
+use giga_domain::{Actor, FactoryId, NewEvent};
 use giga_ports::StoreError;
 use giga_ports::store::{IssueToken, RevokeFactoryTokens, RevokeToken, RotateToken};
 
 use super::super::{Needs, Op, Working};
 
-fn event(kind: EventKind, token: &TokenRecord, cause: String) -> NewEvent {
-    let event =
-        NewEvent::new(kind, cause).with("tokenId", token.id.as_str()).with("label", token.label.as_str());
-    match &token.permission {
-        Permission::Factory { factory, .. } => event.with("factoryId", factory.as_str()),
-        Permission::User { role, .. } => event.with("role", role.as_str()),
-    }
-}
-
 /// The record's `created_at` is the store's time, whatever the caller wrote.
 pub(super) fn issue(working: &mut Working, token: &TokenRecord, actor: &Actor) {
     let token = TokenRecord { created_at: working.now(), ..token.clone() };
-    working.append(
-        None,
-        None,
-        actor.clone(),
-        event(EventKind::TokenIssued, &token, format!("token {} issued", token.id)),
-    );
+    working.append(None, None, actor.clone(), NewEvent::token_issued(&token));
     working.put_token(token);
 }
 
@@ -32,8 +18,7 @@ fn revoke(working: &mut Working, token: &TokenRecord, actor: &Actor) {
     let now = working.now();
     if token.revoked_at.is_none() {
         working.put_token(TokenRecord { revoked_at: Some(now), ..token.clone() });
-        let event = event(EventKind::TokenRevoked, token, format!("token {} revoked", token.id));
-        working.append(None, None, actor.clone(), event);
+        working.append(None, None, actor.clone(), NewEvent::token_revoked(token));
     }
 }
 

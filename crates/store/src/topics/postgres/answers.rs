@@ -46,7 +46,7 @@ pub(super) fn settles(
             answers.push(match (in_the_batch, done.get(&settle.id), places.get(&settle.id)) {
                 (Some(answer), ..) => answer,
                 (_, Some(topic), _) => done_by(writer.key(*topic)?, false),
-                // What does not go through the batch is a success. Its epoch, and it is done: this was said before.
+                // What does not go through the batch is a success. Its epoch, and it is done: this was reported before.
                 (_, _, Some(place)) if place.epoch == settle.epoch && place.stage == TopicStage::Done => {
                     done_by(place.key.clone(), true)
                 }

@@ -180,7 +180,7 @@ impl Work<'_> {
         Ok(self.execute(sql, params![until.as_millis(), raw(id), epoch.0.cast_signed()])? == 1)
     }
 
-    /// A success that changed nothing: said before, too late, or about nothing.
+    /// A success that changed nothing: reported before, too late, or about nothing.
     fn unheard(&self, id: JobId, epoch: Epoch) -> Result<Settled> {
         Ok(match self.place(id)? {
             Some(place) if place.epoch == epoch && place.stage == TopicStage::Done => {

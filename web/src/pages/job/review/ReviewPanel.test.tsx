@@ -10,7 +10,7 @@ import { ReviewPanel } from './ReviewPanel';
 
 // What the coordinator answers, and the verdicts that it got.
 let runs: unknown;
-let said: { leaseEpoch?: number }[] = [];
+let verdicts: { leaseEpoch?: number }[] = [];
 let client: QueryClient;
 
 const run = (leaseEpoch: number, report: object = {}) => ({ leaseEpoch, outcome: 'succeeded', report });
@@ -21,7 +21,7 @@ beforeEach(() => {
   sessionStorage.clear();
   // The browser of the tests has no fonts, which a textarea that grows listens to.
   Object.defineProperty(document, 'fonts', { value: new EventTarget(), configurable: true });
-  said = [];
+  verdicts = [];
   client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   vi.stubGlobal('fetch', async (request: Request | string) => {
     // The feed, which says nothing.
@@ -30,7 +30,7 @@ beforeEach(() => {
     if (pathname.endsWith('/whoami')) return Response.json({ role: 'admin', products: [] });
     if (pathname.endsWith('/artifacts')) return Response.json({ artifacts: [] });
     if (pathname.endsWith('/review')) {
-      said.push(await request.json());
+      verdicts.push(await request.json());
       return Response.json({});
     }
     if (pathname.endsWith('/runs') && runs) return Response.json({ runs });
@@ -89,14 +89,14 @@ it('keeps to the result that was looked at after a verdict, until one looks agai
   const become = show(job(2));
   await waitFor(async () => expect((await approve()).disabled).toBe(false));
   await userEvent.click(await approve());
-  await waitFor(() => expect(said.map((one) => one.leaseEpoch)).toEqual([2]));
+  await waitFor(() => expect(verdicts.map((one) => one.leaseEpoch)).toEqual([2]));
   await waitFor(async () => expect((await approve()).disabled).toBe(false));
   become(job(3));
   await screen.findByText('New result');
   expect((await approve()).disabled).toBe(true);
   await userEvent.click(screen.getByRole('button', { name: 'Review run 3' }));
   await userEvent.click(await approve());
-  await waitFor(() => expect(said.map((one) => one.leaseEpoch)).toEqual([2, 3]));
+  await waitFor(() => expect(verdicts.map((one) => one.leaseEpoch)).toEqual([2, 3]));
 });
 
 it('pins nothing for whoever comes back after a verdict', async () => {

@@ -187,11 +187,11 @@ function shipped({ job, events }: Known): JobStatus {
 
 function cancelled({ job, events, actorName = (actor) => actor }: Known): JobStatus {
   const event = events?.findLast((one) => one.type === 'job.cancelled');
-  const why = event && !/^cancelled by an operator$/.test(event.cause) ? event.cause : undefined;
+  const why = event?.cause.replace(/^cancelled( by an operator)?(: )?/, '');
   return {
     tone: 'quiet',
     title: event ? `Cancelled by ${actorName(event.actor)}` : 'Cancelled',
-    detail: why ?? job.failure?.detail ?? undefined,
+    detail: (why || job.failure?.detail) ?? undefined,
     since: event?.at ?? job.updatedAt,
   };
 }

@@ -1,0 +1,446 @@
+//! What people read in the event log. There is no other way to make an event, so every sentence is here.
+//!
+//! A cause is one line that says by itself what happened. It begins with a lower-case word and never with a name, so
+//! that a screen may capitalize it.
+
+use serde_json::{Map, Value};
+
+use super::{EventKind, NewEvent};
+use crate::job::ReviewGate;
+use crate::token::{Permission, TokenRecord};
+use crate::topic::TopicKey;
+use crate::{
+    Artifact, DispatchSeq, Effect, Epoch, FactoryId, FactoryState, FailReason, Failure, JobId, JobKind,
+    JobSpec, Judgement, NodeId, OperatorAction, Period, ProductId, Profile, Stage, Term, Timestamp, Usd,
+    Verdict, Webhook,
+};
+
+impl NewEvent {
+    fn new(kind: EventKind, cause: impl Into<String>) -> Self {
+        Self { kind, from: None, to: None, cause: cause.into(), data: Map::new() }
+    }
+
+    #[must_use]
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.data.insert(key.to_owned(), value.into());
+        self
+    }
+
+    fn with_some(self, key: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+}
+
+/// Jobs: from the manifest to a holder.
+impl NewEvent {
+    pub fn submitted(spec: &JobSpec, stage: Stage) -> Self {
+        let cause = match stage {
+            Stage::Queued => "submitted".to_owned(),
+            _ if spec.kind == JobKind::Composite => "submitted; waiting for its children".to_owned(),
+            _ => {
+                let (mode, deps) = (spec.deps_mode, count(spec.deps.len() as u64, "dep"));
+                format!("submitted; waiting for {mode} of {deps}")
+            }
+        };
+        let event = Self::new(EventKind::Submitted, cause).with("name", spec.name.as_str());
+        Self { to: Some(stage), ..event }
+    }
+
+    pub(crate) fn unblocked() -> Self {
+        Self::new(EventKind::Unblocked, "deps satisfied; queued")
+    }
+
+    pub(crate) fn targeted(factory: &FactoryId, dispatch: DispatchSeq) -> Self {
+        Self::new(EventKind::Targeted, format!("offered to {factory}"))
+            .with("factoryId", factory.as_str())
+            .with("dispatchSeq", dispatch.0)
+    }
+
+    pub(crate) fn assigned(factory: &FactoryId, epoch: Epoch) -> Self {
+        Self::new(EventKind::Assigned, format!("claimed by {factory} as run {epoch}"))
+            .with("factoryId", factory.as_str())
+            .with("leaseEpoch", epoch.0)
+    }
+
+    pub(crate) fn diverged(routed_to: &FactoryId, claimed_by: &FactoryId, lag_ms: u64) -> Self {
+        let cause = format!("claimed by {claimed_by}; the dispatcher would have chosen {routed_to}");
+        Self::new(EventKind::Diverged, cause)
+            .with("routedTo", routed_to.as_str())
+            .with("claimedBy", claimed_by.as_str())
+            .with("lagMs", lag_ms)
+    }
+}
+
+/// Jobs: what their holders do.
+impl NewEvent {
+    pub(crate) fn started(factory: &FactoryId) -> Self {
+        Self::new(EventKind::Started, format!("started on {factory}"))
+    }
+
+    pub(crate) fn checkpointed() -> Self {
+        Self::new(EventKind::Checkpointed, "checkpoint saved")
+    }
+
+    pub(crate) fn artifact_added(artifact: &Artifact) -> Self {
+        let cause = format!("uploaded {} ({})", artifact.name, count(artifact.size, "byte"));
+        Self::artifact(EventKind::ArtifactAdded, artifact, cause).with("size", artifact.size)
+    }
+
+    pub(crate) fn artifact_removed(artifact: &Artifact) -> Self {
+        Self::artifact(EventKind::ArtifactRemoved, artifact, format!("deleted {}", artifact.name))
+    }
+
+    fn artifact(kind: EventKind, artifact: &Artifact, cause: String) -> Self {
+        Self::new(kind, cause)
+            .with("artifactId", artifact.id.to_string())
+            .with("name", artifact.name.as_str())
+    }
+
+    pub(crate) fn reported(to: Stage) -> Self {
+        let (kind, then) = match to {
+            Stage::Review => (EventKind::Reported, "waiting for review"),
+            Stage::Shipped => (EventKind::Shipped, "shipped automatically"),
+            _ => (EventKind::Reported, to.label()),
+        };
+        Self::new(kind, format!("succeeded; {then}"))
+    }
+
+    pub(crate) fn failed(failure: &Failure, attempt: u32) -> Self {
+        let cause = format!("{} (attempt {attempt}); will not be retried", failure.reason.label());
+        Self::failure(EventKind::Failed, failure, cause)
+    }
+
+    /// `lost`: the factory that let its lease expire. `ready_at`: of the next attempt, where there is one.
+    pub(crate) fn attempt_failed(
+        failure: &Failure,
+        attempt: u32,
+        lost: Option<&FactoryId>,
+        ready_at: Option<Timestamp>,
+    ) -> Self {
+        let (kind, what) = match lost {
+            Some(factory) => (EventKind::LeaseExpired, format!("lease of {factory} expired")),
+            None => (EventKind::Retried, failure.reason.label().to_owned()),
+        };
+        let then = ready_at.map(|at| format!("; retrying at {at}")).unwrap_or_default();
+        Self::failure(kind, failure, format!("{what} (attempt {attempt}){then}"))
+            .with_some("readyAt", ready_at.map(|at| at.to_string()))
+            .with_some("factoryId", lost.map(FactoryId::as_str))
+    }
+
+    pub(crate) fn dead_lettered(attempts: u32) -> Self {
+        let cause = format!("no retries left after {}", count(attempts.into(), "failed attempt"));
+        Self::new(EventKind::DeadLettered, cause)
+    }
+
+    fn failure(kind: EventKind, failure: &Failure, cause: String) -> Self {
+        Self::new(kind, cause)
+            .with("reason", failure.reason.as_str())
+            .with_some("detail", failure.detail.as_deref())
+    }
+
+    pub(crate) fn released(factory: &FactoryId) -> Self {
+        Self::new(EventKind::Released, format!("released by {factory}"))
+    }
+
+    /// `for_job`: that is to have the seat. None where the budget is paused.
+    pub(crate) fn eviction_asked(factory: &FactoryId, for_job: Option<JobId>) -> Self {
+        let why = for_job
+            .map_or_else(|| "its budget is paused".to_owned(), |job| format!("job {job} is more urgent"));
+        Self::new(EventKind::EvictionAsked, format!("asked {factory} to release the job: {why}"))
+            .with_some("forJob", for_job.map(|job| job.to_string()))
+    }
+
+    pub(crate) fn preempted(for_job: Option<JobId>) -> Self {
+        let cause = for_job.map_or_else(
+            || "stopped because its budget is paused; queued again".to_owned(),
+            |job| format!("preempted by job {job}; queued again"),
+        );
+        Self::new(EventKind::Preempted, cause).with_some("forJob", for_job.map(|job| job.to_string()))
+    }
+}
+
+/// Jobs: what those that they hang on do to them.
+impl NewEvent {
+    /// Also the failure's detail, like the next.
+    pub(crate) fn deps_lost(lost: u32) -> Self {
+        Self::hopeless(FailReason::DependencyFailed, format!("{lost} of its deps will never ship"))
+    }
+
+    pub(crate) fn children_failed(failed: u32, total: u32) -> Self {
+        Self::hopeless(FailReason::ChildFailed, format!("{failed} of {total} children failed"))
+    }
+
+    fn hopeless(reason: FailReason, detail: String) -> Self {
+        Self::failure(EventKind::Failed, &Failure { reason, detail: Some(detail.clone()) }, detail)
+    }
+
+    pub(crate) fn children_done(to: Stage, shipped: u32) -> Self {
+        let kind = if to == Stage::Shipped { EventKind::Shipped } else { EventKind::ChildrenDone };
+        Self::new(kind, format!("all children have shipped ({shipped})"))
+    }
+
+    pub(crate) fn cancelled_because(reason: &str) -> Self {
+        Self::new(EventKind::Cancelled, format!("cancelled: {reason}"))
+    }
+}
+
+/// Jobs: what people do.
+impl NewEvent {
+    pub(crate) fn operated(action: OperatorAction, reason: Option<&str>) -> Self {
+        let (kind, done) = match action {
+            OperatorAction::Ship => (EventKind::Shipped, "shipped"),
+            OperatorAction::Requeue => (EventKind::Requeued, "requeued"),
+            OperatorAction::Reject => (EventKind::Rejected, "rejected"),
+            OperatorAction::Cancel => (EventKind::Cancelled, "cancelled"),
+        };
+        Self::new(kind, because(format!("{done} by an operator"), reason))
+    }
+
+    pub(crate) fn review_requested(gate: &ReviewGate) -> Self {
+        let cause =
+            format!("review requested: {} from {}", count(gate.quorum.into(), "approval"), gate.who());
+        Self::new(EventKind::ReviewRequested, cause)
+            .with("quorum", gate.quorum)
+            .with("reviewers", gate.reviewers.clone())
+    }
+
+    pub(crate) fn reviewed(judgement: &Judgement) -> Self {
+        let Judgement { verdict, reviewer, comment, .. } = judgement;
+        let (kind, done) = match verdict {
+            Verdict::Approve => (EventKind::Approved, "approved"),
+            Verdict::RequestChanges => (EventKind::ChangesRequested, "changes requested"),
+            Verdict::Reject => (EventKind::Rejected, "rejected"),
+        };
+        Self::new(kind, because(format!("{done} by {reviewer}"), comment.as_deref()))
+            .with("reviewer", reviewer.as_str())
+    }
+
+    pub(crate) fn cost_reported(cost: Usd) -> Self {
+        Self::new(EventKind::CostReported, format!("final cost of the cancelled run: {cost}"))
+            .with("usdMicros", cost.micros())
+    }
+}
+
+/// Jobs: merging their results.
+impl NewEvent {
+    pub(crate) fn merge_started(factory: &FactoryId, attempt: u32) -> Self {
+        let again = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+        Self::new(EventKind::MergeStarted, format!("merge started on {factory}{again}"))
+            .with("factoryId", factory.as_str())
+            .with("attempt", attempt)
+    }
+
+    pub(crate) fn merged(commit: &str) -> Self {
+        let short = commit.get(..12).unwrap_or(commit);
+        Self::new(EventKind::Merged, format!("merged as {short}")).with("commit", commit)
+    }
+
+    pub(crate) fn merge_conflict(detail: &str) -> Self {
+        Self::new(EventKind::MergeConflict, format!("merge conflict: {detail}"))
+    }
+
+    pub(crate) fn merge_failed(attempt: u32, is_last: bool, detail: &str) -> Self {
+        let then = if is_last { "no retries left" } else { "will be retried" };
+        Self::new(EventKind::MergeFailed, format!("merge failed (attempt {attempt}), {then}: {detail}"))
+    }
+}
+
+/// Factories and their tokens.
+impl NewEvent {
+    pub fn factory_enrolled(id: &FactoryId) -> Self {
+        Self::factory(EventKind::FactoryEnrolled, id, "enrolled")
+    }
+
+    pub fn factory_changed(id: &FactoryId) -> Self {
+        Self::factory(EventKind::FactoryChanged, id, "changed its capabilities, repos, seats or health")
+    }
+
+    pub fn stream_lost(id: &FactoryId) -> Self {
+        Self::factory(EventKind::FactoryChanged, id, "lost its stream")
+    }
+
+    pub fn factory_state(id: &FactoryId, state: FactoryState) -> Self {
+        match state {
+            FactoryState::Draining => {
+                Self::factory(EventKind::FactoryDraining, id, "is draining: it takes no new jobs")
+            }
+            FactoryState::Active => Self::factory(EventKind::FactoryResumed, id, "takes jobs again"),
+        }
+    }
+
+    pub fn factory_deregistered(id: &FactoryId) -> Self {
+        Self::factory(EventKind::FactoryDeregistered, id, "removed")
+    }
+
+    pub fn factory_pruned(id: &FactoryId) -> Self {
+        Self::factory(EventKind::FactoryDeregistered, id, "removed: it was offline for too long")
+    }
+
+    fn factory(kind: EventKind, id: &FactoryId, what: &str) -> Self {
+        Self::new(kind, format!("factory {id} {what}")).with("factoryId", id.as_str())
+    }
+
+    pub fn token_issued(token: &TokenRecord) -> Self {
+        Self::token(EventKind::TokenIssued, token, "issued")
+    }
+
+    pub fn token_revoked(token: &TokenRecord) -> Self {
+        Self::token(EventKind::TokenRevoked, token, "revoked")
+    }
+
+    fn token(kind: EventKind, token: &TokenRecord, done: &str) -> Self {
+        let event = Self::new(kind, format!("token {} {done}", token.label))
+            .with("tokenId", token.id.as_str())
+            .with("label", token.label.as_str());
+        match &token.permission {
+            Permission::Factory { factory, .. } => event.with("factoryId", factory.as_str()),
+            Permission::User { role, .. } => event.with("role", role.as_str()),
+        }
+    }
+}
+
+/// Topics and the dispatcher.
+impl NewEvent {
+    /// `None`: all topics.
+    pub fn topic_paused(topic: Option<&TopicKey>) -> Self {
+        Self::topic(EventKind::TopicPaused, topic, "paused")
+    }
+
+    pub fn topic_resumed(topic: Option<&TopicKey>) -> Self {
+        Self::topic(EventKind::TopicResumed, topic, "resumed")
+    }
+
+    fn topic(kind: EventKind, topic: Option<&TopicKey>, done: &str) -> Self {
+        let which = topic.map_or_else(|| "all topics".to_owned(), |key| format!("topic {key}"));
+        Self::new(kind, format!("{which} {done}"))
+            .with_some("topic", topic.map(|key| key.topic.as_str()))
+            .with_some("productId", topic.map(|key| key.product.as_str()))
+    }
+
+    pub fn topic_retried(topic: &TopicKey, jobs: usize) -> Self {
+        Self::topic(
+            EventKind::TopicRetried,
+            Some(topic),
+            &format!("retries {}", count(jobs as u64, "dead job")),
+        )
+        .with("count", jobs)
+    }
+
+    pub fn leader_changed(node: &NodeId, term: Term) -> Self {
+        Self::new(EventKind::LeaderChanged, format!("coordinator {node} is now the leader (term {term})"))
+            .with("nodeId", node.as_str())
+            .with("term", term.0)
+    }
+}
+
+/// Budgets.
+impl NewEvent {
+    pub(crate) fn budget_set(product: &ProductId) -> Self {
+        Self::budget(EventKind::BudgetChanged, product, "changed")
+    }
+
+    pub(crate) fn budget_corrected(product: &ProductId, usd: Usd, reason: &str) -> Self {
+        let what = format!("corrected by {usd}: {reason}");
+        Self::budget(EventKind::BudgetChanged, product, &what).with("usdMicros", usd.micros())
+    }
+
+    pub(crate) fn budget_paused(product: &ProductId, reason: Option<&str>) -> Self {
+        Self::budget(EventKind::BudgetPaused, product, &because("paused".to_owned(), reason))
+    }
+
+    pub(crate) fn budget_resumed(product: &ProductId) -> Self {
+        Self::budget(EventKind::BudgetResumed, product, "resumed")
+    }
+
+    pub(crate) fn budget_reopened(product: &ProductId) -> Self {
+        Self::budget(EventKind::BudgetResumed, product, "resumed: its limit is no longer reached")
+    }
+
+    pub(crate) fn budget_exhausted(product: &ProductId, period: Period, spent: Usd, limit: Usd) -> Self {
+        let what = format!("exhausted: {spent} spent, its {} limit is {limit}", period.label());
+        Self::budget(EventKind::BudgetExhausted, product, &what)
+            .with("period", period.as_str())
+            .with("spentUsdMicros", spent.micros())
+            .with("ceilingUsdMicros", limit.micros())
+    }
+
+    fn budget(kind: EventKind, product: &ProductId, what: &str) -> Self {
+        Self::new(kind, format!("budget of {product} {what}")).with("productId", product.as_str())
+    }
+}
+
+/// Products, profiles, flags, webhooks and what is sent to them.
+impl NewEvent {
+    pub fn product_changed(id: &ProductId) -> Self {
+        Self::new(EventKind::ProductChanged, format!("settings of product {id} changed"))
+            .with("productId", id.as_str())
+    }
+
+    pub fn profile_added(profile: &Profile) -> Self {
+        let Profile { product, name, version, .. } = profile;
+        Self::new(EventKind::ProfileAdded, format!("profile {name}@{version} added"))
+            .with("productId", product.as_str())
+            .with("name", name.as_str())
+            .with("version", *version)
+    }
+
+    /// Null is no value: the default.
+    pub fn flag_changed(name: &str, from: Value, to: Value) -> Self {
+        let what = if to.is_null() { "reset to its default".to_owned() } else { format!("set to {to}") };
+        Self::new(EventKind::FlagChanged, format!("flag {name} {what}"))
+            .with("name", name)
+            .with("from", from)
+            .with("to", to)
+    }
+
+    pub fn webhook_added(webhook: &Webhook) -> Self {
+        Self::webhook(EventKind::WebhookAdded, webhook, "added")
+    }
+
+    pub fn webhook_removed(webhook: &Webhook, given_up: u64) -> Self {
+        Self::webhook(EventKind::WebhookRemoved, webhook, "removed").with("givenUp", given_up)
+    }
+
+    /// Never with the secret, and only with so much of the address as is none: what follows the host may be one.
+    fn webhook(kind: EventKind, webhook: &Webhook, done: &str) -> Self {
+        let origin = origin(&webhook.url);
+        Self::new(kind, format!("webhook {} to {origin} {done}", webhook.id))
+            .with("webhookId", webhook.id.to_string())
+            .with("url", origin)
+    }
+
+    pub fn effect_given_up(effect: &Effect) -> Self {
+        let detail = effect.detail.as_deref().unwrap_or_default();
+        let attempts = count(effect.attempts.into(), "attempt");
+        let cause = format!("delivery to {} failed after {attempts}: {detail}", effect.target.receiver());
+        Self::new(EventKind::EffectGivenUp, cause)
+            .with("effectId", effect.id.as_str())
+            .with("target", serde_json::to_value(&effect.target).unwrap_or_default())
+            .with("detail", detail)
+    }
+
+    pub fn effect_revived(effect: &Effect) -> Self {
+        let cause = format!("delivery to {} will be retried", effect.target.receiver());
+        Self::new(EventKind::EffectRevived, cause).with("effectId", effect.id.as_str())
+    }
+}
+
+fn because(what: String, reason: Option<&str>) -> String {
+    reason.map_or_else(|| what.clone(), |reason| format!("{what}: {reason}"))
+}
+
+fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Scheme and host.
+fn origin(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}")
+}
