@@ -26,7 +26,7 @@ export function JobGraph({ dag, selected }: { dag: Dag; selected?: string }) {
   const view = chosen ?? (narrow || dag.jobs.length > MOST_DRAWN ? 'list' : 'drawing');
   const alone = dag.jobs.length === 1 && dag.outside.length === 0;
   return (
-    <div className={classes.graph}>
+    <div>
       <div className={classes.head}>
         <Whole dag={dag} />
         <SegmentedControl

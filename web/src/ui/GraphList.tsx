@@ -1,5 +1,6 @@
 // The graph as a table: the same facts in reading order, for keyboards, screen readers and phones.
 
+import { VisuallyHidden } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, memo, useMemo, useRef } from 'react';
@@ -104,7 +105,7 @@ const Row = memo(function Row({
             └{' '}
           </span>
         )}
-        {row.depth > 0 && <span className={classes.unseen}>level {row.depth}: </span>}
+        {row.depth > 0 && <VisuallyHidden>level {row.depth}: </VisuallyHidden>}
         <Link to="/jobs/$id" params={{ id: row.id }} className={classes.link}>
           {row.name}
         </Link>

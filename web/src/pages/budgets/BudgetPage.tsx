@@ -78,8 +78,8 @@ function Periods({ budget }: { budget: Budget }) {
         {budget.periods.map((period) => (
           <li key={period.period}>
             <Meter period={period} reservedUsd={budget.reservedUsd} />
-            <div className={classes.facts}>{period.until ? `until ${utc(period.until)}` : 'all time'}</div>
-            {period.tokens > 0 && <div className={classes.facts}>{count(period.tokens)} tokens</div>}
+            <div className={classes.aside}>{period.until ? `until ${utc(period.until)}` : 'all time'}</div>
+            {period.tokens > 0 && <div className={classes.aside}>{count(period.tokens)} tokens</div>}
           </li>
         ))}
       </ul>

@@ -43,7 +43,7 @@ export function TopicPage() {
                     Topics
                   </AnchorLink>
                   <Title order={1} size="h3">
-                    <span className={classes.product}>{product} / </span>
+                    <span className={classes.dim}>{product} / </span>
                     {name}
                   </Title>
                   {!refused && (

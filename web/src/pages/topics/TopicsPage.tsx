@@ -1,4 +1,4 @@
-import { Button, Stack } from '@mantine/core';
+import { Button, Stack, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -91,7 +91,7 @@ function Rows({ topics, allPaused }: { topics: Topic[]; allPaused: boolean }) {
             </th>
             <th scope="col">state</th>
             <th scope="col">
-              <span className={classes.hidden}>actions</span>
+              <VisuallyHidden>actions</VisuallyHidden>
             </th>
           </tr>
         </thead>

@@ -34,7 +34,7 @@ export function DiffView({ diff }: { diff: Diff }) {
 
   if (diff.files.length === 0 && diff.notes.length === 0) return <Empty title="No changes" />;
   return (
-    <div ref={ref} className={classes.diff}>
+    <div ref={ref}>
       <div className={classes.tools}>
         <Text size="sm" className={classes.sum}>
           {plural(diff.files.length, 'file')} <Counts added={diff.added} removed={diff.removed} />

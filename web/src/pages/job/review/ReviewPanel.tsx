@@ -27,7 +27,7 @@ export function ReviewPanel({ job }: { job: Job }) {
           <ReviewForm job={job} isShown={run !== undefined || epoch === 0} />
         </Panel>
       </Stack>
-      <Stack gap="md" className={classes.result}>
+      <Stack gap="md">
         <Panel
           title={epoch === 0 ? 'Result' : `Result of run ${epoch}`}
           aside={

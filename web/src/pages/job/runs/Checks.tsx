@@ -21,7 +21,7 @@ export function Checks({ checks }: { checks: readonly Check[] | undefined }) {
         <li key={index}>
           <details open={!check.passed}>
             <summary>
-              <span className={classes.passed} data-passed={check.passed}>
+              <span className={classes.passed} data-tone={check.passed ? 'ok' : 'bad'}>
                 {check.passed ? '✓ passed' : '✗ failed'}
               </span>{' '}
               <code>{visible(check.command)}</code>

@@ -1,4 +1,4 @@
-import { Anchor, Button, Code, Text } from '@mantine/core';
+import { Anchor, Button, Code, Text, VisuallyHidden } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import type { Job, Run } from '../../../api/types';
 import { labelOf, RUN_OUTCOME, toneOf } from '../../../api/vocabulary';
@@ -127,11 +127,11 @@ function Links({ job, run }: { job: Job; run: Run }) {
   return (
     <>
       <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }} search={to('log')}>
-        Log<span className={classes.hidden}> of run {run.leaseEpoch}</span>
+        Log<VisuallyHidden> of run {run.leaseEpoch}</VisuallyHidden>
       </AnchorLink>{' '}
       ·{' '}
       <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }} search={to('diff')}>
-        Diff<span className={classes.hidden}> of run {run.leaseEpoch}</span>
+        Diff<VisuallyHidden> of run {run.leaseEpoch}</VisuallyHidden>
       </AnchorLink>
     </>
   );
