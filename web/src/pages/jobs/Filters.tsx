@@ -1,7 +1,7 @@
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import { factoriesQuery, metricsQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { labelOf, PRIORITY, STAGE, STAGES, wordsOf } from '../../api/vocabulary';
@@ -149,10 +149,7 @@ const PAUSE = 250;
 export function useTyped(value: string, report: (value: string) => void): [string, (value: string) => void] {
   const [typed, setTyped] = useState(value);
   const reported = useRef(value);
-  const newest = useRef(report);
-  useEffect(() => {
-    newest.current = report;
-  });
+  const onPause = useEffectEvent(report);
   useEffect(() => {
     // An older value that comes back must not undo the letters since.
     if (value === reported.current) return;
@@ -163,7 +160,7 @@ export function useTyped(value: string, report: (value: string) => void): [strin
     if (typed === reported.current) return;
     const timer = setTimeout(() => {
       reported.current = typed;
-      newest.current(typed);
+      onPause(typed);
     }, PAUSE);
     return () => clearTimeout(timer);
   }, [typed]);
