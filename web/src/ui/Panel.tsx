@@ -1,5 +1,6 @@
 import { Group, Paper, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
+import { PageTitle } from './Basics';
 import { CommandLine } from './CommandLine';
 
 /// A section of a page with its own heading.
@@ -7,20 +8,12 @@ export function Panel({ title, aside, children }: { title: string; aside?: React
   const id = useId();
   return (
     <Paper component="section" withBorder p="md" aria-labelledby={id}>
-      <div
-        style={{
-          display: 'flex',
-          justifyContent: 'space-between',
-          alignItems: 'baseline',
-          gap: 12,
-          flexWrap: 'wrap',
-        }}
-      >
+      <Group justify="space-between" align="baseline" gap={12}>
         <Title order={2} size="h5" id={id} mb="xs">
           {title}
         </Title>
         {aside}
-      </div>
+      </Group>
       {children}
     </Paper>
   );
@@ -30,9 +23,7 @@ export function Panel({ title, aside, children }: { title: string; aside?: React
 export function PageHead({ title, command }: { title: string; command: string }) {
   return (
     <Group justify="space-between">
-      <Title order={1} size="h3">
-        {title}
-      </Title>
+      <PageTitle>{title}</PageTitle>
       <CommandLine command={command} />
     </Group>
   );

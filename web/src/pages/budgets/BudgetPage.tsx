@@ -1,9 +1,10 @@
-import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { budgetQuery } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { useTitle } from '../../app/title';
+import { Hint, PageTitle } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, shellWord, usd } from '../../ui/format';
@@ -29,9 +30,7 @@ export function BudgetPage() {
           <Anchor component={Link} to="/budgets" size="xs">
             Budgets
           </Anchor>
-          <Title order={1} size="h3">
-            {product}
-          </Title>
+          <PageTitle>{product}</PageTitle>
         </div>
         <Group gap="xs">
           <CommandLine command={`giga budget show ${shellWord(product)}`} />
@@ -69,9 +68,9 @@ function Periods({ budget }: { budget: Budget }) {
     <Panel
       title="Current spending"
       aside={
-        <Text size="xs" c="dimmed">
+        <Hint size="xs">
           {usd(budget.reservedUsd)} reserved for running jobs · default limit per job: {usd(budget.jobUsd)}
-        </Text>
+        </Hint>
       }
     >
       <ul className={classes.periods}>

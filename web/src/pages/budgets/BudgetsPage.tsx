@@ -6,6 +6,7 @@ import { budgetsQuery, metricsQuery, productsQuery } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { labelOf, PERIOD, wordsOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
+import { SmallButton } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
@@ -58,9 +59,9 @@ function Products({ budgets }: { budgets: Budget[] }) {
       />
       {shown.length === 0 ? (
         <Empty title="No products match">
-          <Button size="xs" variant="default" onClick={() => setFilter('')}>
+          <SmallButton onClick={() => setFilter('')}>
             Show all {plural(budgets.length, 'product')}
-          </Button>
+          </SmallButton>
         </Empty>
       ) : (
         <ul className={classes.list}>

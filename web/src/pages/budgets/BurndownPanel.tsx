@@ -1,4 +1,4 @@
-import { Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
+import { Group, SegmentedControl, Table } from '@mantine/core';
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo, useState } from 'react';
@@ -8,6 +8,7 @@ import type { Budget, Burndown } from '../../api/types';
 import { labelOf, PERIOD } from '../../api/vocabulary';
 import { withRetry } from '../../app/loadChunk';
 import { SPANS, type Span } from '../../app/search';
+import { Hint, SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, shellWord, usd } from '../../ui/format';
 import { Panel, ScrollBox } from '../../ui/Panel';
@@ -56,9 +57,9 @@ export function BurndownPanel({ budget }: { budget: Budget }) {
             onChange={(value) => void navigate({ search: { span: value as Span }, replace: true })}
             data={SPANS.map((value) => ({ value, label: `this ${value}` }))}
           />
-          <Button size="xs" variant="default" onClick={() => setAsTable(!asTable)} aria-pressed={asTable}>
+          <SmallButton onClick={() => setAsTable(!asTable)} aria-pressed={asTable}>
             Show as table
-          </Button>
+          </SmallButton>
         </Group>
       }
     >
@@ -164,11 +165,7 @@ function Curve({ lines: drawn, span }: { lines: Lines; span: Span }) {
 function Ledger({ burndown }: { burndown: Burndown }) {
   const rows = burndown.buckets.filter((bucket) => bucket.usd !== 0 || bucket.runs > 0 || bucket.tokens > 0);
   if (rows.length === 0) {
-    return (
-      <Text size="sm" c="dimmed">
-        Nothing spent since {utc(burndown.from)}.
-      </Text>
-    );
+    return <Hint>Nothing spent since {utc(burndown.from)}.</Hint>;
   }
   return (
     <ScrollBox className={classes.scroll} label="Spending over time">

@@ -1,6 +1,6 @@
 // All factories, in an order that does not change: as cards, or compact where there are many. A compact one opens its card.
 
-import { Button, Group, Modal, NativeSelect, SegmentedControl, UnstyledButton } from '@mantine/core';
+import { Group, Modal, NativeSelect, SegmentedControl, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useLocation, useNavigate } from '@tanstack/react-router';
 import { memo, useDeferredValue, useEffect, useMemo, useState } from 'react';
@@ -8,6 +8,7 @@ import { factoriesQuery } from '../../api/queries';
 import type { Factory, Job } from '../../api/types';
 import { useRowKeys } from '../../app/keys';
 import { useFeedEvents } from '../../live/LiveProvider';
+import { SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
 import { plural } from '../../ui/format';
@@ -150,9 +151,9 @@ function Factories({ factories }: { factories: Factory[] }) {
       </Group>
       {shown.length === 0 && (
         <Empty title="No factories match">
-          <Button size="xs" variant="default" onClick={() => setFilter(EVERYTHING)}>
+          <SmallButton onClick={() => setFilter(EVERYTHING)}>
             Show all {plural(factories.length, 'factory', 'factories')}
-          </Button>
+          </SmallButton>
         </Empty>
       )}
       {layout === 'cards' ? (

@@ -1,11 +1,12 @@
 // The verdict on each factory. A fleet may have thousands: eligible ones are rendered only while in sight, the others are
 // counted by reason.
 
-import { Text, Tooltip, UnstyledButton } from '@mantine/core';
+import { Tooltip, UnstyledButton } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef, useState } from 'react';
 import type { FactoryVerdict } from '../../api/types';
 import { BLOCKER, labelOf } from '../../api/vocabulary';
+import { Hint } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { plural } from '../../ui/format';
 import { lead, type Refusal, type Term, terms, widest } from './ExplainGroups';
@@ -39,13 +40,13 @@ export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
   return (
     <>
       {ahead && (
-        <Text size="sm" c="dimmed" mb={4}>
+        <Hint mb={4}>
           {first?.factoryId} is{' '}
           {ahead.by > 0
             ? `ahead of ${ahead.over} by ${figure(ahead.by)}`
             : `tied with ${ahead.over} and comes first by name`}
           {ahead.by > 0 && ahead.mostly && `, mostly because it ${ahead.mostly}`}.
-        </Text>
+        </Hint>
       )}
       {verdicts.length <= SHORT ? (
         <ol className={classes.factories}>

@@ -1,10 +1,11 @@
-import { Alert, Button, Group, Stack, Title } from '@mantine/core';
+import { Alert, Button, Group, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { metricsQuery } from '../../api/queries';
 import { labelOf, STAGE } from '../../api/vocabulary';
 import type { JobsSearch } from '../../app/search';
+import { PageTitle, SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
@@ -33,9 +34,7 @@ export function JobsPage() {
   return (
     <>
       <Group justify="space-between" mb="sm" wrap="nowrap">
-        <Title order={1} size="h3">
-          Jobs
-        </Title>
+        <PageTitle>Jobs</PageTitle>
         <ButtonLink
           to="/new"
           search={{ product: search.product }}
@@ -151,9 +150,7 @@ function NoJobs({ search, clear }: NoJobsProps) {
       <Empty title="No jobs match these filters">
         <Stack align="center">
           <span>Matching jobs appear here automatically.</span>
-          <Button size="xs" variant="default" onClick={clear}>
-            Clear all filters
-          </Button>
+          <SmallButton onClick={clear}>Clear all filters</SmallButton>
         </Stack>
       </Empty>
     );

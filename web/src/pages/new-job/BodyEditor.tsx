@@ -1,5 +1,6 @@
-import { Input, SegmentedControl, Text, Textarea } from '@mantine/core';
+import { Input, SegmentedControl, Textarea } from '@mantine/core';
 import { useId, useState } from 'react';
+import { Hint } from '../../ui/Basics';
 import { Markdown } from '../../ui/Markdown';
 import classes from './NewJob.module.css';
 
@@ -43,13 +44,7 @@ export function BodyEditor({
         />
       ) : (
         <div className={classes.preview}>
-          {value.trim() === '' ? (
-            <Text size="sm" c="dimmed">
-              Nothing to preview yet.
-            </Text>
-          ) : (
-            <Markdown text={value} />
-          )}
+          {value.trim() === '' ? <Hint>Nothing to preview yet.</Hint> : <Markdown text={value} />}
         </div>
       )}
     </Input.Wrapper>

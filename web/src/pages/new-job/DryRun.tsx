@@ -1,4 +1,5 @@
 import { Group, Stack, Text } from '@mantine/core';
+import { Hint } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { usd } from '../../ui/format';
 import { Note } from '../../ui/Note';
@@ -105,15 +106,11 @@ function Cost({ worst }: { worst: number | null | undefined }) {
   const capped = worst !== null && worst !== undefined;
   return (
     <Group gap="xs" className={classes.cost}>
-      <Text size="sm" c="dimmed">
-        Worst-case cost
-      </Text>
+      <Hint>Worst-case cost</Hint>
       <Text size="sm" fw={600}>
         {capped ? usd(worst) : 'unlimited'}
       </Text>
-      <Text size="xs" c="dimmed">
-        {capped ? 'cost limit times attempts' : 'set a cost limit to bound it'}
-      </Text>
+      <Hint size="xs">{capped ? 'cost limit times attempts' : 'set a cost limit to bound it'}</Hint>
     </Group>
   );
 }

@@ -1,4 +1,5 @@
-import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
+import { Group, Stack, Textarea } from '@mantine/core';
+import { Hint, SmallButton } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { Note } from '../../ui/Note';
 import type { Draft } from './draft';
@@ -46,12 +47,8 @@ export function ManifestEditor({
       )}
       {edited && (
         <Group justify="space-between">
-          <Text size="sm" c="dimmed">
-            Edited: this is submitted instead of the form.
-          </Text>
-          <Button size="xs" variant="default" onClick={back}>
-            Back to the form
-          </Button>
+          <Hint>Edited: this is submitted instead of the form.</Hint>
+          <SmallButton onClick={back}>Back to the form</SmallButton>
         </Group>
       )}
     </Stack>

@@ -1,10 +1,11 @@
-import { Group, Stack, Text, Title } from '@mantine/core';
+import { Group, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { topicsQuery } from '../../api/queries';
 import type { Topic } from '../../api/types';
 import { TOPIC_JOB_STATE, wordsOf } from '../../api/vocabulary';
 import { useTitle } from '../../app/title';
+import { PageTitle } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, plural } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
@@ -42,10 +43,10 @@ export function TopicPage() {
                   <AnchorLink to="/topics" size="xs">
                     Topics
                   </AnchorLink>
-                  <Title order={1} size="h3">
+                  <PageTitle>
                     <span className={classes.dim}>{product} / </span>
                     {name}
-                  </Title>
+                  </PageTitle>
                   {!refused && (
                     <Text size="sm" component="p" m={0}>
                       <TopicStatus topic={topic} allPaused={Boolean(list.paused)} /> ·{' '}

@@ -1,4 +1,4 @@
-import { Button, Stack, VisuallyHidden } from '@mantine/core';
+import { Stack, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -6,6 +6,7 @@ import { topicsQuery } from '../../api/queries';
 import type { Topic, TopicList } from '../../api/types';
 import { TOPIC_JOB_STATE, wordsOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
+import { SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
 import { matchesWords, urgentFirst } from '../../ui/filter';
@@ -60,9 +61,7 @@ function Table({ list }: { list: TopicList }) {
       />
       {shown.length === 0 ? (
         <Empty title="No topics match">
-          <Button size="xs" variant="default" onClick={() => setFilter('')}>
-            Show all {plural(sorted.length, 'topic')}
-          </Button>
+          <SmallButton onClick={() => setFilter('')}>Show all {plural(sorted.length, 'topic')}</SmallButton>
         </Empty>
       ) : (
         <Rows topics={shown} allPaused={Boolean(list.paused)} />

@@ -1,5 +1,5 @@
-import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
+import { Hint, SmallButton } from '../../../ui/Basics';
 import { count } from '../../../ui/format';
 import { ScrollBox } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
@@ -57,9 +57,7 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
       {open && (
         <ScrollBox className={classes.body} wrap={wrap} label={`Changes in ${title}`}>
           {hunks.length === 0 ? (
-            <Text size="sm" c="dimmed" p="xs">
-              {without(file)}
-            </Text>
+            <Hint p="xs">{without(file)}</Hint>
           ) : (
             <table className={classes.lines} data-side={side || undefined}>
               {side ? (
@@ -88,9 +86,9 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
             </table>
           )}
           {left > 0 && (
-            <Button size="xs" variant="default" m="xs" onClick={() => setLimit(limit + STEP)}>
+            <SmallButton m="xs" onClick={() => setLimit(limit + STEP)}>
               Show {count(Math.min(STEP, left))} more of {count(left)} lines
-            </Button>
+            </SmallButton>
           )}
         </ScrollBox>
       )}

@@ -1,6 +1,7 @@
-import { SegmentedControl, Text } from '@mantine/core';
+import { SegmentedControl } from '@mantine/core';
 import { useState } from 'react';
 import type { Job } from '../../../api/types';
+import { Hint } from '../../../ui/Basics';
 import { Markdown } from '../../../ui/Markdown';
 import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
@@ -26,13 +27,7 @@ export function PromptPanel({ job }: { job: Job }) {
         />
       }
     >
-      {body.trim() === '' ? (
-        <Text size="sm" c="dimmed">
-          The job has no prompt.
-        </Text>
-      ) : (
-        <Prompt text={body} raw={raw} />
-      )}
+      {body.trim() === '' ? <Hint>The job has no prompt.</Hint> : <Prompt text={body} raw={raw} />}
       {job.personaMd && (
         <details className={classes.persona}>
           <summary>Persona, sent to the engine first</summary>

@@ -1,8 +1,9 @@
-import { Anchor, Button, Code, Text, VisuallyHidden } from '@mantine/core';
+import { Anchor, Code, Text, VisuallyHidden } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import type { Job, Run } from '../../../api/types';
 import { labelOf, RUN_OUTCOME, toneOf } from '../../../api/vocabulary';
 import { Ago } from '../../../ui/Ago';
+import { SmallButton } from '../../../ui/Basics';
 import { CommandLine } from '../../../ui/CommandLine';
 import { failureTitle } from '../../../ui/events';
 import { count, duration, millis, plural, usd } from '../../../ui/format';
@@ -81,9 +82,9 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
         </table>
       </ScrollBox>
       {runs.length > shown.length && (
-        <Button size="xs" variant="default" mt="xs" onClick={() => setAll(true)}>
+        <SmallButton mt="xs" onClick={() => setAll(true)}>
           Show all {runs.length} runs
-        </Button>
+        </SmallButton>
       )}
     </>
   );

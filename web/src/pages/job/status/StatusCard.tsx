@@ -7,6 +7,7 @@ import type { FeedEvent, Job, Run } from '../../../api/types';
 import { isFinal, isHeld } from '../../../api/vocabulary';
 import { useActorName } from '../../../session/useSession';
 import { Ago } from '../../../ui/Ago';
+import { Hint } from '../../../ui/Basics';
 import { CodeText } from '../../../ui/CodeText';
 import { duration, millis } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
@@ -53,9 +54,9 @@ export function StatusCard({ job, runs, events }: StatusCardProps) {
         </Text>
       )}
       {status.since && (
-        <Text size="xs" c="dimmed" mt={4}>
+        <Hint size="xs" mt={4}>
           <Since at={status.since} over={isFinal(job.stage)} now={now} />
-        </Text>
+        </Hint>
       )}
       {isHeld(job.stage) && <Held job={job} runs={runs} now={now} />}
       {job.stage === 'blocked' && <Deps job={job} />}
