@@ -102,12 +102,7 @@ beforeEach(() => {
   feed.onEvent((event) => events.push(event));
 });
 
-afterEach(() => {
-  feed.stop();
-  vi.unstubAllGlobals();
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
+afterEach(() => feed.stop());
 
 describe('a connection', () => {
   test('sends the token as a header, is told of, and passes events on', async () => {

@@ -1,24 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { FeedEvent } from '../api/types';
+import { event } from '../test/things';
 import { eventSentence, eventSubject, eventWords, failureTitle, isKnown } from './events';
 
 // The coordinator writes this page from its own list of events.
 const documented = [...readFileSync('../docs/events.md', 'utf8').matchAll(/^\| `([a-z_.]+)` \|/gm)].map(
   (row) => row[1] ?? '',
 );
-
-function event(type: string, part: Partial<FeedEvent> = {}): FeedEvent {
-  return {
-    pos: 1,
-    at: '2026-01-01T00:00:00Z',
-    type,
-    cause: '',
-    actor: 'reaper',
-    data: {},
-    ...part,
-  } as FeedEvent;
-}
 
 it('the page lists the events that this test goes by', () => {
   expect(documented.length).toBeGreaterThan(40);
@@ -37,7 +26,7 @@ describe.each(documented)('%s', (type) => {
       commit: [],
     };
     for (const data of [{}, nonsense]) {
-      const told = eventSentence(event(type, { data: data as FeedEvent['data'] }));
+      const told = eventSentence(event(type, { data }));
       expect(told).not.toMatch(/undefined|NaN|null|\[object/);
       expect(told).not.toContain(type);
       expect(told.length).toBeGreaterThan(5);
@@ -47,12 +36,9 @@ describe.each(documented)('%s', (type) => {
 
 describe('sentences', () => {
   it.each([
+    [event('job.assigned', { data: { factoryId: 'mac-1', leaseEpoch: 3 } }), 'Claimed by mac-1 as run 3'],
     [
-      event('job.assigned', { data: { factoryId: 'mac-1', leaseEpoch: 3 } as never }),
-      'Claimed by mac-1 as run 3',
-    ],
-    [
-      event('job.failed', { data: { reason: 'verify_failed', detail: 'sh test.sh' } as never }),
+      event('job.failed', { data: { reason: 'verify_failed', detail: 'sh test.sh' } }),
       'Verification failed: sh test.sh',
     ],
     [event('job.reported', { from: 'building', to: 'review' }), 'Succeeded; waiting for review'],
@@ -72,10 +58,7 @@ describe('sentences', () => {
       }),
       'Approved by bo; the review is complete',
     ],
-    [
-      event('job.settled_up', { data: { usdMicros: 1_250_000 } as never }),
-      'Final cost of the cancelled run: $1.25',
-    ],
+    [event('job.settled_up', { data: { usdMicros: 1_250_000 } }), 'Final cost of the cancelled run: $1.25'],
     [event('job.requeued', { cause: 'try again with more memory' }), 'Requeued: try again with more memory'],
     [event('job.unheard_of', { cause: 'something new' }), 'job.unheard_of: something new'],
     [event('constructor', { cause: 'not ours' }), 'constructor: not ours'],
@@ -91,7 +74,7 @@ it('has words for a type that came later', () => {
 
 it('knows what an event without a job is about', () => {
   const about = (data: object, part: Partial<FeedEvent> = {}) =>
-    eventSubject(event('job.started', { ...part, data: data as never }));
+    eventSubject(event('job.started', { ...part, data: data }));
   expect(about({ factoryId: 'mac-1' })).toBe('mac-1');
   expect(about({ topic: 'mail' }, { productId: 'demo' })).toBe('mail');
   expect(about({ name: 3 }, { productId: 'demo' })).toBe('demo');

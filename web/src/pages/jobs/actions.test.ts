@@ -1,11 +1,7 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { STAGES } from '../../api/vocabulary';
+import { job } from '../../test/things';
 import { act, actionCommand, jobActions } from './actions';
-import { job } from './testJobs';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 test('each stage offers what the coordinator allows there', () => {
   const offered = Object.fromEntries(
@@ -37,9 +33,7 @@ test('a single action holds only for the job as it was seen', async () => {
   const sent: Request[] = [];
   vi.stubGlobal('fetch', async (request: Request) => {
     sent.push(request);
-    return new Response(JSON.stringify(job(1, { stage: 'cancelled' })), {
-      headers: { 'content-type': 'application/json' },
-    });
+    return Response.json(job(1, { stage: 'cancelled' }));
   });
   const seen = job(1, { rev: 7 });
   await expect(act('cancel', seen, { reason: 'no need' })).resolves.toMatchObject({ stage: 'cancelled' });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { FeedEvent, Job } from '../../api/types';
+import { eventOf, idOf, job } from '../../test/things';
 import {
   CHANGE_DELAY,
   Follower,
@@ -11,11 +12,10 @@ import {
   type Reads,
   type Table,
 } from './follow';
-import { event, idOf, job } from './testJobs';
 
 const later = (ms: number) => vi.advanceTimersByTimeAsync(ms);
-const started = (n: number) => event(n, 'job.started', { to: 'building' });
-const submitted = (n: number) => event(n, 'job.submitted', { to: 'queued' });
+const started = (n: number) => eventOf(n, 'job.started', { to: 'building' });
+const submitted = (n: number) => eventOf(n, 'job.submitted', { to: 'queued' });
 
 let listed: Set<string>;
 let inSight: string[];
@@ -91,10 +91,7 @@ beforeEach(() => {
   follower = new Follower(table, reads());
 });
 
-afterEach(() => {
-  follower.stop();
-  vi.useRealTimers();
-});
+afterEach(() => follower.stop());
 
 describe('a row that changes', () => {
   test('is changed at once with others, and read again with others', async () => {
@@ -166,7 +163,7 @@ describe('a job that is not listed', () => {
   });
 
   test('may have come into the filter by its stage', async () => {
-    follower.onEvent(event(11, 'job.failed', { to: 'failed' }));
+    follower.onEvent(eventOf(11, 'job.failed', { to: 'failed' }));
     await later(NEW_JOBS_DELAY);
     expect(announced).toEqual(['job-11']);
   });
@@ -182,8 +179,8 @@ describe('a job that is not listed', () => {
   });
 
   test('is left alone when nothing about its stage changed, and when it is no job', async () => {
-    follower.onEvent(event(11, 'job.checkpointed'));
-    follower.onEvent(event(11, 'factory.changed', { jobId: null, to: null }));
+    follower.onEvent(eventOf(11, 'job.checkpointed'));
+    follower.onEvent(eventOf(11, 'factory.changed', { jobId: null, to: null }));
     await later(NEW_JOBS_DELAY);
     expect(asked).toEqual([]);
   });
@@ -220,7 +217,7 @@ describe('a job that waits to be shown', () => {
     await later(NEW_JOBS_DELAY);
     expect([announced, withdrawn]).toEqual([['job-11'], []]);
     unfound.add(idOf(11));
-    follower.onEvent(event(11, 'job.cancelled', { to: 'cancelled' }));
+    follower.onEvent(eventOf(11, 'job.cancelled', { to: 'cancelled' }));
     await later(NEW_JOBS_DELAY);
     expect([announced, withdrawn]).toEqual([['job-11'], [idOf(11)]]);
   });
@@ -238,7 +235,7 @@ describe('a job that waits to be shown', () => {
     async (found) => {
       if (!found) unfound.add(idOf(11));
       slowness = 100;
-      follower.onEvent(event(11, 'job.cancelled', { to: 'cancelled' }));
+      follower.onEvent(eventOf(11, 'job.cancelled', { to: 'cancelled' }));
       await later(NEW_JOBS_DELAY);
       listed.add(idOf(11));
       inSight = [idOf(11)];

@@ -1,5 +1,5 @@
 import { act, renderHook } from '@testing-library/react';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { PIECE } from './logBuffer';
 import { useLog, wholeLog } from './useLog';
 
@@ -21,11 +21,6 @@ beforeEach(() => {
     const complete = over && nextOffset >= log.length;
     return Response.json({ leaseEpoch: 1, offset, nextOffset, total: log.length, complete, text });
   });
-});
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
 });
 
 const after = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
