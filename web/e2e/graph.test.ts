@@ -1,17 +1,11 @@
 import { expect, test } from 'vitest';
 import { good, setTheStage } from './harness';
+import { sent } from './harness/world';
 
 const stage = setTheStage({ factories: ['forge-1'], repos: { hello: { 'a.txt': 'a\n' } } });
 
 const child = (name: string, script: string, deps: string[] = []) => ({
-  manifest: {
-    name,
-    product: 'demo',
-    engine: 'shell',
-    ship: 'auto',
-    deps,
-    script,
-  } as unknown as Record<string, never>,
+  manifest: sent({ name, product: 'demo', engine: 'shell', ship: 'auto', deps, script }),
   bodyMd: name,
 });
 
