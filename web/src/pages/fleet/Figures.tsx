@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { budgetsQuery, metricsQuery } from '../../api/queries';
 import type { FleetMetrics } from '../../api/types';
 import { type Stage, stagesIn } from '../../api/vocabulary';
-import { count, duration, percent, usd } from '../../ui/format';
+import { coarse, count, percent, usd } from '../../ui/format';
 import { ProblemAlert } from '../../ui/States';
 import { useNow } from '../../ui/useNow';
 import classes from './Figures.module.css';
@@ -90,9 +90,7 @@ function OldestWait({
   const waits = typeof oldest === 'number';
   const now = useNow(waits);
   if (!waits) return known ? 'none' : '–';
-  const waited = oldest + Math.max(0, now - asOf);
-  // To the second only while it is short: a figure that is read from afar.
-  return duration(waited - (waited % (waited < 60_000 ? 1_000 : 60_000)));
+  return coarse(oldest + Math.max(0, now - asOf));
 }
 
 interface FigureProps {

@@ -8,6 +8,7 @@ import type { FactoryVerdict } from '../../api/types';
 import { BLOCKER, labelOf } from '../../api/vocabulary';
 import { Hint } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
+import { toggled } from '../../ui/filter';
 import { plural } from '../../ui/format';
 import { lead, type Refusal, type Term, terms, widest } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
@@ -17,9 +18,9 @@ const SHORT = 12;
 /// So many names are written out; nobody reads more.
 const NAMES = 200;
 
-interface Toggling {
-  open: ReadonlySet<string>;
-  toggle: (id: string) => void;
+interface Scored {
+  scale: number;
+  toggling: { open: ReadonlySet<string>; toggle: (id: string) => void };
 }
 
 export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
@@ -30,12 +31,7 @@ export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
   const open = new Set(changed);
   if (first && !changed.has(first.factoryId)) open.add(first.factoryId);
   else if (first) open.delete(first.factoryId);
-  const toggle = (id: string) =>
-    setChanged((before) => {
-      const after = new Set(before);
-      if (!after.delete(id)) after.add(id);
-      return after;
-    });
+  const toggle = (id: string) => setChanged((before) => toggled(before, id));
   const ahead = lead(verdicts[0], verdicts[1]);
   return (
     <>
@@ -63,15 +59,7 @@ export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
   );
 }
 
-function ManyFeasible({
-  verdicts,
-  scale,
-  toggling,
-}: {
-  verdicts: FactoryVerdict[];
-  scale: number;
-  toggling: Toggling;
-}) {
+function ManyFeasible({ verdicts, scale, toggling }: Scored & { verdicts: FactoryVerdict[] }) {
   const box = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
     count: verdicts.length,
@@ -105,15 +93,7 @@ function ManyFeasible({
   );
 }
 
-function Candidate({
-  verdict,
-  scale,
-  toggling,
-}: {
-  verdict: FactoryVerdict;
-  scale: number;
-  toggling: Toggling;
-}) {
+function Candidate({ verdict, scale, toggling }: Scored & { verdict: FactoryVerdict }) {
   const opened = toggling.open.has(verdict.factoryId);
   return (
     <>

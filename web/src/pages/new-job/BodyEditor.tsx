@@ -1,6 +1,6 @@
-import { Input, SegmentedControl, Textarea } from '@mantine/core';
+import { Input, Textarea } from '@mantine/core';
 import { useId, useState } from 'react';
-import { Hint } from '../../ui/Basics';
+import { Choice, Hint } from '../../ui/Basics';
 import { Markdown } from '../../ui/Markdown';
 import classes from './NewJob.module.css';
 
@@ -14,21 +14,17 @@ export function BodyEditor({
   onChange: (text: string) => void;
   error?: string;
 }) {
-  const [view, setView] = useState('write');
+  const [view, setView] = useState<'write' | 'preview'>('write');
   const id = useId();
   return (
     <Input.Wrapper error={error}>
       <div className={classes.between}>
         <Input.Label htmlFor={id}>Prompt</Input.Label>
-        <SegmentedControl
-          size="xs"
-          aria-label="Prompt view"
+        <Choice
+          label="Prompt view"
           value={view}
+          words={{ write: 'Write', preview: 'Preview' }}
           onChange={setView}
-          data={[
-            { value: 'write', label: 'Write' },
-            { value: 'preview', label: 'Preview' },
-          ]}
         />
       </div>
       {view === 'write' ? (

@@ -47,11 +47,7 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
           <span className={classes.name}>{title}</span>
           <span className={classes.kind}>{KINDS[file.kind]}</span>
           {file.mode && <span className={classes.kind}>{visible(file.mode)}</span>}
-          {file.binary ? (
-            <span className={classes.kind}>binary</span>
-          ) : (
-            <Counts added={file.added} removed={file.removed} />
-          )}
+          <FileCounts file={file} />
         </button>
       </h3>
       {open && (
@@ -60,20 +56,12 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
             <Hint p="xs">{without(file)}</Hint>
           ) : (
             <table className={classes.lines} data-side={side || undefined}>
-              {side ? (
-                <colgroup>
-                  <col className={classes.numberCol} />
-                  <col />
-                  <col className={classes.numberCol} />
-                  <col />
-                </colgroup>
-              ) : (
-                <colgroup>
-                  <col className={classes.numberCol} />
-                  <col className={classes.numberCol} />
-                  <col />
-                </colgroup>
-              )}
+              <colgroup>
+                <col className={classes.numberCol} />
+                {side && <col />}
+                <col className={classes.numberCol} />
+                <col />
+              </colgroup>
               {hunks.map((hunk, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: a diff never changes
                 <tbody key={index}>
@@ -117,6 +105,11 @@ function firstLines(hunks: readonly Hunk[], limit: number): { hunks: Hunk[]; lef
     left += hunk.lines.length - lines.length;
   }
   return { hunks: shown, left };
+}
+
+export function FileCounts({ file }: { file: DiffFile }) {
+  if (file.binary) return <span className={classes.kind}>binary</span>;
+  return <Counts added={file.added} removed={file.removed} />;
 }
 
 export function Counts({ added, removed }: { added: number; removed: number }) {

@@ -1,10 +1,11 @@
-import { Button, SegmentedControl, Switch, Text } from '@mantine/core';
+import { Button, Switch, Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { useId, useState } from 'react';
+import { Choice } from '../../../ui/Basics';
 import { plural } from '../../../ui/format';
 import { Empty } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { Counts, DiffFilePanel, fileTitle } from './DiffFilePanel';
+import { Counts, DiffFilePanel, FileCounts, fileTitle } from './DiffFilePanel';
 import classes from './DiffView.module.css';
 import type { Diff, DiffFile } from './parseDiff';
 
@@ -39,15 +40,11 @@ export function DiffView({ diff }: { diff: Diff }) {
         <Text size="sm" className={classes.sum}>
           {plural(diff.files.length, 'file')} <Counts added={diff.added} removed={diff.removed} />
         </Text>
-        <SegmentedControl
-          size="xs"
-          aria-label="Show changes"
+        <Choice
+          label="Show changes"
           value={way}
-          onChange={(value) => setChosen(value === 'side' ? 'side' : 'unified')}
-          data={[
-            { value: 'unified', label: 'Unified' },
-            { value: 'side', label: 'Side by side' },
-          ]}
+          words={{ unified: 'Unified', side: 'Side by side' }}
+          onChange={setChosen}
         />
         <Switch
           size="xs"
@@ -86,11 +83,7 @@ export function DiffView({ diff }: { diff: Diff }) {
                 >
                   {fileTitle(file)}
                 </a>
-                {file.binary ? (
-                  <span className={classes.kind}>binary</span>
-                ) : (
-                  <Counts added={file.added} removed={file.removed} />
-                )}
+                <FileCounts file={file} />
               </li>
             ))}
           </ul>

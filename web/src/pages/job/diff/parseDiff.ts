@@ -15,12 +15,10 @@ export interface Hunk {
   lines: DiffLine[];
 }
 
-export type ChangeKind = 'changed' | 'added' | 'removed' | 'renamed' | 'copied' | 'mode';
-
 export interface DiffFile {
   oldName: string;
   newName: string;
-  kind: ChangeKind;
+  kind: 'changed' | 'added' | 'removed' | 'renamed' | 'copied' | 'mode';
   binary: boolean;
   /// Such as `100644 → 100755`.
   mode?: string;

@@ -1,7 +1,6 @@
-import { SegmentedControl } from '@mantine/core';
 import { useState } from 'react';
 import type { Job } from '../../../api/types';
-import { Hint } from '../../../ui/Basics';
+import { Choice, Hint } from '../../../ui/Basics';
 import { Markdown } from '../../../ui/Markdown';
 import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
@@ -9,21 +8,18 @@ import classes from '../JobView.module.css';
 
 /// What the job was asked to do.
 export function PromptPanel({ job }: { job: Job }) {
-  const [raw, setRaw] = useState(false);
+  const [view, setView] = useState<'read' | 'raw'>('read');
+  const raw = view === 'raw';
   const body = job.bodyMd ?? '';
   return (
     <Panel
       title="Prompt"
       aside={
-        <SegmentedControl
-          size="xs"
-          aria-label="Show the prompt"
-          value={raw ? 'raw' : 'read'}
-          onChange={(value) => setRaw(value === 'raw')}
-          data={[
-            { value: 'read', label: 'Rendered' },
-            { value: 'raw', label: 'Source' },
-          ]}
+        <Choice
+          label="Show the prompt"
+          value={view}
+          words={{ read: 'Rendered', raw: 'Source' }}
+          onChange={setView}
         />
       }
     >

@@ -6,10 +6,10 @@ import { explainNowQuery } from '../../../api/queries';
 import type { FeedEvent, Job, Run } from '../../../api/types';
 import { isFinal, isHeld } from '../../../api/vocabulary';
 import { useActorName } from '../../../session/useSession';
-import { Ago } from '../../../ui/Ago';
+import { Ago, Time } from '../../../ui/Ago';
 import { Hint } from '../../../ui/Basics';
 import { CodeText } from '../../../ui/CodeText';
-import { duration, millis } from '../../../ui/format';
+import { coarse, millis } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
 import { Fact } from '../../../ui/Panel';
 import { useNow } from '../../../ui/useNow';
@@ -80,14 +80,7 @@ export function StatusCard({ job, runs, events }: StatusCardProps) {
 function Since({ at, over, now }: { at: string; over: boolean; now: number }) {
   const then = millis(at);
   if (over || then === undefined) return <Ago at={at} />;
-  const past = Math.max(0, now - then);
-  // Seconds do not matter after a minute.
-  const coarse = past - (past % (past < 60_000 ? 1_000 : 60_000));
-  return (
-    <time dateTime={at} title={new Date(then).toLocaleString()}>
-      for {duration(coarse)}
-    </time>
-  );
+  return <Time at={at}>for {coarse(now - then)}</Time>;
 }
 
 /// The failed checks of the last run, and a link to its log.
