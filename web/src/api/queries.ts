@@ -27,7 +27,7 @@ export const keys = {
 };
 
 /// What a key stands for: the answer of one call.
-function reads<T, K extends QueryKey>(
+export function reads<T, K extends QueryKey>(
   queryKey: K,
   call: (init: { signal: AbortSignal }) => Promise<Answered<T>>,
   options: { staleTime?: number; refetchInterval?: number } = {},
@@ -36,7 +36,7 @@ function reads<T, K extends QueryKey>(
 }
 
 const FOR_GOOD = { staleTime: Number.POSITIVE_INFINITY };
-const POLLED = { refetchInterval: FLOOR };
+export const POLLED = { refetchInterval: FLOOR };
 
 export const whoamiQuery = () => reads(keys.whoami, (init) => api.GET('/api/fleet/whoami', init), FOR_GOOD);
 

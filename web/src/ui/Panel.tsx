@@ -1,5 +1,6 @@
 import { Group, Paper, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
+import type { Tone } from '../api/vocabulary';
 import { PageTitle } from './Basics';
 import { CommandLine } from './CommandLine';
 
@@ -52,11 +53,11 @@ export function ScrollBox({ label, className, wrap, children }: ScrollBoxProps) 
 }
 
 /// A name and its value, in a `<dl>`.
-export function Fact({ name, children }: { name: string; children: ReactNode }) {
+export function Fact({ name, tone, children }: { name: string; tone?: Tone; children: ReactNode }) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{children}</dd>
+      <dd data-tone={tone}>{children}</dd>
     </div>
   );
 }

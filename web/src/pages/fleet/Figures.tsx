@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { budgetsQuery, metricsQuery } from '../../api/queries';
@@ -39,11 +39,7 @@ export function Figures() {
         label="Longest wait"
         value={
           <span className={classes.long}>
-            <OldestWait
-              oldest={data?.oldestQueuedMs}
-              asOf={metrics.dataUpdatedAt}
-              known={data !== undefined}
-            />
+            <OldestWait metrics={metrics} />
           </span>
         }
       />
@@ -78,19 +74,12 @@ function StageFigure({ label, metrics, stages, tone }: StageFigureProps) {
 }
 
 /// Grows between two fetches.
-function OldestWait({
-  oldest,
-  asOf,
-  known,
-}: {
-  oldest: number | null | undefined;
-  asOf: number;
-  known: boolean;
-}) {
+function OldestWait({ metrics: { data, dataUpdatedAt } }: { metrics: UseQueryResult<FleetMetrics> }) {
+  const oldest = data?.oldestQueuedMs;
   const waits = typeof oldest === 'number';
   const now = useNow(waits);
-  if (!waits) return known ? 'none' : '–';
-  return coarse(oldest + Math.max(0, now - asOf));
+  if (!waits) return data ? 'none' : '–';
+  return coarse(oldest + Math.max(0, now - dataUpdatedAt));
 }
 
 interface FigureProps {

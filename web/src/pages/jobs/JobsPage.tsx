@@ -138,13 +138,8 @@ function FilterChips({ search, change }: { search: JobsSearch; change(next: Jobs
   );
 }
 
-interface NoJobsProps {
-  search: JobsSearch;
-  clear(): void;
-}
-
 /// Nothing to show, and what to do about it.
-function NoJobs({ search, clear }: NoJobsProps) {
+function NoJobs({ search, clear }: Pick<ListedProps, 'search' | 'clear'>) {
   if (isFiltered(search)) {
     return (
       <Empty title="No jobs match these filters">

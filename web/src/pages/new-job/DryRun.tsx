@@ -2,7 +2,7 @@ import { Group, Stack, Text } from '@mantine/core';
 import { Hint } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { usd } from '../../ui/format';
-import { Note } from '../../ui/Note';
+import { ErrorList, Note } from '../../ui/Note';
 import { Panel } from '../../ui/Panel';
 import { Loading } from '../../ui/States';
 import { ExplainPanel } from '../job/ExplainPanel';
@@ -89,15 +89,7 @@ function Refused({ plan, byHand }: { plan: Plan; byHand: boolean }) {
   return (
     <Note tone="bad" title="The job has errors">
       {problem.errors.length === 0 ? <CodeText text={problem.message} /> : elsewhere && where}
-      {listed.length > 0 && (
-        <ul>
-          {listed.map((error) => (
-            <li key={`${error.field} ${error.message}`}>
-              <CodeText text={error.message} />
-            </li>
-          ))}
-        </ul>
-      )}
+      {listed.length > 0 && <ErrorList errors={listed} />}
     </Note>
   );
 }

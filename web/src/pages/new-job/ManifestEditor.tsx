@@ -1,7 +1,6 @@
 import { Group, Stack, Textarea } from '@mantine/core';
 import { Hint, SmallButton } from '../../ui/Basics';
-import { CodeText } from '../../ui/CodeText';
-import { Note } from '../../ui/Note';
+import { ErrorList, Note } from '../../ui/Note';
 import type { Draft } from './draft';
 import classes from './NewJob.module.css';
 import { manifestText } from './send';
@@ -35,14 +34,7 @@ export function ManifestEditor({
       />
       {edited && plan.others.length > 0 && (
         <Note tone="bad" title="The manifest has errors" urgent>
-          <ul>
-            {plan.others.map((error) => (
-              <li key={`${error.line ?? ''} ${error.field} ${error.message}`}>
-                {error.line ? <b>Line {error.line}: </b> : null}
-                <CodeText text={error.message} />
-              </li>
-            ))}
-          </ul>
+          <ErrorList errors={plan.others} />
         </Note>
       )}
       {edited && (

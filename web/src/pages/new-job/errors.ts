@@ -4,36 +4,15 @@ import type { FieldError } from '../../api/problem';
 
 /// Paths of the manifest, as the coordinator names them; each has an input. Those under "More fields", which open if one of
 /// them has an error:
+// biome-ignore format: a table
 export const UNDER_MORE = [
-  'persona',
-  'deps',
-  'depsMode',
-  'onFailure',
-  'budget.tokens',
-  'budget.wall',
-  'retry.max',
-  'retry.backoff',
-  'review.reviewers',
-  'concurrency.key',
-  'concurrency.limit',
-  'runAt',
-  'parent',
+  'persona', 'deps', 'depsMode', 'onFailure', 'budget.tokens', 'budget.wall', 'retry.max', 'retry.backoff',
+  'review.reviewers', 'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
 ] as const;
+// biome-ignore format: a table
 export const FIELDS = [
-  'name',
-  'product',
-  'kind',
-  'repo',
-  'engine',
-  'script',
-  'capabilities',
-  'priority',
-  'budget.usd',
-  'verify',
-  'review.quorum',
-  'ship',
-  'bodyMd',
-  ...UNDER_MORE,
+  'name', 'product', 'kind', 'repo', 'engine', 'script', 'capabilities', 'priority', 'budget.usd', 'verify',
+  'review.quorum', 'ship', 'bodyMd', ...UNDER_MORE,
 ] as const;
 export type Field = (typeof FIELDS)[number];
 

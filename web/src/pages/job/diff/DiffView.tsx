@@ -1,13 +1,13 @@
 import { Button, Switch, Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { useId, useState } from 'react';
+import { useId, useMemo, useState } from 'react';
 import { Choice } from '../../../ui/Basics';
 import { plural } from '../../../ui/format';
 import { Empty } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
 import { Counts, DiffFilePanel, FileCounts, fileTitle } from './DiffFilePanel';
 import classes from './DiffView.module.css';
-import type { Diff, DiffFile } from './parseDiff';
+import { type DiffFile, parseDiff } from './parseDiff';
 
 /// Two columns of code need this much room.
 const WIDE = 900;
@@ -21,7 +21,8 @@ const NOTES = 5;
 type Way = 'side' | 'unified';
 
 /// A diff, file by file: in two columns where there is room for them.
-export function DiffView({ diff }: { diff: Diff }) {
+export function DiffView({ text }: { text: string }) {
+  const diff = useMemo(() => parseDiff(text), [text]);
   const { ref, width } = useElementSize();
   const [chosen, setChosen] = useState<Way>();
   const [wrap, setWrap] = useState(true);

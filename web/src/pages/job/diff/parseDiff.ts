@@ -110,22 +110,11 @@ function file(reader: Reader): DiffFile {
   return found;
 }
 
+// biome-ignore format: a table
 const HEADERS = [
-  'old mode ',
-  'new mode ',
-  'new file mode ',
-  'deleted file mode ',
-  'similarity index ',
-  'dissimilarity index ',
-  'rename from ',
-  'rename to ',
-  'copy from ',
-  'copy to ',
-  'index ',
-  'Binary files ',
-  'GIT binary patch',
-  '--- ',
-  '+++ ',
+  'old mode ', 'new mode ', 'new file mode ', 'deleted file mode ', 'similarity index ',
+  'dissimilarity index ', 'rename from ', 'rename to ', 'copy from ', 'copy to ', 'index ', 'Binary files ',
+  'GIT binary patch', '--- ', '+++ ',
 ];
 
 function extended(line: string): [string | undefined, string] {
