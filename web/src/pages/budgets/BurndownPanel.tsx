@@ -1,9 +1,9 @@
 import { Group, SegmentedControl, Table } from '@mantine/core';
-import { queryOptions, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo, useState } from 'react';
-import { answer, api } from '../../api/client';
-import { keys } from '../../api/queries';
+import { api } from '../../api/client';
+import { keys, POLLED, reads } from '../../api/queries';
 import type { Budget, Burndown } from '../../api/types';
 import { labelOf, PERIOD } from '../../api/vocabulary';
 import { withRetry } from '../../app/loadChunk';
@@ -25,26 +25,25 @@ const ChartCanvas = lazy(
 );
 
 const burndownQuery = (product: string, span: Span, from: string | undefined) =>
-  queryOptions({
-    queryKey: [...keys.budget(product), 'burndown', span, from],
-    queryFn: ({ signal }) =>
-      answer(
-        api.GET('/api/fleet/budgets/{product}/burndown', {
-          params: { path: { product }, query: { from, bucket: BUCKETS[span] } },
-          signal,
-        }),
-      ),
-    refetchInterval: 15_000,
-    // Another span or another day: the old drawing stays until the new one is there.
-    placeholderData: (old) => old,
-  });
+  reads(
+    [...keys.budget(product), 'burndown', span, from],
+    (init) => {
+      const params = { path: { product }, query: { from, bucket: BUCKETS[span] } };
+      return api.GET('/api/fleet/budgets/{product}/burndown', { params, ...init });
+    },
+    POLLED,
+  );
 
 export function BurndownPanel({ budget }: { budget: Budget }) {
   const { span = 'month' } = useSearch({ from: '/budgets/$product' });
   const navigate = useNavigate({ from: '/budgets/$product' });
   const [asTable, setAsTable] = useState(false);
   const from = periodOf(budget, span)?.since ?? undefined;
-  const burndown = useQuery(burndownQuery(budget.productId, span, from));
+  // Another span or another day: the old drawing stays until the new one is there.
+  const burndown = useQuery({
+    ...burndownQuery(budget.productId, span, from),
+    placeholderData: keepPreviousData,
+  });
   return (
     <Panel
       title="Burndown"
