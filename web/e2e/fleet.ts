@@ -189,9 +189,7 @@ async function release(world: World, jobs: Map<string, Job>): Promise<void> {
     child('staging', 'Put it on staging.', ['load test', 'migration guide']),
     child('announce', 'Tell everybody.', ['staging']),
   ];
-  const params = { path: { id: parent.id } };
-  const made = await good(world.api().POST('/api/fleet/jobs/{id}/children', { params, body: { children } }));
-  const notes = made.jobs[0]?.job;
+  const [notes] = await world.addChildren(parent.id, children);
   if (notes) await world.waitFor(notes.id, 'shipped');
 }
 

@@ -158,6 +158,14 @@ export class World {
     return (await good(this.api().POST('/api/fleet/jobs', { body }))).job;
   }
 
+  async addChildren(
+    id: string,
+    children: { manifest: Record<string, never>; bodyMd: string }[],
+  ): Promise<Job[]> {
+    const call = { params: { path: { id } }, body: { children } };
+    return (await good(this.api().POST('/api/fleet/jobs/{id}/children', call))).jobs.map(({ job }) => job);
+  }
+
   async job(id: string): Promise<Job> {
     return good(this.api().GET('/api/fleet/jobs/{id}', { params: { path: { id } } }));
   }

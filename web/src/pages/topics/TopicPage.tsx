@@ -29,13 +29,8 @@ export function TopicPage() {
         {(list) => {
           const known = list.topics.find((each) => each.productId === product && each.name === name);
           const refused = !known && isLoadingError;
-          const topic: Topic = known ?? {
-            productId: product,
-            name,
-            byState: {},
-            workers: 0,
-            inFlight: 0,
-          };
+          const empty = { productId: product, name, byState: {}, workers: 0, inFlight: 0 };
+          const topic: Topic = known ?? empty;
           return (
             <>
               <Group justify="space-between">

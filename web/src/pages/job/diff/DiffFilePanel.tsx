@@ -10,15 +10,6 @@ import type { DiffFile, Hunk } from './parseDiff';
 /// A very long file is shown this many lines at a time.
 const STEP = 1_000;
 
-const KINDS: Record<DiffFile['kind'], string> = {
-  changed: 'changed',
-  added: 'new',
-  removed: 'removed',
-  renamed: 'renamed',
-  copied: 'copied',
-  mode: 'mode',
-};
-
 export function fileTitle(file: DiffFile): string {
   const moved = (file.kind === 'renamed' || file.kind === 'copied') && file.oldName !== file.newName;
   return visible(
@@ -45,7 +36,7 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
         <button type="button" className={classes.fold} aria-expanded={open} onClick={() => setOpen(!open)}>
           <span aria-hidden>{open ? '▾' : '▸'}</span>
           <span className={classes.name}>{title}</span>
-          <span className={classes.kind}>{KINDS[file.kind]}</span>
+          <span className={classes.kind}>{file.kind === 'added' ? 'new' : file.kind}</span>
           {file.mode && <span className={classes.kind}>{visible(file.mode)}</span>}
           <FileCounts file={file} />
         </button>

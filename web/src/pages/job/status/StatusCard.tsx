@@ -1,4 +1,4 @@
-import { Paper, Text } from '@mantine/core';
+import { Paper, Progress, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useId } from 'react';
@@ -119,17 +119,14 @@ function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number 
         {left && (
           <Fact name="Lease">
             {left.text}
-            <div
+            <Progress
               className={classes.bar}
-              role="progressbar"
+              value={Math.round(left.share * 100)}
+              size={5}
+              color="var(--giga-busy)"
+              transitionDuration={1_000}
               aria-label="Lease left"
-              aria-valuemin={0}
-              aria-valuemax={100}
-              aria-valuenow={Math.round(left.share * 100)}
-              data-over={left.share === 0 || undefined}
-            >
-              <span style={{ width: `${left.share * 100}%` }} />
-            </div>
+            />
           </Fact>
         )}
       </dl>
