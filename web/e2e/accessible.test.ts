@@ -1,24 +1,13 @@
 import AxeBuilder from '@axe-core/playwright';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type DemoFleet, startDemoFleet } from './fleet';
-import { openBrowser, Tab } from './harness/tabs';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { demoFleet } from './fleet';
+import { Tab } from './harness/tabs';
 import { addresses, expectSense, settled, visit } from './harness/walk';
 
 // Every page, full of things, as everybody may see it: dark and light, on a desk and on a phone.
 
-let fleet: DemoFleet;
-let browser: Browser;
-
-beforeAll(async () => {
-  fleet = await startDemoFleet();
-  browser = await openBrowser();
-}, 180_000);
-
-afterAll(async () => {
-  await browser?.close();
-  await fleet?.stop();
-});
+const stage = demoFleet();
 
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'];
 
@@ -46,7 +35,7 @@ async function looked(page: Page, where: string): Promise<string[]> {
 }
 
 function everywhere(): string[] {
-  const id = (name: string) => fleet.jobs.get(name)?.id ?? '';
+  const id = (name: string) => stage.fleet.jobs.get(name)?.id ?? '';
   return [
     ...addresses({ job: id('Retry webhooks that fail'), product: 'shop', topic: 'mail' }),
     `/jobs/${id('Release 2.4')}?tab=graph`,
@@ -62,13 +51,13 @@ function everywhere(): string[] {
 }
 
 test.each([1280, 375])('dark and light at %i px', async (width) => {
-  const tab = await Tab.open(browser, fleet.world.url, { width, height: 800 });
+  const tab = await Tab.open(stage.browser, stage.fleet.world.url, { width, height: 800 });
   const { page } = tab;
   const wrong: string[] = [];
   await tab.goto('/');
   await settled(page);
   wrong.push(...(await looked(page, 'login')));
-  await tab.goto(`/#token=${fleet.world.token}`);
+  await tab.goto(`/#token=${stage.fleet.world.token}`);
   await page.reload();
   await page.getByLabel('Connection: live').waitFor();
   for (const address of everywhere()) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { good, setTheStage } from './harness';
+import { firstOf, good, setTheStage } from './harness';
 import { expectSense, visit } from './harness/walk';
 
 const stage = setTheStage({ factories: ['forge-1'], repos: { hello: { 'a.txt': 'a\n' } } });
@@ -20,10 +20,7 @@ test('pausing on the page stops placement, and the waiting job says why; resumin
 
   const job = await world.submit({ name: 'waits for money', ...JOB, script: 'echo b > b.txt' });
   await visit(page, `/jobs/${job.id}?tab=explain`);
-  await page
-    .getByText(/paused/i)
-    .first()
-    .waitFor();
+  await firstOf(page.getByText(/paused/i)).waitFor();
   await page.getByText('the books are closed').first().waitFor();
   expect((await world.job(job.id)).stage).toBe('queued');
 
@@ -74,10 +71,7 @@ test('no limit, a limit that is set on the page, and money that is reserved: no 
   await day.fill('ten');
   await expectSense(page, 'a limit that is no number');
   await day.fill('10');
-  await page
-    .getByRole('button', { name: /^(Save|Set)/ })
-    .first()
-    .click();
+  await firstOf(page.getByRole('button', { name: /^(Save|Set)/ })).click();
   await world.eventually('the limit is kept', async () => {
     const budget = await good(world.api().GET('/api/fleet/budgets/{product}', { params }));
     return budget.periods.some((period) => period.period === 'day' && period.ceilingUsd === 10);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { good, setTheStage } from './harness';
+import { firstOf, good, setTheStage } from './harness';
 import { visit } from './harness/walk';
 
 const stage = setTheStage({ factories: ['forge-1'], repos: { hello: { 'a.txt': 'a\n' } } });
@@ -47,10 +47,7 @@ test('a drain that keeps a job waiting is ended by the button beside it', async 
   const { page } = await stage.open(`/jobs/${job.id}?tab=explain`);
   await page.getByText('forge-1 and mac-1 could run it but are draining', { exact: true }).waitFor();
   expect((await world.job(job.id)).stage).toBe('queued');
-  await page
-    .getByRole('button', { name: /^Stop draining: / })
-    .first()
-    .click();
+  await firstOf(page.getByRole('button', { name: /^Stop draining: / })).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Stop draining' }).click();
   await page.locator('main').getByText('ready to ship', { exact: true }).first().waitFor();
   expect((await world.job(job.id)).stage).toBe('testing');
@@ -59,9 +56,6 @@ test('a drain that keeps a job waiting is ended by the button beside it', async 
 test('scores of those who could take it are shown term by term', async () => {
   const { page } = await stage.open('/new');
   await page.getByLabel(/^Name/).fill('any job');
-  await page
-    .getByText(/^score/)
-    .first()
-    .waitFor();
+  await firstOf(page.getByText(/^score/)).waitFor();
   await page.getByText('has room').first().waitFor();
 });

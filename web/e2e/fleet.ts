@@ -2,13 +2,30 @@
 // stage, budgets that are spent from, topics with depth, and a few things that somebody should look at.
 
 import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
 import type { Job } from '../src/api/types';
 import { PLAYS, REPOS } from './fleet-code';
 import { engineThatPlays, type Play } from './harness/engine';
+import { openBrowser } from './harness/tabs';
 import { Worker } from './harness/worker';
-import { good, World } from './harness/world';
+import { good, sent, World } from './harness/world';
 
-export interface DemoFleet {
+/// Started before the tests of a file and stopped after them, with a browser.
+export function demoFleet(): { fleet: DemoFleet; browser: Browser } {
+  const stage = {} as { fleet: DemoFleet; browser: Browser };
+  beforeAll(async () => {
+    stage.fleet = await startDemoFleet();
+    stage.browser = await openBrowser();
+  }, 180_000);
+  afterAll(async () => {
+    await stage.browser?.close();
+    await stage.fleet?.stop();
+  });
+  return stage;
+}
+
+interface DemoFleet {
   world: World;
   /// Jobs by name.
   jobs: Map<string, Job>;
@@ -23,7 +40,7 @@ const AT_WORK: [when: string, says: string, usd: number][] = [
   ['migration guide', 'I list what changed for callers since 2.3.', 0.4],
 ];
 
-export async function startDemoFleet(): Promise<DemoFleet> {
+async function startDemoFleet(): Promise<DemoFleet> {
   const world = await World.start({ repos: REPOS, flags: { strict: false } });
   const jobs = new Map<string, Job>();
   try {
@@ -161,10 +178,7 @@ async function release(world: World, jobs: Map<string, Job>): Promise<void> {
   );
   jobs.set(parent.name, parent);
   const child = (name: string, bodyMd: string, deps: string[], more: Record<string, unknown> = {}) => ({
-    manifest: { name, ...ATLAS, engine: 'claude', ship: 'auto', deps, ...more } as unknown as Record<
-      string,
-      never
-    >,
+    manifest: sent({ name, ...ATLAS, engine: 'claude', ship: 'auto', deps, ...more }),
     bodyMd,
   });
   const children = [
@@ -175,9 +189,7 @@ async function release(world: World, jobs: Map<string, Job>): Promise<void> {
     child('staging', 'Put it on staging.', ['load test', 'migration guide']),
     child('announce', 'Tell everybody.', ['staging']),
   ];
-  const params = { path: { id: parent.id } };
-  const made = await good(world.api().POST('/api/fleet/jobs/{id}/children', { params, body: { children } }));
-  const notes = made.jobs[0]?.job;
+  const [notes] = await world.addChildren(parent.id, children);
   if (notes) await world.waitFor(notes.id, 'shipped');
 }
 
@@ -215,36 +227,18 @@ async function whatWaits(world: World, submit: Submit): Promise<void> {
 }
 
 async function topicJobs(world: World): Promise<void> {
-  const enqueue = (product: string, name: string, payloads: unknown[], retry = { max: 3, backoff: '1s' }) =>
-    good(
-      world.api().POST('/api/fleet/topics/{name}/jobs', {
-        params: { path: { name }, header: { 'x-product-id': product } },
-        body: { jobs: payloads.map((payload) => ({ payload, retry })) } as never,
-      }),
-    );
-  const many = (count: number, make: (index: number) => unknown) =>
-    Array.from({ length: count }, (_, i) => make(i));
-  await enqueue(
-    'shop',
-    'mail',
-    many(64, (i) => ({ to: `customer-${i}`, letter: 'order confirmed' })),
-  );
-  await enqueue(
-    'shop',
-    'thumbnails',
-    many(212, (i) => ({ picture: `tea-${i}.png`, width: 320 })),
-  );
-  await enqueue(
-    'billing',
-    'invoices',
-    many(5, (i) => ({ invoice: 4_000 + i })),
-    { max: 0, backoff: '1s' },
-  );
-  await enqueue(
-    'atlas',
-    'tiles',
-    many(38, (i) => ({ zoom: 7, column: i })),
-  );
+  const jobs: [product: string, topic: string, count: number, payload: (index: number) => unknown][] = [
+    ['shop', 'mail', 64, (i) => ({ to: `customer-${i}`, letter: 'order confirmed' })],
+    ['shop', 'thumbnails', 212, (i) => ({ picture: `tea-${i}.png`, width: 320 })],
+    ['billing', 'invoices', 5, (i) => ({ invoice: 4_000 + i })],
+    ['atlas', 'tiles', 38, (i) => ({ zoom: 7, column: i })],
+  ];
+  for (const [product, name, length, make] of jobs) {
+    const retry = { max: name === 'invoices' ? 0 : 3, backoff: '1s' };
+    const params = { path: { name }, header: { 'x-product-id': product } };
+    const body = { jobs: Array.from({ length }, (_, i) => ({ payload: make(i), retry })) } as never;
+    await good(world.api().POST('/api/fleet/topics/{name}/jobs', { params, body }));
+  }
   const gate = { params: { path: { name: 'thumbnails' }, header: { 'x-product-id': 'shop' } } };
   await good(world.api().POST('/api/fleet/topics/{name}/pause', gate as never));
 }

@@ -1,17 +1,11 @@
 import { expect, test } from 'vitest';
-import { good, setTheStage } from './harness';
+import { setTheStage } from './harness';
+import { sent } from './harness/world';
 
 const stage = setTheStage({ factories: ['forge-1'], repos: { hello: { 'a.txt': 'a\n' } } });
 
 const child = (name: string, script: string, deps: string[] = []) => ({
-  manifest: {
-    name,
-    product: 'demo',
-    engine: 'shell',
-    ship: 'auto',
-    deps,
-    script,
-  } as unknown as Record<string, never>,
+  manifest: sent({ name, product: 'demo', engine: 'shell', ship: 'auto', deps, script }),
   bodyMd: name,
 });
 
@@ -19,9 +13,7 @@ test('a graph follows its jobs, also a child that appears while it runs', async 
   const { world } = stage;
   const gate = world.gate('build');
   const parent = await world.submit({ name: 'the release', kind: 'composite' });
-  const params = { path: { id: parent.id } };
-  const children = [child('build it', gate.wait), child('test it', 'true', ['build it'])];
-  await good(world.api().POST('/api/fleet/jobs/{id}/children', { params, body: { children } }));
+  await world.addChildren(parent.id, [child('build it', gate.wait), child('test it', 'true', ['build it'])]);
 
   const { page } = await stage.open(`/jobs/${parent.id}?tab=graph`);
   const graph = page.getByRole('tabpanel', { name: 'Graph' }).or(page.locator('main'));
@@ -31,8 +23,7 @@ test('a graph follows its jobs, also a child that appears while it runs', async 
   await page.locator('.react-flow__edge').first().waitFor({ state: 'attached' });
   expect(await page.locator('.react-flow__edge').count()).toBeGreaterThanOrEqual(1);
 
-  const late = [child('sign it', 'true', [])];
-  await good(world.api().POST('/api/fleet/jobs/{id}/children', { params, body: { children: late } }));
+  await world.addChildren(parent.id, [child('sign it', 'true')]);
   await node('sign it').waitFor();
   await gate.open();
   await node('test it').getByText('shipped').waitFor();
@@ -45,9 +36,7 @@ test('a graph follows its jobs, also a child that appears while it runs', async 
 
 test('on a phone the graph is a list', async () => {
   const parent = await stage.world.submit({ name: 'small', kind: 'composite' });
-  const params = { path: { id: parent.id } };
-  const children = [child('only one', 'true')];
-  await good(stage.world.api().POST('/api/fleet/jobs/{id}/children', { params, body: { children } }));
+  await stage.world.addChildren(parent.id, [child('only one', 'true')]);
   const { page } = await stage.open(`/jobs/${parent.id}?tab=graph`, { width: 375, height: 700 });
   await page.getByText('only one').first().waitFor();
   expect(await page.locator('.react-flow').count()).toBe(0);

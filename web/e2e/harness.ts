@@ -1,17 +1,20 @@
 // What every browser test starts from: one world per file, a fresh browser context per test, and complaints that fail it.
 
-import type { Browser } from 'playwright-core';
+import type { Browser, Locator } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { openBrowser, Tab, type TabOptions } from './harness/tabs';
 import { World, type WorldOptions } from './harness/world';
 
 export { Tab } from './harness/tabs';
-export { type Gate, good, World } from './harness/world';
+export { good } from './harness/world';
 
 /// What the browser says when a connection is cut or a call is refused on purpose.
 export const NETWORK = /Failed to load resource|net::ERR_/;
 
-export interface OpenOptions extends TabOptions {
+/// Of several places that say the same.
+export const firstOf = (found: Locator): Locator => found.first();
+
+interface OpenOptions extends TabOptions {
   /// Who signs in; nobody when it is null, the admin without it.
   token?: string | null;
 }

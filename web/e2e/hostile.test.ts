@@ -4,6 +4,7 @@ import { good, setTheStage, type Tab } from './harness';
 import { Holder } from './harness/holder';
 import { settled, visit } from './harness/walk';
 import { Worker } from './harness/worker';
+import { sent } from './harness/world';
 import { ESCAPES, PAYLOADS } from './hostile';
 
 // Everything that an outsider writes is shown as the text that it is. Every test of this project fails when a script
@@ -33,7 +34,7 @@ async function poke(page: Page): Promise<void> {
 test('names: in the table, in the header, in the title of the window, in questions and in the fleet', async () => {
   const { world } = stage;
   const jobs = PAYLOADS.filter((name) => name.length <= 120).map((name) => ({
-    manifest: { name, product: 'demo', capabilities: ['moon'] } as unknown as Record<string, never>,
+    manifest: sent({ name, product: 'demo', capabilities: ['moon'] }),
     bodyMd: 'x',
   }));
   const made = await good(world.api().POST('/api/fleet/jobs/batch', { body: { jobs } }));
@@ -157,12 +158,8 @@ test('payloads and errors of topics', async () => {
   worker.leave();
   await visit(page, '/topics/demo/mail?state=dead');
   await page.getByText('cannot read').first().waitFor();
-  for (const open of (await page.locator('main').getByRole('button', { expanded: false }).all()).slice(
-    0,
-    5,
-  )) {
-    await open.click();
-  }
+  const closed = await page.locator('main').getByRole('button', { expanded: false }).all();
+  for (const button of closed.slice(0, 5)) await button.click();
   await poke(page);
 });
 

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { good, setTheStage } from './harness';
-import type { World } from './harness/world';
+import { sent, type World } from './harness/world';
 
 const stage = setTheStage();
 
@@ -12,11 +12,7 @@ const BATCH = 500;
 async function seed(world: World, count: number): Promise<void> {
   for (let from = 0; from < count; from += BATCH) {
     const jobs = Array.from({ length: Math.min(BATCH, count - from) }, (_, index) => ({
-      manifest: {
-        name: `job ${String(from + index).padStart(5, '0')}`,
-        product: 'demo',
-        runAt: '2099-01-01T00:00:00Z',
-      } as unknown as Record<string, never>,
+      manifest: sent({ ...later(`job ${String(from + index).padStart(5, '0')}`), product: 'demo' }),
       bodyMd: 'x',
     }));
     await good(world.api().POST('/api/fleet/jobs/batch', { body: { jobs } }));

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { setTheStage } from './harness';
+import { firstOf, setTheStage } from './harness';
 import { expectSense } from './harness/walk';
 
 const stage = setTheStage({
@@ -64,11 +64,7 @@ test('from the form to the merge, live, with a reload in the middle of every ste
   await page.getByRole('tab', { name: 'Overview' }).click();
   await badge(page, 'review').waitFor();
   await page.getByText('greeting.txt').first().waitFor();
-  await page
-    .getByText('+hello')
-    .or(page.getByText('hello', { exact: true }))
-    .first()
-    .waitFor();
+  await firstOf(page.getByText('+hello').or(page.getByText('hello', { exact: true }))).waitFor();
   await page.getByLabel('Request changes').check();
   await page.getByLabel('Comment').fill('Please greet the *world*.');
   await page.reload();
@@ -91,10 +87,7 @@ test('from the form to the merge, live, with a reload in the middle of every ste
   await page.getByRole('dialog').getByRole('button', { name: 'Ship', exact: true }).click();
   await badge(page, 'shipped').waitFor();
   await world.until(id, (job) => job.merge?.state === 'merged', 'merged');
-  await page
-    .getByText(/merged/i)
-    .first()
-    .waitFor();
+  await firstOf(page.getByText(/merged/i)).waitFor();
   expect(await world.repos.get('hello')?.file('greeting.txt')).toBe('hello, world\n');
   expect((await world.repos.get('hello')?.subjects())?.length).toBeGreaterThan(1);
   await page.getByRole('tab', { name: /^Runs/ }).click();
@@ -114,10 +107,7 @@ test('a job that fails says why, and is queued again from the page', async () =>
   });
   const { page } = await stage.open(`/jobs/${job.id}`);
   await badge(page, 'failed').waitFor();
-  await page
-    .getByText(/verification failed/i)
-    .first()
-    .waitFor();
+  await firstOf(page.getByText(/verification failed/i)).waitFor();
   await gate.open();
   await page.getByRole('button', { name: 'Requeue', exact: true }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Requeue', exact: true }).click();

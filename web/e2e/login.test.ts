@@ -150,18 +150,10 @@ test('a viewer sees everything and is offered nothing that an admin is; the API 
       await page.getByRole('combobox', { name: 'Product' }).fill('demo');
     },
   };
+  // biome-ignore format: a table
   const places = [
-    '/',
-    `/jobs/${job.id}`,
-    `/jobs/${job.id}?tab=explain`,
-    `/jobs/${reviewed.id}`,
-    '/jobs',
-    '/new',
-    '/budgets',
-    '/budgets/demo',
-    '/topics',
-    '/topics/demo/mail',
-    '/flags',
+    '/', `/jobs/${job.id}`, `/jobs/${job.id}?tab=explain`, `/jobs/${reviewed.id}`, '/jobs', '/new',
+    '/budgets', '/budgets/demo', '/topics', '/topics/demo/mail', '/flags',
   ];
   const viewer = (await stage.open('/', { token })).page;
   const admin = (await stage.open('/')).page;

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { emit } from '../src/pages/new-job/emit';
 import type { Manifest } from '../src/pages/new-job/form';
-import { good, NETWORK, setTheStage } from './harness';
+import { firstOf, good, NETWORK, setTheStage } from './harness';
 
 const stage = setTheStage({ factories: ['w1'] });
 
@@ -124,10 +124,7 @@ describe('a draft', () => {
     const engine = page.getByRole('combobox', { name: 'Engine' });
     await engine.fill('nobody');
     await engine.press('Control+Enter');
-    await asked
-      .getByText(/nobody/)
-      .first()
-      .waitFor();
+    await firstOf(asked.getByText(/nobody/)).waitFor();
     await leave.click();
     await engine.fill('');
     await page.getByRole('button', { name: 'Submit', exact: true }).waitFor();
@@ -136,18 +133,12 @@ describe('a draft', () => {
     await capabilities.fill('gpu:h100');
     // Not closed with Enter: leaving the input counts, and so does the hotkey.
     await page.getByRole('button', { name: 'Submit', exact: true }).click();
-    await asked
-      .getByText(/gpu:h100/)
-      .first()
-      .waitFor();
+    await firstOf(asked.getByText(/gpu:h100/)).waitFor();
     await leave.click();
     await page.getByRole('button', { name: 'Submit anyway…' }).waitFor();
     await capabilities.fill('gpu:h200');
     await capabilities.press('Control+Enter');
-    await asked
-      .getByText(/gpu:h200/)
-      .first()
-      .waitFor();
+    await firstOf(asked.getByText(/gpu:h200/)).waitFor();
     await leave.click();
     expect(await named('too fast')).toBe(0);
   });

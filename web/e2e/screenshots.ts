@@ -2,32 +2,20 @@
 
 import { mkdir, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type DemoFleet, startDemoFleet } from './fleet';
-import { openBrowser, Tab } from './harness/tabs';
+import { beforeAll, expect, test } from 'vitest';
+import { demoFleet } from './fleet';
+import { Tab } from './harness/tabs';
 import { drawn, gigaTop } from './harness/terminal';
 import { expectSense, settled } from './harness/walk';
 
 const IMAGES = resolve('../docs/images');
 const LARGEST = 300_000;
 
-let fleet: DemoFleet;
-let browser: Browser;
-
-beforeAll(async () => {
-  await mkdir(IMAGES, { recursive: true });
-  fleet = await startDemoFleet();
-  browser = await openBrowser();
-}, 180_000);
-
-afterAll(async () => {
-  await browser?.close();
-  await fleet?.stop();
-});
+const stage = demoFleet();
+beforeAll(() => mkdir(IMAGES, { recursive: true }));
 
 const job = (name: string) => {
-  const found = fleet.jobs.get(name);
+  const found = stage.fleet.jobs.get(name);
   if (!found) throw new Error(`the fleet has no job ${name}`);
   return found.id;
 };
@@ -67,9 +55,9 @@ const PICTURES: Picture[] = [
 const shots = PICTURES.flatMap((picture) => picture.schemes.map((scheme) => ({ ...picture, scheme })));
 
 test.each(shots)('$name in $scheme', async ({ name, path, scheme, height = 860, shows = 'h1' }) => {
-  const tab = await Tab.open(browser, fleet.world.url, { scheme, width: 1360, height });
+  const tab = await Tab.open(stage.browser, stage.fleet.world.url, { scheme, width: 1360, height });
   try {
-    await tab.goto(`${path()}#token=${fleet.world.token}`);
+    await tab.goto(`${path()}#token=${stage.fleet.world.token}`);
     await tab.page.getByLabel('Connection: live').waitFor();
     await settled(tab.page);
     await tab.page.locator(shows).first().waitFor({ state: 'attached' });
@@ -83,8 +71,8 @@ test.each(shots)('$name in $scheme', async ({ name, path, scheme, height = 860, 
 });
 
 test('giga top', async () => {
-  const screen = await gigaTop(fleet.world, { columns: 112, lines: 15, shows: 'Fix roundin' });
-  const page = await browser.newPage();
+  const screen = await gigaTop(stage.fleet.world, { columns: 112, lines: 15, shows: 'Fix roundin' });
+  const page = await stage.browser.newPage();
   await page.setContent(drawn(screen));
   const file = `${IMAGES}/top.png`;
   await page.locator('#screen').screenshot({ path: file });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { percent } from '../src/ui/format';
-import { good, NETWORK, setTheStage } from './harness';
+import { firstOf, good, NETWORK, setTheStage } from './harness';
 import { visit } from './harness/walk';
 import { Worker } from './harness/worker';
 
@@ -15,11 +15,7 @@ test('a topic is fed, paused and resumed from the page', async () => {
     world.api().POST('/api/fleet/topics/{name}/jobs', { params, body: { payload: { to: 'ana' } } as never }),
   );
   const { page } = await stage.open('/topics');
-  await page
-    .getByRole('button', { name: 'Pause mail' })
-    .or(page.getByRole('button', { name: 'Pause', exact: true }))
-    .first()
-    .click();
+  await page.getByRole('button', { name: 'Pause mail' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('giga topic pause mail').waitFor();
   await dialog.getByRole('button', { name: 'Pause', exact: true }).click();
@@ -32,10 +28,7 @@ test('a topic is fed, paused and resumed from the page', async () => {
   await page.getByRole('button', { name: /^(Add|Enqueue)/ }).click();
   await world.eventually('there are two', async () => (await topic())?.byState.ready === 2);
 
-  await page
-    .getByRole('button', { name: /^Resume/ })
-    .first()
-    .click();
+  await firstOf(page.getByRole('button', { name: /^Resume/ })).click();
   await dialog.getByRole('button', { name: 'Resume', exact: true }).click();
   await world.eventually('it is resumed', async () => (await topic())?.paused == null);
 });

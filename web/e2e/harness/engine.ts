@@ -12,8 +12,6 @@ export interface Play {
   tokens?: number;
   /// A file that it waits for after the first sentence.
   waitsFor?: string;
-  /// How it fails, when it does.
-  fails?: string;
 }
 
 /// The script of such a program. `over` is a file that is there as long as anybody wants it to go on.
@@ -46,10 +44,9 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
     writeFileSync(name, text);
     tell({ type: 'assistant', message: { id: 'edit', model, role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'Edit', input: { file_path: name } }], usage: { input_tokens: 2, output_tokens: 10 } } });
   }
-  const is_error = play.fails !== undefined;
   const usage = { input_tokens: 10, cache_creation_input_tokens: 0, cache_read_input_tokens: play.tokens ?? 12000, output_tokens: 60 };
-  tell({ type: 'result', subtype: 'success', is_error, num_turns: says.length, result: play.fails ?? says.at(-1), total_cost_usd: play.usd ?? 0.05, usage, modelUsage: {} });
-  process.exit(is_error ? 1 : 0);
+  tell({ type: 'result', subtype: 'success', is_error: false, num_turns: says.length, result: says.at(-1), total_cost_usd: play.usd ?? 0.05, usage, modelUsage: {} });
+  process.exit(0);
 })();
 `;
 }

@@ -9,17 +9,12 @@ const run = promisify(execFile);
 export interface TerminalOptions {
   columns: number;
   lines: number;
-  /// Keys that are pressed before, as tmux names them.
-  keys?: string[];
   /// What is to be read when it is ready.
   shows: string;
 }
 
 /// What it shows, with its colours.
-export async function gigaTop(
-  world: World,
-  { columns, lines, keys = [], shows }: TerminalOptions,
-): Promise<string> {
+export async function gigaTop(world: World, { columns, lines, shows }: TerminalOptions): Promise<string> {
   const socket = `${world.folder.path}/tmux`;
   const tmux = async (...args: string[]) =>
     (await run('tmux', ['-S', socket, '-f', '/dev/null', ...args])).stdout;
@@ -27,7 +22,6 @@ export async function gigaTop(
   const program = ['env', '-i', 'TERM=xterm-256color', `PATH=${process.env.PATH}`, ...env, binary(), 'top'];
   await tmux('new-session', '-d', '-x', String(columns), '-y', String(lines), '-s', 'top', ...program);
   try {
-    for (const key of keys) await tmux('send-keys', '-t', 'top', key);
     await world.eventually(`the terminal shows ${shows}`, async () =>
       (await tmux('capture-pane', '-p', '-t', 'top')).includes(shows),
     );

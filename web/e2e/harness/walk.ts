@@ -16,8 +16,7 @@ export function addresses({ job, product, topic }: Things): string[] {
   const jobs = job ? JOB_TABS.map((tab) => `/jobs/${job}?tab=${tab}`) : [];
   const budgets = product ? [`/budgets/${product}`] : [];
   const topics = product && topic ? [`/topics/${product}/${topic}`] : [];
-  const every = ['/', '/jobs', '/new', '/budgets', '/topics', '/flags', '/no/such/page'];
-  return [...every, ...jobs, ...budgets, ...topics];
+  return [...PLACES.map(({ to }) => to), '/no/such/page', ...jobs, ...budgets, ...topics];
 }
 
 /// Goes there without loading the page anew, as a link does.

@@ -30,11 +30,12 @@ export interface FactoryOptions {
   products?: string[];
   /// Programs that only this machine has, by name: what they do when they are run.
   programs?: Record<string, string>;
-  takeOver?: boolean;
 }
 
 type Api = Client<paths>;
 type Manifest = { name: string } & Record<string, unknown>;
+/// To the schema a manifest is only an object.
+export const sent = (manifest: Manifest) => manifest as unknown as Record<string, never>;
 
 export class World {
   readonly repos = new Map<string, Repository>();
@@ -110,7 +111,7 @@ export class World {
 
   /// Ready to take jobs when it returns.
   async factory(name: string, options: FactoryOptions = {}): Promise<void> {
-    const { seats = 2, products = [], programs = {}, takeOver = false } = options;
+    const { seats = 2, products = [], programs = {} } = options;
     const base = join(this.folder.path, 'factories', name);
     const bin = join(base, 'bin');
     await mkdir(bin, { recursive: true });
@@ -118,13 +119,10 @@ export class World {
       await writeFile(join(bin, program), script);
       await chmod(join(bin, program), 0o755);
     }
-    const again = existsSync(join(base, 'factory.token'));
-    const token = again ? '' : await this.enrol(name, products);
     const args = ['factory', 'run', '--until-stdin-ends', '--id', name, '--seats', String(seats)];
     args.push('--url', this.address, '--base', base, '--repos', join(this.folder.path, 'repos'));
-    args.push('--checkpoint-every', '1s', '--log', 'info', ...(takeOver ? ['--take-over'] : []));
-    const environment = this.environment(bin);
-    const env = again ? environment : { ...environment, GIGA_TOKEN: token };
+    args.push('--checkpoint-every', '1s', '--log', 'info');
+    const env = { ...this.environment(bin), GIGA_TOKEN: await this.enrol(name, products) };
     const program = this.folder.start(name, binary(), args, env);
     this.factories.set(name, program);
     await program.says('ready');
@@ -132,12 +130,6 @@ export class World {
 
   async killFactory(name: string): Promise<void> {
     await this.factories.get(name)?.kill();
-    this.factories.delete(name);
-  }
-
-  /// In good order: what it holds is saved and handed back.
-  async sendHome(name: string): Promise<void> {
-    await this.factories.get(name)?.leave();
     this.factories.delete(name);
   }
 
@@ -153,9 +145,8 @@ export class World {
     return made;
   }
 
-  async issueToken(role: Role, products: string[] = [], label = `a ${role}`): Promise<Issued> {
-    const issued = await good(this.api().POST('/api/fleet/tokens', { body: { role, products, label } }));
-    return { id: issued.id, token: issued.token };
+  async issueToken(role: Role, products: string[] = [], label = `a ${role}`) {
+    return good(this.api().POST('/api/fleet/tokens', { body: { role, products, label } }));
   }
 
   async flag(name: string, value: unknown): Promise<void> {
@@ -163,9 +154,16 @@ export class World {
   }
 
   async submit(manifest: Manifest, bodyMd = 'Do it.'): Promise<Job> {
-    const whole = { product: 'demo', ...manifest } as unknown as Record<string, never>;
-    const answer = await good(this.api().POST('/api/fleet/jobs', { body: { manifest: whole, bodyMd } }));
-    return answer.job;
+    const body = { manifest: sent({ product: 'demo', ...manifest }), bodyMd };
+    return (await good(this.api().POST('/api/fleet/jobs', { body }))).job;
+  }
+
+  async addChildren(
+    id: string,
+    children: { manifest: Record<string, never>; bodyMd: string }[],
+  ): Promise<Job[]> {
+    const call = { params: { path: { id } }, body: { children } };
+    return (await good(this.api().POST('/api/fleet/jobs/{id}/children', call))).jobs.map(({ job }) => job);
   }
 
   async job(id: string): Promise<Job> {
@@ -210,7 +208,7 @@ export class World {
   gate(name: string): Gate {
     const file = join(this.folder.path, `gate-${name}`);
     const wait = `until [ -e '${file}' ] || [ ! -e '${this.playing}' ]; do sleep 0.05; done`;
-    return { wait, open: () => writeFile(file, ''), close: () => rm(file, { force: true }) };
+    return { wait, open: () => writeFile(file, '') };
   }
 
   /// What a command of the admin's prints.
@@ -248,16 +246,10 @@ export class World {
   }
 }
 
-export interface Issued {
-  id: string;
-  token: string;
-}
-
-export interface Gate {
+interface Gate {
   /// A line of a shell script that goes on when the gate is open.
   wait: string;
   open(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /// The answer of a call that must succeed.

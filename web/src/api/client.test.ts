@@ -1,7 +1,5 @@
-import { afterEach, expect, it, test, vi } from 'vitest';
+import { expect, it, test, vi } from 'vitest';
 import { answer, api, newKey } from './client';
-
-afterEach(() => vi.unstubAllGlobals());
 
 function nobodyThere(): void {
   vi.stubGlobal('fetch', async () => {

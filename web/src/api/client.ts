@@ -37,7 +37,7 @@ export const api = createClient<paths>({
 });
 api.use(bearer);
 
-interface Answered<T> {
+export interface Answered<T> {
   data?: T;
   error?: unknown;
   response: Response;

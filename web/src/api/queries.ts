@@ -1,8 +1,8 @@
 // What the page reads, each under one key. The live feed makes keys stale (live/freshen.ts); the intervals are for what
 // changes without an event.
 
-import { queryOptions } from '@tanstack/react-query';
-import { answer, api, inProduct } from './client';
+import { type QueryKey, queryOptions } from '@tanstack/react-query';
+import { type Answered, answer, api, inProduct } from './client';
 import type { Job } from './types';
 
 /// Figures that change without an event (ages, heartbeats) are fetched this often.
@@ -26,125 +26,80 @@ export const keys = {
   tokens: ['tokens'] as const,
 };
 
-export const whoamiQuery = () =>
-  queryOptions({
-    queryKey: keys.whoami,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/whoami', { signal })),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+/// What a key stands for: the answer of one call.
+export function reads<T, K extends QueryKey>(
+  queryKey: K,
+  call: (init: { signal: AbortSignal }) => Promise<Answered<T>>,
+  options: { staleTime?: number; refetchInterval?: number } = {},
+) {
+  return queryOptions({ queryKey, queryFn: ({ signal }) => answer(call({ signal })), ...options });
+}
+
+const FOR_GOOD = { staleTime: Number.POSITIVE_INFINITY };
+export const POLLED = { refetchInterval: FLOOR };
+
+export const whoamiQuery = () => reads(keys.whoami, (init) => api.GET('/api/fleet/whoami', init), FOR_GOOD);
 
 /// For the labels of tokens; only admins may list them.
-export const tokensQuery = () =>
-  queryOptions({
-    queryKey: keys.tokens,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/tokens', { signal })),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+export const tokensQuery = () => reads(keys.tokens, (init) => api.GET('/api/fleet/tokens', init), FOR_GOOD);
 
-export const metricsQuery = () =>
-  queryOptions({
-    queryKey: keys.metrics,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/metrics', { signal })),
-    refetchInterval: FLOOR,
-  });
+export const metricsQuery = () => reads(keys.metrics, (init) => api.GET('/api/fleet/metrics', init), POLLED);
 
-export const alertsQuery = () =>
-  queryOptions({
-    queryKey: keys.alerts,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/alerts', { signal })),
-    refetchInterval: FLOOR,
-  });
+export const alertsQuery = () => reads(keys.alerts, (init) => api.GET('/api/fleet/alerts', init), POLLED);
 
 export const factoriesQuery = () =>
-  queryOptions({
-    queryKey: keys.factories,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/factories', { signal })),
-    refetchInterval: FLOOR,
-  });
+  reads(keys.factories, (init) => api.GET('/api/fleet/factories', init), POLLED);
 
 export const jobQuery = (id: string) =>
-  queryOptions({
-    queryKey: [...keys.job(id), 'job'],
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/jobs/{id}', { params: { path: { id } }, signal })),
-  });
+  reads([...keys.job(id), 'job'], (init) =>
+    api.GET('/api/fleet/jobs/{id}', { params: { path: { id } }, ...init }),
+  );
 
 export const runsQuery = (id: string) =>
-  queryOptions({
-    queryKey: [...keys.job(id), 'runs'],
-    queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/jobs/{id}/runs', { params: { path: { id } }, signal })),
-  });
+  reads([...keys.job(id), 'runs'], (init) =>
+    api.GET('/api/fleet/jobs/{id}/runs', { params: { path: { id } }, ...init }),
+  );
 
 export const explainQuery = (id: string) =>
-  queryOptions({
-    queryKey: [...keys.job(id), 'explain'],
-    queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/jobs/{id}/explain', { params: { path: { id } }, signal })),
-    refetchInterval: FLOOR,
-  });
+  reads(
+    [...keys.job(id), 'explain'],
+    (init) => api.GET('/api/fleet/jobs/{id}/explain', { params: { path: { id } }, ...init }),
+    POLLED,
+  );
 
 export const artifactsQuery = (id: string) =>
-  queryOptions({
-    queryKey: [...keys.job(id), 'artifacts'],
-    queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/jobs/{id}/artifacts', { params: { path: { id } }, signal })),
-  });
+  reads([...keys.job(id), 'artifacts'], (init) =>
+    api.GET('/api/fleet/jobs/{id}/artifacts', { params: { path: { id } }, ...init }),
+  );
 
 export const dagQuery = (id: string) =>
-  queryOptions({
-    queryKey: [...keys.dag, id],
-    queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/jobs/{id}/dag', { params: { path: { id } }, signal })),
-  });
+  reads([...keys.dag, id], (init) =>
+    api.GET('/api/fleet/jobs/{id}/dag', { params: { path: { id } }, ...init }),
+  );
 
-export const budgetsQuery = () =>
-  queryOptions({
-    queryKey: keys.budgets,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/budgets', { signal })),
-    refetchInterval: FLOOR,
-  });
+export const budgetsQuery = () => reads(keys.budgets, (init) => api.GET('/api/fleet/budgets', init), POLLED);
 
 export const budgetQuery = (product: string) =>
-  queryOptions({
-    queryKey: [...keys.budget(product), 'budget'],
-    queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/budgets/{product}', { params: { path: { product } }, signal })),
-    refetchInterval: FLOOR,
-  });
+  reads(
+    [...keys.budget(product), 'budget'],
+    (init) => api.GET('/api/fleet/budgets/{product}', { params: { path: { product } }, ...init }),
+    POLLED,
+  );
 
+/// Topic jobs are many and small: they have no events of their own.
 export const topicsQuery = () =>
-  queryOptions({
-    queryKey: keys.topics,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/topics', { signal })),
-    // Topic jobs are many and small: they have no events of their own.
-    refetchInterval: 3_000,
-  });
+  reads(keys.topics, (init) => api.GET('/api/fleet/topics', init), { refetchInterval: 3_000 });
 
-export const flagsQuery = () =>
-  queryOptions({
-    queryKey: keys.flags,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/flags', { signal })),
-  });
+export const flagsQuery = () => reads(keys.flags, (init) => api.GET('/api/fleet/flags', init));
 
-export const shadowQuery = () =>
-  queryOptions({
-    queryKey: keys.shadow,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/shadow', { signal })),
-    refetchInterval: FLOOR,
-  });
+export const shadowQuery = () => reads(keys.shadow, (init) => api.GET('/api/fleet/shadow', init), POLLED);
 
-export const productsQuery = () =>
-  queryOptions({
-    queryKey: keys.products,
-    queryFn: ({ signal }) => answer(api.GET('/api/fleet/products', { signal })),
-  });
+export const productsQuery = () => reads(keys.products, (init) => api.GET('/api/fleet/products', init));
 
 export const profilesQuery = (product?: string) =>
-  queryOptions({
-    queryKey: [...keys.profiles, product ?? ''],
-    queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/profiles', { params: { header: inProduct(product) }, signal })),
-  });
+  reads([...keys.profiles, product ?? ''], (init) =>
+    api.GET('/api/fleet/profiles', { params: { header: inProduct(product) }, ...init }),
+  );
 
 export const markdownQuery = (text: string) =>
   queryOptions({
@@ -153,7 +108,7 @@ export const markdownQuery = (text: string) =>
       const { html } = await answer(api.POST('/api/fleet/markdown', { body: { texts: [text] }, signal }));
       return html[0] ?? '';
     },
-    staleTime: Number.POSITIVE_INFINITY,
+    ...FOR_GOOD,
   });
 
 /// A file as text. Its content never changes, so it is fetched once.
@@ -168,7 +123,7 @@ export const artifactTextQuery = (id: string) =>
       });
       return String(await answer(call));
     },
-    staleTime: Number.POSITIVE_INFINITY,
+    ...FOR_GOOD,
   });
 
 /// The explanation of the job in its current stage. One of an earlier stage would be wrong.
@@ -177,6 +132,6 @@ export const explainNowQuery = (job: Pick<Job, 'id' | 'stage' | 'rev'>) =>
     queryKey: [...keys.job(job.id), 'explain', job.stage, job.rev],
     queryFn: ({ signal }) =>
       answer(api.GET('/api/fleet/jobs/{id}/explain', { params: { path: { id: job.id } }, signal })),
-    refetchInterval: FLOOR,
+    ...POLLED,
     placeholderData: (before, query) => (query?.queryKey.at(-2) === job.stage ? before : undefined),
   });

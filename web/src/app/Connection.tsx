@@ -1,6 +1,7 @@
-import { Alert, Button, Group, Text, Tooltip } from '@mantine/core';
+import { Alert, Group, Text, Tooltip } from '@mantine/core';
 import type { FeedState } from '../live/feed';
 import { useFeed, useFeedState } from '../live/LiveProvider';
+import { SmallButton } from '../ui/Basics';
 import { duration } from '../ui/format';
 import { useNow } from '../ui/useNow';
 import classes from './Shell.module.css';
@@ -52,9 +53,7 @@ export function LostBanner() {
         <Text size="sm">
           {`Disconnected for ${duration(now - state.since)}, so what you see may be out of date. Reconnecting automatically; nothing that the coordinator acknowledged is lost. (${state.why})`}
         </Text>
-        <Button size="xs" variant="default" onClick={feed.reconnect}>
-          Reconnect now
-        </Button>
+        <SmallButton onClick={feed.reconnect}>Reconnect now</SmallButton>
       </Group>
     </Alert>
   );

@@ -1,9 +1,19 @@
 import { Button, Kbd, Modal, Table } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useNavigate } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { Fragment } from 'react';
 import { type Keys, useKeys } from './keys';
 import { PLACES } from './places';
+
+const KEYS: [does: string, ...keys: string[]][] = [
+  ...PLACES.map(({ letter, label }): [string, string, string] => [label, 'g', letter]),
+  ['Filter or search this page', '/'],
+  ['Move down or up a list', 'j', 'k'],
+  ['Select the job', 'x'],
+  ['Open', 'Enter'],
+  ['Close a dialog, leave a field', 'Esc'],
+  ['Show this list', '?'],
+];
 
 /// The shortcuts that work everywhere, and the list of all of them.
 export function KeyboardHelp() {
@@ -21,42 +31,22 @@ export function KeyboardHelp() {
       <Modal opened={opened} onClose={close} title="Keyboard shortcuts">
         <Table>
           <Table.Tbody>
-            {PLACES.map(({ letter, label }) => (
-              <Key key={letter} does={label}>
-                <Kbd>g</Kbd> <Kbd>{letter}</Kbd>
-              </Key>
+            {KEYS.map(([does, ...keys]) => (
+              <Table.Tr key={does}>
+                <Table.Td>
+                  {keys.map((key) => (
+                    <Fragment key={key}>
+                      <Kbd>{key}</Kbd>{' '}
+                    </Fragment>
+                  ))}
+                </Table.Td>
+                <Table.Td>{does}</Table.Td>
+              </Table.Tr>
             ))}
-            <Key does="Filter or search this page">
-              <Kbd>/</Kbd>
-            </Key>
-            <Key does="Move down or up a list">
-              <Kbd>j</Kbd> <Kbd>k</Kbd>
-            </Key>
-            <Key does="Select the job">
-              <Kbd>x</Kbd>
-            </Key>
-            <Key does="Open">
-              <Kbd>Enter</Kbd>
-            </Key>
-            <Key does="Close a dialog, leave a field">
-              <Kbd>Esc</Kbd>
-            </Key>
-            <Key does="Show this list">
-              <Kbd>?</Kbd>
-            </Key>
           </Table.Tbody>
         </Table>
       </Modal>
     </>
-  );
-}
-
-function Key({ does, children }: { does: string; children: ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Td>{children}</Table.Td>
-      <Table.Td>{does}</Table.Td>
-    </Table.Tr>
   );
 }
 

@@ -1,7 +1,7 @@
 // Shortcuts without modifiers, for the whole page. They are off while somebody types, in menus and behind dialogs. `g` and
 // then a letter goes to a page; the letter after a `g` has no other meaning.
 
-import { useEffect, useRef } from 'react';
+import { useEffect, useEffectEvent } from 'react';
 
 /// How long after `g` the second key may come.
 const SEQUENCE_TIMEOUT = 1_500;
@@ -41,12 +41,9 @@ function pressed(event: KeyboardEvent, keys: Keys, jumps: Keys | undefined): voi
 
 /// While the component is shown. Keys are as `KeyboardEvent.key` says them: `j`, `/`, `?`, `ArrowDown`.
 export function useKeys(keys: Keys, jumps?: Keys): void {
-  const newest = useRef({ keys, jumps });
+  const onKey = useEffectEvent((event: KeyboardEvent) => pressed(event, keys, jumps));
   useEffect(() => {
-    newest.current = { keys, jumps };
-  });
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => pressed(event, newest.current.keys, newest.current.jumps);
+    const listen = (event: KeyboardEvent) => onKey(event);
     window.addEventListener('keydown', listen);
     return () => window.removeEventListener('keydown', listen);
   }, []);

@@ -1,14 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { isMissingChunk, RETRY_INTERVAL, withRetry } from './loadChunk';
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers());
 
 test('what can be had is had at once', async () => {
   const ask = vi.fn();

@@ -13,83 +13,62 @@ const root = createRootRoute({
   errorComponent: PageCrashed,
 });
 
-const fleet = createRoute({ getParentRoute: () => root, path: '/', component: FleetPage });
+const inShell = { getParentRoute: () => root };
+const page: typeof lazyRouteComponent = (load, name) => lazyRouteComponent(withRetry(load), name);
+
+const fleet = createRoute({ ...inShell, path: '/', component: FleetPage });
 
 const jobs = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/jobs',
   validateSearch: jobsSearch,
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/jobs/JobsPage')),
-    'JobsPage',
-  ),
+  component: page(() => import('../pages/jobs/JobsPage'), 'JobsPage'),
 });
 
 const newJob = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/new',
   validateSearch: newJobSearch,
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/new-job/NewJobPage')),
-    'NewJobPage',
-  ),
+  component: page(() => import('../pages/new-job/NewJobPage'), 'NewJobPage'),
 });
 
 const job = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/jobs/$id',
   validateSearch: jobSearch,
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/job/JobPage')),
-    'JobPage',
-  ),
+  component: page(() => import('../pages/job/JobPage'), 'JobPage'),
 });
 
 const budgets = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/budgets',
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/budgets/BudgetsPage')),
-    'BudgetsPage',
-  ),
+  component: page(() => import('../pages/budgets/BudgetsPage'), 'BudgetsPage'),
 });
 
 const budget = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/budgets/$product',
   validateSearch: budgetSearch,
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/budgets/BudgetPage')),
-    'BudgetPage',
-  ),
+  component: page(() => import('../pages/budgets/BudgetPage'), 'BudgetPage'),
 });
 
 const topics = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/topics',
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/topics/TopicsPage')),
-    'TopicsPage',
-  ),
+  component: page(() => import('../pages/topics/TopicsPage'), 'TopicsPage'),
 });
 
 const topic = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/topics/$product/$name',
   validateSearch: topicSearch,
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/topics/TopicPage')),
-    'TopicPage',
-  ),
+  component: page(() => import('../pages/topics/TopicPage'), 'TopicPage'),
 });
 
 const flags = createRoute({
-  getParentRoute: () => root,
+  ...inShell,
   path: '/flags',
-  component: lazyRouteComponent(
-    withRetry(() => import('../pages/flags/FlagsPage')),
-    'FlagsPage',
-  ),
+  component: page(() => import('../pages/flags/FlagsPage'), 'FlagsPage'),
 });
 
 export const router = createRouter({

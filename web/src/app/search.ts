@@ -1,6 +1,7 @@
 // The search parameters of every page. Anyone may have typed an address: only what is expected is taken from it.
 
 import type { operations } from '../api/schema';
+import type { Job } from '../api/types';
 import { type Period, TOPIC_JOB_STATE, type TopicJobState, wordIn } from '../api/vocabulary';
 
 function text(value: unknown): string | undefined {
@@ -17,21 +18,47 @@ function wholeNumber(value: unknown): number | undefined {
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
-/// The filters of the job table, kept in the address so that a view can be sent to somebody. What each of them means is in
-/// pages/jobs/filter.ts.
+/// The filters of the job table, kept in the address so that a view can be sent to somebody.
 type ListQuery = NonNullable<operations['listJobs']['parameters']['query']>;
 export type JobFilter = Exclude<keyof ListQuery, 'id' | 'limit' | 'cursor'> | 'product';
+
+interface FilterMeaning {
+  /// What its chip says before the value.
+  label: string;
+  /// Several words, separated by commas.
+  several?: boolean;
+  /// Whether the job is one of those that the value asks for.
+  matches(job: Job, value: string): boolean;
+}
+
 /// Every filter that the API has, in the order of the chips: one that is missing here is a type error.
-const IN_ORDER: Record<JobFilter, null> = {
-  stage: null,
-  priority: null,
-  product: null,
-  repo: null,
-  factory: null,
-  parent: null,
-  name: null,
+export const FILTERS: Record<JobFilter, FilterMeaning> = {
+  stage: { label: 'stage', several: true, matches: (job, value) => words(value).includes(job.stage) },
+  priority: {
+    label: 'priority',
+    several: true,
+    matches: (job, value) => words(value).includes(job.priority),
+  },
+  product: { label: 'product', matches: (job, value) => job.productId === value },
+  repo: { label: 'repository', matches: (job, value) => job.repo === value },
+  factory: { label: 'running on', matches: (job, value) => job.lease?.factoryId === value },
+  parent: { label: 'child of', matches: (job, value) => job.parentId === value },
+  name: { label: 'name contains', matches: (job, value) => asciiLower(job.name).includes(asciiLower(value)) },
 };
-export const JOB_FILTERS = Object.keys(IN_ORDER) as JobFilter[];
+export const JOB_FILTERS = Object.keys(FILTERS) as JobFilter[];
+
+export function words(list: string | undefined): string[] {
+  return (list ?? '')
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+}
+
+/// As SQL compares names: only the letters A to Z have a lower case.
+function asciiLower(text: string): string {
+  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+}
+
 export type JobsSearch = { [F in JobFilter]?: string };
 
 export function jobsSearch(search: Record<string, unknown>): JobsSearch {

@@ -4,8 +4,8 @@ import {
   type ReactNode,
   useContext,
   useEffect,
+  useEffectEvent,
   useMemo,
-  useRef,
   useSyncExternalStore,
 } from 'react';
 import { Problem } from '../api/problem';
@@ -59,9 +59,6 @@ export function useFeedState(): FeedState {
 /// Calls `handler` with every event of the feed while the component is shown.
 export function useFeedEvents(handler: (event: FeedEvent) => void): void {
   const feed = useFeed();
-  const newest = useRef(handler);
-  useEffect(() => {
-    newest.current = handler;
-  });
-  useEffect(() => feed.onEvent((event) => newest.current(event)), [feed]);
+  const onEvent = useEffectEvent(handler);
+  useEffect(() => feed.onEvent((event) => onEvent(event)), [feed]);
 }

@@ -80,6 +80,10 @@ const newest = (): Connection => {
   if (!last) throw new Error('nobody has connected');
   return last;
 };
+const connected = async () => {
+  feed.start();
+  await newest().answer();
+};
 const show = async (state: DocumentVisibilityState) => {
   visibility = state;
   document.dispatchEvent(new Event('visibilitychange'));
@@ -102,35 +106,29 @@ beforeEach(() => {
   feed.onEvent((event) => events.push(event));
 });
 
-afterEach(() => {
-  feed.stop();
-  vi.unstubAllGlobals();
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
+afterEach(() => feed.stop());
 
 describe('a connection', () => {
   test('sends the token as a header, is told of, and passes events on', async () => {
-    const connected = vi.fn();
-    feed.onConnect(connected);
+    const told = vi.fn();
+    feed.onConnect(told);
     feed.start();
     expect(feed.state()).toEqual({ kind: 'connecting' });
     expect(newest().headers).toMatchObject({ Authorization: 'Bearer giga_secret123' });
     expect(newest().headers).not.toHaveProperty('Last-Event-ID');
     await newest().answer();
     expect(feed.state()).toEqual({ kind: 'live' });
-    expect(connected).toHaveBeenCalledOnce();
-    expect(connected).toHaveBeenCalledWith(false);
+    expect(told).toHaveBeenCalledOnce();
+    expect(told).toHaveBeenCalledWith(false);
     await newest().event(41);
     await newest().event(42);
     expect(events.map((event) => event.pos)).toEqual([41, 42]);
   });
 
   test('is missed at once when it breaks, and resumed after the last event', async () => {
-    const connected = vi.fn();
-    feed.onConnect(connected);
-    feed.start();
-    await newest().answer();
+    const told = vi.fn();
+    feed.onConnect(told);
+    await connected();
     await newest().event(41);
     await newest().breakOff('network error');
     expect(feed.state()).toEqual({ kind: 'lost', since: Date.now(), why: 'network error' });
@@ -141,19 +139,17 @@ describe('a connection', () => {
     expect(feed.state().kind).toBe('lost');
     await newest().answer();
     expect(feed.state().kind).toBe('live');
-    expect(connected.mock.calls).toEqual([[false], [true]]);
+    expect(told.mock.calls).toEqual([[false], [true]]);
   });
 
   test('is missed as well when the coordinator closes it', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await newest().hangUp();
     expect(feed.state()).toMatchObject({ kind: 'lost', why: 'the coordinator closed the connection' });
   });
 
   test('that is silent is dead within 12 s; a comment is a sign of life', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await later(DATA_TIMEOUT - 1);
     expect(feed.state().kind).toBe('live');
     await newest().say(': still here\n\n');
@@ -186,8 +182,7 @@ describe('a connection', () => {
   });
 
   test('that answers and hangs up without a word does not shorten the wait', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await newest().hangUp();
     await later(FIRST_BACKOFF);
     await newest().answer();
@@ -205,8 +200,7 @@ describe('a connection', () => {
   });
 
   test('that another call casts doubt on is opened anew, and missed if that fails', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await newest().event(41);
     await later(RECHECK_INTERVAL);
     feed.recheck();
@@ -262,8 +256,7 @@ describe('the token', () => {
 
 describe('an event', () => {
   test('that cannot be read is passed over and not asked for again', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await newest().say('id: 41\ndata: {"half\n\nid: 42\ndata: null\n\n');
     await newest().event(43);
     expect(events.map((event) => event.pos)).toEqual([43]);
@@ -282,8 +275,7 @@ describe('an event', () => {
       throw new Error('a bug in a page');
     });
     feed.onEvent(other);
-    feed.start();
-    await newest().answer();
+    await connected();
     await newest().event(41);
     expect(other).toHaveBeenCalledOnce();
     expect(reported).toHaveBeenCalledOnce();
@@ -291,8 +283,7 @@ describe('an event', () => {
   });
 
   test('is cut anywhere by the network, also within a letter', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     const bytes = new TextEncoder().encode('id: 1\ndata: {"type":"job.shipped","cause":"schön"}\n\n');
     for (const byte of bytes) {
       // biome-ignore lint/complexity/useLiteralKeys: the stream is the test's own
@@ -305,8 +296,7 @@ describe('an event', () => {
 
 describe('a tab that nobody looks at', () => {
   test('gives its connection back and goes on where it was', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await newest().event(41);
     await show('hidden');
     // The coordinator goes on saying that it is there.
@@ -328,8 +318,7 @@ describe('a tab that nobody looks at', () => {
   });
 
   test('that is looked at again in time keeps its connection', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await show('hidden');
     await later(5_000);
     await show('visible');
@@ -340,8 +329,7 @@ describe('a tab that nobody looks at', () => {
   });
 
   test('begins anew after a night: everything is read again then anyway', async () => {
-    feed.start();
-    await newest().answer();
+    await connected();
     await newest().event(41);
     await show('hidden');
     await later(RESUME_WINDOW + HIDDEN_TIMEOUT);
@@ -351,8 +339,7 @@ describe('a tab that nobody looks at', () => {
 
   test('that was opened in the background falls asleep too', async () => {
     visibility = 'hidden';
-    feed.start();
-    await newest().answer();
+    await connected();
     await later(HIDDEN_TIMEOUT);
     expect(feed.state().kind).toBe('asleep');
   });

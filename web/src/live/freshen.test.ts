@@ -1,19 +1,10 @@
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { keys } from '../api/queries';
-import type { FeedEvent } from '../api/types';
-import type { EventType } from '../api/vocabulary';
+import { event as anyEvent } from '../test/things';
 import { Freshener, RARELY, SELDOM, SOON, touchedBy } from './freshen';
 
-const event = (type: string, jobId?: string): FeedEvent => ({
-  pos: 1,
-  at: '2026-01-01T00:00:00Z',
-  type: type as EventType,
-  cause: '',
-  actor: '',
-  data: {},
-  jobId,
-});
+const event = (type: string, jobId?: string) => anyEvent(type, { jobId });
 
 let client: QueryClient;
 let freshener: Freshener;
@@ -38,7 +29,6 @@ afterEach(() => {
   freshener.stop();
   for (const end of ends) end();
   client.clear();
-  vi.useRealTimers();
 });
 
 test('many events of a job are one fetch, soon; those of the fleet are fewer', async () => {

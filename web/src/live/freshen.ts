@@ -12,40 +12,28 @@ export const SELDOM = 1_500;
 /// For a graph, when it is unknown whether the job belongs to it.
 export const RARELY = 10_000;
 
-export function touchedBy(event: FeedEvent): { key: QueryKey; within: number }[] {
-  const seldom = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SELDOM }));
-  const soon = (...touched: QueryKey[]) => touched.map((key) => ({ key, within: SOON }));
-  switch (subjectOf(event.type)) {
-    case 'job': {
-      const fleet = seldom(keys.metrics, keys.alerts, keys.factories, keys.budgets);
-      const shadow = event.type === 'job.diverged' ? soon(keys.shadow) : [];
-      return [...(event.jobId ? soon(keys.job(event.jobId)) : []), ...fleet, ...shadow];
-    }
-    case 'factory':
-      return [...soon(keys.factories), ...seldom(keys.metrics, keys.alerts)];
-    case 'topic':
-      return soon(keys.topics);
-    case 'budget':
-      return [...soon(keys.budgets), ...seldom(keys.metrics, keys.alerts)];
-    case 'product':
-      return soon(keys.products);
-    case 'profile':
-      return soon(keys.profiles);
-    case 'flag':
-      return [...soon(keys.flags), ...seldom(keys.factories)];
-    case 'effect':
-      return seldom(keys.alerts);
-    case 'token':
-      return seldom(keys.tokens);
-    default:
-      return [];
-  }
-}
-
 type Subject = EventType extends `${infer S}.${string}` ? S : never;
 
-function subjectOf(type: EventType): Subject {
-  return type.split('.')[0] as Subject;
+/// What an event makes stale by what it is about.
+const TOUCHED: Partial<Record<Subject, { soon?: QueryKey[]; seldom?: QueryKey[] }>> = {
+  job: { seldom: [keys.metrics, keys.alerts, keys.factories, keys.budgets] },
+  factory: { soon: [keys.factories], seldom: [keys.metrics, keys.alerts] },
+  topic: { soon: [keys.topics] },
+  budget: { soon: [keys.budgets], seldom: [keys.metrics, keys.alerts] },
+  product: { soon: [keys.products] },
+  profile: { soon: [keys.profiles] },
+  flag: { soon: [keys.flags], seldom: [keys.factories] },
+  effect: { seldom: [keys.alerts] },
+  token: { seldom: [keys.tokens] },
+};
+
+export function touchedBy({ type, jobId }: FeedEvent): { key: QueryKey; within: number }[] {
+  const subject = type.split('.')[0] as Subject;
+  const { soon = [], seldom = [] } = TOUCHED[subject] ?? {};
+  const own = subject === 'job' && jobId ? [keys.job(jobId)] : [];
+  const shadow = type === 'job.diverged' ? [keys.shadow] : [];
+  const due = (touched: QueryKey[], within: number) => touched.map((key) => ({ key, within }));
+  return [...due([...own, ...soon], SOON), ...due(seldom, SELDOM), ...due(shadow, SOON)];
 }
 
 /// A query whose page follows the feed on its own says so: `meta: { followsFeed: true }`.

@@ -1,15 +1,13 @@
-// Parses server-sent events chunk by chunk.
+// Parses server-sent events chunk by chunk. Their names are passed over: the data says the type too.
 
 export interface Message {
   id: string | undefined;
-  event: string;
   data: string;
 }
 
 export class SseParser {
   private rest = '';
   private id: string | undefined;
-  private event = '';
   private data: string[] = [];
 
   feed(text: string): Message[] {
@@ -30,15 +28,13 @@ export class SseParser {
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'id') this.id = value;
-    else if (field === 'event') this.event = value;
     else if (field === 'data') this.data.push(value);
     return undefined;
   }
 
   private dispatch(): Message | undefined {
-    const { id, event, data } = this;
-    this.event = '';
+    const { id, data } = this;
     this.data = [];
-    return data.length > 0 ? { id, event: event || 'message', data: data.join('\n') } : undefined;
+    return data.length > 0 ? { id, data: data.join('\n') } : undefined;
   }
 }

@@ -19,9 +19,7 @@ export class Session {
   private why: Ending = 'none';
   private readonly listeners = new Set<Listener>();
 
-  token(): string | null {
-    return this.current;
-  }
+  token = (): string | null => this.current;
 
   ending(): Ending {
     return this.why;
@@ -53,8 +51,6 @@ export class Session {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   };
-
-  snapshot = (): string | null => this.current;
 
   private tell(): void {
     for (const listener of this.listeners) listener();

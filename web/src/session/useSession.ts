@@ -5,7 +5,7 @@ import { ROLE, type Role } from '../api/vocabulary';
 import { session } from './session';
 
 export function useToken(): string | null {
-  return useSyncExternalStore(session.subscribe, session.snapshot);
+  return useSyncExternalStore(session.subscribe, session.token);
 }
 
 /// Whether the token's role is at least this one. False until that is known: nothing is offered that may be refused.

@@ -1,5 +1,10 @@
 import { TextInput } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { SmallButton } from './Basics';
+import { matchesWords } from './filter';
+import { plural } from './format';
 import { Icon } from './Icon';
+import { Empty } from './States';
 
 interface FilterInputProps {
   label: string;
@@ -25,5 +30,32 @@ export function FilterInput({ label, placeholder, value, onType, className }: Fi
       }}
       className={className}
     />
+  );
+}
+
+interface FilteredProps<T> extends Omit<FilterInputProps, 'value' | 'onType'> {
+  all: readonly T[];
+  /// What one of them is called.
+  one: string;
+  /// What the words of the filter are looked for in.
+  text: (thing: T) => string;
+  children: (shown: T[]) => ReactNode;
+}
+
+/// A list below its filter.
+export function Filtered<T>({ all, one, text, children, ...input }: FilteredProps<T>) {
+  const [filter, setFilter] = useState('');
+  const shown = all.filter((thing) => matchesWords(filter, [text(thing)]));
+  return (
+    <>
+      <FilterInput {...input} value={filter} onType={setFilter} />
+      {shown.length > 0 ? (
+        children(shown)
+      ) : (
+        <Empty title={`No ${one}s match`}>
+          <SmallButton onClick={() => setFilter('')}>Show all {plural(all.length, one)}</SmallButton>
+        </Empty>
+      )}
+    </>
   );
 }

@@ -1,9 +1,10 @@
-import { Progress, SegmentedControl, Text } from '@mantine/core';
+import { Progress, Text } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { lazy, Suspense, useState } from 'react';
 import type { Dag } from '../api/types';
 import { labelOf, STAGE } from '../api/vocabulary';
 import { withRetry } from '../app/loadChunk';
+import { Choice } from './Basics';
 import { CommandLine } from './CommandLine';
 import { plural, usd } from './format';
 import classes from './Graph.module.css';
@@ -26,18 +27,14 @@ export function JobGraph({ dag, selected }: { dag: Dag; selected?: string }) {
   const view = chosen ?? (narrow || dag.jobs.length > MOST_DRAWN ? 'list' : 'drawing');
   const alone = dag.jobs.length === 1 && dag.outside.length === 0;
   return (
-    <div className={classes.graph}>
+    <div>
       <div className={classes.head}>
         <Whole dag={dag} />
-        <SegmentedControl
-          size="xs"
-          aria-label="Show as"
+        <Choice
+          label="Show as"
           value={view}
-          onChange={(value) => setChosen(value === 'list' ? 'list' : 'drawing')}
-          data={[
-            { value: 'drawing', label: 'Graph' },
-            { value: 'list', label: 'List' },
-          ]}
+          words={{ drawing: 'Graph', list: 'List' }}
+          onChange={setChosen}
         />
       </div>
       {dag.truncated && (

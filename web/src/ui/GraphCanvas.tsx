@@ -31,16 +31,10 @@ const FIT = { maxZoom: 1, padding: 0.05 };
 const MARGIN = 24;
 
 // Sizes and handles are known in advance, so nothing has to be measured and lines appear at once.
+const POINT = { y: NODE_HEIGHT / 2, width: 1, height: 1 };
 const HANDLES = [
-  { type: 'target' as const, position: Position.Left, x: 0, y: NODE_HEIGHT / 2, width: 1, height: 1 },
-  {
-    type: 'source' as const,
-    position: Position.Right,
-    x: NODE_WIDTH,
-    y: NODE_HEIGHT / 2,
-    width: 1,
-    height: 1,
-  },
+  { type: 'target' as const, position: Position.Left, x: 0, ...POINT },
+  { type: 'source' as const, position: Position.Right, x: NODE_WIDTH, ...POINT },
 ];
 const drawn = new WeakMap<GraphNode, Node>();
 

@@ -1,31 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { Dag, DagJob } from '../api/types';
+import type { DagJob } from '../api/types';
+import { dag as graph, node as job } from '../test/things';
 import { layOut, NODE_HEIGHT, NODE_WIDTH, type Positions, place } from './GraphLayout';
 
-function job(id: string, more: Partial<DagJob> = {}): DagJob {
-  return {
-    id,
-    name: id,
-    kind: 'agent',
-    stage: 'queued',
-    depth: 1,
-    parentId: 'root',
-    deps: [],
-    depsMode: 'all',
-    attempts: 0,
-    ...more,
-  };
-}
-
-function dag(jobs: DagJob[], outside: string[] = []): Dag {
-  return {
-    rootId: 'root',
-    jobs: [job('root', { parentId: null, depth: 0, kind: 'composite' }), ...jobs],
-    outside: outside.map((id) => ({ id, name: id, stage: 'queued' })),
-    truncated: false,
-    progress: { total: jobs.length, shipped: 0, percent: 0, spentUsd: 0, byStage: {} },
-  };
-}
+const dag = (jobs: DagJob[], outside: string[] = []) =>
+  graph(
+    jobs,
+    outside.map((id) => ({ id, name: id, stage: 'queued' })),
+  );
 
 function overlaps(positions: Positions): string[] {
   const all = [...positions];

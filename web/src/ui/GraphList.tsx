@@ -1,5 +1,6 @@
 // The graph as a table: the same facts in reading order, for keyboards, screen readers and phones.
 
+import { VisuallyHidden } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, memo, useMemo, useRef } from 'react';
@@ -8,6 +9,7 @@ import classes from './Graph.module.css';
 import { type ListRow, listRows } from './GraphRows';
 import { StageBadge } from './StageBadge';
 
+const COLUMNS = ['Job', 'Stage', 'Factory', 'Failed attempts', 'Blocked by', 'Children'];
 const ROW = 40;
 const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
 
@@ -22,8 +24,6 @@ export function GraphList({ dag, selected }: { dag: Dag; selected?: string }) {
     overscan: 12,
   });
   const items = virtual.getVirtualItems();
-  const above = items[0]?.start ?? 0;
-  const below = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
   const walk = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
     if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -40,20 +40,15 @@ export function GraphList({ dag, selected }: { dag: Dag; selected?: string }) {
       <table className={classes.table} aria-rowcount={rows.length + 1}>
         <thead>
           <tr>
-            <th scope="col">Job</th>
-            <th scope="col">Stage</th>
-            <th scope="col">Factory</th>
-            <th scope="col">Failed attempts</th>
-            <th scope="col">Blocked by</th>
-            <th scope="col">Children</th>
+            {COLUMNS.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
-          {above > 0 && (
-            <tr>
-              <td colSpan={6} style={{ height: above, padding: 0, border: 0 }} />
-            </tr>
-          )}
+          <Gap height={items[0]?.start ?? 0} />
           {items.map((item) => {
             const row = rows[item.index];
             return (
@@ -68,28 +63,31 @@ export function GraphList({ dag, selected }: { dag: Dag; selected?: string }) {
               )
             );
           })}
-          {below > 0 && (
-            <tr>
-              <td colSpan={6} style={{ height: below, padding: 0, border: 0 }} />
-            </tr>
-          )}
+          <Gap height={virtual.getTotalSize() - (items.at(-1)?.end ?? 0)} />
         </tbody>
       </table>
     </div>
   );
 }
 
-const Row = memo(function Row({
-  row,
-  index,
-  current,
-  measure,
-}: {
+/// Stands for the rows that are out of sight.
+function Gap({ height }: { height: number }) {
+  if (height <= 0) return null;
+  return (
+    <tr>
+      <td colSpan={COLUMNS.length} style={{ height, padding: 0, border: 0 }} />
+    </tr>
+  );
+}
+
+interface RowProps {
   row: ListRow;
   index: number;
   current: boolean;
   measure: (element: HTMLElement | null) => void;
-}) {
+}
+
+const Row = memo(function Row({ row, index, current, measure }: RowProps) {
   return (
     <tr
       ref={measure}
@@ -104,7 +102,7 @@ const Row = memo(function Row({
             └{' '}
           </span>
         )}
-        {row.depth > 0 && <span className={classes.unseen}>level {row.depth}: </span>}
+        {row.depth > 0 && <VisuallyHidden>level {row.depth}: </VisuallyHidden>}
         <Link to="/jobs/$id" params={{ id: row.id }} className={classes.link}>
           {row.name}
         </Link>

@@ -1,26 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Dag, DagJob } from '../api/types';
+import type { Dag } from '../api/types';
+import { dag, node as job } from '../test/things';
 import { layOut, shapeOf } from './GraphLayout';
 import { linesOf, NodeKeeper } from './GraphModel';
 import { listRows } from './GraphRows';
-
-function job(id: string, more: Partial<DagJob> = {}): DagJob {
-  const base = {
-    id,
-    name: id.toUpperCase(),
-    kind: 'agent',
-    stage: 'queued',
-    depth: 1,
-    parentId: 'root',
-  } as const;
-  return { ...base, deps: [], depsMode: 'all', attempts: 0, ...more };
-}
-
-function dag(jobs: DagJob[], outside: Dag['outside'] = []): Dag {
-  const root = job('root', { parentId: null, depth: 0, kind: 'composite', stage: 'blocked' });
-  const progress = { total: 3, shipped: 1, percent: 33, spentUsd: 0, byStage: {} };
-  return { rootId: 'root', jobs: [{ ...root, progress }, ...jobs], outside, truncated: false, progress };
-}
 
 describe('lines', () => {
   const lines = (given: Dag) =>

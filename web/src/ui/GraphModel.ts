@@ -11,8 +11,7 @@ import { visible } from './visible';
 const MOST_LINES = 24;
 const FRAME = 14;
 
-export interface JobFacts {
-  [key: string]: unknown;
+export type JobFacts = {
   id: string;
   name: string;
   stage: Stage;
@@ -22,7 +21,7 @@ export interface JobFacts {
   failure?: string;
   progress?: { percent: number; shipped: number; total: number };
   selected: boolean;
-}
+};
 
 export interface GraphNode {
   id: string;

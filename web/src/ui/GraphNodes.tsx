@@ -1,11 +1,11 @@
-import { useRouter } from '@tanstack/react-router';
 import { Handle, type NodeProps, Position, type ReactFlowState, useReactFlow, useStore } from '@xyflow/react';
-import { type FocusEvent, type MouseEvent, memo } from 'react';
+import { type FocusEvent, memo } from 'react';
 import { labelOf, STAGE, toneOf } from '../api/vocabulary';
 import { plural } from './format';
 import classes from './Graph.module.css';
 import { NODE_HEIGHT, NODE_WIDTH } from './GraphLayout';
 import type { JobFacts } from './GraphModel';
+import { usePlainJobLink } from './links';
 import { StageBadge } from './StageBadge';
 
 /// Below this zoom text is unreadable: only position and colour are shown.
@@ -16,26 +16,20 @@ export const JobNode = memo(function JobNode({ data, positionAbsoluteX, position
   const facts = data as JobFacts;
   const far = useStore(isFar);
   const flow = useReactFlow();
-  const router = useRouter();
+  const link = usePlainJobLink(facts.id);
   // Keyboard focus moves the view.
   const follow = (event: FocusEvent<HTMLElement>) => {
     if (!event.currentTarget.matches(':focus-visible')) return;
     const middle = { x: positionAbsoluteX + NODE_WIDTH / 2, y: positionAbsoluteY + NODE_HEIGHT / 2 };
     void flow.setCenter(middle.x, middle.y, { zoom: Math.max(flow.getZoom(), 2 * FAR) });
   };
-  // A plain link: a thousand router links would each listen for preload hints.
-  const open = (event: MouseEvent) => {
-    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    void router.navigate({ to: '/jobs/$id', params: { id: facts.id }, search: {} });
-  };
   const details = detailsOf(facts);
   return (
     <>
       <Handle type="target" position={Position.Left} isConnectable={false} />
       <a
-        href={`/jobs/${encodeURIComponent(facts.id)}`}
-        onClick={open}
+        href={link.href}
+        onClick={link.onClick}
         className={classes.node}
         data-tone={toneOf(STAGE, facts.stage)}
         data-kind={facts.kind}

@@ -1,17 +1,10 @@
 import type { Dag, DagJob } from '../api/types';
-import type { Stage } from '../api/vocabulary';
 import { shapeOf } from './GraphLayout';
-import { factsOf } from './GraphModel';
+import { factsOf, type JobFacts } from './GraphModel';
+import { visible } from './visible';
 
-export interface ListRow {
-  id: string;
-  name: string;
-  stage: Stage;
-  kind: 'job' | 'composite' | 'outside';
+export interface ListRow extends Omit<JobFacts, 'progress' | 'selected'> {
   depth: number;
-  factory?: string;
-  attempts: number;
-  failure?: string;
   /// Names: all of these, or any.
   waitsFor: string;
   progress?: string;
@@ -30,21 +23,15 @@ export function listRows(dag: Dag): ListRow[] {
     const job = jobs.get(id);
     const fact = facts.get(id);
     if (!job || !fact) return;
-    const { name, stage, kind, factory, attempts, failure, progress } = fact;
+    const { progress, selected: _, ...shown } = fact;
     const waitsFor = waiting(
       job.deps.map((dep) => facts.get(dep)?.name ?? dep),
       job.depsMode,
     );
     const below = progress && progress.total > 0 && children.has(id);
     rows.push({
-      id,
-      name,
-      stage,
-      kind,
+      ...shown,
       depth,
-      factory,
-      attempts,
-      failure,
       waitsFor,
       progress: below ? `${progress.shipped}/${progress.total} shipped` : undefined,
     });
@@ -52,7 +39,7 @@ export function listRows(dag: Dag): ListRow[] {
   };
   visit(root, 0);
   for (const dep of dag.outside) {
-    rows.push({ ...dep, kind: 'outside', depth: 0, attempts: 0, waitsFor: '' });
+    rows.push({ ...dep, name: visible(dep.name), kind: 'outside', depth: 0, attempts: 0, waitsFor: '' });
   }
   return rows;
 }

@@ -1,5 +1,7 @@
 import { Group, Paper, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
+import type { Tone } from '../api/vocabulary';
+import { PageTitle } from './Basics';
 import { CommandLine } from './CommandLine';
 
 /// A section of a page with its own heading.
@@ -7,20 +9,12 @@ export function Panel({ title, aside, children }: { title: string; aside?: React
   const id = useId();
   return (
     <Paper component="section" withBorder p="md" aria-labelledby={id}>
-      <div
-        style={{
-          display: 'flex',
-          justifyContent: 'space-between',
-          alignItems: 'baseline',
-          gap: 12,
-          flexWrap: 'wrap',
-        }}
-      >
+      <Group justify="space-between" align="baseline" gap={12}>
         <Title order={2} size="h5" id={id} mb="xs">
           {title}
         </Title>
         {aside}
-      </div>
+      </Group>
       {children}
     </Paper>
   );
@@ -30,9 +24,7 @@ export function Panel({ title, aside, children }: { title: string; aside?: React
 export function PageHead({ title, command }: { title: string; command: string }) {
   return (
     <Group justify="space-between">
-      <Title order={1} size="h3">
-        {title}
-      </Title>
+      <PageTitle>{title}</PageTitle>
       <CommandLine command={command} />
     </Group>
   );
@@ -61,11 +53,11 @@ export function ScrollBox({ label, className, wrap, children }: ScrollBoxProps) 
 }
 
 /// A name and its value, in a `<dl>`.
-export function Fact({ name, children }: { name: string; children: ReactNode }) {
+export function Fact({ name, tone, children }: { name: string; tone?: Tone; children: ReactNode }) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{children}</dd>
+      <dd data-tone={tone}>{children}</dd>
     </div>
   );
 }

@@ -1,18 +1,14 @@
-import { MantineProvider } from '@mantine/core';
-import { QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
-import { render, screen } from '@testing-library/react';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { useQuery } from '@tanstack/react-query';
+import { screen } from '@testing-library/react';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { Problem } from '../api/problem';
-import { LiveProvider } from '../live/LiveProvider';
+import { live, show } from '../test/show';
 import { Loaded } from './States';
 
 beforeEach(() => {
   // The feed: on its way, for as long as the test lasts.
   vi.stubGlobal('fetch', () => new Promise(() => {}));
-  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener() {}, removeEventListener() {} }));
 });
-
-afterEach(() => vi.unstubAllGlobals());
 
 let read: () => Promise<string>;
 
@@ -27,16 +23,7 @@ function Shown() {
 
 test('data that could not be read again stays in sight and is said to be old', async () => {
   read = async () => 'three factories';
-  const client = new QueryClient();
-  render(
-    <MantineProvider>
-      <QueryClientProvider client={client}>
-        <LiveProvider token="giga_test">
-          <Shown />
-        </LiveProvider>
-      </QueryClientProvider>
-    </MantineProvider>,
-  );
+  const { client } = show(live(<Shown />));
   await screen.findByText('three factories');
   expect(screen.queryByRole('status')).toBeNull();
   read = async () => {

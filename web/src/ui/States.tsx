@@ -1,18 +1,17 @@
 // What a part of the page shows instead of its data: loading, an error, nothing there.
 
-import { Alert, Button, Loader, Stack, Text } from '@mantine/core';
+import { Alert, Loader, Stack, Text } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Problem } from '../api/problem';
 import { useFeedState } from '../live/LiveProvider';
+import { Hint, SmallButton } from './Basics';
 
 export function Loading({ what }: { what: string }) {
   return (
     <Stack align="center" p="lg" role="status" aria-busy>
       <Loader size="sm" aria-hidden />
-      <Text size="sm" c="dimmed">
-        Loading {what}
-      </Text>
+      <Hint>Loading {what}</Hint>
     </Stack>
   );
 }
@@ -35,11 +34,7 @@ export function ProblemAlert({ error, retry }: { error: unknown; retry?: () => v
             <b>{wrong.field}</b>: {wrong.message}
           </Text>
         ))}
-        {retry && (
-          <Button size="xs" variant="default" onClick={retry}>
-            Try again
-          </Button>
-        )}
+        {retry && <SmallButton onClick={retry}>Try again</SmallButton>}
       </Stack>
     </Alert>
   );

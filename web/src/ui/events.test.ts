@@ -43,9 +43,10 @@ describe('sentences', () => {
       'Verification failed: sh test.sh',
     ],
     [
-      event('job.retried', { data: { reason: 'crash', detail: 'exit status: 3' } as never }),
+      event('job.retried', { data: { reason: 'crash', detail: 'exit status: 3', readyAt: 'soon' } as never }),
       'Exited with code 3: exit status: 3; will be retried',
     ],
+    [event('job.retried', { data: { reason: 'timeout' } as never }), 'Timed out'],
     [event('job.failed', { cause: 'something broke' }), 'Something broke'],
     [event('job.unheard_of', { cause: 'something new' }), 'Something new'],
     [event('constructor', { cause: 'not ours' }), 'Not ours'],

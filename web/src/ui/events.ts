@@ -62,7 +62,10 @@ const TONE: Record<EventType, Tone> = {
 
 export function eventSentence({ type, data, cause }: FeedEvent): string {
   if (type === 'job.failed') return failed(data, cause);
-  if (type === 'job.retried') return `${failed(data, cause)}; will be retried`;
+  if (type === 'job.retried') {
+    // Without a time for the next attempt there is none: the job is given up.
+    return word(data, 'readyAt') ? `${failed(data, cause)}; will be retried` : failed(data, cause);
+  }
   return capitalized(cause || type);
 }
 

@@ -25,22 +25,24 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/// Seconds in each, from the longest on.
+export const UNITS: readonly [number, string][] = [
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+];
+
 /// Two units at most: `3 d 4 h`, `2 min 5 s`, `450 ms`.
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return DASH;
   if (ms < 0) return duration(0);
   if (ms < 1_000) return Math.round(ms) === 0 ? '0 s' : `${Math.min(Math.round(ms), 999)} ms`;
   const seconds = Math.floor(ms / 1_000);
-  const units: [number, string][] = [
-    [86_400, 'd'],
-    [3_600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ];
-  const first = units.findIndex(([size]) => seconds >= size);
+  const first = UNITS.findIndex(([size]) => seconds >= size);
   const parts: string[] = [];
   let rest = seconds;
-  for (const [size, name] of units.slice(first, first + 2)) {
+  for (const [size, name] of UNITS.slice(first, first + 2)) {
     const whole = Math.floor(rest / size);
     rest -= whole * size;
     if (whole > 0) parts.push(`${whole} ${name}`);
@@ -61,9 +63,13 @@ export function ago(at: number, now: number): string {
   const past = now - at;
   if (past < -SKEW) return `in ${duration(-past)}`;
   if (past < 1_000) return 'just now';
-  // Coarser with age: nobody needs the seconds of yesterday.
-  const coarse = past < 60_000 ? past - (past % 1_000) : past - (past % 60_000);
-  return `${duration(coarse)} ago`;
+  return `${coarse(past)} ago`;
+}
+
+/// Coarser with age: nobody needs the seconds of yesterday.
+export function coarse(ms: number, secondsUntil = 60_000): string {
+  const past = Math.max(0, ms);
+  return duration(past - (past % (past < secondsUntil ? 1_000 : 60_000)));
 }
 
 export function bytes(size: number | null | undefined): string {

@@ -1,16 +1,10 @@
 import { act, renderHook } from '@testing-library/react';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { useNow } from './useNow';
 
 const START = Date.UTC(2026, 0, 1);
 
-beforeEach(() => {
-  vi.useFakeTimers({ now: START + 400 });
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers({ now: START + 400 }));
 
 const later = (ms: number) => act(() => vi.advanceTimersByTime(ms));
 

@@ -9,7 +9,7 @@ pub(crate) fn mask(text: &str, home: &std::path::Path) -> String {
     let text = replace(&text, token_id, "tok-0000000000000000");
     let text = replace(&text, secret, "giga_SECRET");
     let text = replace(&text, port, "127.0.0.1:PORT");
-    let text = replace(&text, waited, "longest for TIME");
+    let text = replace(&text, waited, "oldest for TIME");
     replace(&text, ago, "AGO")
 }
 
@@ -99,8 +99,8 @@ fn score(text: &str) -> Option<usize> {
 }
 
 fn waited(text: &str) -> Option<usize> {
-    let before = "longest for ".len();
-    text.strip_prefix("longest for ").and_then(span).map(|length| before + length)
+    let before = "oldest for ".len();
+    text.strip_prefix("oldest for ").and_then(span).map(|length| before + length)
 }
 
 /// `now`, `3s ago`, `in 2m5s`.

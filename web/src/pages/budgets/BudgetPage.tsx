@@ -1,9 +1,10 @@
-import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { budgetQuery } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { useTitle } from '../../app/title';
+import { Hint, PageTitle } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, shellWord, usd } from '../../ui/format';
@@ -29,9 +30,7 @@ export function BudgetPage() {
           <Anchor component={Link} to="/budgets" size="xs">
             Budgets
           </Anchor>
-          <Title order={1} size="h3">
-            {product}
-          </Title>
+          <PageTitle>{product}</PageTitle>
         </div>
         <Group gap="xs">
           <CommandLine command={`giga budget show ${shellWord(product)}`} />
@@ -69,17 +68,17 @@ function Periods({ budget }: { budget: Budget }) {
     <Panel
       title="Current spending"
       aside={
-        <Text size="xs" c="dimmed">
+        <Hint size="xs">
           {usd(budget.reservedUsd)} reserved for running jobs · default limit per job: {usd(budget.jobUsd)}
-        </Text>
+        </Hint>
       }
     >
       <ul className={classes.periods}>
         {budget.periods.map((period) => (
           <li key={period.period}>
             <Meter period={period} reservedUsd={budget.reservedUsd} />
-            <div className={classes.facts}>{period.until ? `until ${utc(period.until)}` : 'all time'}</div>
-            {period.tokens > 0 && <div className={classes.facts}>{count(period.tokens)} tokens</div>}
+            <div className={classes.aside}>{period.until ? `until ${utc(period.until)}` : 'all time'}</div>
+            {period.tokens > 0 && <div className={classes.aside}>{count(period.tokens)} tokens</div>}
           </li>
         ))}
       </ul>

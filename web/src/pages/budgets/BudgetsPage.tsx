@@ -8,9 +8,9 @@ import { labelOf, PERIOD, wordsOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
-import { FilterInput } from '../../ui/FilterInput';
-import { matchesWords, urgentFirst } from '../../ui/filter';
-import { plural, usd } from '../../ui/format';
+import { Filtered } from '../../ui/FilterInput';
+import { urgentFirst } from '../../ui/filter';
+import { usd } from '../../ui/format';
 import { PageHead, Panel } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import classes from './Budgets.module.css';
@@ -45,31 +45,23 @@ export function BudgetsPage() {
 
 /// Paused products, and those over a limit, first.
 function Products({ budgets }: { budgets: Budget[] }) {
-  const [filter, setFilter] = useState('');
-  const shown = urgentFirst(budgets, isUrgent).filter(({ productId }) => matchesWords(filter, [productId]));
   return (
-    <>
-      <FilterInput
-        label="Filter products by name"
-        placeholder="Product"
-        value={filter}
-        onType={setFilter}
-        className={classes.filter}
-      />
-      {shown.length === 0 ? (
-        <Empty title="No products match">
-          <Button size="xs" variant="default" onClick={() => setFilter('')}>
-            Show all {plural(budgets.length, 'product')}
-          </Button>
-        </Empty>
-      ) : (
+    <Filtered
+      all={urgentFirst(budgets, isUrgent)}
+      one="product"
+      text={({ productId }) => productId}
+      label="Filter products by name"
+      placeholder="Product"
+      className={classes.filter}
+    >
+      {(shown) => (
         <ul className={classes.list}>
           {shown.map((budget) => (
             <BudgetRow key={budget.productId} budget={budget} />
           ))}
         </ul>
       )}
-    </>
+    </Filtered>
   );
 }
 

@@ -1,13 +1,14 @@
-import { Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
-import { queryOptions, useQuery } from '@tanstack/react-query';
+import { Group, SegmentedControl, Table } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo, useState } from 'react';
-import { answer, api } from '../../api/client';
-import { keys } from '../../api/queries';
+import { api } from '../../api/client';
+import { keys, POLLED, reads } from '../../api/queries';
 import type { Budget, Burndown } from '../../api/types';
 import { labelOf, PERIOD } from '../../api/vocabulary';
 import { withRetry } from '../../app/loadChunk';
 import { SPANS, type Span } from '../../app/search';
+import { Hint, SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, shellWord, usd } from '../../ui/format';
 import { Panel, ScrollBox } from '../../ui/Panel';
@@ -24,26 +25,25 @@ const ChartCanvas = lazy(
 );
 
 const burndownQuery = (product: string, span: Span, from: string | undefined) =>
-  queryOptions({
-    queryKey: [...keys.budget(product), 'burndown', span, from],
-    queryFn: ({ signal }) =>
-      answer(
-        api.GET('/api/fleet/budgets/{product}/burndown', {
-          params: { path: { product }, query: { from, bucket: BUCKETS[span] } },
-          signal,
-        }),
-      ),
-    refetchInterval: 15_000,
-    // Another span or another day: the old drawing stays until the new one is there.
-    placeholderData: (old) => old,
-  });
+  reads(
+    [...keys.budget(product), 'burndown', span, from],
+    (init) => {
+      const params = { path: { product }, query: { from, bucket: BUCKETS[span] } };
+      return api.GET('/api/fleet/budgets/{product}/burndown', { params, ...init });
+    },
+    POLLED,
+  );
 
 export function BurndownPanel({ budget }: { budget: Budget }) {
   const { span = 'month' } = useSearch({ from: '/budgets/$product' });
   const navigate = useNavigate({ from: '/budgets/$product' });
   const [asTable, setAsTable] = useState(false);
   const from = periodOf(budget, span)?.since ?? undefined;
-  const burndown = useQuery(burndownQuery(budget.productId, span, from));
+  // Another span or another day: the old drawing stays until the new one is there.
+  const burndown = useQuery({
+    ...burndownQuery(budget.productId, span, from),
+    placeholderData: keepPreviousData,
+  });
   return (
     <Panel
       title="Burndown"
@@ -56,9 +56,9 @@ export function BurndownPanel({ budget }: { budget: Budget }) {
             onChange={(value) => void navigate({ search: { span: value as Span }, replace: true })}
             data={SPANS.map((value) => ({ value, label: `this ${value}` }))}
           />
-          <Button size="xs" variant="default" onClick={() => setAsTable(!asTable)} aria-pressed={asTable}>
+          <SmallButton onClick={() => setAsTable(!asTable)} aria-pressed={asTable}>
             Show as table
-          </Button>
+          </SmallButton>
         </Group>
       }
     >
@@ -164,11 +164,7 @@ function Curve({ lines: drawn, span }: { lines: Lines; span: Span }) {
 function Ledger({ burndown }: { burndown: Burndown }) {
   const rows = burndown.buckets.filter((bucket) => bucket.usd !== 0 || bucket.runs > 0 || bucket.tokens > 0);
   if (rows.length === 0) {
-    return (
-      <Text size="sm" c="dimmed">
-        Nothing spent since {utc(burndown.from)}.
-      </Text>
-    );
+    return <Hint>Nothing spent since {utc(burndown.from)}.</Hint>;
   }
   return (
     <ScrollBox className={classes.scroll} label="Spending over time">

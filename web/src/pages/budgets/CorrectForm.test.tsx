@@ -1,13 +1,9 @@
-import { MantineProvider } from '@mantine/core';
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { render, screen } from '@testing-library/react';
+import { screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { afterEach, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { keys } from '../../api/queries';
-import { ConfirmProvider } from '../../ui/Confirm';
+import { newClient, show } from '../../test/show';
 import { CorrectForm } from './CorrectForm';
-
-afterEach(() => void vi.unstubAllGlobals());
 
 it('sends the same key for the same correction only, also where an answer was lost', async () => {
   const sent: [string, string | null][] = [];
@@ -17,17 +13,9 @@ it('sends the same key for the same correction only, also where an answer was lo
     if (lost) throw new TypeError('connection reset');
     return Response.json({});
   });
-  const client = new QueryClient();
+  const client = newClient();
   client.setQueryData(keys.whoami, { role: 'admin' });
-  render(
-    <QueryClientProvider client={client}>
-      <MantineProvider env="test">
-        <ConfirmProvider>
-          <CorrectForm product="demo" />
-        </ConfirmProvider>
-      </MantineProvider>
-    </QueryClientProvider>,
-  );
+  show(<CorrectForm product="demo" />, client);
   const user = userEvent.setup();
   const dollars = screen.getByLabelText('Dollars');
   const correct = async () => {

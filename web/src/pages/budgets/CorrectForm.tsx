@@ -1,10 +1,11 @@
-import { Button, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Stack, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { answer, api, newKey } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { keys } from '../../api/queries';
 import { useMay } from '../../session/useSession';
+import { Hint } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { notifyDone, notifyProblem, useConfirm } from '../../ui/Confirm';
 import { shellWord, usd } from '../../ui/format';
@@ -71,9 +72,7 @@ export function CorrectForm({ product }: { product: string }) {
     <Panel title="Correct the ledger">
       <form onSubmit={(event) => void correct(event)} noValidate>
         <Stack gap="sm">
-          <Text size="sm" c="dimmed">
-            For charges billed separately, or refunds.
-          </Text>
+          <Hint>For charges billed separately, or refunds.</Hint>
           <TextInput
             label="Dollars"
             description="Negative if less was spent than the ledger says"

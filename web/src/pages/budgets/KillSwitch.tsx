@@ -16,13 +16,11 @@ import { Icon } from '../../ui/Icon';
 import classes from './Budgets.module.css';
 import { pauseWords } from './spending';
 
-type Switched = Pick<Budget, 'productId' | 'paused' | 'periods'>;
-
-export function KillSwitch({ budget }: { budget: Switched }) {
+export function KillSwitch({ budget }: { budget: Budget }) {
   return budget.paused ? <ResumeButton budget={budget} /> : <PauseButton product={budget.productId} />;
 }
 
-function ResumeButton({ budget }: { budget: Switched }) {
+function ResumeButton({ budget }: { budget: Budget }) {
   const product = budget.productId;
   const client = useQueryClient();
   const isLimit = budget.paused?.cause === 'ceiling';

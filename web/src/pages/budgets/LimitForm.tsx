@@ -6,6 +6,7 @@ import { Problem } from '../../api/problem';
 import { budgetQuery, keys } from '../../api/queries';
 import type { Budget } from '../../api/types';
 import { useMay } from '../../session/useSession';
+import { Hint, SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { notifyDone } from '../../ui/Confirm';
 import { Panel } from '../../ui/Panel';
@@ -104,10 +105,10 @@ export function LimitForm({ budget }: { budget: Budget }) {
     <Panel title="Limits">
       <form onSubmit={(event) => void save(event)} noValidate>
         <Stack gap="sm">
-          <Text size="sm" c="dimmed">
+          <Hint>
             In dollars; leave a field empty for no limit. A job starts only while the amount spent, the amount
             reserved and its own limit fit within all of them.
-          </Text>
+          </Hint>
           {FIELDS.map((field) => (
             <TextInput
               key={field}
@@ -134,22 +135,14 @@ export function LimitForm({ budget }: { budget: Budget }) {
                   saved yet.
                 </Text>
                 <Group gap="xs">
-                  <Button size="xs" variant="default" onClick={keepMine}>
-                    Keep my changes
-                  </Button>
-                  <Button size="xs" variant="default" onClick={() => start(budget)}>
-                    Use the new limits
-                  </Button>
+                  <SmallButton onClick={keepMine}>Keep my changes</SmallButton>
+                  <SmallButton onClick={() => start(budget)}>Use the new limits</SmallButton>
                 </Group>
               </Stack>
             </Alert>
           )}
           {problem !== undefined && !outdated && <ProblemAlert error={Problem.from(problem)} />}
-          {!may && (
-            <Text size="sm" c="dimmed">
-              Changing limits requires the admin role.
-            </Text>
-          )}
+          {!may && <Hint>Changing limits requires the admin role.</Hint>}
           {changed.length > 0 && Object.keys(errors).length === 0 && (
             <CommandLine command={commandOf(product, typed, changed)} />
           )}

@@ -11,7 +11,7 @@ export function Meter({ period, reservedUsd }: { period: BudgetPeriod; reservedU
     <div className={classes.meter} data-state={state}>
       <div className={classes.line}>
         <span className={classes.period}>{period.period}</span>
-        <span className={classes.figures}>
+        <span>
           <b>{usd(period.spentUsd)}</b>
           {parts ? ` of ${usd(period.ceilingUsd)}` : ''}
         </span>

@@ -1,19 +1,17 @@
 import { Stack, Text } from '@mantine/core';
-import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { answer, api } from '../../api/client';
-import { keys } from '../../api/queries';
+import { api } from '../../api/client';
+import { keys, reads } from '../../api/queries';
 import { CommandLine } from '../../ui/CommandLine';
 import { shellWord } from '../../ui/format';
 import { Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
 
 const productQuery = (product: string) =>
-  queryOptions({
-    queryKey: [...keys.products, product],
-    queryFn: ({ signal }) =>
-      answer(api.GET('/api/fleet/products/{product}', { params: { path: { product } }, signal })),
-  });
+  reads([...keys.products, product], (init) =>
+    api.GET('/api/fleet/products/{product}', { params: { path: { product } }, ...init }),
+  );
 
 /// The product's share and repositories, which are set from a terminal.
 export function ProductFacts({ product }: { product: string }) {

@@ -29,19 +29,11 @@ describe('dollars', () => {
   });
 
   it('are refused with what would be right', () => {
-    for (const text of [
-      '-1',
-      '1,000',
-      '1e3',
-      'ten',
-      'Infinity',
-      'NaN',
-      '0.1234567',
-      '1000000001',
-      '12.',
-      '$',
-      '1 2',
-    ]) {
+    // biome-ignore format: a table
+    const wrong = [
+      '-1', '1,000', '1e3', 'ten', 'Infinity', 'NaN', '0.1234567', '1000000001', '12.', '$', '1 2',
+    ];
+    for (const text of wrong) {
       expect(parseDollars(text).error, text).toMatch(/such as 12\.50/);
     }
   });

@@ -1,9 +1,10 @@
-import { Button, Group, NativeSelect, Text } from '@mantine/core';
+import { Button, Group, NativeSelect } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { factoriesQuery } from '../../api/queries';
 import { DELIVERY, wordsOf } from '../../api/vocabulary';
 import { useMay } from '../../session/useSession';
+import { Hint } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { Panel } from '../../ui/Panel';
 import { deliveryAbout, flagCommand } from './takes';
@@ -46,9 +47,9 @@ export function DeliveryForm() {
           </Button>
           <CommandLine command={flagCommand(name, mode)} />
         </Group>
-        <Text size="xs" c="dimmed" mt="xs">
+        <Hint size="xs" mt="xs">
           {deliveryAbout(mode)}
-        </Text>
+        </Hint>
       </form>
     </Panel>
   );

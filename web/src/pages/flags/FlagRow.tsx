@@ -2,6 +2,7 @@ import { Button, Group, NativeSelect, Switch, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Flag } from '../../api/types';
 import { useMay } from '../../session/useSession';
+import { SmallButton } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import classes from './Flags.module.css';
@@ -66,9 +67,7 @@ export function FlagRow({ flag }: { flag: Flag }) {
             <Button type="submit" size="xs" loading={busy} disabled={read.error !== undefined}>
               {loss(flag.name, flag.value, read.value) ? 'Set…' : 'Set'}
             </Button>
-            <Button size="xs" variant="default" onClick={() => setTyped(undefined)}>
-              Undo
-            </Button>
+            <SmallButton onClick={() => setTyped(undefined)}>Undo</SmallButton>
             {read.error === undefined && <CommandLine command={flagCommand(flag.name, read.value)} />}
           </Group>
         )}

@@ -2,6 +2,7 @@ import { Alert, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { flagsQuery, whoamiQuery } from '../../api/queries';
 import type { WhoAmI } from '../../api/types';
+import { Hint } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { PageHead, Panel } from '../../ui/Panel';
 import { Loaded } from '../../ui/States';
@@ -39,14 +40,7 @@ function Flags() {
   const flags = useQuery(flagsQuery());
   return (
     <>
-      <Panel
-        title="Flags"
-        aside={
-          <Text size="xs" c="dimmed">
-            changing a flag requires the admin role
-          </Text>
-        }
-      >
+      <Panel title="Flags" aside={<Hint size="xs">changing a flag requires the admin role</Hint>}>
         <Loaded query={flags} what="flags">
           {(data) => (
             <ul className={classes.list}>

@@ -5,7 +5,7 @@ import type { Divergence, Shadow } from '../../api/types';
 import { Ago } from '../../ui/Ago';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, duration, percent } from '../../ui/format';
-import { Panel, ScrollBox } from '../../ui/Panel';
+import { Fact, Panel, ScrollBox } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import classes from './Flags.module.css';
 import { divergenceRate } from './takes';
@@ -34,22 +34,12 @@ function Figures({ shadow, inShadow }: { shadow: Shadow; inShadow: number }) {
   const rate = divergenceRate(shadow.agreements, shadow.divergences);
   return (
     <dl className={classes.figures}>
-      <div>
-        <dt>factories in shadow mode</dt>
-        <dd>{count(inShadow)}</dd>
-      </div>
-      <div>
-        <dt>same choice</dt>
-        <dd>{count(shadow.agreements)}</dd>
-      </div>
-      <div>
-        <dt>different choice</dt>
-        <dd data-tone={shadow.divergences > 0 ? 'warn' : undefined}>{count(shadow.divergences)}</dd>
-      </div>
-      <div>
-        <dt>divergence</dt>
-        <dd>{percent(rate)}</dd>
-      </div>
+      <Fact name="factories in shadow mode">{count(inShadow)}</Fact>
+      <Fact name="same choice">{count(shadow.agreements)}</Fact>
+      <Fact name="different choice" tone={shadow.divergences > 0 ? 'warn' : undefined}>
+        {count(shadow.divergences)}
+      </Fact>
+      <Fact name="divergence">{percent(rate)}</Fact>
     </dl>
   );
 }

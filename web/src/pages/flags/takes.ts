@@ -3,7 +3,7 @@
 
 import type { Flag } from '../../api/types';
 import { DELIVERY, wordIn } from '../../api/vocabulary';
-import { shellWord } from '../../ui/format';
+import { shellWord, UNITS } from '../../ui/format';
 
 export type Takes =
   | { kind: 'bool' }
@@ -96,13 +96,7 @@ export function pictured(flag: Pick<Flag, 'name'>, value: unknown): string | und
   const unit = flag.name.endsWith('_ms') ? 1 : flag.name.endsWith('_hours') ? 3_600_000 : 0;
   if (unit === 0 || value === 0) return undefined;
   const seconds = (value * unit) / 1_000;
-  const sizes: [number, string][] = [
-    [86_400, 'd'],
-    [3_600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ];
-  const [size, name] = sizes.find(([size]) => seconds >= size) ?? [1, 's'];
+  const [size, name] = UNITS.find(([size]) => seconds >= size) ?? [1, 's'];
   return `${Number((seconds / size).toFixed(2))} ${name}`;
 }
 

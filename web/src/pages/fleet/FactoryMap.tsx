@@ -1,6 +1,6 @@
 // All factories, in an order that does not change: as cards, or compact where there are many. A compact one opens its card.
 
-import { Button, Group, Modal, NativeSelect, SegmentedControl, UnstyledButton } from '@mantine/core';
+import { Group, Modal, NativeSelect, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useLocation, useNavigate } from '@tanstack/react-router';
 import { memo, useDeferredValue, useEffect, useMemo, useState } from 'react';
@@ -8,6 +8,7 @@ import { factoriesQuery } from '../../api/queries';
 import type { Factory, Job } from '../../api/types';
 import { useRowKeys } from '../../app/keys';
 import { useFeedEvents } from '../../live/LiveProvider';
+import { Choice, SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { FilterInput } from '../../ui/FilterInput';
 import { plural } from '../../ui/format';
@@ -136,23 +137,19 @@ function Factories({ factories }: { factories: Factory[] }) {
             ...Object.entries(FACTORY_STATUS).map(([value, { label }]) => ({ value, label })),
           ]}
         />
-        <SegmentedControl
-          size="xs"
-          aria-label="Layout"
+        <Choice
+          label="Layout"
           value={layout}
-          onChange={(value) => setLayout(value as Layout)}
-          data={[
-            { value: 'cards', label: 'Cards' },
-            { value: 'compact', label: 'Compact' },
-          ]}
+          words={{ cards: 'Cards', compact: 'Compact' }}
+          onChange={setLayout}
         />
         <PruneButton anyOffline={factories.some((factory) => !factory.live)} />
       </Group>
       {shown.length === 0 && (
         <Empty title="No factories match">
-          <Button size="xs" variant="default" onClick={() => setFilter(EVERYTHING)}>
+          <SmallButton onClick={() => setFilter(EVERYTHING)}>
             Show all {plural(factories.length, 'factory', 'factories')}
-          </Button>
+          </SmallButton>
         </Empty>
       )}
       {layout === 'cards' ? (

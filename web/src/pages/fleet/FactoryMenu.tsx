@@ -5,7 +5,7 @@ import { answer, api } from '../../api/client';
 import { keys } from '../../api/queries';
 import type { Factory } from '../../api/types';
 import { useMay } from '../../session/useSession';
-import { notifyDone, notifyProblem, useConfirm } from '../../ui/Confirm';
+import { notifyDone, notifyProblem, type Question, useConfirm } from '../../ui/Confirm';
 import { plural, shellWord } from '../../ui/format';
 
 /// What an operator can do to a factory. Each asks first and shows itself as a command.
@@ -20,7 +20,8 @@ export function FactoryMenu({ factory }: { factory: Factory }) {
   const needs = may ? '' : ' (requires the operator role)';
   const path = { params: { path: { id } } };
 
-  const perform = async (done: string, call: () => Promise<unknown>) => {
+  const offer = async (question: Question, done: string, call: () => Promise<unknown>) => {
+    if (!(await ask(question))) return;
     try {
       await call();
       notifyDone(done);
@@ -30,42 +31,38 @@ export function FactoryMenu({ factory }: { factory: Factory }) {
     }
   };
 
-  const drain = async () => {
-    const yes = await ask({
+  const drain = () => {
+    const question = {
       title: `Drain ${id}?`,
       text: `It finishes its ${plural(factory.seatsUsed, 'running job')} and takes no new ones until you stop draining it.`,
       yes: 'Drain',
       command: `giga factory drain ${word}`,
-    });
-    if (!yes) return;
-    await perform(`${id} is draining`, () =>
-      answer(api.POST('/api/fleet/factories/{id}/drain', { ...path, body: {} })),
-    );
+    };
+    const call = () => answer(api.POST('/api/fleet/factories/{id}/drain', { ...path, body: {} }));
+    return offer(question, `${id} is draining`, call);
   };
 
-  const undo = async () => {
-    const yes = await ask({
+  const undo = () => {
+    const question = {
       title: `Stop draining ${id}?`,
       text: 'It gets jobs again as soon as it is online.',
       yes: 'Stop draining',
       command: `giga factory drain ${word} --undo`,
-    });
-    if (!yes) return;
-    await perform(`${id} accepts jobs again`, () =>
-      answer(api.POST('/api/fleet/factories/{id}/drain', { ...path, body: { undo: true } })),
-    );
+    };
+    const call = () => answer(api.POST('/api/fleet/factories/{id}/drain', { ...path, body: { undo: true } }));
+    return offer(question, `${id} accepts jobs again`, call);
   };
 
-  const remove = async () => {
-    const yes = await ask({
+  const remove = () => {
+    const question = {
       title: `Remove ${id}?`,
       text: 'Its tokens are revoked at once, and its jobs are queued again when their leases end. To come back it has to be enrolled again.',
       yes: 'Remove',
       danger: true,
       command: `giga factory deregister ${word}`,
-    });
-    if (!yes) return;
-    await perform(`${id} was removed`, () => answer(api.DELETE('/api/fleet/factories/{id}', path)));
+    };
+    const call = () => answer(api.DELETE('/api/fleet/factories/{id}', path));
+    return offer(question, `${id} was removed`, call);
   };
 
   // Only as a command: the new token is shown once, and belongs into a file on that machine.
@@ -90,15 +87,10 @@ export function FactoryMenu({ factory }: { factory: Factory }) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {isDraining ? (
-          <Menu.Item disabled={!may} onClick={() => void undo()}>
-            Stop draining…{needs}
-          </Menu.Item>
-        ) : (
-          <Menu.Item disabled={!may} onClick={() => void drain()}>
-            Drain…{needs}
-          </Menu.Item>
-        )}
+        <Menu.Item disabled={!may} onClick={() => void (isDraining ? undo() : drain())}>
+          {isDraining ? 'Stop draining…' : 'Drain…'}
+          {needs}
+        </Menu.Item>
         <Menu.Item disabled={!may} c="var(--giga-bad)" onClick={() => void remove()}>
           Remove…{needs}
         </Menu.Item>

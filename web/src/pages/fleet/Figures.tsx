@@ -1,10 +1,10 @@
-import { useQuery } from '@tanstack/react-query';
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { budgetsQuery, metricsQuery } from '../../api/queries';
 import type { FleetMetrics } from '../../api/types';
 import { type Stage, stagesIn } from '../../api/vocabulary';
-import { count, duration, percent, usd } from '../../ui/format';
+import { coarse, count, percent, usd } from '../../ui/format';
 import { ProblemAlert } from '../../ui/States';
 import { useNow } from '../../ui/useNow';
 import classes from './Figures.module.css';
@@ -39,11 +39,7 @@ export function Figures() {
         label="Longest wait"
         value={
           <span className={classes.long}>
-            <OldestWait
-              oldest={data?.oldestQueuedMs}
-              asOf={metrics.dataUpdatedAt}
-              known={data !== undefined}
-            />
+            <OldestWait metrics={metrics} />
           </span>
         }
       />
@@ -78,21 +74,12 @@ function StageFigure({ label, metrics, stages, tone }: StageFigureProps) {
 }
 
 /// Grows between two fetches.
-function OldestWait({
-  oldest,
-  asOf,
-  known,
-}: {
-  oldest: number | null | undefined;
-  asOf: number;
-  known: boolean;
-}) {
+function OldestWait({ metrics: { data, dataUpdatedAt } }: { metrics: UseQueryResult<FleetMetrics> }) {
+  const oldest = data?.oldestQueuedMs;
   const waits = typeof oldest === 'number';
   const now = useNow(waits);
-  if (!waits) return known ? 'none' : '–';
-  const waited = oldest + Math.max(0, now - asOf);
-  // To the second only while it is short: a figure that is read from afar.
-  return duration(waited - (waited % (waited < 60_000 ? 1_000 : 60_000)));
+  if (!waits) return data ? 'none' : '–';
+  return coarse(oldest + Math.max(0, now - dataUpdatedAt));
 }
 
 interface FigureProps {

@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { answer, api } from '../../api/client';
 import { keys, whoamiQuery } from '../../api/queries';
 import { useMay } from '../../session/useSession';
+import { SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { notifyDone, notifyProblem } from '../../ui/Confirm';
 
@@ -40,9 +41,9 @@ export function PruneButton({ anyOffline }: { anyOffline: boolean }) {
   return (
     <>
       <Tooltip label="requires the operator role for every product" disabled={may}>
-        <Button size="xs" variant="default" disabled={!may} onClick={open}>
+        <SmallButton disabled={!may} onClick={open}>
           Remove offline…
-        </Button>
+        </SmallButton>
       </Tooltip>
       <Modal opened={opened} onClose={close} title="Remove offline factories?" centered>
         <Stack>

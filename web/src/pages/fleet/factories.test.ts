@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Factory, FeedEvent, Job } from '../../api/types';
+import type { Factory, Job } from '../../api/types';
+import { event as anyEvent, factory } from '../../test/things';
 import {
   afterEvent,
   byHolder,
@@ -11,29 +12,6 @@ import {
   seats,
   statusOf,
 } from './factories';
-
-function factory(part: Partial<Factory>): Factory {
-  return {
-    id: 'mac-1',
-    state: 'active',
-    live: true,
-    health: 'ok',
-    capabilities: ['os:linux', 'engine:shell'],
-    advertised: [],
-    products: [],
-    repos: [{ name: 'parser' }],
-    canClone: false,
-    seatLimit: 4,
-    seatsUsed: 1,
-    load: 0.25,
-    delivery: 'stream',
-    actualDelivery: 'stream',
-    running: [],
-    enrolledAt: '2026-11-15T00:00:00Z',
-    lastSeenAt: '2026-11-15T01:00:00Z',
-    ...part,
-  };
-}
 
 describe('seats', () => {
   it('adds up to the limit, whatever is used and offered', () => {
@@ -138,9 +116,7 @@ it('gives each holder its jobs, the longest running first', () => {
   expect(by.size).toBe(2);
 });
 
-function event(type: string, jobId: string, data: object = {}): FeedEvent {
-  return { pos: 1, at: '2026-11-15T00:00:00Z', type, jobId, cause: '', actor: '', data } as FeedEvent;
-}
+const event = (type: string, jobId: string, data: object = {}) => anyEvent(type, { jobId, data });
 
 it('begins with the targets of queued jobs', () => {
   const jobs = [

@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { JobNames, type Named } from './jobNames';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
 
 function book(answer = (ids: readonly string[]): Named[] => ids.map((id) => [id, `job ${id}`])) {
   const calls: string[][] = [];

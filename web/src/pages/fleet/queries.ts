@@ -1,11 +1,11 @@
 // What only this page reads. The keys begin with those that the feed makes stale.
 
-import { queryOptions } from '@tanstack/react-query';
+import { type QueryKey, queryOptions } from '@tanstack/react-query';
 import { answer, api } from '../../api/client';
-import { keys } from '../../api/queries';
+import { keys, POLLED, reads } from '../../api/queries';
 import type { components } from '../../api/schema';
 import type { FeedEvent } from '../../api/types';
-import { stagesIn } from '../../api/vocabulary';
+import { type Stage, stagesIn } from '../../api/vocabulary';
 
 type EventPage = components['schemas']['EventPage'];
 
@@ -13,32 +13,13 @@ type EventPage = components['schemas']['EventPage'];
 const MOST = '500';
 
 /// Names and ages of what runs, in one call for all factories.
-export const runningQuery = () =>
-  queryOptions({
-    queryKey: [...keys.factories, 'running'],
-    queryFn: ({ signal }) =>
-      answer(
-        api.GET('/api/fleet/jobs', {
-          params: { query: { stage: stagesIn('running'), limit: MOST } },
-          signal,
-        }),
-      ),
-    refetchInterval: 15_000,
-  });
+export const runningQuery = () => listed([...keys.factories, 'running'], stagesIn('running'), MOST);
 
 /// The queue, for what is offered and not claimed yet. Seldom: the feed brings the rest (factories.ts).
-export const queuedQuery = () =>
-  queryOptions({
-    queryKey: ['offers'],
-    queryFn: ({ signal }) =>
-      answer(
-        api.GET('/api/fleet/jobs', {
-          params: { query: { stage: stagesIn('queued'), limit: '200' } },
-          signal,
-        }),
-      ),
-    refetchInterval: 15_000,
-  });
+export const queuedQuery = () => listed(['offers'], stagesIn('queued'), '200');
+
+const listed = (key: QueryKey, stage: Stage[], limit: string) =>
+  reads(key, (init) => api.GET('/api/fleet/jobs', { params: { query: { stage, limit } }, ...init }), POLLED);
 
 /// How far back the last events are looked for. Somebody who sees one product of many has to look further.
 const BACK = [60, 1_000, 10_000];

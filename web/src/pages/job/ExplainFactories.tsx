@@ -1,12 +1,14 @@
 // The verdict on each factory. A fleet may have thousands: eligible ones are rendered only while in sight, the others are
 // counted by reason.
 
-import { Text, Tooltip, UnstyledButton } from '@mantine/core';
+import { Tooltip, UnstyledButton } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef, useState } from 'react';
 import type { FactoryVerdict } from '../../api/types';
 import { BLOCKER, labelOf } from '../../api/vocabulary';
+import { Hint } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
+import { toggled } from '../../ui/filter';
 import { plural } from '../../ui/format';
 import { lead, type Refusal, type Term, terms, widest } from './ExplainGroups';
 import classes from './ExplainPanel.module.css';
@@ -16,9 +18,9 @@ const SHORT = 12;
 /// So many names are written out; nobody reads more.
 const NAMES = 200;
 
-interface Toggling {
-  open: ReadonlySet<string>;
-  toggle: (id: string) => void;
+interface Scored {
+  scale: number;
+  toggling: { open: ReadonlySet<string>; toggle: (id: string) => void };
 }
 
 export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
@@ -29,23 +31,18 @@ export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
   const open = new Set(changed);
   if (first && !changed.has(first.factoryId)) open.add(first.factoryId);
   else if (first) open.delete(first.factoryId);
-  const toggle = (id: string) =>
-    setChanged((before) => {
-      const after = new Set(before);
-      if (!after.delete(id)) after.add(id);
-      return after;
-    });
+  const toggle = (id: string) => setChanged((before) => toggled(before, id));
   const ahead = lead(verdicts[0], verdicts[1]);
   return (
     <>
       {ahead && (
-        <Text size="sm" c="dimmed" mb={4}>
+        <Hint mb={4}>
           {first?.factoryId} is{' '}
           {ahead.by > 0
             ? `ahead of ${ahead.over} by ${figure(ahead.by)}`
             : `tied with ${ahead.over} and comes first by name`}
           {ahead.by > 0 && ahead.mostly && `, mostly because it ${ahead.mostly}`}.
-        </Text>
+        </Hint>
       )}
       {verdicts.length <= SHORT ? (
         <ol className={classes.factories}>
@@ -62,15 +59,7 @@ export function Feasible({ verdicts }: { verdicts: FactoryVerdict[] }) {
   );
 }
 
-function ManyFeasible({
-  verdicts,
-  scale,
-  toggling,
-}: {
-  verdicts: FactoryVerdict[];
-  scale: number;
-  toggling: Toggling;
-}) {
+function ManyFeasible({ verdicts, scale, toggling }: Scored & { verdicts: FactoryVerdict[] }) {
   const box = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
     count: verdicts.length,
@@ -104,15 +93,7 @@ function ManyFeasible({
   );
 }
 
-function Candidate({
-  verdict,
-  scale,
-  toggling,
-}: {
-  verdict: FactoryVerdict;
-  scale: number;
-  toggling: Toggling;
-}) {
+function Candidate({ verdict, scale, toggling }: Scored & { verdict: FactoryVerdict }) {
   const opened = toggling.open.has(verdict.factoryId);
   return (
     <>

@@ -1,5 +1,5 @@
 import { Stack, Text, Title } from '@mantine/core';
-import { memo, useMemo } from 'react';
+import { memo, type ReactNode, useMemo } from 'react';
 import type { Explanation } from '../../api/types';
 import { BLOCKER, labelOf } from '../../api/vocabulary';
 import { CodeText } from '../../ui/CodeText';
@@ -21,10 +21,7 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
         <CodeText text={sentence(explanation.summary)} />
       </Text>
       {explanation.blockers.length > 0 && (
-        <section>
-          <Title order={3} size="h6" mb={4}>
-            Blocked by
-          </Title>
+        <Section title="Blocked by">
           <ul className={classes.blockers}>
             {explanation.blockers.map((blocker) => (
               <li key={`${blocker.code} ${blocker.message}`}>
@@ -33,32 +30,34 @@ export const ExplainPanel = memo(function ExplainPanel({ explanation }: { explan
               </li>
             ))}
           </ul>
-        </section>
+        </Section>
       )}
       {explanation.remedies.length > 0 && (
-        <section>
-          <Title order={3} size="h6" mb={4}>
-            Suggested fixes
-          </Title>
+        <Section title="Suggested fixes">
           <Remedies remedies={explanation.remedies} />
-        </section>
+        </Section>
       )}
       {feasible.length > 0 && (
-        <section>
-          <Title order={3} size="h6" mb={4}>
-            {plural(feasible.length, 'eligible factory', 'eligible factories')}, best first
-          </Title>
+        <Section title={`${plural(feasible.length, 'eligible factory', 'eligible factories')}, best first`}>
           <Feasible verdicts={feasible} />
-        </section>
+        </Section>
       )}
       {refused.length > 0 && (
-        <section>
-          <Title order={3} size="h6" mb={4}>
-            {plural(refusedCount, 'ineligible factory', 'ineligible factories')}
-          </Title>
+        <Section title={plural(refusedCount, 'ineligible factory', 'ineligible factories')}>
           <Refused groups={refused} />
-        </section>
+        </Section>
       )}
     </Stack>
   );
 });
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section>
+      <Title order={3} size="h6" mb={4}>
+        {title}
+      </Title>
+      {children}
+    </section>
+  );
+}

@@ -1,12 +1,10 @@
-import { MantineProvider } from '@mantine/core';
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
-import { act, render, screen, within } from '@testing-library/react';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { act, screen, within } from '@testing-library/react';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { jobQuery } from '../../api/queries';
 import type { Remedy } from '../../api/types';
 import type { Stage } from '../../api/vocabulary';
-import { ConfirmProvider } from '../../ui/Confirm';
+import { show } from '../../test/show';
 import { sentence } from '../../ui/format';
 import { actionOf, callOf, jobOf, OneRemedy } from './ExplainRemedies';
 
@@ -26,21 +24,10 @@ beforeEach(() => {
   });
 });
 
-afterEach(() => vi.unstubAllGlobals());
-
-async function show(remedy: Remedy): Promise<QueryClient> {
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+async function offer(remedy: Remedy) {
   const root = createRootRoute({ component: () => <OneRemedy remedy={remedy} /> });
   const router = createRouter({ routeTree: root, history: createMemoryHistory() });
-  render(
-    <MantineProvider env="test">
-      <QueryClientProvider client={client}>
-        <ConfirmProvider>
-          <RouterProvider router={router as never} />
-        </ConfirmProvider>
-      </QueryClientProvider>
-    </MantineProvider>,
-  );
+  const { client } = show(<RouterProvider router={router as never} />);
   await screen.findByText(sentence(remedy.message));
   return client;
 }
@@ -58,7 +45,7 @@ const giveUp: Remedy = {
 
 test('what is final says so and is done to the job as it was seen', async () => {
   stage = 'failed';
-  await show(giveUp);
+  await offer(giveUp);
   const button = await screen.findByRole('button', { name: /^(Cancel|Apply)/ });
   await vi.waitFor(() => expect(button.hasAttribute('disabled')).toBe(false));
   button.click();
@@ -73,14 +60,14 @@ test('what is final says so and is done to the job as it was seen', async () => 
 
 test('a job that has moved on is not acted on', async () => {
   stage = 'shipped';
-  const client = await show(giveUp);
+  const client = await offer(giveUp);
   await vi.waitFor(() => expect(client.getQueryData(jobQuery(id).queryKey)?.stage).toBe('shipped'));
   await act(async () => {});
   expect(screen.queryByRole('button', { name: /^(Cancel|Apply)/ })).toBeNull();
 });
 
 test('a review is a place to go to and not a thing to do', async () => {
-  await show({ message: 'review the dependency', command: `giga review ${id}` });
+  await offer({ message: 'review the dependency', command: `giga review ${id}` });
   expect(screen.getByRole('link', { name: 'Open the review' }).getAttribute('href')).toBe(`/jobs/${id}`);
   expect(screen.queryByRole('button', { name: /^(Cancel|Apply)/ })).toBeNull();
 });

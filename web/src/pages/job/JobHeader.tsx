@@ -1,12 +1,12 @@
-import { ActionIcon, Code, CopyButton, Text, Title, Tooltip } from '@mantine/core';
+import { Code, Text, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { explainNowQuery, jobQuery, keys } from '../../api/queries';
 import type { FeedEvent, Job, Run } from '../../api/types';
 import { isFinal, JOB_KIND, labelOf, PRIORITY } from '../../api/vocabulary';
 import { useActorName, useMay } from '../../session/useSession';
 import { CodeText } from '../../ui/CodeText';
+import { CopyIcon } from '../../ui/CommandLine';
 import { ActionButton } from '../../ui/Confirm';
-import { Icon } from '../../ui/Icon';
 import { AnchorLink, ButtonLink } from '../../ui/links';
 import { Fact } from '../../ui/Panel';
 import { StageBadge } from '../../ui/StageBadge';
@@ -63,15 +63,7 @@ export function JobHeader({ job, runs, events, brief }: JobHeaderProps) {
         {job.kind !== 'agent' && <Fact name="Kind">{labelOf(JOB_KIND, job.kind)}</Fact>}
         <Fact name="ID">
           <Code>{job.id}</Code>
-          <CopyButton value={job.id}>
-            {({ copied, copy }) => (
-              <Tooltip label={copied ? 'Copied' : 'Copy'}>
-                <ActionIcon size="xs" variant="subtle" color="gray" onClick={copy} aria-label="Copy the ID">
-                  <Icon name={copied ? 'check' : 'copy'} size={13} />
-                </ActionIcon>
-              </Tooltip>
-            )}
-          </CopyButton>
+          <CopyIcon value={job.id} label="Copy the ID" size="xs" />
         </Fact>
         {job.parentId && <Parent id={job.parentId} />}
       </dl>

@@ -1,10 +1,11 @@
-import { Stack, Text, Title } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { Problem } from '../../api/problem';
 import { jobQuery } from '../../api/queries';
 import { isHeld } from '../../api/vocabulary';
 import { useTitle } from '../../app/title';
+import { PageTitle } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { sentence } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
@@ -29,9 +30,7 @@ export function JobPage() {
   if (query.error) {
     return (
       <Stack>
-        <Title order={1} size="h3">
-          Job
-        </Title>
+        <PageTitle>Job</PageTitle>
         <ProblemAlert error={query.error} retry={() => void query.refetch()} />
         <AllJobs />
       </Stack>
@@ -39,9 +38,7 @@ export function JobPage() {
   }
   return (
     <>
-      <Title order={1} size="h3">
-        Job
-      </Title>
+      <PageTitle>Job</PageTitle>
       <Loading what="job" />
     </>
   );
@@ -50,9 +47,7 @@ export function JobPage() {
 function NoSuchJob({ id, error }: { id: string; error: unknown }) {
   return (
     <Stack align="flex-start">
-      <Title order={1} size="h3">
-        Job not found
-      </Title>
+      <PageTitle>Job not found</PageTitle>
       <Text>
         {sentence(Problem.from(error).message)}. The link may be incomplete, the job may have been deleted, or
         it belongs to a product that your token does not cover.

@@ -1,34 +1,25 @@
-import { MantineProvider } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { act, render, screen } from '@testing-library/react';
+import { act, screen } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
-import { afterEach, beforeEach, expect, type MockInstance, test, vi } from 'vitest';
+import { beforeEach, expect, type MockInstance, test, vi } from 'vitest';
 import { whoamiQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
-import { ConfirmProvider } from '../../ui/Confirm';
+import { newClient, show } from '../../test/show';
+import { job } from '../../test/things';
 import { BatchBar, type Report } from './BatchBar';
-import { job } from './testJobs';
 
 let refuse: () => void;
 let notified: MockInstance<typeof notifications.show>;
 let finished: ReturnType<typeof vi.fn<(report: Report) => void>>;
-let client: QueryClient;
 
-const bar = (chosen: readonly Job[]) => (
-  <MantineProvider env="test">
-    <QueryClientProvider client={client}>
-      <ConfirmProvider>
-        <BatchBar chosen={chosen} clear={() => {}} finished={finished} />
-      </ConfirmProvider>
-    </QueryClientProvider>
-  </MantineProvider>
-);
+const bar = (chosen: readonly Job[]) => <BatchBar chosen={chosen} clear={() => {}} finished={finished} />;
 
 /// Two jobs are being cancelled; the coordinator has not answered yet.
 async function begun() {
   const user = userEvent.setup();
-  const page = render(bar([job(1), job(2)]));
+  const client = newClient();
+  client.setQueryData(whoamiQuery().queryKey, { role: 'admin' } as never);
+  const page = show(bar([job(1), job(2)]), client);
   await user.click(screen.getByRole('button', { name: 'Cancel 2' }));
   await user.click(await screen.findByRole('button', { name: 'Cancel 2 jobs' }));
   await screen.findByText('Cancel: 0 of 2 done');
@@ -45,13 +36,6 @@ beforeEach(() => {
   });
   notified = vi.spyOn(notifications, 'show');
   finished = vi.fn();
-  client = new QueryClient();
-  client.setQueryData(whoamiQuery().queryKey, { role: 'admin' } as never);
-});
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.restoreAllMocks();
 });
 
 test('what was refused is told in the corner to who has left the page', async () => {

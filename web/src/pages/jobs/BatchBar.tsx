@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { Job } from '../../api/types';
 import { type OperatorAction, STAGE, STAGES } from '../../api/vocabulary';
 import { useMay } from '../../session/useSession';
+import { SmallButton } from '../../ui/Basics';
 import { notifyDone, notifyProblem, useConfirm } from '../../ui/Confirm';
 import { count, plural } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
@@ -86,9 +87,7 @@ export function BatchBar({ chosen, clear, finished }: BatchBarProps) {
             <Text size="sm">
               {ACTIONS[running.action].label}: {count(running.finished)} of {count(running.of)} done
             </Text>
-            <Button size="xs" variant="default" onClick={() => stop.current?.abort()}>
-              Stop
-            </Button>
+            <SmallButton onClick={() => stop.current?.abort()}>Stop</SmallButton>
           </>
         ) : (
           <>

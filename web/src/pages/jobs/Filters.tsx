@@ -1,15 +1,15 @@
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import { factoriesQuery, metricsQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { labelOf, PRIORITY, STAGE, STAGES, wordsOf } from '../../api/vocabulary';
-import type { JobsSearch } from '../../app/search';
+import { type JobsSearch, words } from '../../app/search';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
 import classes from './Filters.module.css';
-import { byStage, chips, toggled, words } from './filter';
+import { byStage, chips, toggled } from './filter';
 
 interface FiltersProps {
   search: JobsSearch;
@@ -149,10 +149,7 @@ const PAUSE = 250;
 export function useTyped(value: string, report: (value: string) => void): [string, (value: string) => void] {
   const [typed, setTyped] = useState(value);
   const reported = useRef(value);
-  const newest = useRef(report);
-  useEffect(() => {
-    newest.current = report;
-  });
+  const onPause = useEffectEvent(report);
   useEffect(() => {
     // An older value that comes back must not undo the letters since.
     if (value === reported.current) return;
@@ -163,7 +160,7 @@ export function useTyped(value: string, report: (value: string) => void): [strin
     if (typed === reported.current) return;
     const timer = setTimeout(() => {
       reported.current = typed;
-      newest.current(typed);
+      onPause(typed);
     }, PAUSE);
     return () => clearTimeout(timer);
   }, [typed]);

@@ -1,10 +1,11 @@
-import { Alert, Button, Group, Stack, Title } from '@mantine/core';
+import { Alert, Button, Group, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { metricsQuery } from '../../api/queries';
 import { labelOf, STAGE } from '../../api/vocabulary';
-import type { JobsSearch } from '../../app/search';
+import { FILTERS, type JobsSearch } from '../../app/search';
+import { PageTitle, SmallButton } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { count } from '../../ui/format';
 import { Icon } from '../../ui/Icon';
@@ -12,7 +13,7 @@ import { ButtonLink } from '../../ui/links';
 import { Empty, Loading, ProblemAlert } from '../../ui/States';
 import { BatchBar, BatchReport, type Report } from './BatchBar';
 import { Filters } from './Filters';
-import { chips, FILTERS, isFiltered, listCommand, total, withoutChip } from './filter';
+import { chips, isFiltered, listCommand, total, withoutChip } from './filter';
 import classes from './JobsPage.module.css';
 import { JobTable } from './JobTable';
 import { isAny, useJobList } from './useJobList';
@@ -33,9 +34,7 @@ export function JobsPage() {
   return (
     <>
       <Group justify="space-between" mb="sm" wrap="nowrap">
-        <Title order={1} size="h3">
-          Jobs
-        </Title>
+        <PageTitle>Jobs</PageTitle>
         <ButtonLink
           to="/new"
           search={{ product: search.product }}
@@ -139,21 +138,14 @@ function FilterChips({ search, change }: { search: JobsSearch; change(next: Jobs
   );
 }
 
-interface NoJobsProps {
-  search: JobsSearch;
-  clear(): void;
-}
-
 /// Nothing to show, and what to do about it.
-function NoJobs({ search, clear }: NoJobsProps) {
+function NoJobs({ search, clear }: Pick<ListedProps, 'search' | 'clear'>) {
   if (isFiltered(search)) {
     return (
       <Empty title="No jobs match these filters">
         <Stack align="center">
           <span>Matching jobs appear here automatically.</span>
-          <Button size="xs" variant="default" onClick={clear}>
-            Clear all filters
-          </Button>
+          <SmallButton onClick={clear}>Clear all filters</SmallButton>
         </Stack>
       </Empty>
     );

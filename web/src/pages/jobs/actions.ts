@@ -77,28 +77,22 @@ export function jobActions(job: Pick<Job, 'stage'>): JobAction[] {
 }
 
 /// The same as a command. `giga job …` takes one job, so several go through xargs.
-export function actionCommand(action: OperatorAction, ids: readonly string[], reason?: string): string {
-  const why = reason ? ` -m ${shellWord(reason)}` : '';
+export function actionCommand(action: OperatorAction, ids: readonly string[]): string {
   const [only, ...more] = ids;
   if (only === undefined) return '';
-  if (more.length === 0) return `giga job ${action} ${shellWord(only)}${why}`;
-  return `printf '%s\\n' ${ids.map(shellWord).join(' ')} | xargs -n1 giga job ${action}${why}`;
+  if (more.length === 0) return `giga job ${action} ${shellWord(only)}`;
+  return `printf '%s\\n' ${ids.map(shellWord).join(' ')} | xargs -n1 giga job ${action}`;
 }
 
 /// For a single job that somebody looks at, only if it is still as they see it; in a batch the stage decides.
-export function act(
-  action: OperatorAction,
-  job: Steered,
-  options: { reason?: string; onlyIfUnchanged?: boolean } = {},
-): Promise<Job> {
-  const { reason, onlyIfUnchanged = true } = options;
+export function act(action: OperatorAction, job: Steered, { onlyIfUnchanged = true } = {}): Promise<Job> {
   return answer(
     api.POST('/api/fleet/jobs/{id}/actions/{action}', {
       params: {
         path: { id: job.id, action },
         header: onlyIfUnchanged ? { 'if-match': `"rev-${job.rev}"` } : {},
       },
-      body: reason ? { reason } : {},
+      body: {},
     }),
   );
 }

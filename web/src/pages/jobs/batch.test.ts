@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { Problem } from '../../api/problem';
 import type { Job } from '../../api/types';
+import { job } from '../../test/things';
 import { runBatch, undone } from './batch';
-import { job } from './testJobs';
 
 const jobs = Array.from({ length: 10 }, (_, n) => job(n));
 const cancelled = (one: Pick<Job, 'id'>): Job => ({ ...job(0), id: one.id, stage: 'cancelled' });

@@ -1,18 +1,19 @@
 // The columns of the job table, in order. The header, the rows, the gaps between them and the cards of a narrow screen are
 // all made from this list: a column is added here and nowhere else.
 
-import { useRouter } from '@tanstack/react-router';
-import type { MouseEvent, ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import type { Job } from '../../api/types';
 import { labelOf, PRIORITY } from '../../api/vocabulary';
-import { duration, millis } from '../../ui/format';
+import { Time } from '../../ui/Ago';
+import { coarse, millis } from '../../ui/format';
+import { usePlainJobLink } from '../../ui/links';
 import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
 import { visible } from '../../ui/visible';
 import classes from './JobTable.module.css';
 import { since } from './rows';
 
-export interface CellProps {
+interface CellProps {
   job: Job;
   /// Why the row is no longer part of the list, if it is not.
   stray: string | undefined;
@@ -98,45 +99,31 @@ function Placement({ job }: CellProps) {
   return <span title={`offered to ${job.targetFactoryId}`}>→ {job.targetFactoryId}</span>;
 }
 
+const HOUR = 3_600_000;
+
 /// How long the job has been in its stage, or when it may start.
 function InStage({ job }: CellProps) {
   const now = useNow();
   const ready = job.stage === 'queued' ? millis(job.readyAt) : undefined;
   if (ready !== undefined && ready > now + 1_000) {
-    return <span title={new Date(ready).toLocaleString()}>in {coarse(ready - now)}</span>;
+    return <span title={new Date(ready).toLocaleString()}>in {coarse(ready - now, HOUR)}</span>;
   }
   const at = since(job);
   const then = millis(at);
   if (then === undefined) return '–';
-  return (
-    <time dateTime={at} title={new Date(then).toLocaleString()}>
-      {coarse(now - then)}
-    </time>
-  );
+  return <Time at={at}>{coarse(now - then, HOUR)}</Time>;
 }
 
-/// Seconds only where they matter, and never fractions.
-function coarse(ms: number): string {
-  const whole = Math.max(0, ms);
-  return duration(whole < 3_600_000 ? whole - (whole % 1_000) : whole - (whole % 60_000));
-}
-
-/// The router's own link computes its address and subscribes to the router, each for itself: too much for rows that come
-/// and go by the dozen while somebody scrolls.
+/// Rows come and go by the dozen while somebody scrolls.
 function JobLink({ job, activate }: Pick<CellProps, 'job' | 'activate'>) {
-  const router = useRouter();
-  const open = (event: MouseEvent) => {
-    if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    void router.navigate({ to: '/jobs/$id', params: { id: job.id } });
-  };
+  const link = usePlainJobLink(job.id);
   return (
     <a
-      href={`/jobs/${encodeURIComponent(job.id)}`}
+      href={link.href}
+      onClick={link.onClick}
       className={classes.link}
       data-job={job.id}
       title={visible(job.name)}
-      onClick={open}
       onFocus={() => activate(job.id)}
     >
       {visible(job.name)}

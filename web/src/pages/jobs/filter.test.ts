@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { FleetMetrics } from '../../api/types';
 import { type JobsSearch, jobsSearch } from '../../app/search';
+import { job } from '../../test/things';
 import {
   byStage,
   chips,
@@ -12,7 +13,6 @@ import {
   total,
   withoutChip,
 } from './filter';
-import { job } from './testJobs';
 
 describe('the address', () => {
   test('gives only what is expected, as text', () => {

@@ -1,52 +1,17 @@
-// What a filter means: to the API, on the command line, for a row that changed, and as chips. The coordinator decides what
-// is in the list; the check of a row only says that it no longer matches.
+// What the filters of app/search.ts come to: for the API, on the command line, for a row that changed, and as chips. The
+// coordinator decides what is in the list; the check of a row only says that it no longer matches.
 
 import { inProduct } from '../../api/client';
 import type { FleetMetrics, Job } from '../../api/types';
 import type { Priority, Stage } from '../../api/vocabulary';
-import { JOB_FILTERS, type JobFilter, type JobsSearch } from '../../app/search';
+import { FILTERS, JOB_FILTERS, type JobFilter, type JobsSearch, words } from '../../app/search';
 import { shellWord } from '../../ui/format';
-
-export function words(list: string | undefined): string[] {
-  return (list ?? '')
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '');
-}
 
 /// Adds the word to the list, or removes it; nothing if none is left.
 export function toggled(list: string | undefined, word: string): string | undefined {
   const now = words(list);
   const next = now.includes(word) ? now.filter((other) => other !== word) : [...now, word];
   return next.length > 0 ? next.join(',') : undefined;
-}
-
-interface FilterMeaning {
-  /// What its chip says before the value.
-  label: string;
-  /// Several words, separated by commas.
-  several?: boolean;
-  /// Whether the job is one of those that the value asks for.
-  matches(job: Job, value: string): boolean;
-}
-
-export const FILTERS: Record<JobFilter, FilterMeaning> = {
-  stage: { label: 'stage', several: true, matches: (job, value) => words(value).includes(job.stage) },
-  priority: {
-    label: 'priority',
-    several: true,
-    matches: (job, value) => words(value).includes(job.priority),
-  },
-  product: { label: 'product', matches: (job, value) => job.productId === value },
-  repo: { label: 'repository', matches: (job, value) => job.repo === value },
-  factory: { label: 'running on', matches: (job, value) => job.lease?.factoryId === value },
-  parent: { label: 'child of', matches: (job, value) => job.parentId === value },
-  name: { label: 'name contains', matches: (job, value) => asciiLower(job.name).includes(asciiLower(value)) },
-};
-
-/// As SQL compares names: only the letters A to Z have a lower case.
-function asciiLower(text: string): string {
-  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
 export function isFiltered(search: JobsSearch): boolean {

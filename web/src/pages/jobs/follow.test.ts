@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { FeedEvent, Job } from '../../api/types';
+import { eventOf, idOf, job } from '../../test/things';
 import {
   CHANGE_DELAY,
   Follower,
@@ -11,114 +12,102 @@ import {
   type Reads,
   type Table,
 } from './follow';
-import { event, idOf, job } from './testJobs';
 
 const later = (ms: number) => vi.advanceTimersByTimeAsync(ms);
-const started = (n: number) => event(n, 'job.started', { to: 'building' });
-const submitted = (n: number) => event(n, 'job.submitted', { to: 'queued' });
+const started = (n: number) => eventOf(n, 'job.started', { to: 'building' });
+const submitted = (n: number) => eventOf(n, 'job.submitted', { to: 'queued' });
 
-let listed: Set<string>;
-let inSight: string[];
-let lastBeforeMore: string | undefined;
-let changes: FeedEvent[][];
-let replaced: { jobs: string[]; asked: readonly string[] }[];
-let announced: string[];
-let many: number;
-let older: number;
-let withdrawn: string[];
-let isReading: boolean;
-/// Those that the filter does not find.
-let unfound: Set<string>;
-let asked: string[][];
-let broken: boolean;
-let slowness: number;
-let newest: Job[][];
-let pagesRead: number;
+/// What the table shows, how the coordinator answers, and what came of it.
+const fresh = () => ({
+  listed: new Set([10, 9, 8, 7].map(idOf)),
+  inSight: [10, 9].map(idOf),
+  lastBeforeMore: idOf(7) as string | undefined,
+  isReading: false,
+  /// Those that the filter does not find.
+  unfound: new Set([idOf(666)]),
+  broken: false,
+  slowness: 0,
+  newest: [] as Job[][],
+  changes: [] as FeedEvent[][],
+  replaced: [] as { jobs: string[]; asked: readonly string[] }[],
+  announced: [] as string[],
+  withdrawn: [] as string[],
+  asked: [] as string[][],
+  many: 0,
+  older: 0,
+  pagesRead: 0,
+});
+let now: ReturnType<typeof fresh>;
 let follower: Follower;
 
 const reads = (): Reads => {
   const read = async (ids: readonly string[]): Promise<Job[]> => {
-    asked.push([...ids]);
-    if (slowness > 0) await new Promise((settle) => setTimeout(settle, slowness));
-    if (broken) throw new Error('away');
+    now.asked.push([...ids]);
+    if (now.slowness > 0) await new Promise((settle) => setTimeout(settle, now.slowness));
+    if (now.broken) throw new Error('away');
     return ids.map((id) => job(Number(id.slice(3))));
   };
   return {
     byId: read,
-    matching: async (ids) => (await read(ids)).filter((one) => !unfound.has(one.id)),
+    matching: async (ids) => (await read(ids)).filter((one) => !now.unfound.has(one.id)),
     newest: async (_, from) => {
       const page = Number(from ?? 0);
-      pagesRead += 1;
-      return { jobs: newest[page] ?? [], next: page + 1 < newest.length ? String(page + 1) : undefined };
+      now.pagesRead += 1;
+      return {
+        jobs: now.newest[page] ?? [],
+        next: page + 1 < now.newest.length ? String(page + 1) : undefined,
+      };
     },
   };
 };
 
 beforeEach(() => {
   vi.useFakeTimers();
-  listed = new Set([10, 9, 8, 7].map(idOf));
-  inSight = [10, 9].map(idOf);
-  lastBeforeMore = idOf(7);
-  changes = [];
-  replaced = [];
-  announced = [];
-  many = 0;
-  asked = [];
-  broken = false;
-  slowness = 0;
-  newest = [];
-  pagesRead = 0;
-  older = 0;
-  withdrawn = [];
-  isReading = false;
-  unfound = new Set([idOf(666)]);
+  now = fresh();
   const table: Table = {
-    has: (id) => listed.has(id),
-    lastBeforeMore: () => lastBeforeMore,
-    inSight: () => inSight,
-    isReading: () => isReading,
-    change: (events) => changes.push([...events]),
-    replace: (jobs, wanted) => replaced.push({ jobs: jobs.map((one) => one.id), asked: wanted }),
-    announce: (jobs) => announced.push(...jobs.map((one) => one.name)),
+    has: (id) => now.listed.has(id),
+    lastBeforeMore: () => now.lastBeforeMore,
+    inSight: () => now.inSight,
+    isReading: () => now.isReading,
+    change: (events) => now.changes.push([...events]),
+    replace: (jobs, wanted) => now.replaced.push({ jobs: jobs.map((one) => one.id), asked: wanted }),
+    announce: (jobs) => now.announced.push(...jobs.map((one) => one.name)),
     announceMany: () => {
-      many += 1;
+      now.many += 1;
     },
     announceOlder: () => {
-      older += 1;
+      now.older += 1;
     },
-    withdraw: (ids) => withdrawn.push(...ids),
+    withdraw: (ids) => now.withdrawn.push(...ids),
   };
   follower = new Follower(table, reads());
 });
 
-afterEach(() => {
-  follower.stop();
-  vi.useRealTimers();
-});
+afterEach(() => follower.stop());
 
 describe('a row that changes', () => {
   test('is changed at once with others, and read again with others', async () => {
     for (const n of [10, 9, 10]) follower.onEvent(started(n));
     await later(CHANGE_DELAY);
-    expect(changes.map((events) => events.length)).toEqual([3]);
-    expect(asked).toEqual([]);
+    expect(now.changes.map((events) => events.length)).toEqual([3]);
+    expect(now.asked).toEqual([]);
     await later(REFETCH_DELAY);
-    expect(asked).toEqual([[idOf(10), idOf(9)]]);
-    expect(replaced[0]?.jobs).toEqual([idOf(10), idOf(9)]);
+    expect(now.asked).toEqual([[idOf(10), idOf(9)]]);
+    expect(now.replaced[0]?.jobs).toEqual([idOf(10), idOf(9)]);
   });
 
   test('out of sight is read when it comes into sight', async () => {
     follower.onEvent(started(8));
     await later(REFETCH_DELAY * 3);
-    expect(changes).toHaveLength(1);
-    expect(asked).toEqual([]);
-    inSight = [9, 8].map(idOf);
+    expect(now.changes).toHaveLength(1);
+    expect(now.asked).toEqual([]);
+    now.inSight = [9, 8].map(idOf);
     follower.seen();
     await later(REFETCH_DELAY);
-    expect(asked).toEqual([[idOf(8)]]);
+    expect(now.asked).toEqual([[idOf(8)]]);
     follower.seen();
     await later(REFETCH_DELAY);
-    expect(asked).toHaveLength(1);
+    expect(now.asked).toHaveLength(1);
   });
 
   test('is read at most so often, however much happens', async () => {
@@ -126,33 +115,33 @@ describe('a row that changes', () => {
       follower.onEvent(started(10));
       await later(50);
     }
-    expect(asked.length).toBeLessThanOrEqual(4_000 / REFETCH_DELAY);
-    expect(asked.length).toBeGreaterThanOrEqual(8);
+    expect(now.asked.length).toBeLessThanOrEqual(4_000 / REFETCH_DELAY);
+    expect(now.asked.length).toBeGreaterThanOrEqual(8);
   });
 
   test('while it is read is read once more, and never twice at the same time', async () => {
-    slowness = 2_000;
+    now.slowness = 2_000;
     follower.onEvent(started(10));
     await later(REFETCH_DELAY + 1_000);
     follower.onEvent(started(10));
     follower.onEvent(started(9));
     await later(900);
-    expect(asked).toHaveLength(1);
+    expect(now.asked).toHaveLength(1);
     await later(100 + REFETCH_DELAY);
-    expect(asked).toEqual([[idOf(10)], [idOf(10), idOf(9)]]);
+    expect(now.asked).toEqual([[idOf(10)], [idOf(10), idOf(9)]]);
     await later(10_000);
-    expect(asked).toHaveLength(2);
+    expect(now.asked).toHaveLength(2);
   });
 
   test('is not asked for over and over while the coordinator is away', async () => {
-    broken = true;
+    now.broken = true;
     follower.onEvent(started(10));
     await later(10_000);
-    expect(asked).toHaveLength(1);
-    broken = false;
+    expect(now.asked).toHaveLength(1);
+    now.broken = false;
     follower.seen();
     await later(REFETCH_DELAY);
-    expect(replaced).toHaveLength(1);
+    expect(now.replaced).toHaveLength(1);
   });
 });
 
@@ -161,56 +150,56 @@ describe('a job that is not listed', () => {
     follower.onEvent(submitted(11));
     follower.onEvent(submitted(666));
     await later(NEW_JOBS_DELAY);
-    expect(asked).toEqual([[idOf(11), idOf(666)]]);
-    expect(announced).toEqual(['job-11']);
+    expect(now.asked).toEqual([[idOf(11), idOf(666)]]);
+    expect(now.announced).toEqual(['job-11']);
   });
 
   test('may have come into the filter by its stage', async () => {
-    follower.onEvent(event(11, 'job.failed', { to: 'failed' }));
+    follower.onEvent(eventOf(11, 'job.failed', { to: 'failed' }));
     await later(NEW_JOBS_DELAY);
-    expect(announced).toEqual(['job-11']);
+    expect(now.announced).toEqual(['job-11']);
   });
 
   test('is left alone where it belongs to a page that is not loaded yet', async () => {
     follower.onEvent(submitted(3));
     await later(NEW_JOBS_DELAY);
-    expect(asked).toEqual([]);
-    lastBeforeMore = undefined;
+    expect(now.asked).toEqual([]);
+    now.lastBeforeMore = undefined;
     follower.onEvent(submitted(3));
     await later(NEW_JOBS_DELAY);
-    expect(announced).toEqual(['job-3']);
+    expect(now.announced).toEqual(['job-3']);
   });
 
   test('is left alone when nothing about its stage changed, and when it is no job', async () => {
-    follower.onEvent(event(11, 'job.checkpointed'));
-    follower.onEvent(event(11, 'factory.changed', { jobId: null, to: null }));
+    follower.onEvent(eventOf(11, 'job.checkpointed'));
+    follower.onEvent(eventOf(11, 'factory.changed', { jobId: null, to: null }));
     await later(NEW_JOBS_DELAY);
-    expect(asked).toEqual([]);
+    expect(now.asked).toEqual([]);
   });
 
   test('is asked for with as many others as the API takes', async () => {
     for (let n = 0; n < IDS + 20; n += 1) follower.onEvent(submitted(1_000 + n));
     await later(NEW_JOBS_DELAY);
-    expect(asked.map((ids) => ids.length)).toEqual([IDS, 20]);
-    expect(announced).toHaveLength(IDS + 20);
+    expect(now.asked.map((ids) => ids.length)).toEqual([IDS, 20]);
+    expect(now.announced).toHaveLength(IDS + 20);
   });
 
   test('in a flood is not looked up one by one', async () => {
     for (let n = 0; n <= MOST_NEW; n += 1) follower.onEvent(submitted(1_000 + n));
     await later(NEW_JOBS_DELAY);
-    expect(asked).toEqual([]);
-    expect(many).toBe(1);
+    expect(now.asked).toEqual([]);
+    expect(now.many).toBe(1);
   });
 
   test('is not forgotten when it could not be looked up', async () => {
-    broken = true;
+    now.broken = true;
     follower.onEvent(submitted(11));
     await later(NEW_JOBS_DELAY * 5);
-    expect(asked).toHaveLength(1);
-    broken = false;
+    expect(now.asked).toHaveLength(1);
+    now.broken = false;
     follower.onEvent(submitted(12));
     await later(NEW_JOBS_DELAY);
-    expect(announced).toEqual(['job-11', 'job-12']);
+    expect(now.announced).toEqual(['job-11', 'job-12']);
   });
 });
 
@@ -218,58 +207,58 @@ describe('a job that waits to be shown', () => {
   test('does so no longer when the filter does not find it any more', async () => {
     follower.onEvent(submitted(11));
     await later(NEW_JOBS_DELAY);
-    expect([announced, withdrawn]).toEqual([['job-11'], []]);
-    unfound.add(idOf(11));
-    follower.onEvent(event(11, 'job.cancelled', { to: 'cancelled' }));
+    expect([now.announced, now.withdrawn]).toEqual([['job-11'], []]);
+    now.unfound.add(idOf(11));
+    follower.onEvent(eventOf(11, 'job.cancelled', { to: 'cancelled' }));
     await later(NEW_JOBS_DELAY);
-    expect([announced, withdrawn]).toEqual([['job-11'], [idOf(11)]]);
+    expect([now.announced, now.withdrawn]).toEqual([['job-11'], [idOf(11)]]);
   });
 
   test('is read again once it is shown', async () => {
-    listed.add(idOf(11));
-    inSight = [idOf(11)];
+    now.listed.add(idOf(11));
+    now.inSight = [idOf(11)];
     follower.recheck([idOf(11)]);
     await later(REFETCH_DELAY);
-    expect(replaced).toEqual([{ jobs: [idOf(11)], asked: [idOf(11)] }]);
+    expect(now.replaced).toEqual([{ jobs: [idOf(11)], asked: [idOf(11)] }]);
   });
 
   test.each([true, false])(
     'and is shown while it is looked up is not left as it was (found: %s)',
     async (found) => {
-      if (!found) unfound.add(idOf(11));
-      slowness = 100;
-      follower.onEvent(event(11, 'job.cancelled', { to: 'cancelled' }));
+      if (!found) now.unfound.add(idOf(11));
+      now.slowness = 100;
+      follower.onEvent(eventOf(11, 'job.cancelled', { to: 'cancelled' }));
       await later(NEW_JOBS_DELAY);
-      listed.add(idOf(11));
-      inSight = [idOf(11)];
-      await later(slowness + REFETCH_DELAY + slowness);
-      expect(announced).toEqual([]);
-      expect(replaced.map(({ jobs }) => jobs)).toEqual([[idOf(11)]]);
+      now.listed.add(idOf(11));
+      now.inSight = [idOf(11)];
+      await later(now.slowness + REFETCH_DELAY + now.slowness);
+      expect(now.announced).toEqual([]);
+      expect(now.replaced.map(({ jobs }) => jobs)).toEqual([[idOf(11)]]);
     },
   );
 });
 
 describe('what happens while the list is read', () => {
   test('is looked at once more when the list is there: the answer may be older', async () => {
-    isReading = true;
+    now.isReading = true;
     follower.onEvent(started(10));
     follower.onEvent(submitted(11));
     // Of a page that is just being read.
     follower.onEvent(started(3));
     await later(10_000);
-    asked = [];
-    announced = [];
-    listed.add(idOf(3));
-    inSight.push(idOf(3));
-    isReading = false;
+    now.asked = [];
+    now.announced = [];
+    now.listed.add(idOf(3));
+    now.inSight.push(idOf(3));
+    now.isReading = false;
     follower.settled();
     await later(NEW_JOBS_DELAY);
-    expect(asked).toEqual([[idOf(10), idOf(3)], [idOf(11)]]);
-    expect(announced).toEqual(['job-11']);
-    asked = [];
+    expect(now.asked).toEqual([[idOf(10), idOf(3)], [idOf(11)]]);
+    expect(now.announced).toEqual(['job-11']);
+    now.asked = [];
     follower.settled();
     await later(10_000);
-    expect(asked).toEqual([]);
+    expect(now.asked).toEqual([]);
   });
 
   test('needs no second look when it was not', async () => {
@@ -277,48 +266,48 @@ describe('what happens while the list is read', () => {
     await later(10_000);
     follower.settled();
     await later(10_000);
-    expect(asked).toHaveLength(1);
+    expect(now.asked).toHaveLength(1);
   });
 });
 
 describe('after a while without events', () => {
   test('what is in sight is read again, and what is new is announced', async () => {
-    newest = [[job(12), job(11), job(10)], [job(9), job(8), job(7)], [job(6)]];
-    await follower.catchUp(listed, false);
+    now.newest = [[job(12), job(11), job(10)], [job(9), job(8), job(7)], [job(6)]];
+    await follower.catchUp(now.listed, false);
     await later(REFETCH_DELAY);
-    expect(asked).toEqual([[idOf(10), idOf(9)]]);
-    expect(announced).toEqual(['job-12', 'job-11']);
-    expect([many, older, pagesRead]).toEqual([0, 0, 2]);
+    expect(now.asked).toEqual([[idOf(10), idOf(9)]]);
+    expect(now.announced).toEqual(['job-12', 'job-11']);
+    expect([now.many, now.older, now.pagesRead]).toEqual([0, 0, 2]);
   });
 
   test('a page of new ones only means that there are more', async () => {
-    newest = [[job(13), job(12)], [job(10)]];
-    await follower.catchUp(listed, false);
-    expect(many).toBe(1);
-    expect(announced).toEqual([]);
+    now.newest = [[job(13), job(12)], [job(10)]];
+    await follower.catchUp(now.listed, false);
+    expect(now.many).toBe(1);
+    expect(now.announced).toEqual([]);
   });
 
   test('an older one that came into the filter is found as well', async () => {
-    lastBeforeMore = undefined;
-    newest = [
+    now.lastBeforeMore = undefined;
+    now.newest = [
       [job(10), job(9)],
       [job(8), job(7), job(5)],
     ];
-    await follower.catchUp(listed, false);
-    expect([announced, older]).toEqual([['job-5'], 0]);
+    await follower.catchUp(now.listed, false);
+    expect([now.announced, now.older]).toEqual([['job-5'], 0]);
   });
 
   test('a list that is too long to compare says that there may be more', async () => {
-    lastBeforeMore = undefined;
-    newest = Array.from({ length: PAGES_BACK + 1 }, (_, page) => [job(10 - page)]);
-    await follower.catchUp(listed, false);
-    expect([older, pagesRead]).toEqual([1, PAGES_BACK]);
+    now.lastBeforeMore = undefined;
+    now.newest = Array.from({ length: PAGES_BACK + 1 }, (_, page) => [job(10 - page)]);
+    await follower.catchUp(now.listed, false);
+    expect([now.older, now.pagesRead]).toEqual([1, PAGES_BACK]);
   });
 
   test('what was missed and is told event by event needs no comparison', async () => {
-    newest = Array.from({ length: PAGES_BACK + 1 }, (_, page) => [job(10 - page)]);
-    await follower.catchUp(listed, true);
-    expect([older, pagesRead]).toEqual([0, 1]);
+    now.newest = Array.from({ length: PAGES_BACK + 1 }, (_, page) => [job(10 - page)]);
+    await follower.catchUp(now.listed, true);
+    expect([now.older, now.pagesRead]).toEqual([0, 1]);
   });
 });
 
@@ -328,6 +317,6 @@ test('after stop nothing is read and nothing is told', async () => {
   follower.stop();
   follower.onEvent(started(9));
   await later(10_000);
-  expect([asked, changes, announced]).toEqual([[], [], []]);
+  expect([now.asked, now.changes, now.announced]).toEqual([[], [], []]);
   expect(vi.getTimerCount()).toBe(0);
 });

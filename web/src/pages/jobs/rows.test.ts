@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { eventOf, idOf, job } from '../../test/things';
 import {
   afterEvent,
   changed,
@@ -10,7 +11,6 @@ import {
   withArrivals,
   withPage,
 } from './rows';
-import { event, idOf, job } from './testJobs';
 
 /// Two pages; with a cursor at the end there is more below.
 const pages = (end?: string): Pages => ({
@@ -87,7 +87,7 @@ describe('what was read', () => {
 describe('an event', () => {
   test('moves the row to its stage, with its holder', () => {
     const assigned = afterEvent(
-      event(1, 'job.assigned', { from: 'queued', to: 'assigned', data: { factoryId: 'mac-1' } }),
+      eventOf(1, 'job.assigned', { from: 'queued', to: 'assigned', data: { factoryId: 'mac-1' } }),
     )(job(1, { targetFactoryId: 'mac-1' }));
     expect(assigned).toMatchObject({
       stage: 'assigned',
@@ -95,21 +95,23 @@ describe('an event', () => {
       targetFactoryId: null,
       updatedAt: '2026-01-01T00:01:00Z',
     });
-    const building = afterEvent(event(1, 'job.started', { to: 'building' }))(assigned);
+    const building = afterEvent(eventOf(1, 'job.started', { to: 'building' }))(assigned);
     expect(building.lease?.factoryId).toBe('mac-1');
-    const review = afterEvent(event(1, 'job.reported', { to: 'review' }))(building);
+    const review = afterEvent(eventOf(1, 'job.reported', { to: 'review' }))(building);
     expect([review.stage, review.lease]).toEqual(['review', null]);
-    const again = afterEvent(event(1, 'job.requeued', { to: 'queued', at: '2026-01-02T00:00:00Z' }))(review);
+    const again = afterEvent(eventOf(1, 'job.requeued', { to: 'queued', at: '2026-01-02T00:00:00Z' }))(
+      review,
+    );
     expect(since(again)).toBe('2026-01-02T00:00:00Z');
   });
 
   test('that changes no stage leaves the row alone, but for where it is offered', () => {
     const row = job(1);
-    expect(afterEvent(event(1, 'job.checkpointed'))(row)).toBe(row);
-    const offered = afterEvent(event(1, 'job.targeted', { data: { factoryId: 'mac-2' } }))(row);
+    expect(afterEvent(eventOf(1, 'job.checkpointed'))(row)).toBe(row);
+    const offered = afterEvent(eventOf(1, 'job.targeted', { data: { factoryId: 'mac-2' } }))(row);
     expect(offered).toMatchObject({ stage: 'queued', targetFactoryId: 'mac-2' });
     expect(
-      afterEvent(event(1, 'job.targeted', { data: { factoryId: 7 } }))(row).targetFactoryId,
+      afterEvent(eventOf(1, 'job.targeted', { data: { factoryId: 7 } }))(row).targetFactoryId,
     ).toBeUndefined();
   });
 });

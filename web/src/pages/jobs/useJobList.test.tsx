@@ -6,8 +6,8 @@ import type { FeedEvent, Job } from '../../api/types';
 import type { EventType, Stage } from '../../api/vocabulary';
 import type { JobsSearch } from '../../app/search';
 import { LiveProvider } from '../../live/LiveProvider';
+import { eventOf, idOf, job } from '../../test/things';
 import { NEW_JOBS_DELAY, REFETCH_DELAY } from './follow';
-import { event, idOf, job } from './testJobs';
 import { TIDY_AFTER, useJobList, useNextPage, useTidying } from './useJobList';
 
 /// The jobs as the coordinator has them, and how long it takes to answer for a page below the first.
@@ -73,7 +73,7 @@ async function happens(n: number, type: EventType, stage: Stage): Promise<void> 
   const before = jobs.get(idOf(n)) ?? job(n, { rev: 0 });
   const at = '2026-01-01T00:01:00Z';
   jobs.set(before.id, { ...before, stage, rev: before.rev + 1, updatedAt: at });
-  await act(async () => tell(event(n, type, { to: stage, at })));
+  await act(async () => tell(eventOf(n, type, { to: stage, at })));
 }
 
 beforeEach(() => {
@@ -85,11 +85,7 @@ beforeEach(() => {
   listReads = 0;
 });
 
-afterEach(() => {
-  client.clear();
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
+afterEach(() => client.clear());
 
 const seen = (rows: readonly Job[]) => rows.map((row) => `${Number(row.id.slice(3))} ${row.stage}`);
 

@@ -1,6 +1,7 @@
 import { useCallback, useMemo, useState } from 'react';
 import type { Job } from '../../api/types';
 import type { JobsSearch } from '../../app/search';
+import { toggled } from '../../ui/filter';
 
 /// The selection of one view: another filter clears it, so that nothing is selected that is out of sight.
 export function useSelection(search: JobsSearch, rows: readonly Job[]) {
@@ -38,9 +39,7 @@ export interface Selection {
 export const NOTHING: Selection = { ids: new Set(), anchor: undefined };
 
 export function toggle(selection: Selection, id: string): Selection {
-  const ids = new Set(selection.ids);
-  if (!ids.delete(id)) ids.add(id);
-  return { ids, anchor: id };
+  return { ids: toggled(selection.ids, id), anchor: id };
 }
 
 /// Everything from the last row to this one gets the new state of this one.

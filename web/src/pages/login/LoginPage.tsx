@@ -1,8 +1,9 @@
-import { Alert, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { Alert, Button, Center, Code, Paper, PasswordInput, Stack } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { Problem } from '../../api/problem';
 import type { WhoAmI } from '../../api/types';
 import { looksLikeToken, session } from '../../session/session';
+import { Hint, PageTitle } from '../../ui/Basics';
 
 const MACHINE_TOKEN =
   'This token belongs to a machine and cannot sign in. Use one with the viewer role or higher.';
@@ -40,9 +41,7 @@ export function LoginPage() {
       <Paper withBorder p="xl" w="100%" maw={460}>
         <form onSubmit={(event) => void submit(event)}>
           <Stack>
-            <Title order={1} size="h3">
-              Gigafactory
-            </Title>
+            <PageTitle>Gigafactory</PageTitle>
             {why && <Alert color="blue">{why}</Alert>}
             <PasswordInput
               label="Token"
@@ -67,9 +66,7 @@ export function LoginPage() {
             <Button type="submit" loading={busy}>
               Sign in
             </Button>
-            <Text size="xs" c="dimmed">
-              The token stays in this tab and is only sent to this coordinator.
-            </Text>
+            <Hint size="xs">The token stays in this tab and is only sent to this coordinator.</Hint>
           </Stack>
         </form>
       </Paper>

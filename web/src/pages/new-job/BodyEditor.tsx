@@ -1,5 +1,6 @@
-import { Input, SegmentedControl, Text, Textarea } from '@mantine/core';
+import { Input, Textarea } from '@mantine/core';
 import { useId, useState } from 'react';
+import { Choice, Hint } from '../../ui/Basics';
 import { Markdown } from '../../ui/Markdown';
 import classes from './NewJob.module.css';
 
@@ -13,21 +14,17 @@ export function BodyEditor({
   onChange: (text: string) => void;
   error?: string;
 }) {
-  const [view, setView] = useState('write');
+  const [view, setView] = useState<'write' | 'preview'>('write');
   const id = useId();
   return (
     <Input.Wrapper error={error}>
       <div className={classes.between}>
         <Input.Label htmlFor={id}>Prompt</Input.Label>
-        <SegmentedControl
-          size="xs"
-          aria-label="Prompt view"
+        <Choice
+          label="Prompt view"
           value={view}
+          words={{ write: 'Write', preview: 'Preview' }}
           onChange={setView}
-          data={[
-            { value: 'write', label: 'Write' },
-            { value: 'preview', label: 'Preview' },
-          ]}
         />
       </div>
       {view === 'write' ? (
@@ -43,13 +40,7 @@ export function BodyEditor({
         />
       ) : (
         <div className={classes.preview}>
-          {value.trim() === '' ? (
-            <Text size="sm" c="dimmed">
-              Nothing to preview yet.
-            </Text>
-          ) : (
-            <Markdown text={value} />
-          )}
+          {value.trim() === '' ? <Hint>Nothing to preview yet.</Hint> : <Markdown text={value} />}
         </div>
       )}
     </Input.Wrapper>

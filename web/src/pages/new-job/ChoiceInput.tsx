@@ -27,46 +27,29 @@ function Option({ choice, value }: { choice: Choice | undefined; value: string }
   );
 }
 
+function optionsOf(choices: Choice[]) {
+  const known = new Map(choices.map((choice) => [choice.value, choice]));
+  return {
+    data: [...known.keys()],
+    maxDropdownHeight: 260,
+    renderOption: ({ option }: { option: { value: string } }) => (
+      <Option value={option.value} choice={known.get(option.value)} />
+    ),
+  };
+}
+
 /// Something that the fleet has, or anything else: a factory that joins later may have it.
 export function ChoiceInput({
   choices,
-  value,
-  onChange,
-  ...shown
+  ...input
 }: Shown & { value: string; onChange: (value: string) => void }) {
-  return (
-    <Autocomplete
-      {...shown}
-      data={choices.map((choice) => choice.value)}
-      value={value}
-      onChange={onChange}
-      maxDropdownHeight={260}
-      renderOption={({ option }) => (
-        <Option value={option.value} choice={choices.find((choice) => choice.value === option.value)} />
-      )}
-    />
-  );
+  return <Autocomplete {...input} {...optionsOf(choices)} />;
 }
 
 export function ChoicesInput({
   choices,
-  value,
-  onChange,
-  ...shown
+  ...input
 }: Shown & { value: string[]; onChange: (values: string[]) => void }) {
-  return (
-    <TagsInput
-      {...shown}
-      data={choices.map((choice) => choice.value)}
-      value={value}
-      onChange={onChange}
-      // Text that was not confirmed with Enter counts too.
-      acceptValueOnBlur
-      splitChars={[',', ' ']}
-      maxDropdownHeight={260}
-      renderOption={({ option }) => (
-        <Option value={option.value} choice={choices.find((choice) => choice.value === option.value)} />
-      )}
-    />
-  );
+  // Text that was not confirmed with Enter counts too.
+  return <TagsInput {...input} {...optionsOf(choices)} acceptValueOnBlur splitChars={[',', ' ']} />;
 }

@@ -1,6 +1,7 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
+import { SmallButton } from '../../ui/Basics';
 import { Note } from '../../ui/Note';
 import { visible } from '../../ui/visible';
 import { type DraftPlace, dropDraft, loadDraft, productOf } from './draft';
@@ -40,9 +41,7 @@ export function DraftChoice({
           <Button size="xs" onClick={() => void navigate({ search: {}, replace: true })}>
             Continue the draft
           </Button>
-          <Button size="xs" variant="default" onClick={start}>
-            Start over for {visible(product)}
-          </Button>
+          <SmallButton onClick={start}>Start over for {visible(product)}</SmallButton>
         </Group>
       </Stack>
     </Note>

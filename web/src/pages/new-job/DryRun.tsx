@@ -1,7 +1,8 @@
 import { Group, Stack, Text } from '@mantine/core';
+import { Hint } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { usd } from '../../ui/format';
-import { Note } from '../../ui/Note';
+import { ErrorList, Note } from '../../ui/Note';
 import { Panel } from '../../ui/Panel';
 import { Loading } from '../../ui/States';
 import { ExplainPanel } from '../job/ExplainPanel';
@@ -88,15 +89,7 @@ function Refused({ plan, byHand }: { plan: Plan; byHand: boolean }) {
   return (
     <Note tone="bad" title="The job has errors">
       {problem.errors.length === 0 ? <CodeText text={problem.message} /> : elsewhere && where}
-      {listed.length > 0 && (
-        <ul>
-          {listed.map((error) => (
-            <li key={`${error.field} ${error.message}`}>
-              <CodeText text={error.message} />
-            </li>
-          ))}
-        </ul>
-      )}
+      {listed.length > 0 && <ErrorList errors={listed} />}
     </Note>
   );
 }
@@ -105,15 +98,11 @@ function Cost({ worst }: { worst: number | null | undefined }) {
   const capped = worst !== null && worst !== undefined;
   return (
     <Group gap="xs" className={classes.cost}>
-      <Text size="sm" c="dimmed">
-        Worst-case cost
-      </Text>
+      <Hint>Worst-case cost</Hint>
       <Text size="sm" fw={600}>
         {capped ? usd(worst) : 'unlimited'}
       </Text>
-      <Text size="xs" c="dimmed">
-        {capped ? 'cost limit times attempts' : 'set a cost limit to bound it'}
-      </Text>
+      <Hint size="xs">{capped ? 'cost limit times attempts' : 'set a cost limit to bound it'}</Hint>
     </Group>
   );
 }

@@ -1,6 +1,6 @@
 // Finds jobs by a part of their name or by their id.
 
-import { MultiSelect, Select } from '@mantine/core';
+import { type ComboboxParsedItem, MultiSelect, Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
@@ -10,12 +10,14 @@ import { labelOf, STAGE } from '../../api/vocabulary';
 import { visible } from '../../ui/visible';
 import type { PickedJob } from './form';
 
+const PLACEHOLDER = 'Search by name or paste an ID';
 const LIMIT = '20';
 const ID = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
 
-function useJobSearch(text: string, product: string) {
-  const [wanted] = useDebouncedValue(text.trim(), 250);
-  return useQuery({
+function useJobSearch(product: string, ignored: boolean) {
+  const [search, setSearch] = useState('');
+  const [wanted] = useDebouncedValue(ignored ? '' : search.trim(), 250);
+  const { data: found, isError } = useQuery({
     queryKey: ['jobs', 'picker', product, wanted],
     queryFn: async ({ signal }): Promise<Job[]> => {
       if (ID.test(wanted)) {
@@ -28,6 +30,15 @@ function useJobSearch(text: string, product: string) {
     },
     placeholderData: keepPreviousData,
   });
+  const searching = {
+    searchable: true,
+    searchValue: search,
+    onSearchChange: setSearch,
+    // The coordinator has filtered them.
+    filter: ({ options }: { options: ComboboxParsedItem[] }) => options,
+    nothingFoundMessage: isError ? 'Could not search jobs' : 'No matching jobs',
+  };
+  return { found, searching };
 }
 
 /// Names may repeat; the end of the id distinguishes them.
@@ -52,22 +63,17 @@ export function JobsPicker({
   product,
   ...shown
 }: Shown & { value: PickedJob[]; onChange: (jobs: PickedJob[]) => void }) {
-  const [search, setSearch] = useState('');
-  const found = useJobSearch(search, product);
-  const known = byId(value, found.data);
+  const { found, searching } = useJobSearch(product, false);
+  const known = byId(value, found);
   return (
     <MultiSelect
       {...shown}
       data={options(known)}
       value={value.map((job) => job.id)}
       onChange={(ids) => onChange(ids.map((id) => ({ id, name: known.get(id)?.name ?? id })))}
-      searchable
-      searchValue={search}
-      onSearchChange={setSearch}
-      filter={({ options }) => options}
+      {...searching}
       hidePickedOptions
-      nothingFoundMessage={found.isError ? 'Could not search jobs' : 'No matching jobs'}
-      placeholder={value.length === 0 ? 'Search by name or paste an ID' : undefined}
+      placeholder={value.length === 0 ? PLACEHOLDER : undefined}
     />
   );
 }
@@ -78,24 +84,19 @@ export function JobPicker({
   product,
   ...shown
 }: Shown & { value: PickedJob | null; onChange: (job: PickedJob | null) => void }) {
-  const [search, setSearch] = useState('');
   // With a job chosen the input holds its label, which is not a search.
-  const found = useJobSearch(value ? '' : search, product);
-  const known = byId(value ? [value] : [], found.data);
+  const { found, searching } = useJobSearch(product, value !== null);
+  const known = byId(value ? [value] : [], found);
   return (
     <Select
       {...shown}
       data={options(known)}
       value={value?.id ?? null}
       onChange={(id) => onChange(id ? { id, name: known.get(id)?.name ?? id } : null)}
-      searchable
+      {...searching}
       clearable
       clearButtonProps={{ 'aria-label': `Clear ${shown.label}` }}
-      searchValue={search}
-      onSearchChange={setSearch}
-      filter={({ options }) => options}
-      nothingFoundMessage={found.isError ? 'Could not search jobs' : 'No matching jobs'}
-      placeholder="Search by name or paste an ID"
+      placeholder={PLACEHOLDER}
     />
   );
 }

@@ -1,6 +1,6 @@
-import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
-import { CodeText } from '../../ui/CodeText';
-import { Note } from '../../ui/Note';
+import { Group, Stack, Textarea } from '@mantine/core';
+import { Hint, SmallButton } from '../../ui/Basics';
+import { ErrorList, Note } from '../../ui/Note';
 import type { Draft } from './draft';
 import classes from './NewJob.module.css';
 import { manifestText } from './send';
@@ -34,24 +34,13 @@ export function ManifestEditor({
       />
       {edited && plan.others.length > 0 && (
         <Note tone="bad" title="The manifest has errors" urgent>
-          <ul>
-            {plan.others.map((error) => (
-              <li key={`${error.line ?? ''} ${error.field} ${error.message}`}>
-                {error.line ? <b>Line {error.line}: </b> : null}
-                <CodeText text={error.message} />
-              </li>
-            ))}
-          </ul>
+          <ErrorList errors={plan.others} />
         </Note>
       )}
       {edited && (
         <Group justify="space-between">
-          <Text size="sm" c="dimmed">
-            Edited: this is submitted instead of the form.
-          </Text>
-          <Button size="xs" variant="default" onClick={back}>
-            Back to the form
-          </Button>
+          <Hint>Edited: this is submitted instead of the form.</Hint>
+          <SmallButton onClick={back}>Back to the form</SmallButton>
         </Group>
       )}
     </Stack>

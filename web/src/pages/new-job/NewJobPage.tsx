@@ -1,8 +1,9 @@
-import { Anchor, Button, Group, Stack, Tabs, Text, Title } from '@mantine/core';
+import { Anchor, Button, Group, Stack, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { jobQuery, whoamiQuery } from '../../api/queries';
+import { Hint, PageTitle, SmallButton } from '../../ui/Basics';
 import { useConfirm } from '../../ui/Confirm';
 import { Note } from '../../ui/Note';
 import { Panel } from '../../ui/Panel';
@@ -36,9 +37,7 @@ export function NewJobPage() {
   const whoami = useQuery(whoamiQuery());
   return (
     <Stack gap="md">
-      <Title order={1} size="h3">
-        New job
-      </Title>
+      <PageTitle>New job</PageTitle>
       <Loaded query={whoami} what="your token">
         {(me) => {
           const only = me.everyProduct || me.products.length !== 1 ? undefined : me.products[0];
@@ -112,11 +111,11 @@ function Drafted({ place, start }: { place: DraftPlace; start: JobForm }) {
         title="Job"
         aside={
           <Group gap="xs">
-            <Text size="xs" c="dimmed">
+            <Hint size="xs">
               {drafting.kept
                 ? drafting.dirty && 'Draft saved in this tab'
                 : 'This browser cannot save drafts'}
-            </Text>
+            </Hint>
             <Button
               size="compact-xs"
               variant="default"
@@ -201,9 +200,7 @@ function EditedManifest({ back, edit }: { back: () => void; edit: () => void }) 
           <Button size="xs" onClick={edit}>
             Edit the manifest
           </Button>
-          <Button size="xs" variant="default" onClick={back}>
-            Back to the form
-          </Button>
+          <SmallButton onClick={back}>Back to the form</SmallButton>
         </Group>
       </Stack>
     </Note>

@@ -4,6 +4,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { Problem } from '../../api/problem';
 import { useMay } from '../../session/useSession';
+import { Hint, SmallButton } from '../../ui/Basics';
 import { CodeText } from '../../ui/CodeText';
 import { CommandLine } from '../../ui/CommandLine';
 import { notifyDone, useConfirm } from '../../ui/Confirm';
@@ -86,9 +87,9 @@ export function SubmitBar({ drafting, plan }: { drafting: Drafting; plan: Plan }
         </Tooltip>
         <Download draft={draft} />
         {blocked && (
-          <Text size="sm" c="dimmed">
+          <Hint>
             <CodeText text={`${sentence(why)}.`} />
-          </Text>
+          </Hint>
         )}
       </Group>
       <Text size="xs" c="dimmed" component="div">
@@ -173,9 +174,7 @@ function SubmitProblem({ problem, renew }: { problem: Problem; renew: () => void
               Open that job
             </Anchor>
           )}
-          <Button size="xs" variant="default" onClick={renew}>
-            Submit this as a new job
-          </Button>
+          <SmallButton onClick={renew}>Submit this as a new job</SmallButton>
         </Stack>
       </Note>
     );

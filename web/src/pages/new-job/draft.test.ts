@@ -1,13 +1,10 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { dropDraft, loadDraft, newDraft, saveDraft } from './draft';
 import { EMPTY_FORM } from './form';
 
 const PLACE = { owner: 'tok-1' };
 
-afterEach(() => {
-  vi.unstubAllGlobals();
-  sessionStorage.clear();
-});
+beforeEach(() => sessionStorage.clear());
 
 describe('a draft', () => {
   it('comes back as it was, with its key', () => {

@@ -5,7 +5,7 @@ import { emit, scalar } from './emit';
 
 describe('a scalar', () => {
   it('stands bare where nobody could take it for anything else', () => {
-    for (const text of [
+    const plain = [
       'fix-greeting',
       'os:linux',
       'org/app',
@@ -14,7 +14,8 @@ describe('a scalar', () => {
       '20m',
       '1h30m',
       'a.b',
-    ]) {
+    ];
+    for (const text of plain) {
       expect(scalar(text), text).toBe(text);
     }
   });

@@ -2,53 +2,19 @@
 
 import type { FieldError } from '../../api/problem';
 
-/// Paths of the manifest, as the coordinator names them; each has an input.
+/// Paths of the manifest, as the coordinator names them; each has an input. Those under "More fields", which open if one of
+/// them has an error:
+// biome-ignore format: a table
+export const UNDER_MORE = [
+  'persona', 'deps', 'depsMode', 'onFailure', 'budget.tokens', 'budget.wall', 'retry.max', 'retry.backoff',
+  'review.reviewers', 'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
+] as const;
+// biome-ignore format: a table
 export const FIELDS = [
-  'name',
-  'product',
-  'kind',
-  'repo',
-  'engine',
-  'script',
-  'persona',
-  'capabilities',
-  'priority',
-  'deps',
-  'depsMode',
-  'onFailure',
-  'budget.usd',
-  'budget.tokens',
-  'budget.wall',
-  'retry.max',
-  'retry.backoff',
-  'verify',
-  'review.quorum',
-  'review.reviewers',
-  'ship',
-  'concurrency.key',
-  'concurrency.limit',
-  'runAt',
-  'parent',
-  'bodyMd',
+  'name', 'product', 'kind', 'repo', 'engine', 'script', 'capabilities', 'priority', 'budget.usd', 'verify',
+  'review.quorum', 'ship', 'bodyMd', ...UNDER_MORE,
 ] as const;
 export type Field = (typeof FIELDS)[number];
-
-/// Those under "More fields", which open if one of them has an error.
-export const UNDER_MORE: readonly Field[] = [
-  'persona',
-  'deps',
-  'depsMode',
-  'onFailure',
-  'budget.tokens',
-  'budget.wall',
-  'retry.max',
-  'retry.backoff',
-  'review.reviewers',
-  'concurrency.key',
-  'concurrency.limit',
-  'runAt',
-  'parent',
-];
 
 export type FieldErrors = Partial<Record<Field, string>>;
 

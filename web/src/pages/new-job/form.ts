@@ -8,64 +8,36 @@ export interface PickedJob {
   name: string;
 }
 
-export interface JobForm {
-  name: string;
-  product: string;
-  kind: JobKind;
-  repo: string;
-  engine: string;
-  script: string;
-  persona: string;
-  capabilities: string[];
-  priority: string;
-  deps: PickedJob[];
-  depsMode: DepsMode | '';
-  onFailure: string;
-  budgetUsd: string;
-  budgetTokens: string;
-  budgetWall: string;
-  retryMax: string;
-  retryBackoff: string;
-  verify: string[];
-  quorum: string;
-  reviewers: string[];
-  ship: string;
-  concurrencyKey: string;
-  concurrencyLimit: string;
-  /// As an input for local time gives it: `2030-01-31T09:00`.
-  runAt: string;
-  parent: PickedJob | null;
-  body: string;
-}
-
-export const EMPTY_FORM: JobForm = {
+export const EMPTY_FORM = {
   name: '',
   product: '',
-  kind: 'agent',
+  kind: 'agent' as JobKind,
   repo: '',
   engine: '',
   script: '',
   persona: '',
-  capabilities: [],
+  capabilities: [] as string[],
   priority: '',
-  deps: [],
-  depsMode: '',
+  deps: [] as PickedJob[],
+  depsMode: '' as DepsMode | '',
   onFailure: '',
   budgetUsd: '',
   budgetTokens: '',
   budgetWall: '',
   retryMax: '',
   retryBackoff: '',
-  verify: [],
+  verify: [] as string[],
   quorum: '',
-  reviewers: [],
+  reviewers: [] as string[],
   ship: '',
   concurrencyKey: '',
   concurrencyLimit: '',
+  /// As an input for local time gives it: `2030-01-31T09:00`.
   runAt: '',
-  parent: null,
+  parent: null as PickedJob | null,
   body: '',
 };
+export type JobForm = typeof EMPTY_FORM;
 
 export type Scalar = string | number | boolean;
 export type ManifestValue = Scalar | Scalar[] | Record<string, Scalar | Scalar[]>;

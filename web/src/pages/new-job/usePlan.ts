@@ -1,7 +1,7 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import { Problem } from '../../api/problem';
+import { type FieldError, Problem } from '../../api/problem';
 import type { PlanAnswer } from '../../api/types';
 import { useFeedEvents } from '../../live/LiveProvider';
 import type { Draft } from './draft';
@@ -22,7 +22,7 @@ export interface Plan {
   problem?: Problem;
   fields: FieldErrors;
   /// Errors that belong to no input.
-  others: { field: string; line?: number | null; message: string }[];
+  others: FieldError[];
   /// The answer is about exactly what is typed now.
   current: boolean;
   /// The answer for what is typed now, fetched if necessary.

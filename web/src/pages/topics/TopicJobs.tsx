@@ -10,6 +10,7 @@ import { useKeys, useRowKeys } from '../../app/keys';
 import { useMay } from '../../session/useSession';
 import { CommandLine } from '../../ui/CommandLine';
 import { ActionButton } from '../../ui/Confirm';
+import { toggled } from '../../ui/filter';
 import { count, plural, shellWord } from '../../ui/format';
 import { Empty, Loading, ProblemAlert } from '../../ui/States';
 import { listed, parseExact } from './payload';
@@ -131,12 +132,6 @@ function RetryButton({ topic, ids, done }: { topic: Topic; ids: string[]; done: 
       }}
     />
   );
-}
-
-function toggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(set);
-  if (!next.delete(id)) next.add(id);
-  return next;
 }
 
 type TopicJobPage = components['schemas']['TopicJobPage'];

@@ -1,10 +1,11 @@
-import { Group, Stack, Text, Title } from '@mantine/core';
+import { Group, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { topicsQuery } from '../../api/queries';
 import type { Topic } from '../../api/types';
 import { TOPIC_JOB_STATE, wordsOf } from '../../api/vocabulary';
 import { useTitle } from '../../app/title';
+import { PageTitle } from '../../ui/Basics';
 import { CommandLine } from '../../ui/CommandLine';
 import { count, plural } from '../../ui/format';
 import { AnchorLink } from '../../ui/links';
@@ -28,13 +29,8 @@ export function TopicPage() {
         {(list) => {
           const known = list.topics.find((each) => each.productId === product && each.name === name);
           const refused = !known && isLoadingError;
-          const topic: Topic = known ?? {
-            productId: product,
-            name,
-            byState: {},
-            workers: 0,
-            inFlight: 0,
-          };
+          const empty = { productId: product, name, byState: {}, workers: 0, inFlight: 0 };
+          const topic: Topic = known ?? empty;
           return (
             <>
               <Group justify="space-between">
@@ -42,10 +38,10 @@ export function TopicPage() {
                   <AnchorLink to="/topics" size="xs">
                     Topics
                   </AnchorLink>
-                  <Title order={1} size="h3">
-                    <span className={classes.product}>{product} / </span>
+                  <PageTitle>
+                    <span className={classes.dim}>{product} / </span>
                     {name}
-                  </Title>
+                  </PageTitle>
                   {!refused && (
                     <Text size="sm" component="p" m={0}>
                       <TopicStatus topic={topic} allPaused={Boolean(list.paused)} /> ·{' '}

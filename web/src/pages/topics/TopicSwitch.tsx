@@ -17,45 +17,33 @@ export function topicCommand(verb: string, topic: Pick<Topic, 'name' | 'productI
   return `giga topic ${verb} ${shellWord(topic.name)}${rest} --product ${shellWord(topic.productId)}`;
 }
 
+const PAUSE = { verb: 'pause', label: 'Pause', icon: 'pause', done: 'paused' } as const;
+const RESUME = { verb: 'resume', label: 'Resume', icon: 'play', done: 'resumed' } as const;
+
 export function TopicSwitch({ topic }: { topic: Pick<Topic, 'name' | 'productId' | 'paused'> }) {
   const client = useQueryClient();
   const { name, productId } = topic;
   const params = { params: { path: { name }, header: inProduct(productId) } };
-  const after = () => client.invalidateQueries({ queryKey: keys.topics });
-  if (topic.paused) {
-    return (
-      <ActionButton
-        key="resume"
-        label="Resume"
-        aria-label={`Resume ${name}`}
-        role="operator"
-        leftSection={<Icon name="play" size={12} />}
-        done={`${name} was resumed`}
-        command={topicCommand('resume', topic)}
-        run={() => answer(api.POST('/api/fleet/topics/{name}/resume', params)).then(after)}
-        confirm={{
-          title: `Resume ${name} of ${productId}?`,
-          text: 'Ready jobs go to its workers at once.',
-          yes: 'Resume',
-        }}
-      />
-    );
-  }
+  const { verb, label, icon, done } = topic.paused ? RESUME : PAUSE;
+  const call = async () => {
+    if (topic.paused) await answer(api.POST('/api/fleet/topics/{name}/resume', params));
+    else await answer(api.POST('/api/fleet/topics/{name}/pause', params));
+    await client.invalidateQueries({ queryKey: keys.topics });
+  };
+  const text = topic.paused
+    ? 'Ready jobs go to its workers at once.'
+    : 'Workers get no more of its jobs until it is resumed. Running jobs continue, and jobs can still be added.';
   return (
     <ActionButton
-      key="pause"
-      label="Pause"
-      aria-label={`Pause ${name}`}
+      key={verb}
+      label={label}
+      aria-label={`${label} ${name}`}
       role="operator"
-      leftSection={<Icon name="pause" size={12} />}
-      done={`${name} was paused`}
-      command={topicCommand('pause', topic)}
-      run={() => answer(api.POST('/api/fleet/topics/{name}/pause', params)).then(after)}
-      confirm={{
-        title: `Pause ${name} of ${productId}?`,
-        text: 'Workers get no more of its jobs until it is resumed. Running jobs continue, and jobs can still be added.',
-        yes: 'Pause',
-      }}
+      leftSection={<Icon name={icon} size={12} />}
+      done={`${name} was ${done}`}
+      command={topicCommand(verb, topic)}
+      run={call}
+      confirm={{ title: `${label} ${name} of ${productId}?`, text, yes: label }}
     />
   );
 }
@@ -64,7 +52,15 @@ export function TopicSwitch({ topic }: { topic: Pick<Topic, 'name' | 'productId'
 export function AllTopics({ paused }: Pick<TopicList, 'paused'>) {
   const client = useQueryClient();
   const { data: me } = useQuery(whoamiQuery());
-  const after = () => client.invalidateQueries({ queryKey: keys.topics });
+  const { verb, label, icon, done } = paused ? RESUME : PAUSE;
+  const call = async () => {
+    if (paused) await answer(api.POST('/api/fleet/topic-gate/open', {}));
+    else await answer(api.POST('/api/fleet/topic-gate/close', {}));
+    await client.invalidateQueries({ queryKey: keys.topics });
+  };
+  const text = paused
+    ? 'Topics that were paused individually stay paused.'
+    : 'Workers of every product get no jobs until the topics are resumed. Running jobs continue.';
   const everyProduct = me?.everyProduct === true;
   const actorName = useActorName();
   return (
@@ -84,36 +80,16 @@ export function AllTopics({ paused }: Pick<TopicList, 'paused'>) {
         </span>
         {!everyProduct && me ? (
           <span className={classes.dim}>Requires a token for all products.</span>
-        ) : paused ? (
-          <ActionButton
-            key="resume"
-            label="Resume all"
-            role="operator"
-            leftSection={<Icon name="play" size={12} />}
-            done="All topics were resumed"
-            command="giga topic resume --all"
-            run={() => answer(api.POST('/api/fleet/topic-gate/open', {})).then(after)}
-            confirm={{
-              title: 'Resume all topics?',
-              text: 'Topics that were paused individually stay paused.',
-              yes: 'Resume all',
-            }}
-          />
         ) : (
           <ActionButton
-            key="pause"
-            label="Pause all"
+            key={verb}
+            label={`${label} all`}
             role="operator"
-            leftSection={<Icon name="pause" size={12} />}
-            done="All topics were paused"
-            command="giga topic pause --all"
-            run={() => answer(api.POST('/api/fleet/topic-gate/close', {})).then(after)}
-            confirm={{
-              title: 'Pause all topics?',
-              text: 'Workers of every product get no jobs until the topics are resumed. Running jobs continue.',
-              yes: 'Pause all',
-              danger: true,
-            }}
+            leftSection={<Icon name={icon} size={12} />}
+            done={`All topics were ${done}`}
+            command={`giga topic ${verb} --all`}
+            run={call}
+            confirm={{ title: `${label} all topics?`, text, yes: `${label} all`, danger: !paused }}
           />
         )}
       </div>

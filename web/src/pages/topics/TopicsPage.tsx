@@ -1,15 +1,14 @@
-import { Button, Stack } from '@mantine/core';
+import { Stack, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { topicsQuery } from '../../api/queries';
 import type { Topic, TopicList } from '../../api/types';
 import { TOPIC_JOB_STATE, wordsOf } from '../../api/vocabulary';
 import { useRowKeys } from '../../app/keys';
 import { CommandLine } from '../../ui/CommandLine';
-import { FilterInput } from '../../ui/FilterInput';
-import { matchesWords, urgentFirst } from '../../ui/filter';
-import { count, plural } from '../../ui/format';
+import { Filtered } from '../../ui/FilterInput';
+import { urgentFirst } from '../../ui/filter';
+import { count } from '../../ui/format';
 import { PageHead, Panel, ScrollBox } from '../../ui/Panel';
 import { Empty, Loaded } from '../../ui/States';
 import { AllTopics, TopicStatus, TopicSwitch } from './TopicSwitch';
@@ -44,30 +43,18 @@ function NoTopics() {
 
 /// Paused ones first.
 function Table({ list }: { list: TopicList }) {
-  const [filter, setFilter] = useState('');
   const sorted = [...list.topics].sort((a, b) => key(a).localeCompare(key(b)));
-  const shown = urgentFirst(sorted, (topic) => Boolean(topic.paused)).filter((topic) =>
-    matchesWords(filter, [key(topic)]),
-  );
   return (
-    <>
-      <FilterInput
-        label="Filter topics by product and name"
-        placeholder="Product, topic"
-        value={filter}
-        onType={setFilter}
-        className={classes.filter}
-      />
-      {shown.length === 0 ? (
-        <Empty title="No topics match">
-          <Button size="xs" variant="default" onClick={() => setFilter('')}>
-            Show all {plural(sorted.length, 'topic')}
-          </Button>
-        </Empty>
-      ) : (
-        <Rows topics={shown} allPaused={Boolean(list.paused)} />
-      )}
-    </>
+    <Filtered
+      all={urgentFirst(sorted, (topic) => Boolean(topic.paused))}
+      one="topic"
+      text={key}
+      label="Filter topics by product and name"
+      placeholder="Product, topic"
+      className={classes.filter}
+    >
+      {(shown) => <Rows topics={shown} allPaused={Boolean(list.paused)} />}
+    </Filtered>
   );
 }
 
@@ -91,7 +78,7 @@ function Rows({ topics, allPaused }: { topics: Topic[]; allPaused: boolean }) {
             </th>
             <th scope="col">state</th>
             <th scope="col">
-              <span className={classes.hidden}>actions</span>
+              <VisuallyHidden>actions</VisuallyHidden>
             </th>
           </tr>
         </thead>

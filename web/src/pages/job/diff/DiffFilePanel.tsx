@@ -1,5 +1,5 @@
-import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
+import { Hint, SmallButton } from '../../../ui/Basics';
 import { count } from '../../../ui/format';
 import { ScrollBox } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
@@ -9,15 +9,6 @@ import type { DiffFile, Hunk } from './parseDiff';
 
 /// A very long file is shown this many lines at a time.
 const STEP = 1_000;
-
-const KINDS: Record<DiffFile['kind'], string> = {
-  changed: 'changed',
-  added: 'new',
-  removed: 'removed',
-  renamed: 'renamed',
-  copied: 'copied',
-  mode: 'mode',
-};
 
 export function fileTitle(file: DiffFile): string {
   const moved = (file.kind === 'renamed' || file.kind === 'copied') && file.oldName !== file.newName;
@@ -45,37 +36,23 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
         <button type="button" className={classes.fold} aria-expanded={open} onClick={() => setOpen(!open)}>
           <span aria-hidden>{open ? '▾' : '▸'}</span>
           <span className={classes.name}>{title}</span>
-          <span className={classes.kind}>{KINDS[file.kind]}</span>
+          <span className={classes.kind}>{file.kind === 'added' ? 'new' : file.kind}</span>
           {file.mode && <span className={classes.kind}>{visible(file.mode)}</span>}
-          {file.binary ? (
-            <span className={classes.kind}>binary</span>
-          ) : (
-            <Counts added={file.added} removed={file.removed} />
-          )}
+          <FileCounts file={file} />
         </button>
       </h3>
       {open && (
         <ScrollBox className={classes.body} wrap={wrap} label={`Changes in ${title}`}>
           {hunks.length === 0 ? (
-            <Text size="sm" c="dimmed" p="xs">
-              {without(file)}
-            </Text>
+            <Hint p="xs">{without(file)}</Hint>
           ) : (
             <table className={classes.lines} data-side={side || undefined}>
-              {side ? (
-                <colgroup>
-                  <col className={classes.numberCol} />
-                  <col />
-                  <col className={classes.numberCol} />
-                  <col />
-                </colgroup>
-              ) : (
-                <colgroup>
-                  <col className={classes.numberCol} />
-                  <col className={classes.numberCol} />
-                  <col />
-                </colgroup>
-              )}
+              <colgroup>
+                <col className={classes.numberCol} />
+                {side && <col />}
+                <col className={classes.numberCol} />
+                <col />
+              </colgroup>
               {hunks.map((hunk, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: a diff never changes
                 <tbody key={index}>
@@ -88,9 +65,9 @@ export function DiffFilePanel({ id, file, side, wrap, open, setOpen }: DiffFileP
             </table>
           )}
           {left > 0 && (
-            <Button size="xs" variant="default" m="xs" onClick={() => setLimit(limit + STEP)}>
+            <SmallButton m="xs" onClick={() => setLimit(limit + STEP)}>
               Show {count(Math.min(STEP, left))} more of {count(left)} lines
-            </Button>
+            </SmallButton>
           )}
         </ScrollBox>
       )}
@@ -119,6 +96,11 @@ function firstLines(hunks: readonly Hunk[], limit: number): { hunks: Hunk[]; lef
     left += hunk.lines.length - lines.length;
   }
   return { hunks: shown, left };
+}
+
+export function FileCounts({ file }: { file: DiffFile }) {
+  if (file.binary) return <span className={classes.kind}>binary</span>;
+  return <Counts added={file.added} removed={file.removed} />;
 }
 
 export function Counts({ added, removed }: { added: number; removed: number }) {

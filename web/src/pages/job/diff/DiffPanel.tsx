@@ -1,13 +1,11 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
 import { artifactsQuery, artifactTextQuery } from '../../../api/queries';
 import type { Job, Run } from '../../../api/types';
 import { plural } from '../../../ui/format';
 import { Empty, Loaded } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
 import { DiffView } from './DiffView';
-import { parseDiff } from './parseDiff';
 
 /// The file with a run's changes.
 const CHANGES = 'changes.diff';
@@ -42,16 +40,11 @@ function Changes({ artifactId, job, run }: DiffPanelProps & { artifactId: string
         text.trim() === '' && run.report.filesChanged ? (
           <NoChanges job={job} run={run} />
         ) : (
-          <Parsed text={text} />
+          <DiffView text={text} />
         )
       }
     </Loaded>
   );
-}
-
-function Parsed({ text }: { text: string }) {
-  const diff = useMemo(() => parseDiff(text), [text]);
-  return <DiffView diff={diff} />;
 }
 
 function NoChanges({ job, run }: DiffPanelProps) {

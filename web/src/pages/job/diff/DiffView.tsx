@@ -1,12 +1,13 @@
-import { Button, SegmentedControl, Switch, Text } from '@mantine/core';
+import { Button, Switch, Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { useId, useState } from 'react';
+import { useId, useMemo, useState } from 'react';
+import { Choice } from '../../../ui/Basics';
 import { plural } from '../../../ui/format';
 import { Empty } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
-import { Counts, DiffFilePanel, fileTitle } from './DiffFilePanel';
+import { Counts, DiffFilePanel, FileCounts, fileTitle } from './DiffFilePanel';
 import classes from './DiffView.module.css';
-import type { Diff, DiffFile } from './parseDiff';
+import { type DiffFile, parseDiff } from './parseDiff';
 
 /// Two columns of code need this much room.
 const WIDE = 900;
@@ -20,7 +21,8 @@ const NOTES = 5;
 type Way = 'side' | 'unified';
 
 /// A diff, file by file: in two columns where there is room for them.
-export function DiffView({ diff }: { diff: Diff }) {
+export function DiffView({ text }: { text: string }) {
+  const diff = useMemo(() => parseDiff(text), [text]);
   const { ref, width } = useElementSize();
   const [chosen, setChosen] = useState<Way>();
   const [wrap, setWrap] = useState(true);
@@ -34,20 +36,16 @@ export function DiffView({ diff }: { diff: Diff }) {
 
   if (diff.files.length === 0 && diff.notes.length === 0) return <Empty title="No changes" />;
   return (
-    <div ref={ref} className={classes.diff}>
+    <div ref={ref}>
       <div className={classes.tools}>
         <Text size="sm" className={classes.sum}>
           {plural(diff.files.length, 'file')} <Counts added={diff.added} removed={diff.removed} />
         </Text>
-        <SegmentedControl
-          size="xs"
-          aria-label="Show changes"
+        <Choice
+          label="Show changes"
           value={way}
-          onChange={(value) => setChosen(value === 'side' ? 'side' : 'unified')}
-          data={[
-            { value: 'unified', label: 'Unified' },
-            { value: 'side', label: 'Side by side' },
-          ]}
+          words={{ unified: 'Unified', side: 'Side by side' }}
+          onChange={setChosen}
         />
         <Switch
           size="xs"
@@ -86,11 +84,7 @@ export function DiffView({ diff }: { diff: Diff }) {
                 >
                   {fileTitle(file)}
                 </a>
-                {file.binary ? (
-                  <span className={classes.kind}>binary</span>
-                ) : (
-                  <Counts added={file.added} removed={file.removed} />
-                )}
+                <FileCounts file={file} />
               </li>
             ))}
           </ul>

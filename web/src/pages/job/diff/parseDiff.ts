@@ -15,12 +15,10 @@ export interface Hunk {
   lines: DiffLine[];
 }
 
-export type ChangeKind = 'changed' | 'added' | 'removed' | 'renamed' | 'copied' | 'mode';
-
 export interface DiffFile {
   oldName: string;
   newName: string;
-  kind: ChangeKind;
+  kind: 'changed' | 'added' | 'removed' | 'renamed' | 'copied' | 'mode';
   binary: boolean;
   /// Such as `100644 → 100755`.
   mode?: string;
@@ -112,22 +110,11 @@ function file(reader: Reader): DiffFile {
   return found;
 }
 
+// biome-ignore format: a table
 const HEADERS = [
-  'old mode ',
-  'new mode ',
-  'new file mode ',
-  'deleted file mode ',
-  'similarity index ',
-  'dissimilarity index ',
-  'rename from ',
-  'rename to ',
-  'copy from ',
-  'copy to ',
-  'index ',
-  'Binary files ',
-  'GIT binary patch',
-  '--- ',
-  '+++ ',
+  'old mode ', 'new mode ', 'new file mode ', 'deleted file mode ', 'similarity index ',
+  'dissimilarity index ', 'rename from ', 'rename to ', 'copy from ', 'copy to ', 'index ', 'Binary files ',
+  'GIT binary patch', '--- ', '+++ ',
 ];
 
 function extended(line: string): [string | undefined, string] {

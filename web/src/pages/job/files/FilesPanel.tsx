@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Table, Text } from '@mantine/core';
+import { Button, Group, Modal, Table, Text, VisuallyHidden } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api } from '../../../api/client';
@@ -68,7 +68,7 @@ function FileTable({
               <Table.Th scope="col">Run</Table.Th>
               <Table.Th scope="col">Created</Table.Th>
               <Table.Th scope="col">
-                <span className={classes.hidden}>Actions</span>
+                <VisuallyHidden>Actions</VisuallyHidden>
               </Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -1,4 +1,4 @@
-import { memo } from 'react';
+import { type CSSProperties, memo } from 'react';
 import { visible } from '../../../ui/visible';
 import { parseAnsi, type Style } from './ansi';
 import classes from './LogView.module.css';
@@ -26,7 +26,7 @@ export const LogRow = memo(function LogRow({ line, number, matches, current }: L
           const from = at;
           at += span.text.length;
           return (
-            <span key={from} className={classes.span} {...look(span.style)}>
+            <span key={from} className={classes.span} style={look(span.style)}>
               {pieces(span.text, from, matches).map((piece) =>
                 piece.match ? (
                   <mark key={piece.from} data-current={piece.match === current || undefined}>
@@ -67,13 +67,13 @@ function pieces(text: string, from: number, matches: readonly Match[]): Piece[] 
   return found;
 }
 
-function look(style: Style): Record<string, string | number | undefined> {
+function look({ fg, bg, bold, dim, italic, underline }: Style): CSSProperties {
+  const quiet = dim ? 'var(--giga-quiet)' : undefined;
   return {
-    'data-fg': style.fg,
-    'data-bg': style.bg,
-    'data-bold': style.bold ? '' : undefined,
-    'data-dim': style.dim ? '' : undefined,
-    'data-italic': style.italic ? '' : undefined,
-    'data-underline': style.underline ? '' : undefined,
+    color: fg === undefined ? quiet : `var(--fg-${fg})`,
+    background: bg === undefined ? undefined : `var(--bg-${bg})`,
+    fontWeight: bold ? 700 : undefined,
+    fontStyle: italic ? 'italic' : undefined,
+    textDecoration: underline ? 'underline' : undefined,
   };
 }

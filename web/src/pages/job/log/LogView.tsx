@@ -1,5 +1,6 @@
-import { Button, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { Hint } from '../../../ui/Basics';
 import { bytes, plural } from '../../../ui/format';
 import { Empty, Loading, ProblemAlert } from '../../../ui/States';
 import { LogRow } from './LogRow';
@@ -179,12 +180,12 @@ function LogLines({ jobId, epoch, running, log }: LogViewProps & { log: Log }) {
         )}
       </div>
       <div className={classes.foot}>
-        <Text size="xs" c="dimmed">
+        <Hint size="xs">
           {buffer.start > 0
             ? `Last ${bytes(buffer.end - buffer.start)} of ${bytes(buffer.total)}. `
             : `${plural(buffer.length, 'row')}, ${bytes(buffer.total)}. `}
           {running && !buffer.complete ? 'Still running; new lines appear automatically.' : 'Finished.'}
-        </Text>
+        </Hint>
         {buffer.start > 0 && !buffer.cut && (
           <Button size="compact-xs" variant="default" loading={busy} onClick={() => void loadOlder(true)}>
             Load from the start

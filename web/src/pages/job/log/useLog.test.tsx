@@ -1,5 +1,5 @@
 import { act, renderHook } from '@testing-library/react';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { PIECE } from './logBuffer';
 import { useLog, wholeLog } from './useLog';
 
@@ -23,19 +23,18 @@ beforeEach(() => {
   });
 });
 
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
-
 const after = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
+const opened = async (mostRows?: number) => {
+  const hook = renderHook(() => useLog('J1', 1, mostRows));
+  await after(0);
+  return hook;
+};
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `line ${index}\n`).join('');
 
 it('begins with the end of a long log, gets what is older when asked, and keeps the rows where they are', async () => {
   log = lines(100_000);
   over = true;
-  const { result } = renderHook(() => useLog('J1', 1));
-  await after(0);
+  const { result } = await opened();
   expect(result.current.loaded).toBe(true);
   expect(result.current.buffer.row(result.current.buffer.length - 1)?.text).toBe('line 99999');
   // How long it is, and its last piece: not all of it.
@@ -52,8 +51,7 @@ it('begins with the end of a long log, gets what is older when asked, and keeps 
 
 it('looks for more while the run goes on, asks only for what is new, and stops when it is over', async () => {
   log = 'one\n';
-  const { result } = renderHook(() => useLog('J1', 1));
-  await after(0);
+  const { result } = await opened();
   log += 'two\n';
   await after(1_100);
   expect(result.current.buffer.length).toBe(2);
@@ -69,8 +67,7 @@ it('looks for more while the run goes on, asks only for what is new, and stops w
 
 it('says that it cannot be read, keeps what it has, and goes on when the coordinator is back', async () => {
   log = 'one\n';
-  const { result } = renderHook(() => useLog('J1', 1));
-  await after(0);
+  const { result } = await opened();
   away = true;
   await after(1_100);
   expect(result.current.error).toBeDefined();
@@ -84,8 +81,7 @@ it('says that it cannot be read, keeps what it has, and goes on when the coordin
 
 it('says no longer that it cannot be read once it can, though nothing was written meanwhile', async () => {
   log = 'one\n';
-  const { result } = renderHook(() => useLog('J1', 1));
-  await after(0);
+  const { result } = await opened();
   away = true;
   await after(1_100);
   expect(result.current.error).toBeDefined();
@@ -96,16 +92,14 @@ it('says no longer that it cannot be read once it can, though nothing was writte
 
 it('keeps no more rows than it is asked to', async () => {
   log = lines(5_000);
-  const { result } = renderHook(() => useLog('J1', 1, 100));
-  await after(0);
+  const { result } = await opened(100);
   expect(result.current.buffer.length).toBeLessThanOrEqual(100);
   expect(result.current.buffer.row(result.current.buffer.length - 1)?.text).toBe('line 4999');
 });
 
 it('asks for nothing while nobody looks', async () => {
   log = 'one\n';
-  const { result } = renderHook(() => useLog('J1', 1));
-  await after(0);
+  const { result } = await opened();
   const seen = vi.spyOn(document, 'visibilityState', 'get').mockReturnValue('hidden');
   await after(1_100);
   const looks = asked.length;

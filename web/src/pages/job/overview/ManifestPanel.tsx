@@ -1,14 +1,15 @@
-import { ActionIcon, CopyButton, Group, SegmentedControl, Tooltip } from '@mantine/core';
+import { Group } from '@mantine/core';
 import { useState } from 'react';
 import type { Job } from '../../../api/types';
-import { Icon } from '../../../ui/Icon';
+import { Choice } from '../../../ui/Basics';
+import { CopyIcon } from '../../../ui/CommandLine';
 import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
 import classes from '../JobView.module.css';
 
 /// The manifest with the defaults filled in.
 export function ManifestPanel({ job }: { job: Job }) {
-  const [raw, setRaw] = useState(false);
+  const [view, setView] = useState<'table' | 'raw'>('table');
   if (job.manifest === undefined || job.manifest === null) return null;
   const json = JSON.stringify(job.manifest, null, 2);
   return (
@@ -16,29 +17,22 @@ export function ManifestPanel({ job }: { job: Job }) {
       title="Manifest"
       aside={
         <Group gap="xs">
-          <SegmentedControl
-            size="xs"
-            aria-label="Show the manifest"
-            value={raw ? 'raw' : 'table'}
-            onChange={(value) => setRaw(value === 'raw')}
-            data={[
-              { value: 'table', label: 'Table' },
-              { value: 'raw', label: 'JSON' },
-            ]}
+          <Choice
+            label="Show the manifest"
+            value={view}
+            words={{ table: 'Table', raw: 'JSON' }}
+            onChange={setView}
           />
-          <CopyButton value={json}>
-            {({ copied, copy }) => (
-              <Tooltip label={copied ? 'Copied' : 'Copy as JSON (also valid YAML)'}>
-                <ActionIcon variant="default" onClick={copy} aria-label="Copy the manifest">
-                  <Icon name={copied ? 'check' : 'copy'} />
-                </ActionIcon>
-              </Tooltip>
-            )}
-          </CopyButton>
+          <CopyIcon
+            value={json}
+            label="Copy the manifest"
+            tip="Copy as JSON (also valid YAML)"
+            variant="default"
+          />
         </Group>
       }
     >
-      {raw ? (
+      {view === 'raw' ? (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keys
         <pre className={classes.raw} tabIndex={0}>
           {visible(json)}

@@ -1,6 +1,6 @@
-import { SegmentedControl, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Job } from '../../../api/types';
+import { Choice, Hint } from '../../../ui/Basics';
 import { Markdown } from '../../../ui/Markdown';
 import { Panel } from '../../../ui/Panel';
 import { visible } from '../../../ui/visible';
@@ -8,31 +8,22 @@ import classes from '../JobView.module.css';
 
 /// What the job was asked to do.
 export function PromptPanel({ job }: { job: Job }) {
-  const [raw, setRaw] = useState(false);
+  const [view, setView] = useState<'read' | 'raw'>('read');
+  const raw = view === 'raw';
   const body = job.bodyMd ?? '';
   return (
     <Panel
       title="Prompt"
       aside={
-        <SegmentedControl
-          size="xs"
-          aria-label="Show the prompt"
-          value={raw ? 'raw' : 'read'}
-          onChange={(value) => setRaw(value === 'raw')}
-          data={[
-            { value: 'read', label: 'Rendered' },
-            { value: 'raw', label: 'Source' },
-          ]}
+        <Choice
+          label="Show the prompt"
+          value={view}
+          words={{ read: 'Rendered', raw: 'Source' }}
+          onChange={setView}
         />
       }
     >
-      {body.trim() === '' ? (
-        <Text size="sm" c="dimmed">
-          The job has no prompt.
-        </Text>
-      ) : (
-        <Prompt text={body} raw={raw} />
-      )}
+      {body.trim() === '' ? <Hint>The job has no prompt.</Hint> : <Prompt text={body} raw={raw} />}
       {job.personaMd && (
         <details className={classes.persona}>
           <summary>Persona, sent to the engine first</summary>

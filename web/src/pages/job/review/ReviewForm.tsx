@@ -7,6 +7,7 @@ import { keys, whoamiQuery } from '../../../api/queries';
 import type { Job } from '../../../api/types';
 import { REVIEW_VERDICT, type ReviewVerdict, wordIn, wordsOf } from '../../../api/vocabulary';
 import { useMay } from '../../../session/useSession';
+import { Hint } from '../../../ui/Basics';
 import { CommandLine } from '../../../ui/CommandLine';
 import { notifyDone } from '../../../ui/Confirm';
 import { shellWord } from '../../../ui/format';
@@ -86,11 +87,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   };
 
   if (!may) {
-    return (
-      <Text size="sm" c="dimmed">
-        Reviewing requires the operator role; your token is read-only.
-      </Text>
-    );
+    return <Hint>Reviewing requires the operator role; your token is read-only.</Hint>;
   }
   return (
     <form onSubmit={(event) => void send(event)} aria-label="Review" noValidate>
@@ -169,11 +166,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
           >
             {REVIEW_VERDICT[draft.verdict].label}
           </Button>
-          {!isShown && (
-            <Text size="sm" c="dimmed">
-              You can review run {there} once its result is shown.
-            </Text>
-          )}
+          {!isShown && <Hint>You can review run {there} once its result is shown.</Hint>}
         </Group>
         <CommandLine command={reviewCommand(job, draft, reviewer || undefined)} />
       </Stack>

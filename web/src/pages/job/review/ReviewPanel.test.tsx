@@ -1,17 +1,15 @@
-import { MantineProvider } from '@mantine/core';
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { render, screen, waitFor } from '@testing-library/react';
+import { screen, waitFor } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { runsQuery } from '../../../api/queries';
 import type { Job } from '../../../api/types';
-import { LiveProvider } from '../../../live/LiveProvider';
+import { live, newClient, show as showAnything } from '../../../test/show';
 import { ReviewPanel } from './ReviewPanel';
 
 // What the coordinator answers, and the verdicts that it got.
 let runs: unknown;
 let verdicts: { leaseEpoch?: number }[] = [];
-let client: QueryClient;
+let client: ReturnType<typeof newClient>;
 
 const run = (leaseEpoch: number, report: object = {}) => ({ leaseEpoch, outcome: 'succeeded', report });
 const job = (epoch: number) =>
@@ -22,7 +20,7 @@ beforeEach(() => {
   // The browser of the tests has no fonts, which a textarea that grows listens to.
   Object.defineProperty(document, 'fonts', { value: new EventTarget(), configurable: true });
   verdicts = [];
-  client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  client = newClient();
   vi.stubGlobal('fetch', async (request: Request | string) => {
     // The feed, which says nothing.
     if (typeof request === 'string') return new Promise<Response>(() => {});
@@ -38,20 +36,9 @@ beforeEach(() => {
   });
 });
 
-afterEach(() => vi.unstubAllGlobals());
-
-function show(shown: Job) {
-  const page = (of: Job) => (
-    <MantineProvider env="test">
-      <QueryClientProvider client={client}>
-        <LiveProvider token="giga_abcDEF123456">
-          <ReviewPanel job={of} />
-        </LiveProvider>
-      </QueryClientProvider>
-    </MantineProvider>
-  );
-  const { rerender } = render(page(shown));
-  return (next: Job) => rerender(page(next));
+function show(first: Job) {
+  const { rerender } = showAnything(live(<ReviewPanel job={first} />), client);
+  return (next: Job) => rerender(live(<ReviewPanel job={next} />));
 }
 
 const approve = () => screen.findByRole<HTMLButtonElement>('button', { name: 'Approve' });

@@ -1,7 +1,8 @@
-import { Button, Progress, Stack, Text, Title } from '@mantine/core';
+import { Progress, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { runsQuery } from '../../../api/queries';
 import type { Job, Run } from '../../../api/types';
+import { Hint, SmallButton } from '../../../ui/Basics';
 import { plural, usd } from '../../../ui/format';
 import { Panel } from '../../../ui/Panel';
 import { Empty, Loaded } from '../../../ui/States';
@@ -27,16 +28,10 @@ export function ReviewPanel({ job }: { job: Job }) {
           <ReviewForm job={job} isShown={run !== undefined || epoch === 0} />
         </Panel>
       </Stack>
-      <Stack gap="md" className={classes.result}>
+      <Stack gap="md">
         <Panel
           title={epoch === 0 ? 'Result' : `Result of run ${epoch}`}
-          aside={
-            run && (
-              <Text size="xs" c="dimmed">
-                {cost(query.data?.runs ?? [], run)}
-              </Text>
-            )
-          }
+          aside={run && <Hint size="xs">{cost(query.data?.runs ?? [], run)}</Hint>}
         >
           {epoch === 0 ? (
             <Empty title="This job has no run of its own">
@@ -50,9 +45,9 @@ export function ReviewPanel({ job }: { job: Job }) {
                 ) : (
                   <Empty title={`Run ${epoch} not found`}>
                     <Text size="sm">It is not among the runs that are known so far.</Text>
-                    <Button size="xs" mt="xs" variant="default" onClick={() => void query.refetch()}>
+                    <SmallButton mt="xs" onClick={() => void query.refetch()}>
                       Try again
-                    </Button>
+                    </SmallButton>
                   </Empty>
                 )
               }
@@ -107,9 +102,9 @@ function Quorum({ job }: { job: Job }) {
       </Text>
       <Progress value={Math.min(100, (given / quorum) * 100)} color="green" mt={4} aria-label="Approvals" />
       {given > 0 && (
-        <Text size="xs" c="dimmed" mt={4}>
+        <Hint size="xs" mt={4}>
           Approved by {visible(job.approvals?.join(', ') ?? '')}
-        </Text>
+        </Hint>
       )}
     </div>
   );

@@ -1,5 +1,5 @@
-import { Text } from '@mantine/core';
 import type { Check } from '../../../api/types';
+import { Hint } from '../../../ui/Basics';
 import { duration } from '../../../ui/format';
 import { visible } from '../../../ui/visible';
 import { plainText } from '../log/ansi';
@@ -8,11 +8,7 @@ import classes from './Runs.module.css';
 /// The verify commands of the manifest. The output of a failed one is open.
 export function Checks({ checks }: { checks: readonly Check[] | undefined }) {
   if (!checks || checks.length === 0) {
-    return (
-      <Text size="sm" c="dimmed">
-        none
-      </Text>
-    );
+    return <Hint>none</Hint>;
   }
   return (
     <ul className={classes.checks}>
@@ -21,7 +17,7 @@ export function Checks({ checks }: { checks: readonly Check[] | undefined }) {
         <li key={index}>
           <details open={!check.passed}>
             <summary>
-              <span className={classes.passed} data-passed={check.passed}>
+              <span className={classes.passed} data-tone={check.passed ? 'ok' : 'bad'}>
                 {check.passed ? '✓ passed' : '✗ failed'}
               </span>{' '}
               <code>{visible(check.command)}</code>

@@ -1,8 +1,9 @@
-import { Anchor, Button, Code, Text } from '@mantine/core';
+import { Anchor, Code, Text, VisuallyHidden } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import type { Job, Run } from '../../../api/types';
 import { labelOf, RUN_OUTCOME, toneOf } from '../../../api/vocabulary';
 import { Ago } from '../../../ui/Ago';
+import { SmallButton } from '../../../ui/Basics';
 import { CommandLine } from '../../../ui/CommandLine';
 import { failureTitle } from '../../../ui/events';
 import { count, duration, millis, plural, usd } from '../../../ui/format';
@@ -81,9 +82,9 @@ export function RunsPanel({ job, runs }: { job: Job; runs: readonly Run[] }) {
         </table>
       </ScrollBox>
       {runs.length > shown.length && (
-        <Button size="xs" variant="default" mt="xs" onClick={() => setAll(true)}>
+        <SmallButton mt="xs" onClick={() => setAll(true)}>
           Show all {runs.length} runs
-        </Button>
+        </SmallButton>
       )}
     </>
   );
@@ -127,11 +128,11 @@ function Links({ job, run }: { job: Job; run: Run }) {
   return (
     <>
       <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }} search={to('log')}>
-        Log<span className={classes.hidden}> of run {run.leaseEpoch}</span>
+        Log<VisuallyHidden> of run {run.leaseEpoch}</VisuallyHidden>
       </AnchorLink>{' '}
       ·{' '}
       <AnchorLink size="sm" to="/jobs/$id" params={{ id: job.id }} search={to('diff')}>
-        Diff<span className={classes.hidden}> of run {run.leaseEpoch}</span>
+        Diff<VisuallyHidden> of run {run.leaseEpoch}</VisuallyHidden>
       </AnchorLink>
     </>
   );

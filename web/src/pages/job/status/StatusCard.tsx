@@ -1,4 +1,4 @@
-import { Paper, Text } from '@mantine/core';
+import { Paper, Progress, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useId } from 'react';
@@ -6,9 +6,10 @@ import { explainNowQuery } from '../../../api/queries';
 import type { FeedEvent, Job, Run } from '../../../api/types';
 import { isFinal, isHeld } from '../../../api/vocabulary';
 import { useActorName } from '../../../session/useSession';
-import { Ago } from '../../../ui/Ago';
+import { Ago, Time } from '../../../ui/Ago';
+import { Hint } from '../../../ui/Basics';
 import { CodeText } from '../../../ui/CodeText';
-import { duration, millis } from '../../../ui/format';
+import { coarse, millis } from '../../../ui/format';
 import { AnchorLink } from '../../../ui/links';
 import { Fact } from '../../../ui/Panel';
 import { useNow } from '../../../ui/useNow';
@@ -53,9 +54,9 @@ export function StatusCard({ job, runs, events }: StatusCardProps) {
         </Text>
       )}
       {status.since && (
-        <Text size="xs" c="dimmed" mt={4}>
+        <Hint size="xs" mt={4}>
           <Since at={status.since} over={isFinal(job.stage)} now={now} />
-        </Text>
+        </Hint>
       )}
       {isHeld(job.stage) && <Held job={job} runs={runs} now={now} />}
       {job.stage === 'blocked' && <Deps job={job} />}
@@ -79,14 +80,7 @@ export function StatusCard({ job, runs, events }: StatusCardProps) {
 function Since({ at, over, now }: { at: string; over: boolean; now: number }) {
   const then = millis(at);
   if (over || then === undefined) return <Ago at={at} />;
-  const past = Math.max(0, now - then);
-  // Seconds do not matter after a minute.
-  const coarse = past - (past % (past < 60_000 ? 1_000 : 60_000));
-  return (
-    <time dateTime={at} title={new Date(then).toLocaleString()}>
-      for {duration(coarse)}
-    </time>
-  );
+  return <Time at={at}>for {coarse(now - then)}</Time>;
 }
 
 /// The failed checks of the last run, and a link to its log.
@@ -125,17 +119,14 @@ function Held({ job, runs, now }: { job: Job; runs: readonly Run[]; now: number 
         {left && (
           <Fact name="Lease">
             {left.text}
-            <div
+            <Progress
               className={classes.bar}
-              role="progressbar"
+              value={Math.round(left.share * 100)}
+              size={5}
+              color="var(--giga-busy)"
+              transitionDuration={1_000}
               aria-label="Lease left"
-              aria-valuemin={0}
-              aria-valuemax={100}
-              aria-valuenow={Math.round(left.share * 100)}
-              data-over={left.share === 0 || undefined}
-            >
-              <span style={{ width: `${left.share * 100}%` }} />
-            </div>
+            />
           </Fact>
         )}
       </dl>

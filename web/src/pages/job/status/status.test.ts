@@ -1,32 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Explanation, FeedEvent, Job, Run } from '../../../api/types';
 import { STAGES } from '../../../api/vocabulary';
+import { job as anyJob } from '../../../test/things';
 import { jobStatus, leaseLeft, spending } from './status';
 
 const NOW = Date.parse('2026-01-01T12:00:00Z');
 const at = (seconds: number) => new Date(NOW + seconds * 1_000).toISOString();
 
-function job(part: Partial<Job>): Job {
-  return {
-    id: 'J1',
-    productId: 'demo',
-    name: 'fix',
-    kind: 'agent',
-    stage: 'queued',
-    priority: 'normal',
-    rev: 1,
-    leaseEpoch: 2,
-    capabilities: [],
-    deps: [],
-    depsMode: 'all',
-    attempts: 0,
-    dispatchSeq: 0,
-    createdAt: at(-600),
-    updatedAt: at(-60),
-    enqueuedAt: at(-300),
-    ...part,
-  } as Job;
-}
+const job = (part: Partial<Job>) =>
+  anyJob(1, { leaseEpoch: 2, createdAt: at(-600), updatedAt: at(-60), enqueuedAt: at(-300), ...part });
 
 const title = (
   part: Partial<Job>,

@@ -1,9 +1,10 @@
-import { Button, Group, Switch, Text } from '@mantine/core';
+import { Group, Switch } from '@mantine/core';
 import { useState } from 'react';
 import type { FeedEvent } from '../../../api/types';
 import { labelOf, STAGE } from '../../../api/vocabulary';
 import { useActorName } from '../../../session/useSession';
 import { Ago } from '../../../ui/Ago';
+import { Hint, SmallButton } from '../../../ui/Basics';
 import { CodeText } from '../../../ui/CodeText';
 import { eventSentence, eventTone } from '../../../ui/events';
 import { count, plural } from '../../../ui/format';
@@ -28,9 +29,7 @@ export function Timeline({ history: { history, loaded, error, retry } }: { histo
   return (
     <>
       <Group justify="space-between" mb="sm">
-        <Text size="xs" c="dimmed">
-          {plural(events.length, 'event')}
-        </Text>
+        <Hint size="xs">{plural(events.length, 'event')}</Hint>
         <Switch
           size="xs"
           label="Newest first"
@@ -45,9 +44,9 @@ export function Timeline({ history: { history, loaded, error, retry } }: { histo
         ))}
       </ol>
       {left > 0 && (
-        <Button size="xs" variant="default" onClick={() => setLimit(limit + 10 * STEP)}>
+        <SmallButton onClick={() => setLimit(limit + 10 * STEP)}>
           Show {count(Math.min(left, 10 * STEP))} more
-        </Button>
+        </SmallButton>
       )}
     </>
   );

@@ -1,17 +1,9 @@
 import { expect, it } from 'vitest';
 import type { FeedEvent } from '../../../api/types';
+import { event } from '../../../test/things';
 import { lastSeq, NO_HISTORY, withEvents } from './useHistory';
 
-const at = (seq: number): FeedEvent =>
-  ({
-    pos: seq * 10,
-    seq,
-    at: '',
-    type: 'job.started',
-    cause: '',
-    actor: '',
-    data: {},
-  }) as unknown as FeedEvent;
+const at = (seq: number) => event('job.started', { pos: seq * 10, seq });
 const seqs = (history: { events: readonly FeedEvent[] }) => history.events.map((event) => event.seq);
 
 it('keeps the order of seq, whatever the order they come in, and each once', () => {
