@@ -1,7 +1,6 @@
 //! Writes the macros that run the suites: a case is run everywhere by being written.
 //!
 //! A case is a `pub async fn NAME(world: &…)` at the margin of a file of its suite's folder.
-#![expect(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
