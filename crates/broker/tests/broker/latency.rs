@@ -1,4 +1,5 @@
 //! How long an offer takes from `publish` to `next`, one at a time. Prints; judges nothing but that all arrive.
+#![expect(clippy::print_stdout, reason = "a measurement says what it found")]
 
 use std::time::{Duration, Instant};
 
