@@ -128,7 +128,7 @@ impl Coordinator {
                 asked += answers.into_iter().filter(|asked| *asked).count();
             }
         }
-        self.core.metrics.evictions_asked.inc_by(asked as u64);
+        self.core.metrics.jobs.evictions_asked.inc_by(asked as u64);
         Ok(asked)
     }
 

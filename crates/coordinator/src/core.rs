@@ -41,7 +41,7 @@ impl Core {
             random: ports.random.clone(),
             options,
             store_clock: StoreClock::default(),
-            metrics: Metrics::new(),
+            metrics: Metrics::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }

@@ -21,88 +21,76 @@ pub(crate) struct ByOutcome {
     outcome: &'static str,
 }
 
-#[derive(Debug)]
+pub(crate) const SECONDS: [f64; 13] =
+    [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
+
+/// A struct of metrics: for each its field, its public name and its help. `= …` where it is not its default.
+macro_rules! metrics {
+    ($(#[$about:meta])* $vis:vis struct $struct:ident {
+        $($field:ident: $kind:ty $(= $made:expr)?, $name:literal, $help:literal;)*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        $vis struct $struct { $(pub(crate) $field: $kind,)* }
+
+        impl Default for $struct {
+            fn default() -> Self {
+                Self { $($field: $crate::metrics::metrics!(@made $kind $(, $made)?),)* }
+            }
+        }
+
+        impl $struct {
+            /// Puts all of them into a registry under their public names.
+            pub(crate) fn register(&self, registry: &mut ::prometheus_client::registry::Registry) {
+                $(registry.register($name, $help, self.$field.clone());)*
+            }
+        }
+    };
+    (@made $kind:ty) => { <$kind>::default() };
+    (@made $kind:ty, $made:expr) => { $made };
+}
+pub(crate) use metrics;
+
+metrics! {
+    pub(crate) struct JobMetrics {
+        submitted: Family<ByProduct, Counter>, "jobs_submitted", "Jobs made, per product";
+        assigned: Counter, "jobs_assigned", "Claims that won a job";
+        claim_conflicts: Counter, "claim_conflicts", "Claims that lost a race";
+        budget_conflicts: Counter, "claims_lost_to_budgets", "Claims that found a budget closed or too small";
+        evictions_asked: Counter, "evictions_asked", "Holders that this coordinator asked to release their jobs";
+        evictions_forced: Counter, "evictions_forced", "Holders that did not release the job in time and lost it";
+        composites: Family<ByOutcome, Counter>, "composites_ended", "Composite jobs whose children are through";
+        lease_expiries: Counter, "lease_expiries", "Leases that expired";
+        dead_letters: Counter, "jobs_dead_lettered", "Jobs given up";
+        pickup_seconds: Histogram = Histogram::new(SECONDS), "pickup_seconds", "From being ready in the queue to being assigned";
+    }
+}
+
+#[derive(Debug, Default)]
 pub struct Metrics {
-    pub(crate) submitted: Family<ByProduct, Counter>,
-    pub(crate) assigned: Counter,
-    pub(crate) claim_conflicts: Counter,
-    pub(crate) budget_conflicts: Counter,
-    pub(crate) evictions_asked: Counter,
-    pub(crate) evictions_forced: Counter,
-    pub(crate) composites: Family<ByOutcome, Counter>,
-    pub(crate) lease_expiries: Counter,
-    pub(crate) dead_letters: Counter,
-    pub(crate) pickup_seconds: Histogram,
+    pub(crate) jobs: JobMetrics,
     pub(crate) dispatch: DispatchMetrics,
     pub(crate) topics: TopicMetrics,
     pub(crate) effects: EffectMetrics,
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
-        let buckets = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
-        Self {
-            submitted: Family::default(),
-            assigned: Counter::default(),
-            claim_conflicts: Counter::default(),
-            budget_conflicts: Counter::default(),
-            evictions_asked: Counter::default(),
-            evictions_forced: Counter::default(),
-            composites: Family::default(),
-            lease_expiries: Counter::default(),
-            dead_letters: Counter::default(),
-            pickup_seconds: Histogram::new(buckets),
-            dispatch: DispatchMetrics::new(),
-            topics: TopicMetrics::new(),
-            effects: EffectMetrics::default(),
-        }
-    }
-
     /// Puts all of them into a registry under their public names.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("jobs_submitted", "Jobs made, per product", self.submitted.clone());
-        registry.register("jobs_assigned", "Claims that won a job", self.assigned.clone());
-        registry.register("claim_conflicts", "Claims that lost a race", self.claim_conflicts.clone());
-        registry.register(
-            "claims_lost_to_budgets",
-            "Claims that found a budget closed or too small",
-            self.budget_conflicts.clone(),
-        );
-        registry.register(
-            "evictions_asked",
-            "Holders that this coordinator asked to release their jobs",
-            self.evictions_asked.clone(),
-        );
-        registry.register(
-            "evictions_forced",
-            "Holders that did not release the job in time and lost it",
-            self.evictions_forced.clone(),
-        );
-        registry.register(
-            "composites_ended",
-            "Composite jobs whose children are through",
-            self.composites.clone(),
-        );
-        registry.register("lease_expiries", "Leases that expired", self.lease_expiries.clone());
-        registry.register("jobs_dead_lettered", "Jobs given up", self.dead_letters.clone());
-        registry.register(
-            "pickup_seconds",
-            "From being ready in the queue to being assigned",
-            self.pickup_seconds.clone(),
-        );
+        self.jobs.register(registry);
         self.dispatch.register(registry);
         self.topics.register(registry);
         self.effects.register(registry);
     }
 
     pub(crate) fn submitted(&self, job: &Job) {
-        self.submitted.get_or_create(&ByProduct { product: job.product.to_string() }).inc();
+        self.jobs.submitted.get_or_create(&ByProduct { product: job.product.to_string() }).inc();
     }
 
     pub(crate) fn assigned(&self, job: &Job) {
-        self.assigned.inc();
+        self.jobs.assigned.inc();
         if let Some(lease) = job.lease() {
-            self.pickup_seconds.observe(lease.granted_at.since(job.enqueued_at).as_secs_f64());
+            self.jobs.pickup_seconds.observe(lease.granted_at.since(job.enqueued_at).as_secs_f64());
         }
     }
 
@@ -125,12 +113,12 @@ impl Metrics {
             }
             _ => return,
         };
-        self.composites.get_or_create(&ByOutcome { outcome }).inc();
+        self.jobs.composites.get_or_create(&ByOutcome { outcome }).inc();
     }
 
     pub(crate) fn lease_ended(&self, job: &Job) {
         if job.stage() == Stage::DeadLetter {
-            self.dead_letters.inc();
+            self.jobs.dead_letters.inc();
         }
     }
 }

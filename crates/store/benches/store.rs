@@ -6,6 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
+mod common;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,14 +21,7 @@ use giga_store::{BatchStore, ClockSource, MemoryBackend, PostgresBackend, Sqlite
 use giga_testkit::SeededRandomness;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 
-struct Wall;
-
-impl Clock for Wall {
-    fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Timestamp::from_millis(since.unwrap_or_default().as_millis() as i64)
-    }
-}
+use common::{Series, Wall, block_on, connect, number};
 
 struct Settings {
     jobs: usize,
@@ -34,17 +29,7 @@ struct Settings {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    let number = |name: &str, default: usize| {
-        let at = words.iter().position(|word| word == name);
-        at.and_then(|at| words.get(at + 1)).and_then(|word| word.parse().ok()).unwrap_or(default)
-    };
-    let settings = Settings { jobs: number("--jobs", 10_000), runs: number("--runs", 3) };
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(run(settings));
+    block_on(run(Settings { jobs: number("--jobs", 10_000), runs: number("--runs", 3) }));
 }
 
 async fn run(settings: Settings) {
@@ -68,7 +53,7 @@ async fn run(settings: Settings) {
 async fn measure(kind: &str, callers: usize, settings: &Settings, server: &PostgresServer) {
     // One caller on a durable store is bound by the disk; a tenth of the jobs tells as much.
     let jobs = if callers == 1 { settings.jobs / 10 } else { settings.jobs };
-    let (mut submits, mut lives) = (Series::default(), Series::default());
+    let (mut submits, mut lives) = (Measured::default(), Measured::default());
     for _ in 0..settings.runs {
         let bench = Bench::open(kind, server).await;
         submits.add(jobs, &bench, bench.submit(jobs, callers)).await;
@@ -227,66 +212,32 @@ impl Bench {
             done.expect("a caller finishes");
         }
     }
-
-    /// Commits and rollbacks of the database so far, this look included.
-    async fn transactions(&self) -> Option<(i64, i64)> {
-        let watcher = self.watcher.as_ref()?;
-        let sql = "SELECT pg_stat_force_next_flush(), xact_commit, xact_rollback FROM pg_stat_database
-                   WHERE datname = current_database()";
-        let row = watcher.query_one(sql, &[]).await.ok()?;
-        Some((row.get(1), row.get(2)))
-    }
 }
 
 async fn started<B: giga_store::engine::Backend>(backend: B) -> Arc<dyn Store> {
     Arc::new(BatchStore::start(backend, Tuning::default()).await.expect("it starts"))
 }
 
-async fn connect(url: &str) -> tokio_postgres::Client {
-    let (client, connection) =
-        tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it connects");
-    tokio::spawn(connection);
-    client
-}
-
+/// A series, and how many commits a job took in the last run.
 #[derive(Default)]
-struct Series {
-    rates: Vec<f64>,
+struct Measured {
+    series: Series,
     commits: f64,
-    database: Option<(f64, i64)>,
 }
 
-impl Series {
+impl Measured {
     async fn add(&mut self, jobs: usize, bench: &Bench, work: impl Future<Output = ()>) {
-        let (commits, database) = (bench.store.stats().commits, bench.transactions().await);
-        let start = Instant::now();
-        work.await;
-        self.rates.push(jobs as f64 / start.elapsed().as_secs_f64());
-        self.commits = (bench.store.stats().commits - commits) as f64 / jobs as f64;
-        if let Some(before) = database {
-            // A backend reports its counts at the end of a transaction, at most once a second: one more, a little later,
-            // makes the writer report all of its own.
-            tokio::time::sleep(Duration::from_millis(1_200)).await;
-            bench.store.touch(Touch { seen: Vec::new() }).await.expect("an empty write");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            if let Some(after) = bench.transactions().await {
-                self.database = Some(((after.0 - before.0) as f64 / jobs as f64, after.1 - before.1));
-            }
-        }
+        let before = bench.store.stats().commits;
+        let write = async { bench.store.touch(Touch { seen: Vec::new() }).await.expect("an empty write") };
+        let work = async {
+            work.await;
+            self.commits = (bench.store.stats().commits - before) as f64 / jobs as f64;
+        };
+        self.series.add(jobs, bench.watcher.as_ref(), work, write).await;
     }
 
     fn print(&mut self, store: &str, what: &str, callers: usize) {
-        self.rates.sort_by(f64::total_cmp);
-        let rates = format!(
-            "{:.0} ({:.0} to {:.0})",
-            self.rates[self.rates.len() / 2],
-            self.rates[0],
-            self.rates[self.rates.len() - 1]
-        );
-        let (database, rollbacks) = match self.database {
-            Some((per_job, rollbacks)) => (format!("{per_job:.3}"), rollbacks.to_string()),
-            None => ("-".to_owned(), "-".to_owned()),
-        };
+        let (rates, (database, rollbacks)) = (self.series.rates(), self.series.database());
         println!(
             "{store:<10} {what:<26} {callers:>7} {rates:>26} {:>12.3} {database:>14} {rollbacks:>9}",
             self.commits

@@ -7,26 +7,21 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicKey};
-use giga_domain::{Priority, Timestamp};
+use giga_domain::Priority;
 use giga_ports::topics::{NewTopicJob, Settle, TopicClaim, TopicStore};
 use giga_ports::{Clock, Randomness};
 use giga_store::{ClockSource, Tuning, topics_on_postgres, topics_on_sqlite};
 use giga_testkit::SeededRandomness;
 use giga_testkit::postgres::{PostgresServer, TestDatabase};
 
-struct Wall;
-
-impl Clock for Wall {
-    fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Timestamp::from_millis(since.unwrap_or_default().as_millis() as i64)
-    }
-}
+use common::{Series, Wall, block_on, connect, number, word};
 
 struct Settings {
     jobs: usize,
@@ -36,24 +31,12 @@ struct Settings {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    let word = |name: &str| {
-        let at = words.iter().position(|word| word == name);
-        at.and_then(|at| words.get(at + 1)).cloned()
-    };
-    let number =
-        |name: &str, default: usize| word(name).and_then(|word| word.parse().ok()).unwrap_or(default);
-    let settings = Settings {
+    block_on(run(Settings {
         jobs: number("--jobs", 20_000),
         runs: number("--runs", 3),
         backlog: number("--backlog", 1_000_000),
         only: word("--only"),
-    };
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(run(settings));
+    }));
 }
 
 async fn run(settings: Settings) {
@@ -83,9 +66,9 @@ async fn enqueues(kind: &str, settings: &Settings, server: &PostgresServer) {
         let jobs = if batch == 1 { settings.jobs / 4 } else { settings.jobs };
         for _ in 0..settings.runs {
             let bench = Bench::open(kind, server).await;
-            series.add(jobs, &bench, bench.enqueue(jobs, callers, batch)).await;
+            bench.measure(&mut series, jobs, bench.enqueue(jobs, callers, batch)).await;
         }
-        series.print(kind, &format!("enqueue, {callers} callers, {batch} a call"));
+        print(series, kind, &format!("enqueue, {callers} callers, {batch} a call"));
     }
 }
 
@@ -94,9 +77,9 @@ async fn drains(kind: &str, callers: usize, batch: u32, settings: &Settings, ser
     for _ in 0..settings.runs {
         let bench = Bench::open(kind, server).await;
         bench.enqueue(settings.jobs, 1, 1_000).await;
-        series.add(settings.jobs, &bench, bench.drain(settings.jobs, callers, batch)).await;
+        bench.measure(&mut series, settings.jobs, bench.drain(settings.jobs, callers, batch)).await;
     }
-    series.print(kind, &format!("claim + settle, {callers} callers, {batch} a call"));
+    print(series, kind, &format!("claim + settle, {callers} callers, {batch} a call"));
 }
 
 /// The rate with few and with many waiting, and while somebody holds an old snapshot.
@@ -106,8 +89,8 @@ async fn backlogs(kind: &str, settings: &Settings, server: &PostgresServer) {
         let bench = Bench::open(kind, server).await;
         bench.enqueue(waiting + drained, 8, 1_000).await;
         let mut series = Series::default();
-        series.add(drained, &bench, bench.drain(drained, 8, 500)).await;
-        series.print(kind, &format!("drain, 8 x 500, {waiting} left waiting"));
+        bench.measure(&mut series, drained, bench.drain(drained, 8, 500)).await;
+        print(series, kind, &format!("drain, 8 x 500, {waiting} left waiting"));
     }
     if kind != "postgres" {
         return;
@@ -120,8 +103,8 @@ async fn backlogs(kind: &str, settings: &Settings, server: &PostgresServer) {
     holder.batch_execute(hold).await.expect("a snapshot");
     for part in 1..=4 {
         let mut series = Series::default();
-        series.add(jobs / 4, &bench, bench.drain(jobs / 4, 8, 500)).await;
-        series.print(kind, &format!("drain, 8 x 500, old snapshot, part {part} of {jobs}"));
+        bench.measure(&mut series, jobs / 4, bench.drain(jobs / 4, 8, 500)).await;
+        print(series, kind, &format!("drain, 8 x 500, old snapshot, part {part} of {jobs}"));
     }
 }
 
@@ -217,61 +200,15 @@ impl Bench {
         tasks.join_all().await;
     }
 
-    /// Commits and rollbacks of the database so far, this look included.
-    async fn transactions(&self) -> Option<(i64, i64)> {
-        let watcher = self.watcher.as_ref()?;
-        let sql = "SELECT pg_stat_force_next_flush(), xact_commit, xact_rollback FROM pg_stat_database
-                   WHERE datname = current_database()";
-        let row = watcher.query_one(sql, &[]).await.ok()?;
-        Some((row.get(1), row.get(2)))
+    async fn measure(&self, series: &mut Series, jobs: usize, work: impl Future<Output = ()>) {
+        let write = async { drop(self.store.expire(1).await.expect("an empty write")) };
+        series.add(jobs, self.watcher.as_ref(), work, write).await;
     }
 }
 
-async fn connect(url: &str) -> tokio_postgres::Client {
-    let (client, connection) =
-        tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it connects");
-    tokio::spawn(connection);
-    client
-}
-
-#[derive(Default)]
-struct Series {
-    rates: Vec<f64>,
-    database: Option<(f64, i64)>,
-}
-
-impl Series {
-    async fn add(&mut self, jobs: usize, bench: &Bench, work: impl Future<Output = ()>) {
-        let database = bench.transactions().await;
-        let start = Instant::now();
-        work.await;
-        self.rates.push(jobs as f64 / start.elapsed().as_secs_f64());
-        if let Some(before) = database {
-            // A backend reports its counts at the end of a transaction, at most once a second: one more, a little later,
-            // makes the writer report all of its own.
-            tokio::time::sleep(Duration::from_millis(1_200)).await;
-            bench.store.expire(1).await.expect("an empty write");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            if let Some(after) = bench.transactions().await {
-                self.database = Some(((after.0 - before.0) as f64 / jobs as f64, after.1 - before.1));
-            }
-        }
-    }
-
-    fn print(&mut self, store: &str, what: &str) {
-        self.rates.sort_by(f64::total_cmp);
-        let rates = format!(
-            "{:.0} ({:.0} to {:.0})",
-            self.rates[self.rates.len() / 2],
-            self.rates[0],
-            self.rates[self.rates.len() - 1]
-        );
-        let (database, rollbacks) = match self.database {
-            Some((per_job, rollbacks)) => (format!("{per_job:.4}"), rollbacks.to_string()),
-            None => ("-".to_owned(), "-".to_owned()),
-        };
-        println!("{store:<10} {what:<44} {rates:>28} {database:>10} {rollbacks:>10}");
-    }
+fn print(mut series: Series, store: &str, what: &str) {
+    let (rates, (database, rollbacks)) = (series.rates(), series.database());
+    println!("{store:<10} {what:<44} {rates:>28} {database:>10} {rollbacks:>10}");
 }
 
 /// What the same machine does without us: claim and complete by hand, two statements and nothing else.

@@ -117,9 +117,9 @@ impl Claims {
     /// A claim that was refused for want of money is no race that was lost: the view is wrong about the budget, and would
     /// lead to the same job again.
     fn claim_lost(&self, job: JobId, lost: &Lost) {
-        self.core.metrics.claim_conflicts.inc();
+        self.core.metrics.jobs.claim_conflicts.inc();
         if matches!(lost, Lost::Budget(_)) {
-            self.core.metrics.budget_conflicts.inc();
+            self.core.metrics.jobs.budget_conflicts.inc();
             let mut state = self.fleet.view.lock();
             if let Some(product) = state.queue.get(job).map(|job| job.product.clone()) {
                 state.tenants.doubt(product);

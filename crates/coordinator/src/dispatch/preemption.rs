@@ -40,7 +40,7 @@ impl Dispatch {
             }
             Err(error) => return Err(error.into()),
         };
-        self.core.metrics.evictions_asked.inc_by(asked as u64);
+        self.core.metrics.jobs.evictions_asked.inc_by(asked as u64);
         self.fleet.refresh().await?;
         Ok(asked)
     }

@@ -4,28 +4,22 @@ use giga_domain::EffectOutcome;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::registry::Registry;
+
+use crate::metrics::metrics;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Attempt {
+pub(crate) struct Attempt {
     target: &'static str,
     outcome: &'static str,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct EffectMetrics {
-    attempts: Family<Attempt, Counter>,
+metrics! {
+    pub(crate) struct EffectMetrics {
+        attempts: Family<Attempt, Counter>, "effect_attempts", "Deliveries to webhooks and trackers, by outcome";
+    }
 }
 
 impl EffectMetrics {
-    pub(crate) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "effect_attempts",
-            "Deliveries to webhooks and trackers, by outcome",
-            self.attempts.clone(),
-        );
-    }
-
     pub(super) fn count(&self, target: &'static str, outcome: &EffectOutcome) {
         let outcome = match outcome {
             EffectOutcome::Delivered { .. } => "delivered",

@@ -46,9 +46,9 @@ impl Coordinator {
             let reaped =
                 self.core.store.expire_leases(ExpireLeases { limit: self.core.options.sweep_limit }).await?;
             if !reaped.jobs.is_empty() {
-                self.core.metrics.lease_expiries.inc_by(reaped.jobs.len() as u64);
+                self.core.metrics.jobs.lease_expiries.inc_by(reaped.jobs.len() as u64);
                 let forced = reaped.jobs.iter().filter(|job| asked.contains(job)).count();
-                self.core.metrics.evictions_forced.inc_by(forced as u64);
+                self.core.metrics.jobs.evictions_forced.inc_by(forced as u64);
                 tracing::warn!(jobs = ?reaped.jobs, "leases expired; the jobs are queued again");
             }
             if reaped.jobs.len() < self.core.options.sweep_limit {

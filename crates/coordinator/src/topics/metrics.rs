@@ -8,9 +8,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
 
 use super::Dealt;
+use crate::metrics::metrics;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ByTopic {
@@ -29,52 +29,27 @@ pub(crate) struct ByOutcome {
     outcome: &'static str,
 }
 
-#[derive(Debug)]
-pub(crate) struct TopicMetrics {
-    enqueued: Family<ByTopic, Counter>,
-    claimed: Family<ByTopic, Counter>,
-    settled: Family<ByOutcome, Counter>,
-    dead: Family<ByTopic, Counter>,
-    pub(crate) expiries: Counter,
-    claim_jobs: Histogram,
-    report_jobs: Histogram,
-    pickup_seconds: Histogram,
-    pub(crate) streams: Gauge,
+const SIZES: [f64; 8] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
+/// Finer below: most topic jobs leave within milliseconds.
+const SECONDS: [f64; 13] =
+    [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 100.0, 1000.0];
+
+metrics! {
+    pub(crate) struct TopicMetrics {
+        enqueued: Family<ByTopic, Counter>, "topic_jobs_enqueued", "Topic jobs made";
+        claimed: Family<ByTopic, Counter>, "topic_jobs_claimed", "Topic jobs claimed for workers";
+        settled: Family<ByOutcome, Counter>, "topic_jobs_settled", "Final reports of workers, by outcome";
+        dead: Family<ByTopic, Counter>, "topic_jobs_dead", "Topic jobs given up";
+        expiries: Counter, "topic_lease_expiries", "Leases that expired";
+        claim_jobs: Histogram = Histogram::new(SIZES), "topic_claim_jobs", "Jobs per claim";
+        report_jobs: Histogram = Histogram::new(SIZES), "topic_report_jobs", "Results per report";
+        pickup_seconds: Histogram = Histogram::new(SECONDS), "topic_pickup_seconds",
+            "From enqueue to leaving for a worker, first attempts; waiting for a set time counts too";
+        streams: Gauge, "topic_streams", "Streams of workers that are open here";
+    }
 }
 
 impl TopicMetrics {
-    pub(crate) fn new() -> Self {
-        let sizes = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0];
-        let seconds = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 100.0, 1000.0];
-        Self {
-            enqueued: Family::default(),
-            claimed: Family::default(),
-            settled: Family::default(),
-            dead: Family::default(),
-            expiries: Counter::default(),
-            claim_jobs: Histogram::new(sizes),
-            report_jobs: Histogram::new(sizes),
-            pickup_seconds: Histogram::new(seconds),
-            streams: Gauge::default(),
-        }
-    }
-
-    pub(crate) fn register(&self, registry: &mut Registry) {
-        registry.register("topic_jobs_enqueued", "Topic jobs made", self.enqueued.clone());
-        registry.register("topic_jobs_claimed", "Topic jobs claimed for workers", self.claimed.clone());
-        registry.register("topic_jobs_settled", "Final reports of workers, by outcome", self.settled.clone());
-        registry.register("topic_jobs_dead", "Topic jobs given up", self.dead.clone());
-        registry.register("topic_lease_expiries", "Leases that expired", self.expiries.clone());
-        registry.register("topic_claim_jobs", "Jobs per claim", self.claim_jobs.clone());
-        registry.register("topic_report_jobs", "Results per report", self.report_jobs.clone());
-        registry.register(
-            "topic_pickup_seconds",
-            "From enqueue to leaving for a worker, first attempts; waiting for a set time counts too",
-            self.pickup_seconds.clone(),
-        );
-        registry.register("topic_streams", "Streams of workers that are open here", self.streams.clone());
-    }
-
     pub(super) fn enqueued(&self, keys: &[TopicKey], enqueued: &[Enqueued]) {
         let made = |answer: &Enqueued| matches!(answer, Enqueued::Created { .. });
         let mut rest: Vec<_> = keys.iter().zip(enqueued).filter(|(_, answer)| made(answer)).collect();
