@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicKey};
 use giga_domain::Priority;
+use giga_domain::topic::{DEFAULT_RETRY, Outcome, TopicKey};
 use giga_ports::topics::{NewTopicJob, Settle, TopicClaim, TopicStore};
 use giga_ports::{Clock, Randomness};
 use giga_store::{ClockSource, Tuning, topics_on_postgres, topics_on_sqlite};
