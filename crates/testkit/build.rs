@@ -65,12 +65,17 @@ fn cases(folder: &Path) -> Vec<(String, Vec<String>)> {
 
 fn cases_in(file: &Path) -> Option<(String, Vec<String>)> {
     let source = std::fs::read_to_string(file).expect("a file of the suite");
+    let module = file.file_stem()?.to_str()?.to_owned();
+    if module == "world" {
+        return None;
+    }
     let case = |line: &str| {
         let (name, arguments) = line.strip_prefix("pub async fn ")?.split_once('(')?;
-        // Nothing behind the parenthesis: rustfmt broke the line.
-        (arguments.is_empty() || arguments.starts_with("world: &")).then(|| name.to_owned())
+        // Nothing behind the parenthesis: rustfmt broke the line. Anything else would be a case that nobody runs.
+        let is_case = arguments.is_empty() || arguments.starts_with("world: &");
+        assert!(is_case, "{module}::{name} takes no `world: &…`, so it is no case; make it `pub(crate)`");
+        Some(name.to_owned())
     };
     let cases: Vec<_> = source.lines().filter_map(case).collect();
-    let module = file.file_stem()?.to_str()?.to_owned();
     (!cases.is_empty()).then_some((module, cases))
 }

@@ -25,7 +25,7 @@ giga_testkit::broker_conformance!(Fixture::default());
 
 #[tokio::test]
 async fn a_dropped_broker_ends_its_readers() {
-    broker_suite::losses::a_dropped_broker_ends_its_readers(Arc::new(Embedded::new())).await;
+    broker_suite::a_dropped_broker_ends_its_readers(Arc::new(Embedded::new())).await;
 }
 
 #[tokio::test]

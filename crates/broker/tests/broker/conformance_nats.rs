@@ -28,5 +28,5 @@ giga_testkit::broker_conformance!(Fixture(NatsServer::start()));
 async fn a_dropped_broker_ends_its_readers() {
     let server = NatsServer::start();
     let broker = Nats::connect(&server.url()).await.unwrap();
-    broker_suite::losses::a_dropped_broker_ends_its_readers(Arc::new(broker)).await;
+    broker_suite::a_dropped_broker_ends_its_readers(Arc::new(broker)).await;
 }

@@ -39,7 +39,7 @@ async fn a_dropped_broker_ends_its_readers_and_its_connections() {
     let database = TestDatabase::new().await;
     let broker = Postgres::connect(database.url()).await.unwrap();
     broker.ping().await.unwrap();
-    broker_suite::losses::a_dropped_broker_ends_its_readers(Arc::new(broker)).await;
+    broker_suite::a_dropped_broker_ends_its_readers(Arc::new(broker)).await;
     let (client, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     let left = "SELECT count(*) FROM pg_stat_activity \

@@ -1,7 +1,5 @@
 //! A broker may lose everything at any time. What was lost is missing; everything else goes on.
 
-use std::sync::Arc;
-
 use giga_domain::Offer;
 use giga_ports::Broker;
 use giga_ports::broker::{Hint, Offers};
@@ -67,16 +65,4 @@ pub async fn hints_and_dead_letters_go_on_after_a_wipe(world: &BrokerWorld) {
     in_time("a hint after the wipe", telling).await;
     persistently("a dead letter", || async { here.dead_letter(&letter(1)).await }).await;
     assert_eq!(dead_letters::next(&mut letters).await, letter(1));
-}
-
-/// Not among the cases, because a fixture may keep a handle of its own: an implementation calls it with its last one.
-pub async fn a_dropped_broker_ends_its_readers(broker: Arc<dyn Broker>) {
-    let mut consumer = broker.consume(&factory_id("f1")).await.unwrap();
-    let mut hints = broker.hints().await.unwrap();
-    let mut letters = broker.dead_letters().await.unwrap();
-    drop(broker);
-    assert!(in_time("the end of the offers", consumer.next()).await.is_err());
-    assert!(in_time("the end of the hints", hints.next()).await.is_err());
-    drop(consumer);
-    assert!(in_time("the end of the dead letters", letters.next()).await.is_err());
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use giga_ports::Broker;
 
-pub use world::{BrokerWorld, in_time, offer, persistently};
+pub use world::{BrokerWorld, a_dropped_broker_ends_its_readers, in_time, offer, persistently};
 
 /// Where a case gets its broker from. One value is one broker; a test makes its own.
 #[async_trait]

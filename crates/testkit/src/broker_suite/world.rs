@@ -99,3 +99,15 @@ pub(super) async fn expect(offers: &mut Box<dyn Offers>, expected: &[&Offer]) ->
     }
     delivered
 }
+
+/// Not among the cases, because a fixture may keep a handle of its own: an implementation calls it with its last one.
+pub async fn a_dropped_broker_ends_its_readers(broker: Arc<dyn Broker>) {
+    let mut consumer = broker.consume(&factory_id("f1")).await.unwrap();
+    let mut hints = broker.hints().await.unwrap();
+    let mut letters = broker.dead_letters().await.unwrap();
+    drop(broker);
+    assert!(in_time("the end of the offers", consumer.next()).await.is_err());
+    assert!(in_time("the end of the hints", hints.next()).await.is_err());
+    drop(consumer);
+    assert!(in_time("the end of the dead letters", letters.next()).await.is_err());
+}
