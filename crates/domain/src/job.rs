@@ -81,6 +81,19 @@ words! {
     }
 }
 
+words! {
+    "conflict policy",
+    /// What becomes of a result that cannot be merged as it is: it conflicts, or the checks fail on the merged tree.
+    #[derive(Default)]
+    pub enum ConflictPolicy {
+        /// Another run on the branch as it is now, which is given the facts.
+        #[default]
+        Redo,
+        /// It fails, and waits for somebody.
+        Fail,
+    }
+}
+
 /// What one run of the job may use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -185,6 +198,8 @@ pub struct JobSpec {
     /// Of a composite.
     #[serde(default)]
     pub on_failure: FailurePolicy,
+    #[serde(default)]
+    pub on_conflict: ConflictPolicy,
     #[serde(default)]
     pub budget: BudgetCaps,
     #[serde(default)]
@@ -334,6 +349,12 @@ words! {
         DependencyFailed,
         /// Of a composite: a child failed.
         ChildFailed,
+        /// Its result and the branch that it goes into changed the same lines.
+        MergeConflict,
+        /// Its result passed alone, and failed together with what had been merged before it.
+        MergeChecksFailed,
+        /// The repository refused the merge, or could not be reached for a long time.
+        MergeRefused,
     }
 }
 
@@ -352,6 +373,9 @@ impl FailReason {
             Self::Rejected => "rejected",
             Self::DependencyFailed => "dependency failed",
             Self::ChildFailed => "child failed",
+            Self::MergeConflict => "merge conflict",
+            Self::MergeChecksFailed => "checks failed on the merged tree",
+            Self::MergeRefused => "merge refused",
         }
     }
 }
@@ -406,41 +430,86 @@ pub struct JobResult {
     pub commit: String,
 }
 
-/// What becomes of a shipped job's result in its repository. The order to merge is the coordinator's word for job, epoch
-/// and commit; a factory carries it out. Merging again what is merged changes nothing, so an order that was taken and
-/// not settled is simply given to the next.
+/// The way of a job's result into its branch, from the word to ship on. One factory at a time carries it out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Merge {
+    /// Raised whenever a factory takes it, so that the one before is no longer heard.
+    #[serde(default)]
+    pub attempt: u32,
+    /// How often the repository refused it or could not be reached.
+    #[serde(default)]
+    pub failures: u32,
+    /// How often the job was sent back because of it.
+    #[serde(default)]
+    pub redos: u32,
+    #[serde(flatten)]
+    pub state: MergeState,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum Merge {
+pub enum MergeState {
     Waiting {
-        attempt: u32,
         due: Timestamp,
+        /// Why it did not work the last time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
     },
+    /// Merged onto the tip and checked there; nothing is pushed yet.
     Taken {
-        attempt: u32,
         factory: FactoryId,
         until: Timestamp,
     },
+    /// The intent: from here on this candidate is pushed, by whoever holds the merge, and nothing else is decided.
+    Pushing {
+        factory: FactoryId,
+        until: Timestamp,
+        candidate: Candidate,
+    },
     Done {
         commit: String,
+        /// Unknown for what was merged by an older version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        into: Option<String>,
     },
-    /// Somebody has to look: the same files changed on both sides.
-    Conflict {
-        detail: String,
-    },
-    /// Given up after many attempts.
-    Failed {
+    /// Out of the queue: redone, or failed.
+    #[serde(alias = "conflict", alias = "failed")]
+    SentBack {
         detail: String,
     },
 }
 
+/// A commit that contains the result and passed its checks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    pub commit: String,
+    /// The tip that it was made on; none in an empty repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
+    pub into: String,
+}
+
 impl Merge {
-    /// From when on the order may be taken; `None` when there is nothing left to do.
+    /// From when on it may be taken; `None` when there is nothing left to do.
     pub const fn due(&self) -> Option<Timestamp> {
-        match self {
-            Self::Waiting { due, .. } => Some(*due),
-            Self::Taken { until, .. } => Some(*until),
-            Self::Done { .. } | Self::Conflict { .. } | Self::Failed { .. } => None,
+        match &self.state {
+            MergeState::Waiting { due, .. } => Some(*due),
+            MergeState::Taken { until, .. } | MergeState::Pushing { until, .. } => Some(*until),
+            MergeState::Done { .. } | MergeState::SentBack { .. } => None,
+        }
+    }
+
+    /// What may no longer be stopped.
+    pub const fn is_pushing(&self) -> bool {
+        matches!(self.state, MergeState::Pushing { .. })
+    }
+
+    /// Who carries it out now.
+    pub const fn holder(&self) -> Option<&FactoryId> {
+        match &self.state {
+            MergeState::Taken { factory, .. } | MergeState::Pushing { factory, .. } => Some(factory),
+            _ => None,
         }
     }
 }

@@ -48,7 +48,7 @@ pub use id::{
 };
 pub use job::{
     Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, LeaseEnd,
-    LeaseEndHow, Merge, Missed, Priority, ReviewNote, Target,
+    LeaseEndHow, Merge, MergeState, Missed, Priority, ReviewNote, Target,
 };
 pub use job_token::JobToken;
 pub use product::{Product, ProductSettings};
@@ -58,7 +58,7 @@ pub use score::{PerTerm, ScoreTerm, Weights};
 pub use stage::{PerStage, Phase, Stage, State};
 pub use time::Timestamp;
 pub use transition::{
-    Command, Holder, HolderAction, Judgement, MergeOutcome, OperatorAction, Refusal, Relations, Transition,
+    Command, Holder, HolderAction, Judgement, MergeAction, MergeOutcome, OperatorAction, Refusal, Relations, Transition,
     Verdict, transition,
 };
 pub use usd::Usd;

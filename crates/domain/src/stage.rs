@@ -18,9 +18,14 @@
 //!   │          │            ▼ approved                  │
 //!   │          ├────────▶ testing                       │
 //!   │          │            │ ship                      │
-//!   │          ▼            ▼                           │
-//!   │        shipped ◀──────┘      any non-terminal ──▶ cancelled (operator)
+//!   │          ▼            ▼    refused for good       │
+//!   │◀────── shipping ◀─────┘ ──────────────▶ failed ───┤
+//!   │ conflict │ merged                                 │
+//!   │          ▼                                        │
+//!   │        shipped               any non-terminal ──▶ cancelled (operator)
 //!   └───────────────────────────────────────────────────┘
+//!
+//! What has nothing to merge is shipped without shipping.
 //! ```
 //!
 //! Who may cause which step is decided by [`crate::transition()`]; this table is what it is checked against.
@@ -41,6 +46,7 @@ words! {
         Building,
         Review,
         Testing,
+        Shipping,
         Shipped,
         Failed,
         DeadLetter,
@@ -57,6 +63,7 @@ impl Stage {
             Self::Assigned | Self::Building => (Phase::Running, Standing::Held),
             Self::Review => (Phase::Review, Standing::ForOthers),
             Self::Testing => (Phase::Ready, Standing::ForAnOperator),
+            Self::Shipping => (Phase::Shipping, Standing::ForItsBranch),
             Self::Shipped => (Phase::Shipped, Standing::Over),
             Self::Failed => (Phase::Failed, Standing::ForOthers),
             Self::DeadLetter => (Phase::Failed, Standing::Over),
@@ -71,9 +78,13 @@ impl Stage {
             Self::Building => "running",
             Self::Testing => "ready to ship",
             Self::DeadLetter => "dead letter",
-            Self::Queued | Self::Blocked | Self::Review | Self::Shipped | Self::Failed | Self::Cancelled => {
-                self.as_str()
-            }
+            Self::Queued
+            | Self::Blocked
+            | Self::Review
+            | Self::Shipping
+            | Self::Shipped
+            | Self::Failed
+            | Self::Cancelled => self.as_str(),
         }
     }
 
@@ -112,6 +123,7 @@ impl Stage {
             }
             Self::Review => "`giga review JOB --approve`",
             Self::Testing => "`giga job ship JOB`",
+            Self::Shipping => "its turn to be merged, the checks on the merged tree, the push: explain says which",
             Self::Failed => "you: `giga job requeue JOB` or `giga job cancel JOB`",
             Self::Shipped => "nothing; it is done",
             Self::DeadLetter => "nothing; it was given up after its retries",
@@ -122,23 +134,27 @@ impl Stage {
     /// The table of the specification: may a job go from here to `next` in one step?
     pub const fn may_become(self, next: Self) -> bool {
         use Stage::{
-            Assigned, Blocked, Building, Cancelled, DeadLetter, Failed, Queued, Review, Shipped, Testing,
+            Assigned, Blocked, Building, Cancelled, DeadLetter, Failed, Queued, Review, Shipped, Shipping,
+            Testing,
         };
         matches!(
             (self, next),
-            (Blocked | Assigned | Building | Review | Failed, Queued)
+            (Blocked | Assigned | Building | Review | Shipping | Failed, Queued)
                 | (Queued, Assigned)
                 | (Assigned, Building)
                 // From blocked: a composite, when its children have shipped.
                 | (Building | Blocked, Review | Testing)
-                | (Building | Blocked | Review | Testing, Shipped)
+                // From failed: what could not be merged is tried again.
+                | (Building | Review | Testing | Failed, Shipping)
+                // From anything but shipping: there is nothing to merge.
+                | (Building | Blocked | Review | Testing | Shipping, Shipped)
                 | (Review, Testing)
                 // From blocked: what the job waits for can never come.
-                | (Assigned | Building | Blocked | Review, Failed)
+                | (Assigned | Building | Blocked | Review | Shipping, Failed)
                 // A composite that is to try again waits for its children.
                 | (Failed | Review, Blocked)
                 | (Failed, DeadLetter)
-                | (Queued | Blocked | Assigned | Building | Review | Testing | Failed, Cancelled)
+                | (Queued | Blocked | Assigned | Building | Review | Testing | Shipping | Failed, Cancelled)
         )
     }
 }
@@ -165,6 +181,10 @@ pub enum State {
         approvals: Vec<String>,
     },
     Testing,
+    /// Its result is on the way into the target branch; see `Job::merge`.
+    Shipping {
+        since: Timestamp,
+    },
     Shipped,
     Failed {
         failure: Failure,
@@ -187,6 +207,7 @@ impl State {
             Self::Building { .. } => Stage::Building,
             Self::Review { .. } => Stage::Review,
             Self::Testing => Stage::Testing,
+            Self::Shipping { .. } => Stage::Shipping,
             Self::Shipped => Stage::Shipped,
             Self::Failed { .. } => Stage::Failed,
             Self::DeadLetter { .. } => Stage::DeadLetter,
@@ -203,7 +224,15 @@ impl State {
             (Stage::Shipped, None) => Some(Self::Shipped),
             (Stage::Assigned, Some(lease)) => Some(Self::Assigned { lease }),
             (Stage::Building, Some(lease)) => Some(Self::Building { lease }),
-            (Stage::Queued | Stage::Review | Stage::Failed | Stage::DeadLetter | Stage::Cancelled, _)
+            (
+                Stage::Queued
+                | Stage::Review
+                | Stage::Shipping
+                | Stage::Failed
+                | Stage::DeadLetter
+                | Stage::Cancelled,
+                _,
+            )
             | (Stage::Assigned | Stage::Building, None)
             | (Stage::Blocked | Stage::Testing | Stage::Shipped, Some(_)) => None,
         }
@@ -217,6 +246,8 @@ enum Standing {
     /// Deps, children, or a parent: also those who may come to wait for them again.
     ForOthers,
     ForAnOperator,
+    /// The branch that its result goes into.
+    ForItsBranch,
     Over,
 }
 
@@ -229,6 +260,7 @@ pub enum Phase {
     Running,
     Review,
     Ready,
+    Shipping,
     Shipped,
     Failed,
     Cancelled,

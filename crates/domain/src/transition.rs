@@ -11,7 +11,7 @@ mod merge;
 mod people;
 
 pub use graph::{Deps, ParentEnd, Relations, Tally};
-pub use merge::MergeOutcome;
+pub use merge::{MERGE_QUEUE, MergeAction, MergeOutcome};
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{
     Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, Evict, FactoryId, FailReason, Failure, Job,
-    JobResult, LeaseEnd, LeaseEndHow, Merge, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend, Stage,
+    JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend, Stage,
     State, Timestamp, Usd,
 };
 
@@ -131,16 +131,16 @@ pub enum Command {
         /// Also where less is asked than the gate that holds asks for.
         may_weaken: bool,
     },
-    /// A factory asks for the order to merge a shipped job's result.
+    /// A factory asks for the merge of a job that is shipping.
     TakeMerge {
         factory: FactoryId,
         lease: Duration,
     },
-    /// What came of it. `attempt` is the one that was taken: an older one is no longer listened to.
-    SettleMerge {
+    /// `attempt` is the one that was taken: an older one is no longer heard.
+    HoldMerge {
         factory: FactoryId,
         attempt: u32,
-        outcome: MergeOutcome,
+        action: MergeAction,
     },
     AddArtifact {
         holder: Holder,
@@ -224,9 +224,8 @@ impl Transition {
         assert!(from.may_become(to), "transition() left its own table: {from} -> {to}");
         self.job.state = state;
         self.note(NewEvent { from: Some(from), to: Some(to), ..event });
-        if to == Stage::Shipped && self.job.result.is_some() && self.job.spec.repo.is_some() {
-            // At once, which is any time that has passed.
-            self.job.merge = Some(Merge::Waiting { attempt: 1, due: Timestamp::ZERO });
+        if let State::Shipping { since } = self.job.state {
+            self.job.merge = Some(merge::queued(&self.job, since));
         }
     }
 
@@ -324,8 +323,8 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         }
         Command::Operator { action, reason } => people::operate(&mut next, *action, reason.as_deref(), now)?,
         Command::TakeMerge { factory, lease } => merge::take(&mut next, factory, *lease, now)?,
-        Command::SettleMerge { factory, attempt, outcome } => {
-            merge::settle(&mut next, factory, *attempt, outcome, now)?;
+        Command::HoldMerge { factory, attempt, action } => {
+            merge::hold(&mut next, factory, *attempt, action, now)?;
         }
         Command::AddArtifact { holder, artifact } => {
             check_holder(job, holder)?;
@@ -438,12 +437,12 @@ fn hold(
                     remedy: "start it first: PATCH with stage building",
                 });
             }
-            let state = after_work(job);
             next.close_run(RunOutcome::Succeeded, report.clone());
             end_lease(next, holder, LeaseEndHow::Reported);
             let epoch = holder.epoch;
             let handed_over = report.branch.clone().zip(report.commit.clone());
             next.job.result = handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit });
+            let state = after_work(&next.job, now);
             let event = NewEvent::reported(state.stage());
             next.enter(state, event);
         }
@@ -489,14 +488,14 @@ pub fn was_cancelled(job: &Job, epoch: Epoch) -> bool {
 }
 
 /// Where the gates send a job whose work is done.
-fn after_work(job: &Job) -> State {
-    if job.gate().quorum > 0 { State::Review { approvals: Vec::new() } } else { after_review(job) }
+fn after_work(job: &Job, now: Timestamp) -> State {
+    if job.gate().quorum > 0 { State::Review { approvals: Vec::new() } } else { after_review(job, now) }
 }
 
-fn after_review(job: &Job) -> State {
+fn after_review(job: &Job, now: Timestamp) -> State {
     match job.spec.ship {
         ShipMode::Manual => State::Testing,
-        ShipMode::Auto => State::Shipped,
+        ShipMode::Auto => merge::shipping(job, now),
     }
 }
 

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::{EventKind, NewEvent};
-use crate::job::ReviewGate;
+use crate::job::{Candidate, ReviewGate};
 use crate::token::{Permission, TokenRecord};
 use crate::topic::TopicKey;
 use crate::{
@@ -102,7 +102,8 @@ impl NewEvent {
     pub(crate) fn reported(to: Stage) -> Self {
         let (kind, then) = match to {
             Stage::Review => (EventKind::Reported, "waiting for review"),
-            Stage::Shipped => (EventKind::Shipped, "shipped automatically"),
+            Stage::Shipped => (EventKind::Shipped, "shipped automatically; there is nothing to merge"),
+            Stage::Shipping => (EventKind::Shipping, "shipping; waiting for its turn to be merged"),
             _ => (EventKind::Reported, to.label()),
         };
         Self::new(kind, format!("succeeded; {then}"))
@@ -233,18 +234,59 @@ impl NewEvent {
             .with("attempt", attempt)
     }
 
-    pub(crate) fn merged(commit: &str) -> Self {
+    pub(crate) fn ship(to: Stage, reason: Option<&str>) -> Self {
+        let (kind, done) = match to {
+            Stage::Shipped => (EventKind::Shipped, "shipped by an operator; there is nothing to merge"),
+            _ => (EventKind::Shipping, "shipping, as an operator asked; waiting for its turn to be merged"),
+        };
+        Self::new(kind, because(done.to_owned(), reason))
+    }
+
+    pub(crate) fn merge_checked(candidate: &Candidate) -> Self {
+        let Candidate { commit, tip, into } = candidate;
+        Self::new(EventKind::MergeChecked, format!("checks passed on the merged tree; pushing it to {into}"))
+            .with("commit", commit.as_str())
+            .with_some("tip", tip.as_deref())
+            .with("into", into.as_str())
+    }
+
+    pub(crate) fn merged(commit: &str, into: &str) -> Self {
+        Self::landed(EventKind::Merged, "merged", commit, into)
+    }
+
+    pub(crate) fn shipped(commit: &str, into: &str) -> Self {
+        Self::landed(EventKind::Shipped, "shipped", commit, into)
+    }
+
+    fn landed(kind: EventKind, what: &str, commit: &str, into: &str) -> Self {
         let short = commit.get(..12).unwrap_or(commit);
-        Self::new(EventKind::Merged, format!("merged as {short}")).with("commit", commit)
+        Self::new(kind, format!("{what}: {short} is in {into}")).with("commit", commit).with("into", into)
     }
 
-    pub(crate) fn merge_conflict(detail: &str) -> Self {
-        Self::new(EventKind::MergeConflict, format!("merge conflict: {detail}"))
+    pub(crate) fn merge_outrun() -> Self {
+        Self::new(EventKind::MergeFailed, "the branch moved while it was being merged; merging again")
     }
 
-    pub(crate) fn merge_failed(attempt: u32, is_last: bool, detail: &str) -> Self {
-        let then = if is_last { "no retries left" } else { "will be retried" };
-        Self::new(EventKind::MergeFailed, format!("merge failed (attempt {attempt}), {then}: {detail}"))
+    pub(crate) fn merge_sent_back(reason: FailReason, detail: &str) -> Self {
+        Self::new(EventKind::MergeSentBack, format!("{}; doing it again: {detail}", reason.label()))
+            .with("reason", reason.as_str())
+            .with("detail", detail)
+    }
+
+    pub(crate) fn merge_given_up(failure: &Failure) -> Self {
+        let kind = match failure.reason {
+            FailReason::MergeRefused => EventKind::MergeFailed,
+            _ => EventKind::MergeConflict,
+        };
+        let detail = failure.detail.as_deref().unwrap_or_default();
+        Self::failure(kind, failure, format!("{}: {detail}", failure.reason.label()))
+    }
+
+    pub(crate) fn merge_failed(failures: u32, retry_at: Option<Timestamp>, detail: &str) -> Self {
+        let then = retry_at.map(|at| format!("; trying again at {at}")).unwrap_or_default();
+        Self::new(EventKind::MergeFailed, format!("merge failed (attempt {failures}){then}: {detail}"))
+            .with("detail", detail)
+            .with_some("readyAt", retry_at.map(|at| at.to_string()))
     }
 }
 

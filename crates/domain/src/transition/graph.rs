@@ -5,7 +5,7 @@
 
 use super::{Transition, after_work, people};
 use crate::job::{DepsMode, FailurePolicy};
-use crate::{FailReason, Failure, Job, JobId, JobKind, JobSpec, NewEvent, Stage, State, Timestamp};
+use crate::{FailReason, Failure, Job, JobId, JobKind, JobSpec, Merge, NewEvent, Stage, State, Timestamp};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Relations {
@@ -108,7 +108,8 @@ pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Time
         return;
     }
     if let Some(end) = relations.parent {
-        if end.spares(stage) {
+        // What is being pushed arrives whatever its parent came to.
+        if end.spares(stage) || next.job.merge.as_ref().is_some_and(Merge::is_pushing) {
             return;
         }
         let reason = format!("its parent {} is {}", end.parent, end.stage);
@@ -140,7 +141,7 @@ pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Time
                 let event = NewEvent::children_failed(failed, relations.children.total());
                 fail(next, FailReason::ChildFailed, event);
             } else if shipped > 0 && open == 0 {
-                let state = after_work(&next.job);
+                let state = after_work(&next.job, now);
                 let event = NewEvent::children_done(state.stage(), shipped);
                 next.enter(state, event);
             }

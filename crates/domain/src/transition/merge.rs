@@ -1,31 +1,73 @@
-//! The order to merge a shipped job's result: given out, carried out by a factory, settled.
+//! The way of a result into its branch: taken by one factory, announced before it is pushed, settled.
 //!
-//! The stage never changes here: a shipped job is shipped, and what its repository makes of it is recorded beside it.
+//! Whoever takes the merge over raises its attempt, and the one before is no longer heard. What it may have pushed after
+//! it was heard the last time is exactly what it had announced (`MergeState::Pushing`), and that is what the next one
+//! finishes: so nothing is pushed that was not decided, and nothing is decided against what may have been pushed.
 
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::{FactoryId, Merge, NewEvent, Timestamp, backoff};
+use crate::job::{Candidate, ConflictPolicy};
+use crate::{
+    FactoryId, FailReason, Failure, Job, Merge, MergeState, NewEvent, ReviewNote, Stage, State, Timestamp,
+    Verdict, backoff, limits,
+};
 
 /// Whoever ran the job has its repository at hand and goes first.
 const HEAD_START: Duration = Duration::from_secs(10);
-const ATTEMPTS: u32 = 20;
+/// A repository that says no is not going to say yes often.
+const REFUSALS: u32 = 5;
+/// One that cannot be reached may be away for an hour.
+const OUTAGES: u32 = 16;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+/// How often a job is sent back to be redone.
+const REDOS: u32 = 2;
+/// Who is named as the reviewer of what is sent back.
+pub const MERGE_QUEUE: &str = "merge-queue";
+
+/// What the factory that holds a merge does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeAction {
+    Renew {
+        lease: Duration,
+    },
+    /// The candidate passed; it is going to be pushed.
+    Push {
+        candidate: Candidate,
+        lease: Duration,
+    },
+    Settle(MergeOutcome),
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeOutcome {
+    /// The result is in the branch.
     Merged {
         commit: String,
+        into: String,
     },
     Conflict {
         detail: String,
     },
-    /// The origin could not be reached or refused; another attempt may succeed.
-    Failed {
+    /// On the merged tree.
+    ChecksFailed {
         detail: String,
     },
+    /// The repository said no, in its own words.
+    Refused {
+        detail: String,
+    },
+    /// Nobody knows whether a push arrived.
+    Unreachable {
+        detail: String,
+    },
+    /// Somebody else moved the branch: the candidate is on a tip that is no longer there.
+    Outrun,
 }
+
+const NOTHING_TO_MERGE: Refusal = Refusal::NotClaimable("there is nothing to merge now");
+const NOT_YOURS: Refusal = Refusal::NotClaimable("the merge is not this factory's any more");
 
 pub(super) fn take(
     next: &mut Transition,
@@ -33,55 +75,196 @@ pub(super) fn take(
     lease: Duration,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    let attempt = match &next.job.merge {
-        Some(Merge::Waiting { attempt, due }) if *due <= now => *attempt,
-        Some(Merge::Taken { attempt, until, .. }) if *until <= now => attempt + 1,
-        _ => return Err(Refusal::NotClaimable("there is nothing to merge now")),
-    };
-    let ran_here = next.job.last_factory.as_ref() == Some(factory);
-    if !ran_here && now.since(next.job.updated_at) < HEAD_START {
+    let goes_first = next.job.last_factory.as_ref() == Some(factory);
+    let waited = now.since(next.job.updated_at);
+    let merge = next.job.merge.as_mut().ok_or(NOTHING_TO_MERGE)?;
+    if merge.due().is_none_or(|due| due > now) {
+        return Err(NOTHING_TO_MERGE);
+    }
+    if merge.attempt == 0 && !goes_first && waited < HEAD_START {
         return Err(Refusal::NotClaimable("the factory that ran the job goes first"));
     }
-    next.job.merge = Some(Merge::Taken { attempt, factory: factory.clone(), until: now.plus(lease) });
-    next.note(NewEvent::merge_started(factory, attempt));
+    merge.attempt += 1;
+    let until = now.plus(lease);
+    let factory = factory.clone();
+    merge.state = match &merge.state {
+        MergeState::Pushing { candidate, .. } => {
+            MergeState::Pushing { factory: factory.clone(), until, candidate: candidate.clone() }
+        }
+        _ => MergeState::Taken { factory: factory.clone(), until },
+    };
+    let attempt = merge.attempt;
+    next.note(NewEvent::merge_started(&factory, attempt));
     Ok(())
 }
 
-pub(super) fn settle(
+pub(super) fn hold(
     next: &mut Transition,
     factory: &FactoryId,
     attempt: u32,
-    outcome: &MergeOutcome,
+    action: &MergeAction,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    match (&next.job.merge, outcome) {
-        // The same words again, after a lost reply.
-        (Some(Merge::Done { commit: known }), MergeOutcome::Merged { commit }) if known == commit => {
-            return Ok(());
-        }
-        (Some(Merge::Conflict { .. }), MergeOutcome::Conflict { .. }) => return Ok(()),
-        (Some(Merge::Taken { attempt: taken, factory: by, .. }), _) if *taken == attempt && by == factory => {
-        }
-        _ => return Err(Refusal::NotClaimable("the order is not this factory's to settle")),
+    let merge = next.job.merge.as_mut().ok_or(NOT_YOURS)?;
+    if merge.attempt != attempt || merge.holder() != Some(factory) {
+        let again = matches!((&merge.state, action),
+            (MergeState::Done { commit: known, .. }, MergeAction::Settle(MergeOutcome::Merged { commit, .. }))
+                if known == commit);
+        return if again { Ok(()) } else { Err(NOT_YOURS) };
     }
+    match (action, &mut merge.state) {
+        (
+            MergeAction::Renew { lease },
+            MergeState::Taken { until, .. } | MergeState::Pushing { until, .. },
+        ) => {
+            *until = (*until).max(now.plus(*lease));
+            Ok(())
+        }
+        (MergeAction::Push { candidate, lease }, MergeState::Taken { .. }) => {
+            merge.state = MergeState::Pushing {
+                factory: factory.clone(),
+                until: now.plus(*lease),
+                candidate: candidate.clone(),
+            };
+            next.note(NewEvent::merge_checked(candidate));
+            Ok(())
+        }
+        // Said again after a lost reply.
+        (MergeAction::Push { candidate, .. }, MergeState::Pushing { candidate: known, .. })
+            if candidate == known =>
+        {
+            Ok(())
+        }
+        (MergeAction::Settle(outcome), _) => settle(next, outcome, now),
+        _ => Err(Refusal::NotClaimable("another candidate is being pushed")),
+    }
+}
+
+fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Result<(), Refusal> {
+    let Some(merge) = next.job.merge.as_mut() else { return Err(NOT_YOURS) };
+    let announced = match &merge.state {
+        MergeState::Pushing { candidate, .. } => Some(candidate.clone()),
+        _ => None,
+    };
     match outcome {
-        MergeOutcome::Merged { commit } => {
-            next.job.merge = Some(Merge::Done { commit: commit.clone() });
-            next.note(NewEvent::merged(commit));
+        MergeOutcome::Merged { commit, into } => {
+            merge.state = MergeState::Done { commit: commit.clone(), into: Some(into.clone()) };
+            next.note(NewEvent::merged(commit, into));
+            next.enter(State::Shipped, NewEvent::shipped(commit, into));
         }
-        MergeOutcome::Conflict { detail } => {
-            next.job.merge = Some(Merge::Conflict { detail: detail.clone() });
-            next.note(NewEvent::merge_conflict(detail));
+        // What is announced may be in the branch by now: only a look at the branch says what became of it.
+        MergeOutcome::Conflict { .. } | MergeOutcome::ChecksFailed { .. } if announced.is_some() => {
+            return Err(Refusal::NotClaimable("a candidate that passed is being pushed"));
         }
-        MergeOutcome::Failed { detail } if attempt >= ATTEMPTS => {
-            next.job.merge = Some(Merge::Failed { detail: detail.clone() });
-            next.note(NewEvent::merge_failed(attempt, true, detail));
+        MergeOutcome::Conflict { detail } => send_back(next, FailReason::MergeConflict, detail, now),
+        MergeOutcome::ChecksFailed { detail } => send_back(next, FailReason::MergeChecksFailed, detail, now),
+        MergeOutcome::Refused { detail } => {
+            merge.failures += 1;
+            if merge.failures >= REFUSALS {
+                fail(next, FailReason::MergeRefused, detail);
+            } else {
+                try_later(next, None, detail, now);
+            }
         }
-        MergeOutcome::Failed { detail } => {
-            let pause = backoff::doubling(FIRST_PAUSE, attempt, LONGEST_PAUSE);
-            next.job.merge = Some(Merge::Waiting { attempt: attempt + 1, due: now.plus(pause) });
-            next.note(NewEvent::merge_failed(attempt, false, detail));
+        MergeOutcome::Unreachable { detail } => {
+            merge.failures += 1;
+            // With a candidate under way it is never given up: nobody could say what became of it.
+            if merge.failures >= OUTAGES && announced.is_none() {
+                fail(next, FailReason::MergeRefused, detail);
+            } else {
+                try_later(next, announced, detail, now);
+            }
+        }
+        // No push of that candidate can succeed any more, whoever tries.
+        MergeOutcome::Outrun => {
+            merge.state = MergeState::Waiting { due: now, detail: None };
+            next.note(NewEvent::merge_outrun());
         }
     }
     Ok(())
+}
+
+/// A candidate that may have arrived stays announced.
+fn try_later(next: &mut Transition, announced: Option<Candidate>, detail: &str, now: Timestamp) {
+    let Some(merge) = next.job.merge.as_mut() else { return };
+    let failures = merge.failures;
+    let due = now.plus(backoff::doubling(FIRST_PAUSE, failures, LONGEST_PAUSE));
+    merge.state = match (announced, merge.holder().cloned()) {
+        (Some(candidate), Some(factory)) => MergeState::Pushing { factory, until: due, candidate },
+        _ => MergeState::Waiting { due, detail: Some(detail.to_owned()) },
+    };
+    next.note(NewEvent::merge_failed(failures, Some(due), detail));
+}
+
+/// To another run, which is given the facts; or to somebody who looks at it.
+fn send_back(next: &mut Transition, reason: FailReason, detail: &str, now: Timestamp) {
+    let Job { spec, merge: Some(merge), .. } = &mut next.job else { return };
+    if spec.on_conflict == ConflictPolicy::Fail || merge.redos >= REDOS {
+        return fail(next, reason, detail);
+    }
+    merge.redos += 1;
+    merge.state = MergeState::SentBack { detail: detail.to_owned() };
+    let epoch = next.job.result.as_ref().map_or(next.job.epoch, |result| result.epoch);
+    let comment = facts(&next.job, reason, detail);
+    next.job.reviews.push(ReviewNote {
+        reviewer: MERGE_QUEUE.to_owned(),
+        verdict: Verdict::RequestChanges,
+        comment: Some(comment),
+        at: now,
+        epoch,
+    });
+    let old = next.job.reviews.len().saturating_sub(limits::REVIEW_NOTES);
+    next.job.reviews.drain(..old);
+    // On the branch as it is now: what was made on an older one is what does not fit.
+    next.job.checkpoint = None;
+    next.job.attempts = 0;
+    next.job.enqueued_at = now;
+    next.requeue(now, now, NewEvent::merge_sent_back(reason, detail));
+}
+
+/// For whoever does it again: the earlier work is still there to be taken from.
+fn facts(job: &Job, reason: FailReason, detail: &str) -> String {
+    let earlier = job.result.as_ref().map_or_else(String::new, |result| {
+        format!("\n\nThe earlier result is commit {}, which `git show` and `git cherry-pick` find here.", result.commit)
+    });
+    let what = match reason {
+        FailReason::MergeConflict => "conflicts with what has been merged since",
+        _ => "passes alone, but not together with what has been merged since",
+    };
+    format!("The result of the last run {what}. Do it again on the branch as it is now.\n\n{detail}{earlier}")
+}
+
+fn fail(next: &mut Transition, reason: FailReason, detail: &str) {
+    if let Some(merge) = next.job.merge.as_mut() {
+        merge.state = MergeState::SentBack { detail: detail.to_owned() };
+    }
+    let failure = Failure { reason, detail: Some(detail.to_owned()) };
+    let event = NewEvent::merge_given_up(&failure);
+    next.enter(State::Failed { failure }, event);
+}
+
+/// Where the word to ship leads: into the queue of its branch, or straight to the end where there is nothing to merge.
+pub(super) fn shipping(job: &Job, now: Timestamp) -> State {
+    if job.result.is_some() && job.spec.repo.is_some() {
+        State::Shipping { since: now }
+    } else {
+        State::Shipped
+    }
+}
+
+/// A job that enters the queue.
+pub(super) fn queued(job: &Job, since: Timestamp) -> Merge {
+    let redos = job.merge.as_ref().map_or(0, |merge| merge.redos);
+    Merge { attempt: 0, failures: 0, redos, state: MergeState::Waiting { due: since, detail: None } }
+}
+
+/// Whether the word to ship is enough for a job that failed: its result is there, and only the merge did not work.
+pub(super) fn can_be_shipped_again(job: &Job) -> bool {
+    let merge_failed = |failure: &Failure| {
+        matches!(
+            failure.reason,
+            FailReason::MergeConflict | FailReason::MergeChecksFailed | FailReason::MergeRefused
+        )
+    };
+    job.stage() == Stage::Failed && job.failure().is_some_and(merge_failed)
 }

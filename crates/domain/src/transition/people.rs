@@ -3,11 +3,11 @@
 //! A repeated command is answered again and changes nothing; one that does not fit the stage is refused with what would
 //! fit.
 
-use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, after_review};
+use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, after_review, merge};
 use crate::job::ReviewGate;
 use crate::{
     Assumed, ChargeHow, Checkpoint, Epoch, FailReason, Failure, Job, JobKind, LeaseEnd, LeaseEndHow,
-    NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
+    Merge, NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
 };
 
 pub(super) fn operate(
@@ -20,13 +20,14 @@ pub(super) fn operate(
     let event = NewEvent::operated(action, reason);
     match (action, from) {
         // Already so: a repeated action is answered again.
-        (OperatorAction::Ship, Stage::Shipped)
+        (OperatorAction::Ship, Stage::Shipping | Stage::Shipped)
         | (OperatorAction::Requeue, Stage::Queued)
         | (OperatorAction::Cancel, Stage::Cancelled) => {}
         (OperatorAction::Reject, Stage::Failed)
             if next.job.failure().is_some_and(|f| f.reason == FailReason::Rejected) => {}
-        (OperatorAction::Ship, Stage::Testing) => {
-            next.enter(State::Shipped, event);
+        (OperatorAction::Ship, Stage::Testing) => ship(next, reason, now),
+        (OperatorAction::Ship, Stage::Failed) if merge::can_be_shipped_again(&next.job) => {
+            ship(next, reason, now);
         }
         // What it waits for is looked at again; see `graph`.
         (OperatorAction::Requeue, Stage::Failed | Stage::Review)
@@ -47,12 +48,25 @@ pub(super) fn operate(
             let failure = Failure { reason: FailReason::Rejected, detail: reason.map(str::to_owned) };
             next.enter(State::Failed { failure }, event);
         }
+        (OperatorAction::Cancel, Stage::Shipping) if next.job.merge.as_ref().is_some_and(Merge::is_pushing) => {
+            return Err(Refusal::Illegal {
+                from,
+                action: action.as_str(),
+                remedy: "it is being pushed to its branch, which ends in a moment; revert it there",
+            });
+        }
         (OperatorAction::Cancel, _) if !from.is_terminal() => {
             cancel(next, reason, event, now);
         }
         (action, from) => return Err(illegal(from, action)),
     }
     Ok(())
+}
+
+fn ship(next: &mut Transition, reason: Option<&str>, now: Timestamp) {
+    let state = merge::shipping(&next.job, now);
+    let event = NewEvent::ship(state.stage(), reason);
+    next.enter(state, event);
 }
 
 /// The holder, where there is one, learns of it at its next renewal. It may be dead as well, so all that it was allowed
@@ -89,10 +103,12 @@ fn illegal(from: Stage, action: OperatorAction) -> Refusal {
             "this stage is final; submit a new job instead"
         }
         (OperatorAction::Ship, Stage::Review) => "a review has to approve it first",
+        (OperatorAction::Ship, Stage::Failed) => "its run failed; requeue it first",
         (OperatorAction::Ship, _) => "only a job in testing can be shipped",
         (OperatorAction::Requeue, Stage::Assigned | Stage::Building) => {
             "it is being worked on; cancel it, or drain its factory"
         }
+        (OperatorAction::Requeue, Stage::Shipping) => "it is being merged; cancel it, or wait for what comes of it",
         (OperatorAction::Requeue, _) => "only a failed job or one in review can be requeued",
         (OperatorAction::Reject, _) => "only a job in review can be rejected; cancel it instead",
         (OperatorAction::Cancel, _) => "it is already final",
@@ -150,7 +166,7 @@ pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestam
             let anew = (!again).then(|| reviewer.to_owned());
             let approvals: Vec<String> = approvals.into_iter().chain(anew).collect();
             if approvals.len() as u64 >= quorum {
-                let state = after_review(&next.job);
+                let state = after_review(&next.job, now);
                 next.enter(state, event);
             } else {
                 next.job.state = State::Review { approvals };
@@ -208,7 +224,7 @@ pub(super) fn request_review(
     may_weaken: bool,
 ) -> Result<(), Refusal> {
     let from = next.job.stage();
-    if from.is_terminal() || from == Stage::Testing {
+    if from.is_terminal() || matches!(from, Stage::Testing | Stage::Shipping) {
         return Err(Refusal::Illegal {
             from,
             action: "be put up for review",
