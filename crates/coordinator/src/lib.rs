@@ -48,6 +48,7 @@ pub use graph::{Dag, DagJob, NewItem, Progress};
 pub use jobs::{Directive, Renewal, SubmitAnswer, SubmitRequest};
 pub use keys::{ArtifactLink, LinkTo};
 pub use logs::LogPiece;
+pub use merges::{MergeHolder, TakenMerge};
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
 pub use topics::{

@@ -465,7 +465,7 @@ pub enum MergeState {
     Pushing {
         factory: FactoryId,
         until: Timestamp,
-        candidate: Candidate,
+        candidate: MergeCandidate,
     },
     Done {
         commit: String,
@@ -482,7 +482,7 @@ pub enum MergeState {
 
 /// A commit that contains the result and passed its checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct MergeCandidate {
     pub commit: String,
     /// The tip that it was made on; none in an empty repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]

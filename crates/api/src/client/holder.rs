@@ -10,7 +10,7 @@ use super::{Answer, Client, ClientError};
 use crate::wire::{
     AcceptRequest, AppendLogAnswer, Candidate, CandidateList, ClaimAnswer, ClaimManyAnswer,
     ClaimMergeRequest, ClaimRequest, FailRequest, HeartbeatAnswer, HeartbeatRequest, Job, MergeOrder,
-    PatchRequest, QueueState, ReleaseRequest, RenewAnswer, RenewRequest, ReportRequest, SettleMergeRequest,
+    PatchRequest, PushMergeRequest, QueueState, ReleaseRequest, RenewAnswer, RenewMergeRequest, RenewRequest, ReportRequest, SettleMergeRequest,
     Spend,
 };
 
@@ -95,13 +95,21 @@ impl Client {
         Ok(answer.length)
     }
 
-    /// An order to merge what has shipped, or nothing.
+    /// A job to be merged, or nothing.
     pub async fn claim_merge(
         &self,
         request: &ClaimMergeRequest,
     ) -> std::result::Result<Option<MergeOrder>, ClientError> {
         // Not repeatable: what a lost reply took comes back by itself after a while.
         self.ask_or_nothing(Call::post(&["merges", "claim"]).json(request)).await
+    }
+
+    pub async fn renew_merge(&self, id: &str, request: &RenewMergeRequest) -> Result<Job> {
+        self.ask(Call::post(&["merges", id, "renew"]).json(request).repeatable(true)).await
+    }
+
+    pub async fn push_merge(&self, id: &str, request: &PushMergeRequest) -> Result<Job> {
+        self.ask(Call::post(&["merges", id, "push"]).json(request).repeatable(true)).await
     }
 
     pub async fn settle_merge(&self, id: &str, request: &SettleMergeRequest) -> Result<Job> {

@@ -95,29 +95,69 @@ pub struct JobResult {
     pub commit: String,
 }
 
+/// The way of the result into its branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Merge {
     pub state: MergeState,
-    /// The merge commit, once it is merged.
+    /// The factory that merges it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factory_id: Option<String>,
+    /// How often the repository refused it or could not be reached.
+    #[serde(default)]
+    pub failures: u32,
+    /// How often the job was done again because of it.
+    #[serde(default)]
+    pub redos: u32,
+    /// From when on it is tried again, where something went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
+    /// The commit that is being pushed, or brought it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
+    /// What went wrong the last time, in the repository's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl From<&domain::Merge> for Merge {
     fn from(merge: &domain::Merge) -> Self {
-        let (state, commit, detail) = match merge {
-            domain::Merge::Waiting { .. } => (MergeState::Waiting, None, None),
-            domain::Merge::Taken { factory, .. } => {
-                (MergeState::Merging, None, Some(format!("by {factory}")))
-            }
-            domain::Merge::Done { commit } => (MergeState::Merged, Some(commit.clone()), None),
-            domain::Merge::Conflict { detail } => (MergeState::Conflict, None, Some(detail.clone())),
-            domain::Merge::Failed { detail } => (MergeState::Failed, None, Some(detail.clone())),
+        let domain::Merge { attempt: _, failures, redos, state } = merge;
+        let mut wire = Self {
+            state: MergeState::Waiting,
+            factory_id: merge.holder().map(ToString::to_string),
+            failures: *failures,
+            redos: *redos,
+            retry_at: None,
+            commit: None,
+            into: None,
+            detail: None,
         };
-        Self { state, commit, detail }
+        match state {
+            domain::MergeState::Waiting { due, detail } => {
+                wire.retry_at = detail.is_some().then(|| due.to_string());
+                wire.detail.clone_from(detail);
+            }
+            domain::MergeState::Taken { .. } => wire.state = MergeState::Merging,
+            domain::MergeState::Pushing { candidate, .. } => {
+                wire.state = MergeState::Pushing;
+                wire.commit = Some(candidate.commit.clone());
+                wire.into = Some(candidate.into.clone());
+            }
+            domain::MergeState::Done { commit, into } => {
+                wire.state = MergeState::Merged;
+                wire.commit = Some(commit.clone());
+                wire.into.clone_from(into);
+            }
+            domain::MergeState::SentBack { detail } => {
+                wire.state = MergeState::SentBack;
+                wire.detail = Some(detail.clone());
+            }
+        }
+        wire
     }
 }
 

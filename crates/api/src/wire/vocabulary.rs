@@ -53,6 +53,7 @@ words! {
         Building,
         Review,
         Testing,
+        Shipping,
         Shipped,
         Failed,
         DeadLetter,
@@ -105,6 +106,9 @@ words! {
         Rejected,
         DependencyFailed,
         ChildFailed,
+        MergeConflict,
+        MergeChecksFailed,
+        MergeRefused,
     }
 }
 
@@ -128,13 +132,13 @@ impl From<&domain::RunOutcome> for RunOutcome {
 }
 
 words! {
-    /// What a shipped job's repository made of it.
-    MergeState { Waiting, Merging, Merged, Conflict, Failed, }
+    /// How far the result of a job is on its way into its branch. `sent_back`: it was done again, or failed.
+    MergeState { Waiting, Merging, Pushing, Merged, SentBack, }
 }
 
 words! {
-    /// What became of an order to merge.
-    MergeOutcome { Merged, Conflict, Failed, }
+    /// What became of a merge. `unreachable`: nobody knows whether a push arrived; `outrun`: somebody else moved the branch.
+    MergeOutcome { Merged, Conflict, ChecksFailed, Refused, Unreachable, Outrun, }
 }
 
 words! {

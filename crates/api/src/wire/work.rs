@@ -78,7 +78,8 @@ pub struct ClaimMergeRequest {
     pub factory_id: String,
 }
 
-/// The coordinator's word that this commit of this epoch is to be merged.
+/// The coordinator's word that this commit of this epoch is to be merged. It is the factory's for 45 seconds after the
+/// last call about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeOrder {
@@ -89,8 +90,41 @@ pub struct MergeOrder {
     pub repo: String,
     pub branch: String,
     pub commit: String,
-    /// Comes back with what became of it.
+    /// Comes back with every call about it.
     pub attempt: u32,
+    /// What has to pass on the merged tree.
+    #[serde(default)]
+    pub verify: Vec<String>,
+    /// Announced by an earlier holder: this very commit is to be pushed, and nothing else is to be decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<MergeCandidate>,
+}
+
+/// A commit that contains the result and passed its checks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MergeCandidate {
+    pub commit: String,
+    /// What the branch was at; nothing in an empty repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
+    /// The branch.
+    pub into: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenewMergeRequest {
+    pub factory_id: String,
+    pub attempt: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PushMergeRequest {
+    pub factory_id: String,
+    pub attempt: u32,
+    pub candidate: MergeCandidate,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -99,10 +133,13 @@ pub struct SettleMergeRequest {
     pub factory_id: String,
     pub attempt: u32,
     pub outcome: MergeOutcome,
-    /// With `merged`: the merge commit.
+    /// With `merged`: the commit that brought it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// With `conflict` and `failed`.
+    /// With `merged`: the branch that it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
+    /// With `conflict`, `checks_failed`, `refused` and `unreachable`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::{EventKind, NewEvent};
-use crate::job::{Candidate, ReviewGate};
+use crate::job::{MergeCandidate, ReviewGate};
 use crate::token::{Permission, TokenRecord};
 use crate::topic::TopicKey;
 use crate::{
@@ -242,8 +242,8 @@ impl NewEvent {
         Self::new(kind, because(done.to_owned(), reason))
     }
 
-    pub(crate) fn merge_checked(candidate: &Candidate) -> Self {
-        let Candidate { commit, tip, into } = candidate;
+    pub(crate) fn merge_checked(candidate: &MergeCandidate) -> Self {
+        let MergeCandidate { commit, tip, into } = candidate;
         Self::new(EventKind::MergeChecked, format!("checks passed on the merged tree; pushing it to {into}"))
             .with("commit", commit.as_str())
             .with_some("tip", tip.as_deref())

@@ -29,6 +29,7 @@ pub(super) const KEYS: &[&str] = &[
     "deps",
     "depsMode",
     "onFailure",
+    "onConflict",
     "budget",
     "retry",
     "verify",
@@ -91,6 +92,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let deps = top.get("deps").map(|f| deps(&f, name.as_deref(), p)).unwrap_or_default();
     let deps_mode = top.get("depsMode").and_then(|f| f.word(p)).unwrap_or_default();
     let on_failure = top.get("onFailure").and_then(|f| on_failure(&f, kind, p)).unwrap_or_default();
+    let on_conflict = top.get("onConflict").and_then(|f| f.word(p)).unwrap_or_default();
     let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
     let retry = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
     let verify = top.get("verify").map(|f| verify(&f, p)).unwrap_or_default();
@@ -115,6 +117,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         deps,
         deps_mode,
         on_failure,
+        on_conflict,
         budget,
         retry,
         verify,

@@ -24,7 +24,7 @@ pub use profile::{PROFILE_NAME_RULE, is_profile_name};
 pub use quantity::parse_duration;
 
 use crate::job::{
-    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, JobSpec, RetryPolicy, ReviewGate, ShipMode,
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, RetryPolicy, ReviewGate, ShipMode,
 };
 use crate::{Capability, CapabilitySet, JobId, Priority, ProductId, Timestamp};
 
@@ -49,6 +49,7 @@ pub struct Manifest {
     pub deps_mode: DepsMode,
     /// Of a composite.
     pub on_failure: FailurePolicy,
+    pub on_conflict: ConflictPolicy,
     pub budget: BudgetCaps,
     pub retry: RetryPolicy,
     pub verify: Vec<String>,
@@ -107,6 +108,7 @@ impl Manifest {
             deps_mode: self.deps_mode,
             parent,
             on_failure: self.on_failure,
+            on_conflict: self.on_conflict,
             budget: self.budget,
             retry: self.retry,
             review: self.review.clone(),

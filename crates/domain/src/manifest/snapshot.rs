@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::quantity::format_duration;
 use super::{Dep, Manifest, from_json};
-use crate::job::{Concurrency, DepsMode, FailurePolicy, JobKind, ReviewGate, ShipMode};
+use crate::job::{Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, ReviewGate, ShipMode};
 use crate::{CapabilitySet, Priority, ProductId, Timestamp, Usd};
 
 #[derive(Serialize)]
@@ -30,6 +30,8 @@ struct Snapshot<'a> {
     deps_mode: DepsMode,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_failure: Option<FailurePolicy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_conflict: Option<ConflictPolicy>,
     budget: Budget,
     retry: Retry,
     verify: &'a [String],
@@ -74,6 +76,7 @@ impl Serialize for Manifest {
             deps: &self.deps,
             deps_mode: self.deps_mode,
             on_failure: (self.kind == JobKind::Composite).then_some(self.on_failure),
+            on_conflict: (self.on_conflict != ConflictPolicy::default()).then_some(self.on_conflict),
             budget: Budget {
                 usd: self.budget.usd,
                 tokens: self.budget.tokens,

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::job::{Candidate, ConflictPolicy};
+use crate::job::{MergeCandidate, ConflictPolicy};
 use crate::{
     FactoryId, FailReason, Failure, Job, Merge, MergeState, NewEvent, ReviewNote, Stage, State, Timestamp,
     Verdict, backoff, limits,
@@ -34,7 +34,7 @@ pub enum MergeAction {
     },
     /// The candidate passed; it is going to be pushed.
     Push {
-        candidate: Candidate,
+        candidate: MergeCandidate,
         lease: Duration,
     },
     Settle(MergeOutcome),
@@ -185,7 +185,7 @@ fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Resu
 }
 
 /// A candidate that may have arrived stays announced.
-fn try_later(next: &mut Transition, announced: Option<Candidate>, detail: &str, now: Timestamp) {
+fn try_later(next: &mut Transition, announced: Option<MergeCandidate>, detail: &str, now: Timestamp) {
     let Some(merge) = next.job.merge.as_mut() else { return };
     let failures = merge.failures;
     let due = now.plus(backoff::doubling(FIRST_PAUSE, failures, LONGEST_PAUSE));

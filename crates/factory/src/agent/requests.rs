@@ -6,7 +6,7 @@ use giga_domain::{Epoch, JobId};
 
 use super::Shared;
 use crate::forge::{ForgeError, Opened, PullRequest, RequestMerge};
-use crate::workspace::{MergeOrder, MergeOutcome, RepoSource, WorkspaceError};
+use crate::workspace::{MergeOrder, Prepared, RepoSource, WorkspaceError};
 
 /// The request for a result, opened or found. `None` where there is no forge for it.
 pub(super) async fn open(
@@ -41,20 +41,21 @@ pub(super) async fn open(
 pub(super) async fn merge(
     shared: &Shared,
     order: &MergeOrder,
-) -> Result<Option<MergeOutcome>, WorkspaceError> {
+) -> Result<Option<Prepared>, WorkspaceError> {
     let holder = (order.job, order.epoch);
     let Some(opened) = open(shared, holder, &order.repo, &order.branch, &order.message, "").await? else {
         return Ok(None);
     };
     let merged =
         shared.forge.merge_request(&order.repo.url, opened.number, &order.commit, &order.message).await;
-    let into = order.into.clone().unwrap_or_default();
+    let into = shared.workspace.default_branch(&order.repo).await?.unwrap_or_default();
     Ok(match merged.map_err(|error| unreachable(&order.repo, &error))? {
-        Some(RequestMerge::Merged { commit }) => Some(MergeOutcome::Merged { commit, into }),
-        Some(RequestMerge::AlreadyMerged { commit }) => Some(MergeOutcome::AlreadyMerged { commit, into }),
+        Some(RequestMerge::Merged { commit } | RequestMerge::AlreadyMerged { commit }) => {
+            Some(Prepared::AlreadyMerged { commit, into })
+        }
         Some(RequestMerge::NotMergeable { detail }) => {
             let detail = format!("{}: {detail}", opened.url);
-            Some(MergeOutcome::Conflict { files: Vec::new(), detail })
+            Some(Prepared::Conflict { files: Vec::new(), detail })
         }
         None => None,
     })

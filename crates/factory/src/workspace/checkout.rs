@@ -4,7 +4,7 @@
 //! settings and hooks stays there. It can fetch from the origin but not push to it; results leave through
 //! `result` alone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use giga_domain::{Checkpoint, Epoch, JobId};
 
@@ -135,20 +135,9 @@ impl Workspace {
 
     async fn build(&self, slot: &Slot, mirror: &Mirror, origin: &Origin) -> Result<(), WorkspaceError> {
         let tree = slot.tree();
-        std::fs::create_dir_all(&tree).map_err(WorkspaceError::io(&tree))?;
-        let git_dir = tree.join(".git");
         let format = origin.from.as_ref().map_or("sha1", CommitId::object_format);
         let branch = job_branch(slot.job, slot.epoch);
-        self.git()
-            .anywhere("making the work folder")
-            .args(["init", "--quiet", "--template="])
-            .args([format!("--object-format={format}"), format!("--initial-branch={branch}")])
-            .arg("--end-of-options")
-            .arg(&tree)
-            .run()
-            .await?;
-        borrow_objects(&git_dir, mirror)?;
-        self.configure(&git_dir, mirror).await?;
+        let git_dir = self.init(&tree, &branch, format, mirror).await?;
         // With the objects borrowed, this copies names only.
         self.git()
             .at(&git_dir, "copying refs")
@@ -188,7 +177,48 @@ impl Workspace {
         Ok(())
     }
 
-    async fn configure(&self, git_dir: &std::path::Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
+    /// The files of a commit in a folder of their own, with the mirror's objects borrowed.
+    pub(crate) async fn open_at(
+        &self,
+        tree: &Path,
+        mirror: &Mirror,
+        commit: &CommitId,
+    ) -> Result<(), WorkspaceError> {
+        let git_dir = self.init(tree, "giga-candidate", commit.object_format(), mirror).await?;
+        self.git()
+            .at(&git_dir, "checking out")
+            .arg("--work-tree")
+            .arg(tree)
+            .args(["checkout", "--quiet", "--detach", commit.as_str(), "--"])
+            .over(mirror.url().protocol())
+            .run()
+            .await
+            .map(drop)
+    }
+
+    async fn init(
+        &self,
+        tree: &Path,
+        branch: &str,
+        format: &str,
+        mirror: &Mirror,
+    ) -> Result<PathBuf, WorkspaceError> {
+        std::fs::create_dir_all(tree).map_err(WorkspaceError::io(tree))?;
+        let git_dir = tree.join(".git");
+        self.git()
+            .anywhere("making the work folder")
+            .args(["init", "--quiet", "--template="])
+            .args([format!("--object-format={format}"), format!("--initial-branch={branch}")])
+            .arg("--end-of-options")
+            .arg(tree)
+            .run()
+            .await?;
+        borrow_objects(&git_dir, mirror)?;
+        self.configure(&git_dir, mirror).await?;
+        Ok(git_dir)
+    }
+
+    async fn configure(&self, git_dir: &Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
         let set = |key: &'static str, value: &str| {
             let call = self.git().at(git_dir, "configuring the work folder");
             call.args(["config", "--replace-all", key, value]).run()
@@ -209,7 +239,7 @@ impl Workspace {
     }
 }
 
-fn borrow_objects(git_dir: &std::path::Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
+fn borrow_objects(git_dir: &Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
     let info = git_dir.join("objects").join("info");
     let attempt = || {
         std::fs::create_dir_all(&info)?;

@@ -1,7 +1,10 @@
-//! Merges a result into the owner's branch, on the coordinator's word for exactly that job and epoch.
+//! Merges a result into the owner's branch, on the coordinator's word for exactly that job and epoch: made, checked,
+//! announced, pushed.
 //!
 //! Works on objects alone: no work tree, no hooks, no index. Never forces, and never merges the same result twice:
 //! the result is the second parent of its merge, so a repeated order finds it in the history.
+
+use std::path::{Path, PathBuf};
 
 use giga_domain::{Epoch, JobId};
 
@@ -10,10 +13,7 @@ use super::error::{WorkspaceError, tidy};
 use super::mirror::{LockedMirror, OriginHead};
 use super::policy::RepoSource;
 use super::push::{PushReply, PushTarget};
-use super::refs::{CommitId, check_target_branch, head_ref, job_branch, trailer};
-
-/// Others may push in between; on a branch this busy somebody should look.
-const ATTEMPTS: usize = 10;
+use super::refs::{CommitId, OurBranch, candidate_branch, check_target_branch, head_ref, job_branch, trailer};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeOrder {
@@ -27,12 +27,10 @@ pub struct MergeOrder {
     pub message: String,
 }
 
+/// What there is to push.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MergeOutcome {
-    Merged {
-        commit: CommitId,
-        into: String,
-    },
+pub enum Prepared {
+    Candidate(Candidate),
     /// By an earlier order, or by somebody else.
     AlreadyMerged {
         commit: CommitId,
@@ -44,8 +42,29 @@ pub enum MergeOutcome {
     },
 }
 
+/// The result on top of a tip; not pushed to the branch yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub commit: CommitId,
+    /// None in an empty repository.
+    pub tip: Option<CommitId>,
+    pub into: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pushed {
+    Merged {
+        commit: CommitId,
+        into: String,
+    },
+    /// Somebody else moved the branch: this candidate can never be pushed by anybody.
+    Outrun,
+}
+
 impl Workspace {
-    pub async fn merge(&self, order: &MergeOrder) -> Result<MergeOutcome, WorkspaceError> {
+    /// Merges the result onto the tip as it is now, in objects alone, and keeps the candidate on the origin, where
+    /// whoever takes over finds it.
+    pub async fn prepare_merge(&self, order: &MergeOrder) -> Result<Prepared, WorkspaceError> {
         let expected = job_branch(order.job, order.epoch);
         if order.branch != expected {
             let rule = format!("the order is for {expected}");
@@ -56,38 +75,121 @@ impl Workspace {
         }
         let mirror = self.mirror(&order.repo);
         let locked = mirror.lock().await?;
-        for _ in 0..ATTEMPTS {
-            let head = locked.refresh().await?;
-            locked.note_use()?;
-            let into = target(order, &head)?;
-            check_result_is_here(&locked, order).await?;
-            let Some(tip) = locked.commit_at(&format!("refs/remotes/origin/{into}")).await? else {
-                // The first commit of an empty repository has nothing to be merged with.
-                if locked.push(&order.commit, PushTarget::Owners(&into)).await? == PushReply::Done {
-                    return Ok(MergeOutcome::Merged { commit: order.commit.clone(), into });
-                }
-                continue;
-            };
-            if locked.is_ancestor(&order.commit, &tip).await? {
-                let commit = find_merge(&locked, order, &tip).await?;
-                return Ok(MergeOutcome::AlreadyMerged { commit, into });
-            }
-            let tree = match merge_trees(&locked, &tip, &order.commit).await? {
-                Ok(tree) => tree,
-                Err((files, detail)) => return Ok(MergeOutcome::Conflict { files, detail }),
-            };
-            let message = match order.message.trim() {
-                "" => format!("Merge {}", order.branch),
-                message => message.to_owned(),
-            };
-            let message = format!("{message}\n\n{}\n", trailer(order.job, order.epoch));
-            let commit = locked.commit_tree(&tree, &[&tip, &order.commit], &message).await?;
-            if locked.push(&commit, PushTarget::Owners(&into)).await? == PushReply::Done {
-                return Ok(MergeOutcome::Merged { commit, into });
+        let head = locked.refresh().await?;
+        locked.note_use()?;
+        let into = target(order, &head)?;
+        check_result_is_here(&locked, order).await?;
+        let Some(tip) = locked.commit_at(&format!("refs/remotes/origin/{into}")).await? else {
+            // The first commit of an empty repository has nothing to be merged with.
+            return Ok(Prepared::Candidate(Candidate { commit: order.commit.clone(), tip: None, into }));
+        };
+        if locked.is_ancestor(&order.commit, &tip).await? {
+            let commit = find_merge(&locked, order, &tip).await?;
+            return Ok(Prepared::AlreadyMerged { commit, into });
+        }
+        let tree = match merge_trees(&locked, &tip, &order.commit).await? {
+            Ok(tree) => tree,
+            Err((files, detail)) => return Ok(Prepared::Conflict { files, detail }),
+        };
+        let message = match order.message.trim() {
+            "" => format!("Merge {}", order.branch),
+            message => message.to_owned(),
+        };
+        let message = format!("{message}\n\n{}\n", trailer(order.job, order.epoch));
+        let commit = locked.commit_tree(&tree, &[&tip, &order.commit], &message).await?;
+        locked.push(&commit, PushTarget::Candidate { job: order.job }).await?;
+        Ok(Prepared::Candidate(Candidate { commit, tip: Some(tip), into }))
+    }
+
+    /// Pushes what was announced: this commit and no other, onto the tip that it was made on and no other.
+    pub async fn push_candidate(
+        &self,
+        order: &MergeOrder,
+        candidate: &Candidate,
+    ) -> Result<Pushed, WorkspaceError> {
+        check_target_branch(&candidate.into)?;
+        let Candidate { commit, tip, into } = candidate;
+        let mirror = self.mirror(&order.repo);
+        let locked = mirror.lock().await?;
+        locked.refresh().await?;
+        let now = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
+        let merged = || Pushed::Merged { commit: commit.clone(), into: into.clone() };
+        if locked.commit_at(commit.as_str()).await?.is_none() {
+            let branch = candidate_branch(order.job, commit);
+            locked.fetch_branch(&branch, &format!("refs/giga/fetched/{branch}")).await?;
+        }
+        if let Some(now) = &now
+            && locked.commit_at(commit.as_str()).await?.is_some()
+            && locked.is_ancestor(commit, now).await?
+        {
+            return Ok(merged());
+        }
+        if now != *tip {
+            return Ok(Pushed::Outrun);
+        }
+        match locked.push(commit, PushTarget::Owners(into)).await? {
+            PushReply::Done => Ok(merged()),
+            // A look at the branch says whether it was this very commit that got there first.
+            PushReply::Raced => {
+                locked.refresh().await?;
+                let now = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
+                let is_in = match &now {
+                    Some(now) => locked.is_ancestor(commit, now).await?,
+                    None => false,
+                };
+                Ok(if is_in { merged() } else { Pushed::Outrun })
             }
         }
-        let detail = format!("others pushed first, {ATTEMPTS} times in a row");
-        Err(WorkspaceError::PushRefused { branch: order.into.clone().unwrap_or_default(), detail })
+    }
+
+    /// The candidate's files in a folder of their own, as a fresh clone would have them.
+    pub async fn candidate_tree(
+        &self,
+        order: &MergeOrder,
+        candidate: &Candidate,
+    ) -> Result<CandidateTree, WorkspaceError> {
+        let path = self.inner.base.join("merges").join(format!("{}-{}", order.job, candidate.commit));
+        let tree = CandidateTree { path };
+        tree.clear();
+        self.open_at(&tree.path, &self.mirror(&order.repo), &candidate.commit).await?;
+        Ok(tree)
+    }
+
+    /// The candidate's own branch is of no use once it is in, or can never be.
+    pub async fn forget_candidate(
+        &self,
+        order: &MergeOrder,
+        candidate: &Candidate,
+    ) -> Result<(), WorkspaceError> {
+        let mirror = self.mirror(&order.repo);
+        let branch = OurBranch::Candidate(order.job, candidate.commit.clone());
+        mirror.push_deletion(&branch, &candidate.commit).await.map(drop)
+    }
+}
+
+/// Gone when it is dropped.
+#[derive(Debug)]
+pub struct CandidateTree {
+    path: PathBuf,
+}
+
+impl CandidateTree {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn clear(&self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %self.path.display(), %error, "a merged tree cannot be removed");
+        }
+    }
+}
+
+impl Drop for CandidateTree {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

@@ -29,7 +29,7 @@ pub use checkout::Leftover;
 pub use discover::LocalRepo;
 pub use error::WorkspaceError;
 pub use gc::{GcOptions, GcReport, JobStates};
-pub use merge::{MergeOrder, MergeOutcome};
+pub use merge::{Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
 pub use policy::{GitPolicy, GitUrl, Identity, Protocol, RepoSource};
 pub use record::{SpendNote, Start};
 pub use refs::{CommitId, job_branch, quarantine_branch, wip_branch};

@@ -1,4 +1,4 @@
-//! The only way by which anything leaves this host: three kinds of targets, and quarantine is none of them.
+//! The only way by which anything leaves this host: four kinds of targets, and quarantine is none of them.
 //!
 //! Never forces. A WIP branch is replaced only when it still is what this holder last saw there.
 
@@ -6,7 +6,9 @@ use giga_domain::{Epoch, JobId};
 
 use super::error::{WorkspaceError, tidy};
 use super::mirror::Mirror;
-use super::refs::{CommitId, OurBranch, fetched_wip_ref, job_branch, parse_trailer, wip_branch};
+use super::refs::{
+    CommitId, OurBranch, candidate_branch, fetched_wip_ref, job_branch, parse_trailer, wip_branch,
+};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PushTarget<'a> {
@@ -19,15 +21,20 @@ pub(crate) enum PushTarget<'a> {
         job: JobId,
         epoch: Epoch,
     },
+    /// What is going to be pushed to the owner's branch. Named by its commit, so that nobody replaces another's.
+    Candidate {
+        job: JobId,
+    },
     /// A branch of the owner's, checked by `check_target_branch`.
     Owners(&'a str),
 }
 
 impl PushTarget<'_> {
-    fn branch(self) -> String {
+    fn branch(self, commit: &CommitId) -> String {
         match self {
             Self::Wip { job, .. } => wip_branch(job),
             Self::Result { job, epoch } => job_branch(job, epoch),
+            Self::Candidate { job } => candidate_branch(job, commit),
             Self::Owners(branch) => branch.to_owned(),
         }
     }
@@ -46,7 +53,7 @@ impl Mirror {
         commit: &CommitId,
         to: PushTarget<'_>,
     ) -> Result<PushReply, WorkspaceError> {
-        let branch = to.branch();
+        let branch = to.branch(commit);
         let mut options = vec![];
         if let PushTarget::Wip { seen, .. } = to {
             let seen = seen.map_or("", CommitId::as_str);
@@ -58,7 +65,7 @@ impl Mirror {
     /// Deletes one of our branches on the origin if it still is where it was when that was decided.
     pub(crate) async fn push_deletion(
         &self,
-        branch: OurBranch,
+        branch: &OurBranch,
         at: &CommitId,
     ) -> Result<PushReply, WorkspaceError> {
         let name = branch.name();

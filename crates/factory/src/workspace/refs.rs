@@ -74,6 +74,11 @@ pub fn quarantine_branch(job: JobId, epoch: Epoch) -> String {
     format!("aq/quarantine/{job}/{epoch}")
 }
 
+/// What is going to be pushed to the owner's branch.
+pub(crate) fn candidate_branch(job: JobId, commit: &CommitId) -> String {
+    format!("giga/merge/{job}/{commit}")
+}
+
 pub(crate) fn head_ref(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
@@ -119,16 +124,22 @@ pub(crate) fn is_checkpoint(job: JobId, message: &str) -> bool {
 }
 
 /// One of ours, by its branch name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OurBranch {
     Wip(JobId),
     Job(JobId, Epoch),
     Quarantine(JobId, Epoch),
+    Candidate(JobId, CommitId),
 }
 
 impl OurBranch {
     /// `None` for whatever is not spelled exactly as we would spell it.
     pub(crate) fn parse(branch: &str) -> Option<Self> {
+        if let Some(rest) = branch.strip_prefix("giga/merge/") {
+            let (job, commit) = rest.split_once('/')?;
+            let parsed = Self::Candidate(job.parse().ok()?, commit.parse().ok()?);
+            return (parsed.name() == branch).then_some(parsed);
+        }
         let rest = branch.strip_prefix("aq/")?;
         let (kind, rest) = rest.split_once('/')?;
         let parsed = match kind {
@@ -143,17 +154,18 @@ impl OurBranch {
         (parsed.name() == branch).then_some(parsed)
     }
 
-    pub(crate) fn name(self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
-            Self::Wip(job) => wip_branch(job),
-            Self::Job(job, epoch) => job_branch(job, epoch),
-            Self::Quarantine(job, epoch) => quarantine_branch(job, epoch),
+            Self::Wip(job) => wip_branch(*job),
+            Self::Job(job, epoch) => job_branch(*job, *epoch),
+            Self::Quarantine(job, epoch) => quarantine_branch(*job, *epoch),
+            Self::Candidate(job, commit) => candidate_branch(*job, commit),
         }
     }
 
-    pub(crate) const fn job(self) -> JobId {
+    pub(crate) const fn job(&self) -> JobId {
         match self {
-            Self::Wip(job) | Self::Job(job, _) | Self::Quarantine(job, _) => job,
+            Self::Wip(job) | Self::Job(job, _) | Self::Quarantine(job, _) | Self::Candidate(job, _) => *job,
         }
     }
 }
@@ -179,7 +191,8 @@ pub(crate) fn check_target_branch(branch: &str) -> Result<(), WorkspaceError> {
             "a branch name of letters, digits, `.`, `_`, `-`, `+`, `#` and `/`, such as main or release/2.1";
         return Err(WorkspaceError::refused("branch", branch, rule));
     }
-    if branch == "aq" || branch.starts_with("aq/") || branch.starts_with("refs/") {
+    let ours = ["aq", "giga"].iter().any(|ours| branch.split('/').next() == Some(ours));
+    if ours || branch.starts_with("refs/") {
         return Err(WorkspaceError::refused("branch", branch, "work is merged into a branch of the owner's"));
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! Orders to merge what has shipped, each carried out by one factory.
+//! Merges of what is shipping, each carried out by one factory at a time.
 
 use std::time::Duration;
 
-use giga_domain::{FactoryId, Job, JobId, MergeOutcome};
+use giga_domain::{FactoryId, Job, JobId, MergeAction};
 
 use super::noun::Result;
 use super::{Execute, Intercept, Write};
@@ -11,11 +11,11 @@ macro_rules! merges {
     ($make:ident) => {
         $make! {
             writes MergeStore {
-                /// The first due order to merge that the factory may carry out: the job, with the order taken by it.
+                /// The first job of a queue that nobody is at, and that the factory can serve: taken by it.
                 take_merge(TakeMerge) -> Option<Job>;
 
-                /// What came of it. An order that is no longer the factory's is refused as `NotClaimable`.
-                settle_merge(SettleMerge) -> Job;
+                /// What its holder does. A merge that is no longer the factory's is refused as `NotClaimable`.
+                hold_merge(HoldMerge) -> Job;
             }
         }
     };
@@ -30,9 +30,9 @@ pub struct TakeMerge {
 }
 
 #[derive(Debug, Clone)]
-pub struct SettleMerge {
+pub struct HoldMerge {
     pub job: JobId,
     pub factory: FactoryId,
     pub attempt: u32,
-    pub outcome: MergeOutcome,
+    pub action: MergeAction,
 }

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
-use giga_domain::{Epoch, Job, MergeOutcome, limits};
+use giga_coordinator::{Error, MergeHolder, TakenMerge};
+use giga_domain::job::MergeCandidate;
+use giga_domain::{Epoch, Job, JobId, MergeOutcome, MergeState, limits};
 
 use super::{Answer, tagged};
 use crate::app::App;
@@ -17,6 +19,10 @@ use crate::request::{BytesBody, JsonBody, PathText, Query, check};
 
 /// How much of a log one answer carries.
 const PIECE: usize = 256 * 1024;
+
+/// A hash, in hexadecimal digits.
+const COMMIT_CHARS: usize = 64;
+const BRANCH_CHARS: usize = 255;
 
 pub(crate) async fn append_log(
     State(app): State<App>,
@@ -66,15 +72,20 @@ pub(crate) async fn claim_merge(
     let factory = check::id("factoryId", &request.factory_id)?;
     caller.speaks_for(&factory)?;
     match app.coordinator.take_merge(factory).await? {
-        Some(job) => Ok(Json(order(&job)?).into_response()),
+        Some(taken) => Ok(Json(order(taken)?).into_response()),
         None => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 
-fn order(job: &Job) -> Answer<wire::MergeOrder> {
+fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
+    let TakenMerge { job, verify } = taken;
     let incomplete = || Problem::internal("an order to merge lacks what it is about");
     let result = job.result.as_ref().ok_or_else(incomplete)?;
-    let Some(giga_domain::Merge::Taken { attempt, .. }) = &job.merge else { return Err(incomplete()) };
+    let merge = job.merge.as_ref().ok_or_else(incomplete)?;
+    let candidate = match &merge.state {
+        MergeState::Pushing { candidate, .. } => Some(candidate.clone()),
+        _ => None,
+    };
     Ok(wire::MergeOrder {
         job_id: job.id.to_string(),
         lease_epoch: result.epoch.0,
@@ -82,8 +93,37 @@ fn order(job: &Job) -> Answer<wire::MergeOrder> {
         repo: job.spec.repo.clone().ok_or_else(incomplete)?,
         branch: result.branch.clone(),
         commit: result.commit.clone(),
-        attempt: *attempt,
+        attempt: merge.attempt,
+        verify,
+        candidate: candidate.map(|MergeCandidate { commit, tip, into }| wire::MergeCandidate { commit, tip, into }),
     })
+}
+
+pub(crate) async fn renew_merge(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    JsonBody(request): JsonBody<wire::RenewMergeRequest>,
+) -> Answer<Response> {
+    let holder = merge_holder(&caller, &path, &request.factory_id, request.attempt)?;
+    let job = holder.job;
+    answered(&app, &caller, job, app.coordinator.renew_merge(holder).await).await
+}
+
+pub(crate) async fn push_merge(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathText,
+    JsonBody(request): JsonBody<wire::PushMergeRequest>,
+) -> Answer<Response> {
+    let holder = merge_holder(&caller, &path, &request.factory_id, request.attempt)?;
+    let wire::MergeCandidate { commit, tip, into } = request.candidate;
+    check::text("candidate.commit", &commit, COMMIT_CHARS)?;
+    check::optional_text("candidate.tip", tip.as_ref(), COMMIT_CHARS)?;
+    check::text("candidate.into", &into, BRANCH_CHARS)?;
+    let job = holder.job;
+    let pushed = app.coordinator.push_merge(holder, MergeCandidate { commit, tip, into }).await;
+    answered(&app, &caller, job, pushed).await
 }
 
 pub(crate) async fn settle_merge(
@@ -92,22 +132,38 @@ pub(crate) async fn settle_merge(
     path: PathText,
     JsonBody(request): JsonBody<wire::SettleMergeRequest>,
 ) -> Answer<Response> {
-    let factory = check::id("factoryId", &request.factory_id)?;
-    caller.speaks_for(&factory)?;
-    check::optional_text("commit", request.commit.as_ref(), 64)?;
+    let holder = merge_holder(&caller, &path, &request.factory_id, request.attempt)?;
+    check::optional_text("commit", request.commit.as_ref(), COMMIT_CHARS)?;
+    check::optional_text("into", request.into.as_ref(), BRANCH_CHARS)?;
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
     let detail = request.detail.unwrap_or_default();
-    let outcome = match (request.outcome, request.commit) {
-        (wire::MergeOutcome::Merged, Some(commit)) => MergeOutcome::Merged { commit },
-        (wire::MergeOutcome::Merged, None) => {
-            return Err(Problem::field("commit", "`merged` comes with the merge commit"));
+    let outcome = match (request.outcome, request.commit, request.into) {
+        (wire::MergeOutcome::Merged, Some(commit), Some(into)) => MergeOutcome::Merged { commit, into },
+        (wire::MergeOutcome::Merged, None, _) => {
+            return Err(Problem::field("commit", "`merged` comes with the commit that brought it in"));
         }
-        (wire::MergeOutcome::Conflict, _) => MergeOutcome::Conflict { detail },
-        (wire::MergeOutcome::Failed, _) => MergeOutcome::Failed { detail },
+        (wire::MergeOutcome::Merged, _, None) => {
+            return Err(Problem::field("into", "`merged` comes with the branch that it is in"));
+        }
+        (wire::MergeOutcome::Conflict, ..) => MergeOutcome::Conflict { detail },
+        (wire::MergeOutcome::ChecksFailed, ..) => MergeOutcome::ChecksFailed { detail },
+        (wire::MergeOutcome::Refused, ..) => MergeOutcome::Refused { detail },
+        (wire::MergeOutcome::Unreachable, ..) => MergeOutcome::Unreachable { detail },
+        (wire::MergeOutcome::Outrun, ..) => MergeOutcome::Outrun,
     };
-    let id = path.id()?;
-    match app.coordinator.settle_merge(id, factory, request.attempt, outcome).await {
+    let job = holder.job;
+    answered(&app, &caller, job, app.coordinator.settle_merge(holder, outcome).await).await
+}
+
+fn merge_holder(caller: &Caller, path: &PathText, factory: &str, attempt: u32) -> Answer<MergeHolder> {
+    let factory = check::id("factoryId", factory)?;
+    caller.speaks_for(&factory)?;
+    Ok(MergeHolder { job: path.id()?, factory, attempt })
+}
+
+async fn answered(app: &App, caller: &Caller, id: JobId, done: Result<Job, Error>) -> Answer<Response> {
+    match done {
         Ok(job) => Ok(tagged(&job)),
-        Err(error) => Err(app.refused(&caller, id, error).await),
+        Err(error) => Err(app.refused(caller, id, error).await),
     }
 }

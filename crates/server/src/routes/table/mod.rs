@@ -253,14 +253,30 @@ fn work_routes() -> Vec<Route> {
         Route::new(Method::POST, "/api/fleet/merges/claim", "claimMerge", Factory, Scope::Own, |m| {
             on(m, work::claim_merge)
         })
-        .about("An order to merge what has shipped: the coordinator's word for job, epoch and commit")
+        .about("A job to be merged: the coordinator's word for job, epoch and commit")
         .takes::<wire::ClaimMergeRequest>()
         .gives::<wire::MergeOrder>(200, "An order")
         .answer(204, "Nothing for now", Content::Nothing),
+        Route::new(Method::POST, "/api/fleet/merges/{id}/renew", "renewMerge", Factory, Scope::Own, |m| {
+            on(m, work::renew_merge)
+        })
+        .about("Its holder is still at it")
+        .takes::<wire::RenewMergeRequest>()
+        .gives::<wire::Job>(200, "The job")
+        .tagged()
+        .refuses(&[Code::NotYours, Code::NotFound]),
+        Route::new(Method::POST, "/api/fleet/merges/{id}/push", "pushMerge", Factory, Scope::Own, |m| {
+            on(m, work::push_merge)
+        })
+        .about("Its holder announces the commit that it is going to push; only then it may push it")
+        .takes::<wire::PushMergeRequest>()
+        .gives::<wire::Job>(200, "The job")
+        .tagged()
+        .refuses(&[Code::NotYours, Code::NotFound]),
         Route::new(Method::POST, "/api/fleet/merges/{id}/settle", "settleMerge", Factory, Scope::Own, |m| {
             on(m, work::settle_merge)
         })
-        .about("What became of an order to merge")
+        .about("What became of a merge")
         .takes::<wire::SettleMergeRequest>()
         .gives::<wire::Job>(200, "The job")
         .tagged()

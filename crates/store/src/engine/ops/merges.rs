@@ -1,14 +1,16 @@
-//! Orders to merge what has shipped.
+//! Merges of what is shipping: a queue per repository, one factory at a time at each.
+
+use std::collections::HashSet;
 
 use giga_domain::job::repo_name;
 use giga_domain::{Actor, Command, Factory, FactoryState, Job, Refusal};
 use giga_ports::StoreError;
-use giga_ports::store::{SettleMerge, TakeMerge};
+use giga_ports::store::{HoldMerge, TakeMerge};
 
 use super::super::{Needs, Op, Working};
 
-/// How many orders are looked at for one that the factory may carry out.
-const LOOK_AT: usize = 50;
+/// How many jobs are looked at for one that the factory may merge.
+const LOOK_AT: usize = 200;
 
 impl Op for TakeMerge {
     fn needs(&self, needs: &mut Needs) {
@@ -23,8 +25,18 @@ impl Op for TakeMerge {
         }
         let actor = Actor::Factory(self.factory.clone());
         let command = Command::TakeMerge { factory: self.factory.clone(), lease: self.lease };
-        for id in working.loaded().mergeable.clone() {
-            if !working.job(id).is_ok_and(|job| reaches(&factory, job)) {
+        let waiting = working.loaded().mergeable.clone();
+        let now = working.now();
+        // Two candidates on one tip cannot both be pushed: whoever is at a branch has it alone.
+        let busy: HashSet<String> = waiting
+            .iter()
+            .filter_map(|id| working.job(*id).ok())
+            .filter(|job| job.merge.as_ref().is_some_and(|m| m.holder().is_some() && m.due() > Some(now)))
+            .map(queue)
+            .collect();
+        for id in waiting {
+            let fits = |job: &Job| reaches(&factory, job) && !busy.contains(&queue(job));
+            if !working.job(id).is_ok_and(fits) {
                 continue;
             }
             match working.apply(id, &command, &actor) {
@@ -37,23 +49,28 @@ impl Op for TakeMerge {
     }
 }
 
-/// It may serve the product, and has the repository or can get it.
-fn reaches(factory: &Factory, job: &Job) -> bool {
-    let repo = job.spec.repo.as_deref().unwrap_or_default();
-    factory.scope.allows_product(&job.product)
-        && (factory.advertised.can_clone
-            || factory.advertised.repos.iter().any(|known| known.name == repo_name(repo)))
+/// What two jobs have in common whose results go into one branch. Two names for one repository are two queues: then the
+/// repository says who was first.
+fn queue(job: &Job) -> String {
+    repo_name(job.spec.repo.as_deref().unwrap_or_default()).to_owned()
 }
 
-impl Op for SettleMerge {
+/// It may serve the product, and has the repository or can get it.
+fn reaches(factory: &Factory, job: &Job) -> bool {
+    factory.scope.allows_product(&job.product)
+        && (factory.advertised.can_clone
+            || factory.advertised.repos.iter().any(|known| known.name == queue(job)))
+}
+
+impl Op for HoldMerge {
     fn needs(&self, needs: &mut Needs) {
         needs.jobs.insert(self.job);
     }
 
     fn decide(&self, working: &mut Working) -> Result<Job, StoreError> {
-        let Self { job, factory, attempt, outcome } = self;
+        let Self { job, factory, attempt, action } = self;
         let command =
-            Command::SettleMerge { factory: factory.clone(), attempt: *attempt, outcome: outcome.clone() };
+            Command::HoldMerge { factory: factory.clone(), attempt: *attempt, action: action.clone() };
         working.apply(*job, &command, &Actor::Factory(factory.clone())).cloned()
     }
 }
