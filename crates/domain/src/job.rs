@@ -457,16 +457,9 @@ pub enum MergeState {
         detail: Option<String>,
     },
     /// Merged onto the tip and checked there; nothing is pushed yet.
-    Taken {
-        factory: FactoryId,
-        until: Timestamp,
-    },
+    Taken { factory: FactoryId, until: Timestamp },
     /// The intent: from here on this candidate is pushed, by whoever holds the merge, and nothing else is decided.
-    Pushing {
-        factory: FactoryId,
-        until: Timestamp,
-        candidate: MergeCandidate,
-    },
+    Pushing { factory: FactoryId, until: Timestamp, candidate: MergeCandidate },
     Done {
         commit: String,
         /// Unknown for what was merged by an older version.
@@ -475,9 +468,7 @@ pub enum MergeState {
     },
     /// Out of the queue: redone, or failed.
     #[serde(alias = "conflict", alias = "failed")]
-    SentBack {
-        detail: String,
-    },
+    SentBack { detail: String },
 }
 
 /// A commit that contains the result and passed its checks.

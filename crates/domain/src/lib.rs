@@ -58,7 +58,7 @@ pub use score::{PerTerm, ScoreTerm, Weights};
 pub use stage::{PerStage, Phase, Stage, State};
 pub use time::Timestamp;
 pub use transition::{
-    Command, Holder, HolderAction, Judgement, MergeAction, MergeOutcome, OperatorAction, Refusal, Relations, Transition,
-    Verdict, transition,
+    Command, Holder, HolderAction, Judgement, MergeAction, MergeOutcome, OperatorAction, Refusal, Relations,
+    Transition, Verdict, transition,
 };
 pub use usd::Usd;

@@ -123,7 +123,9 @@ impl Stage {
             }
             Self::Review => "`giga review JOB --approve`",
             Self::Testing => "`giga job ship JOB`",
-            Self::Shipping => "its turn to be merged, the checks on the merged tree, the push: explain says which",
+            Self::Shipping => {
+                "its turn to be merged, the checks on the merged tree, the push: explain says which"
+            }
             Self::Failed => "you: `giga job requeue JOB` or `giga job cancel JOB`",
             Self::Shipped => "nothing; it is done",
             Self::DeadLetter => "nothing; it was given up after its retries",

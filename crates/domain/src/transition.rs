@@ -21,8 +21,8 @@ use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{
     Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, Evict, FactoryId, FailReason, Failure, Job,
-    JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend, Stage,
-    State, Timestamp, Usd,
+    JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend, Stage, State,
+    Timestamp, Usd,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a

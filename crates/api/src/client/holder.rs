@@ -10,8 +10,8 @@ use super::{Answer, Client, ClientError};
 use crate::wire::{
     AcceptRequest, AppendLogAnswer, Candidate, CandidateList, ClaimAnswer, ClaimManyAnswer,
     ClaimMergeRequest, ClaimRequest, FailRequest, HeartbeatAnswer, HeartbeatRequest, Job, MergeOrder,
-    PatchRequest, PushMergeRequest, QueueState, ReleaseRequest, RenewAnswer, RenewMergeRequest, RenewRequest, ReportRequest, SettleMergeRequest,
-    Spend,
+    PatchRequest, PushMergeRequest, QueueState, ReleaseRequest, RenewAnswer, RenewMergeRequest, RenewRequest,
+    ReportRequest, SettleMergeRequest, Spend,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;

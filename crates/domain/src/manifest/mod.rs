@@ -24,7 +24,8 @@ pub use profile::{PROFILE_NAME_RULE, is_profile_name};
 pub use quantity::parse_duration;
 
 use crate::job::{
-    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, RetryPolicy, ReviewGate, ShipMode,
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, RetryPolicy,
+    ReviewGate, ShipMode,
 };
 use crate::{Capability, CapabilitySet, JobId, Priority, ProductId, Timestamp};
 

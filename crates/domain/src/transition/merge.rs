@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::job::{MergeCandidate, ConflictPolicy};
+use crate::job::{ConflictPolicy, MergeCandidate};
 use crate::{
     FactoryId, FailReason, Failure, Job, Merge, MergeState, NewEvent, ReviewNote, Stage, State, Timestamp,
     Verdict, backoff, limits,
@@ -225,7 +225,10 @@ fn send_back(next: &mut Transition, reason: FailReason, detail: &str, now: Times
 /// For whoever does it again: the earlier work is still there to be taken from.
 fn facts(job: &Job, reason: FailReason, detail: &str) -> String {
     let earlier = job.result.as_ref().map_or_else(String::new, |result| {
-        format!("\n\nThe earlier result is commit {}, which `git show` and `git cherry-pick` find here.", result.commit)
+        format!(
+            "\n\nThe earlier result is commit {}, which `git show` and `git cherry-pick` find here.",
+            result.commit
+        )
     });
     let what = match reason {
         FailReason::MergeConflict => "conflicts with what has been merged since",

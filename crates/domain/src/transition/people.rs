@@ -6,8 +6,8 @@
 use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, after_review, merge};
 use crate::job::ReviewGate;
 use crate::{
-    Assumed, ChargeHow, Checkpoint, Epoch, FailReason, Failure, Job, JobKind, LeaseEnd, LeaseEndHow,
-    Merge, NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
+    Assumed, ChargeHow, Checkpoint, Epoch, FailReason, Failure, Job, JobKind, LeaseEnd, LeaseEndHow, Merge,
+    NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
 };
 
 pub(super) fn operate(
@@ -48,7 +48,9 @@ pub(super) fn operate(
             let failure = Failure { reason: FailReason::Rejected, detail: reason.map(str::to_owned) };
             next.enter(State::Failed { failure }, event);
         }
-        (OperatorAction::Cancel, Stage::Shipping) if next.job.merge.as_ref().is_some_and(Merge::is_pushing) => {
+        (OperatorAction::Cancel, Stage::Shipping)
+            if next.job.merge.as_ref().is_some_and(Merge::is_pushing) =>
+        {
             return Err(Refusal::Illegal {
                 from,
                 action: action.as_str(),
@@ -108,7 +110,9 @@ fn illegal(from: Stage, action: OperatorAction) -> Refusal {
         (OperatorAction::Requeue, Stage::Assigned | Stage::Building) => {
             "it is being worked on; cancel it, or drain its factory"
         }
-        (OperatorAction::Requeue, Stage::Shipping) => "it is being merged; cancel it, or wait for what comes of it",
+        (OperatorAction::Requeue, Stage::Shipping) => {
+            "it is being merged; cancel it, or wait for what comes of it"
+        }
         (OperatorAction::Requeue, _) => "only a failed job or one in review can be requeued",
         (OperatorAction::Reject, _) => "only a job in review can be rejected; cancel it instead",
         (OperatorAction::Cancel, _) => "it is already final",

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use giga_domain::job::{
-    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate,
+    ShipMode,
 };
 use giga_domain::manifest::{
     Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
@@ -66,6 +67,7 @@ fn the_full_example() {
         deps: vec![Dep::Id(id), Dep::Name("other-job".to_owned())],
         deps_mode: DepsMode::Any,
         on_failure: FailurePolicy::FailFast,
+        on_conflict: ConflictPolicy::Redo,
         budget: BudgetCaps {
             usd: Some(Usd::from_micros(2_500_000)),
             tokens: Some(200_000),
@@ -100,6 +102,7 @@ fn everything_but_the_name_has_a_default() {
         deps: Vec::new(),
         deps_mode: DepsMode::All,
         on_failure: FailurePolicy::FailFast,
+        on_conflict: ConflictPolicy::Redo,
         budget: BudgetCaps::default(),
         retry: RetryPolicy { max: 3, backoff_ms: 30_000 },
         verify: Vec::new(),

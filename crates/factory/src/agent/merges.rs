@@ -210,9 +210,7 @@ async fn merge(shared: &Shared, order: &Order, read: &MergeOrder, lost: &Cancell
     };
     match shared.client.push_merge(&order.job_id, &announcement).await {
         Ok(_) => push(shared, read, &candidate).await,
-        Err(error) if error.is_passing() => {
-            Outcome::Not(wire::MergeOutcome::Unreachable, error.to_string())
-        }
+        Err(error) if error.is_passing() => Outcome::Not(wire::MergeOutcome::Unreachable, error.to_string()),
         Err(_) => Outcome::Lost,
     }
 }

@@ -38,10 +38,7 @@ pub(super) async fn open(
 }
 
 /// Merges through the forge. `None` where the order is the workspace's own to carry out.
-pub(super) async fn merge(
-    shared: &Shared,
-    order: &MergeOrder,
-) -> Result<Option<Prepared>, WorkspaceError> {
+pub(super) async fn merge(shared: &Shared, order: &MergeOrder) -> Result<Option<Prepared>, WorkspaceError> {
     let holder = (order.job, order.epoch);
     let Some(opened) = open(shared, holder, &order.repo, &order.branch, &order.message, "").await? else {
         return Ok(None);

@@ -13,7 +13,9 @@ use super::error::{WorkspaceError, tidy};
 use super::mirror::{LockedMirror, OriginHead};
 use super::policy::RepoSource;
 use super::push::{PushReply, PushTarget};
-use super::refs::{CommitId, OurBranch, candidate_branch, check_target_branch, head_ref, job_branch, trailer};
+use super::refs::{
+    CommitId, OurBranch, candidate_branch, check_target_branch, head_ref, job_branch, trailer,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeOrder {

@@ -95,7 +95,11 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
         commit: result.commit.clone(),
         attempt: merge.attempt,
         verify,
-        candidate: candidate.map(|MergeCandidate { commit, tip, into }| wire::MergeCandidate { commit, tip, into }),
+        candidate: candidate.map(|MergeCandidate { commit, tip, into }| wire::MergeCandidate {
+            commit,
+            tip,
+            into,
+        }),
     })
 }
 

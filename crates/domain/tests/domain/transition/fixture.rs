@@ -33,6 +33,7 @@ pub(crate) fn spec() -> JobSpec {
         deps_mode: DepsMode::All,
         parent: None,
         on_failure: FailurePolicy::FailFast,
+        on_conflict: giga_domain::job::ConflictPolicy::Redo,
         budget: BudgetCaps::default(),
         retry: RetryPolicy { max: 3, backoff_ms: 1_000 },
         review: ReviewGate { quorum: 1, reviewers: Vec::new() },
@@ -62,6 +63,7 @@ pub(crate) fn job_in(stage: Stage) -> Job {
     let state = match stage {
         Stage::Queued => State::Queued { since: NOW, ready_at: NOW, target: None },
         Stage::Review => State::Review { approvals: Vec::new() },
+        Stage::Shipping => State::Shipping { since: NOW },
         Stage::Failed => State::Failed { failure },
         Stage::DeadLetter => State::DeadLetter { failure },
         Stage::Cancelled => State::Cancelled { reason: None },
@@ -131,7 +133,12 @@ pub(crate) fn checkpoint() -> Checkpoint {
 }
 
 pub(crate) fn report() -> HolderAction {
-    HolderAction::Report(RunReport { summary: Some("done".to_owned()), ..RunReport::default() })
+    HolderAction::Report(RunReport {
+        summary: Some("done".to_owned()),
+        branch: Some("aq/job/x/7".to_owned()),
+        commit: Some("c0ffee".to_owned()),
+        ..RunReport::default()
+    })
 }
 
 pub(crate) fn fail(retryable: bool) -> HolderAction {

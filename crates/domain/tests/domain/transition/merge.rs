@@ -1,47 +1,96 @@
-//! The order to merge: who may take it, what settles it, and that it never touches the stage.
+//! The way of a result into its branch: who may take it, what is announced before it is pushed, what settles it.
 
 use std::time::Duration;
 
+use giga_domain::job::{ConflictPolicy, MergeCandidate};
+use giga_domain::transition::MERGE_QUEUE;
 use giga_domain::{
-    Command, Epoch, HolderAction, Job, JobResult, Merge, MergeOutcome, OperatorAction, Refusal, RunReport,
-    Stage, transition,
+    Command, Epoch, EventKind, FailReason, HolderAction, Job, JobResult, MergeAction, MergeOutcome,
+    MergeState, OperatorAction, Refusal, RunReport, Stage, Timestamp, Verdict, transition,
 };
 
 use crate::transition::fixture::{NOW, factory, holder, job_in, operator};
 
-const PATIENCE: Duration = Duration::from_mins(5);
+const LEASE: Duration = Duration::from_secs(45);
 
-fn shipped() -> Job {
+fn testing() -> Job {
     let mut job = job_in(Stage::Testing);
     job.spec.repo = Some("hello".to_owned());
     job.last_factory = Some(factory("a"));
     let (branch, commit) = ("aq/job/x/7".to_owned(), "c0ffee".to_owned());
     job.result = Some(JobResult { epoch: Epoch(7), branch, commit });
-    transition(&job, &operator(OperatorAction::Ship), NOW).expect("testing can be shipped").job
+    job
+}
+
+fn shipping() -> Job {
+    transition(&testing(), &operator(OperatorAction::Ship), NOW).expect("testing can be shipped").job
+}
+
+fn taken() -> Job {
+    transition(&shipping(), &take("a"), NOW).unwrap().job
+}
+
+fn pushing() -> Job {
+    transition(&taken(), &hold("a", 1, push("abc")), NOW).unwrap().job
 }
 
 fn take(who: &str) -> Command {
-    Command::TakeMerge { factory: factory(who), lease: PATIENCE }
+    Command::TakeMerge { factory: factory(who), lease: LEASE }
+}
+
+fn hold(who: &str, attempt: u32, action: MergeAction) -> Command {
+    Command::HoldMerge { factory: factory(who), attempt, action }
 }
 
 fn settle(who: &str, attempt: u32, outcome: MergeOutcome) -> Command {
-    Command::SettleMerge { factory: factory(who), attempt, outcome }
+    hold(who, attempt, MergeAction::Settle(outcome))
 }
 
-fn failed() -> MergeOutcome {
-    MergeOutcome::Failed { detail: "origin is away".to_owned() }
+fn push(commit: &str) -> MergeAction {
+    let (commit, tip) = (commit.to_owned(), Some("tip".to_owned()));
+    MergeAction::Push { candidate: MergeCandidate { commit, tip, into: "main".to_owned() }, lease: LEASE }
+}
+
+fn merged() -> MergeOutcome {
+    MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned() }
+}
+
+fn conflict() -> MergeOutcome {
+    MergeOutcome::Conflict { detail: "conflicts in src/lib.rs".to_owned() }
+}
+
+fn refused() -> MergeOutcome {
+    MergeOutcome::Refused { detail: "pre-receive hook declined".to_owned() }
+}
+
+fn unreachable() -> MergeOutcome {
+    MergeOutcome::Unreachable { detail: "connection refused".to_owned() }
+}
+
+fn not_claimable(job: &Job, command: &Command, now: Timestamp) {
+    let refused = transition(job, command, now).unwrap_err();
+    assert!(matches!(refused, Refusal::NotClaimable(_)), "{refused}");
 }
 
 #[test]
-fn only_a_result_in_a_repository_that_shipped_is_ordered_to_be_merged() {
-    assert!(matches!(shipped().merge, Some(Merge::Waiting { attempt: 1, .. })));
-    let mut without_repo = job_in(Stage::Testing);
-    without_repo.result = shipped().result;
-    let next = transition(&without_repo, &operator(OperatorAction::Ship), NOW).unwrap();
-    assert_eq!(next.job.merge, None);
+fn a_result_is_shipped_when_it_is_in_and_what_has_none_at_once() {
+    let job = shipping();
+    assert_eq!(job.stage(), Stage::Shipping);
+    let next = transition(&pushing(), &settle("a", 1, merged()), NOW).unwrap();
+    assert_eq!(next.job.stage(), Stage::Shipped);
+    let kinds: Vec<_> = next.events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Merged, EventKind::Shipped]);
+    let done = MergeState::Done { commit: "abc".to_owned(), into: Some("main".to_owned()) };
+    assert_eq!(next.job.merge.clone().unwrap().state, done);
+    let mut without = [testing(), testing()];
+    without[0].spec.repo = None;
+    without[1].result = None;
+    for job in without {
+        let next = transition(&job, &operator(OperatorAction::Ship), NOW).unwrap().job;
+        assert_eq!((next.stage(), next.merge), (Stage::Shipped, None));
+    }
     for stage in Stage::ALL {
-        let refused = transition(&job_in(stage), &take("a"), NOW).unwrap_err();
-        assert!(matches!(refused, Refusal::NotClaimable(_)), "{stage}: {refused}");
+        not_claimable(&job_in(stage), &take("a"), NOW);
     }
 }
 
@@ -58,48 +107,106 @@ fn a_report_leaves_what_it_hands_over_under_its_own_epoch() {
 }
 
 #[test]
-fn the_stage_stays_whatever_becomes_of_the_merge() {
-    let outcomes = [
-        MergeOutcome::Merged { commit: "abc".to_owned() },
-        MergeOutcome::Conflict { detail: "src/lib.rs".to_owned() },
-        failed(),
-    ];
-    for outcome in outcomes {
-        let taken = transition(&shipped(), &take("a"), NOW).unwrap().job;
-        let settled = transition(&taken, &settle("a", 1, outcome.clone()), NOW).unwrap();
-        assert_eq!(settled.job.stage(), Stage::Shipped, "{outcome:?}");
-        assert_eq!(settled.events.len(), 1, "{outcome:?}");
-        assert_eq!(settled.job.rev, taken.rev.next(), "{outcome:?}");
-    }
-}
-
-#[test]
-fn whoever_ran_it_goes_first_and_a_silent_taker_is_replaced() {
-    let job = shipped();
-    assert!(transition(&job, &take("b"), NOW).is_err());
+fn whoever_ran_it_goes_first_and_a_silent_holder_is_replaced_and_no_longer_heard() {
+    let job = shipping();
+    not_claimable(&job, &take("b"), NOW);
     assert!(transition(&job, &take("b"), NOW.plus(Duration::from_secs(10))).is_ok());
-    let taken = transition(&job, &take("a"), NOW).unwrap().job;
-    assert!(
-        transition(&taken, &take("a"), NOW.plus(PATIENCE.saturating_sub(Duration::from_millis(1)))).is_err()
-    );
-    let later = NOW.plus(PATIENCE);
+    let taken = taken();
+    not_claimable(&taken, &take("b"), NOW.plus(LEASE.saturating_sub(Duration::from_millis(1))));
+    let later = NOW.plus(LEASE);
     let retaken = transition(&taken, &take("b"), later).unwrap().job;
-    assert!(transition(&retaken, &settle("a", 1, failed()), later).is_err(), "the first is no longer heard");
-    assert!(transition(&retaken, &settle("b", 2, failed()), later).is_ok());
+    for action in [MergeAction::Renew { lease: LEASE }, push("abc"), MergeAction::Settle(refused())] {
+        not_claimable(&retaken, &hold("a", 1, action), later);
+    }
+    assert!(transition(&retaken, &hold("b", 2, push("abc")), later).is_ok());
 }
 
 #[test]
-fn failures_pause_longer_and_longer_and_end_in_giving_up() {
-    let (mut job, mut now, mut pauses) = (shipped(), NOW, Vec::new());
-    for attempt in 1..=20 {
-        job = transition(&job, &take("a"), now).unwrap().job;
-        job = transition(&job, &settle("a", attempt, failed()), now).unwrap().job;
-        if let Some(Merge::Waiting { due, .. }) = &job.merge {
-            pauses.push(due.since(now));
-            now = *due;
-        }
+fn a_renewal_lasts_and_says_nothing() {
+    let next =
+        transition(&taken(), &hold("a", 1, MergeAction::Renew { lease: LEASE }), NOW.plus(LEASE)).unwrap();
+    assert!(next.is_silent());
+    not_claimable(&next.job, &take("b"), NOW.plus(LEASE));
+}
+
+#[test]
+fn what_is_announced_is_finished_by_whoever_comes_next() {
+    let retaken = transition(&pushing(), &take("b"), NOW.plus(LEASE)).unwrap().job;
+    let state = &retaken.merge.as_ref().unwrap().state;
+    assert!(matches!(state, MergeState::Pushing { candidate, .. } if candidate.commit == "abc"), "{state:?}");
+    not_claimable(&retaken, &hold("b", 2, push("another")), NOW);
+    for against in [conflict(), MergeOutcome::ChecksFailed { detail: "make test".to_owned() }] {
+        not_claimable(&retaken, &settle("b", 2, against), NOW);
     }
-    assert!(pauses.is_sorted() && pauses.len() == 19, "{pauses:?}");
-    assert!(matches!(job.merge, Some(Merge::Failed { .. })), "{:?}", job.merge);
-    assert!(transition(&job, &take("a"), now.plus(PATIENCE)).is_err());
+    let cancel = transition(&retaken, &operator(OperatorAction::Cancel), NOW).unwrap_err();
+    assert!(cancel.to_string().contains("being pushed"), "{cancel}");
+    let done = transition(&retaken, &settle("b", 2, merged()), NOW).unwrap().job;
+    assert_eq!(done.stage(), Stage::Shipped);
+    let again = transition(&done, &settle("b", 2, merged()), NOW).unwrap();
+    assert!(again.is_silent(), "a repeated settlement");
+}
+
+#[test]
+fn a_push_that_may_have_arrived_is_never_given_up() {
+    let mut job = pushing();
+    let mut now = NOW;
+    for attempt in 1..=40 {
+        job = transition(&job, &settle("a", attempt, unreachable()), now).unwrap().job;
+        assert!(job.merge.as_ref().unwrap().is_pushing(), "attempt {attempt}");
+        now = job.merge.as_ref().unwrap().due().unwrap();
+        job = transition(&job, &take("a"), now).unwrap().job;
+    }
+    let outrun = transition(&job, &settle("a", 41, MergeOutcome::Outrun), now).unwrap().job;
+    assert!(matches!(outrun.merge.unwrap().state, MergeState::Waiting { due, .. } if due == now));
+}
+
+#[test]
+fn a_conflict_is_done_again_with_the_facts_and_not_for_ever() {
+    let mut job = taken();
+    for redo in 1..=2 {
+        let next = transition(&job, &settle("a", 1, conflict()), NOW).unwrap().job;
+        assert_eq!(next.stage(), Stage::Queued, "redo {redo}");
+        assert_eq!(next.checkpoint, None, "on the branch as it is now");
+        let note = next.reviews.last().unwrap();
+        assert_eq!((note.reviewer.as_str(), note.verdict), (MERGE_QUEUE, Verdict::RequestChanges));
+        let facts = note.comment.as_deref().unwrap();
+        assert!(facts.contains("src/lib.rs") && facts.contains("c0ffee"), "{facts}");
+        job = testing();
+        job.merge.clone_from(&next.merge);
+        job = transition(&job, &operator(OperatorAction::Ship), NOW).unwrap().job;
+        job = transition(&job, &take("a"), NOW).unwrap().job;
+    }
+    let next = transition(&job, &settle("a", 1, conflict()), NOW).unwrap().job;
+    assert_eq!(next.failure().unwrap().reason, FailReason::MergeConflict);
+    let again = transition(&next, &operator(OperatorAction::Ship), NOW).unwrap().job;
+    assert_eq!(again.stage(), Stage::Shipping, "somebody may have made room for it");
+}
+
+#[test]
+fn a_job_that_is_not_to_be_done_again_fails() {
+    let mut job = taken();
+    job.spec.on_conflict = ConflictPolicy::Fail;
+    let failed = MergeOutcome::ChecksFailed { detail: "make test: exit status: 2".to_owned() };
+    let next = transition(&job, &settle("a", 1, failed), NOW).unwrap().job;
+    let failure = next.failure().unwrap();
+    assert_eq!(failure.reason, FailReason::MergeChecksFailed);
+    assert_eq!(failure.detail.as_deref(), Some("make test: exit status: 2"));
+}
+
+#[test]
+fn refusals_pause_longer_and_longer_and_end_in_a_failure() {
+    for (outcome, most) in [(refused(), 5), (unreachable(), 16)] {
+        let (mut job, mut now, mut pauses) = (shipping(), NOW, Vec::new());
+        for attempt in 1..=most {
+            job = transition(&job, &take("a"), now).unwrap().job;
+            job = transition(&job, &settle("a", attempt, outcome.clone()), now).unwrap().job;
+            if let Some(due) = job.merge.as_ref().unwrap().due() {
+                pauses.push(due.since(now));
+                now = due;
+            }
+        }
+        assert!(pauses.is_sorted() && pauses.len() == most as usize - 1, "{pauses:?}");
+        assert_eq!(job.failure().unwrap().reason, FailReason::MergeRefused);
+        not_claimable(&job, &take("a"), now.plus(LEASE));
+    }
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::mem::discriminant;
 use std::time::Duration;
 
-use giga_domain::job::{RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::job::{MergeCandidate, RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
 use giga_domain::{
-    ChargeHow, Checkpoint, Command, Epoch, Evict, Holder, HolderAction, Job, JobId, OperatorAction, Refusal,
-    Rev, Stage, State, Timestamp, Transition, Usd, Verdict, transition,
+    ChargeHow, Checkpoint, Command, Epoch, Evict, Holder, HolderAction, Job, JobId, MergeAction,
+    MergeOutcome, MergeState, OperatorAction, Refusal, Rev, Stage, State, Timestamp, Transition, Usd,
+    Verdict, transition,
 };
 use proptest::prelude::*;
 use proptest::{collection, sample};
@@ -22,6 +23,7 @@ enum Intent {
     Hold { who: &'static str, epoch_off: i64, actions: Vec<HolderAction> },
     Target { who: &'static str, rev_off: u64 },
     Evict { rev_off: u64, for_job: bool, after_ms: u64 },
+    Merge { who: &'static str, attempt_off: i32, action: MergeAction },
     Plain(Command),
 }
 
@@ -51,6 +53,15 @@ impl Intent {
             Self::Evict { rev_off, for_job, after_ms } => Command::Evict {
                 rev: Rev(job.rev.0 + rev_off),
                 evict: Evict::new(for_job.then_some(JobId::MAX), now.plus(Duration::from_millis(*after_ms))),
+            },
+            Self::Merge { who, attempt_off, action } => Command::HoldMerge {
+                factory: factory(who),
+                attempt: job
+                    .merge
+                    .as_ref()
+                    .map_or(0, |merge| merge.attempt)
+                    .saturating_add_signed(*attempt_off),
+                action: action.clone(),
             },
             Self::Plain(command) => command.clone(),
         }
@@ -94,6 +105,26 @@ fn relations() -> impl Strategy<Value = Relations> {
     })
 }
 
+fn merge_action() -> impl Strategy<Value = MergeAction> {
+    let text = String::from;
+    prop_oneof![
+        1 => Just(MergeAction::Renew { lease: LEASE }),
+        4 => "[cd]".prop_map(move |commit| MergeAction::Push {
+            candidate: MergeCandidate { commit, tip: None, into: text("main") },
+            lease: LEASE,
+        }),
+        6 => sample::select(vec![
+            MergeOutcome::Merged { commit: text("c"), into: text("main") },
+            MergeOutcome::Conflict { detail: text("x") },
+            MergeOutcome::ChecksFailed { detail: text("x") },
+            MergeOutcome::Refused { detail: text("x") },
+            MergeOutcome::Unreachable { detail: text("x") },
+            MergeOutcome::Outrun,
+        ])
+        .prop_map(MergeAction::Settle),
+    ]
+}
+
 fn intent() -> impl Strategy<Value = Intent> {
     let off = prop_oneof![8 => Just(0u64), 1 => Just(1u64)];
     let epoch_off = prop_oneof![8 => Just(0i64), 2 => Just(-1), 1 => Just(1)];
@@ -108,6 +139,9 @@ fn intent() -> impl Strategy<Value = Intent> {
         3 => (off, any::<bool>(), 0..30_000u64)
             .prop_map(|(rev_off, for_job, after_ms)| Intent::Evict { rev_off, for_job, after_ms }),
         2 => Just(Intent::Plain(Command::Expire)),
+        5 => who().prop_map(|who| Intent::Plain(Command::TakeMerge { factory: factory(who), lease: LEASE })),
+        6 => (who(), prop_oneof![8 => Just(0i32), 1 => Just(-1)], merge_action())
+            .prop_map(|(who, attempt_off, action)| Intent::Merge { who, attempt_off, action }),
         3 => relations().prop_map(|relations| Intent::Plain(Command::Reconsider(relations))),
         1 => (0..3u32, any::<bool>()).prop_map(|(quorum, may_weaken)| {
             let gate = ReviewGate { quorum, reviewers: Vec::new() };
@@ -131,12 +165,14 @@ prop_compose! {
         named in any::<bool>(),
         ship in sample::select(&[ShipMode::Manual, ShipMode::Auto]),
         max in 0..3u32,
+        in_a_repository in any::<bool>(),
     ) -> Job {
         let mut job = job_in(if blocked { Stage::Blocked } else { Stage::Queued });
         job.epoch = Epoch(0);
         let reviewers = if named { vec!["ana".to_owned(), "bo".to_owned()] } else { Vec::new() };
         job.spec.review = ReviewGate { quorum, reviewers };
         job.spec.ship = ship;
+        job.spec.repo = in_a_repository.then(|| "hello".to_owned());
         job.spec.retry = RetryPolicy { max, backoff_ms: 1_000 };
         job
     }
@@ -175,6 +211,15 @@ fn check_step(
     prop_assert_eq!(job.last_event.0, before.last_event.0 + after.events.len() as u64);
     prop_assert_eq!(job.rev.0, before.rev.0 + u64::from(!after.is_silent()));
     prop_assert_eq!(job.lease().is_some(), job.stage().is_held(), "a lease exactly while held");
+    let is_in = job.merge.as_ref().is_some_and(|merge| matches!(merge.state, MergeState::Done { .. }));
+    let has_a_result = job.result.is_some() && job.spec.repo.is_some();
+    prop_assert_eq!(job.stage() == Stage::Shipped && has_a_result, is_in, "shipped means merged");
+    let moves = job.merge.as_ref().is_some_and(|merge| merge.due().is_some());
+    prop_assert_eq!(job.stage() == Stage::Shipping, moves, "a merge is under way exactly while shipping");
+    let announced = before.merge.as_ref().is_some_and(giga_domain::Merge::is_pushing);
+    if announced && !matches!(command, Command::HoldMerge { .. }) {
+        prop_assert_eq!(job.stage(), Stage::Shipping, "only its holder ends what is announced");
+    }
     if before.stage().is_terminal() && after.refund.is_none() {
         prop_assert_eq!(job, before, "a terminal stage absorbs everything");
     }
@@ -187,6 +232,9 @@ fn check_step(
             lease.spent = old.spent;
             lease.reserved = old.reserved;
             lease.evict = old.evict;
+        }
+        if matches!(command, Command::HoldMerge { action: MergeAction::Renew { .. }, .. }) {
+            unrenewed.merge.clone_from(&before.merge);
         }
         prop_assert_eq!(&unrenewed, before, "silence changes nothing but the lease");
     } else {
