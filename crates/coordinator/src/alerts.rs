@@ -10,6 +10,7 @@ use giga_domain::{AlertKind, Budget, FactoryId, Health, JobId, Period, ProductId
 use giga_ports::store::EffectCounts;
 use giga_scheduler::{Fix, Remedy, Snapshot, routable};
 
+use crate::view::FailedMerge;
 use crate::view::{ViewState, Whom};
 use crate::{Coordinator, Error};
 
@@ -87,8 +88,8 @@ impl Alert {
                 format!("giga factory show {}", factory?),
             ),
             AlertKind::MergeConflict => Remedy::command(
-                "merge its branch by hand, or submit the job again",
-                format!("giga job show {}", job?),
+                "try the merge again, do the work again, or give it up",
+                format!("giga job explain {}", job?),
             ),
             AlertKind::NoEligibleFactory => Remedy::command(
                 "start a factory that has what it needs, or submit it without",
@@ -176,17 +177,14 @@ fn of_queue(state: &mut ViewState, snapshot: &Snapshot, now: Timestamp) -> Vec<A
 /// Of the last day.
 fn of_merges(state: &mut ViewState, now: Timestamp) -> Vec<Alert> {
     let day_ago = now.minus(Duration::from_hours(24));
-    state.merge_conflicts.retain(|(at, ..)| *at >= day_ago);
-    let alert = |(at, id, product): &(Timestamp, JobId, Option<ProductId>)| {
-        let message = format!("the result of job {id} could not be merged automatically");
-        Alert {
-            product: product.clone(),
-            job: Some(*id),
-            since: Some(*at),
-            ..Alert::new(AlertKind::MergeConflict, message)
-        }
+    state.failed_merges.retain(|_, failed| failed.at >= day_ago);
+    let alert = |(id, failed): (&JobId, &FailedMerge)| Alert {
+        product: failed.product.clone(),
+        job: Some(*id),
+        since: Some(failed.at),
+        ..Alert::new(AlertKind::MergeConflict, format!("job {id} is not merged: {}", failed.cause))
     };
-    state.merge_conflicts.iter().map(alert).collect()
+    state.failed_merges.iter().map(alert).collect()
 }
 
 /// Of the last hour.

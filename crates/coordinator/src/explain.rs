@@ -6,7 +6,9 @@
 use giga_domain::job::DepsMode;
 use giga_domain::manifest::Manifest;
 use giga_domain::transition::Tally;
-use giga_domain::{FailReason, Job, JobId, JobKind, Priority, ProductId, Stage, Timestamp, Usd, limits};
+use giga_domain::{
+    FailReason, Job, JobId, JobKind, MergeState, Priority, ProductId, Stage, Timestamp, Usd, limits,
+};
 use giga_ports::StoreError;
 use giga_ports::store::JobFilter;
 use giga_scheduler::{
@@ -275,14 +277,20 @@ fn explain_unqueued(job: &Job) -> Explanation {
             let blocker = Blocker::new(BlockerCode::Ship, "the manifest says `ship: manual`");
             standing("ready to ship", vec![blocker], vec![Remedy::fix("ship it", Fix::Ship(id))])
         }
+        Stage::Shipping => explain_shipping(job),
         Stage::Failed => {
             let failure = job.failure();
             let reason = failure.map_or("unknown", |f| f.reason.label());
             let detail =
                 failure.and_then(|f| f.detail.as_deref()).map(|d| format!(": {d}")).unwrap_or_default();
             let blocker = Blocker::new(BlockerCode::Failed, format!("{reason}{detail}"));
-            let remedies =
+            let mut remedies =
                 vec![Remedy::fix("retry it", Fix::Requeue(id)), Remedy::fix("give it up", Fix::Cancel(id))];
+            if failure.is_some_and(|f| f.reason.is_of_a_merge()) {
+                remedies.insert(0, Remedy::fix("merge it again as it is", Fix::Ship(id)));
+                let branch = job.result.as_ref().map_or("", |result| &result.branch);
+                remedies.push(Remedy::command("take it as a branch", format!("git fetch origin {branch}")));
+            }
             standing(format!("failed ({reason}); waiting for an operator"), vec![blocker], remedies)
         }
         Stage::DeadLetter => {
@@ -291,8 +299,39 @@ fn explain_unqueued(job: &Job) -> Explanation {
             let summary = format!("dead letter: failed for good after {} attempts ({reason})", job.attempts);
             standing(summary, Vec::new(), vec![remedy])
         }
-        stage @ (Stage::Shipped | Stage::Cancelled | Stage::Queued | Stage::Blocked) => {
+        Stage::Shipped => standing(shipped(job), Vec::new(), Vec::new()),
+        stage @ (Stage::Cancelled | Stage::Queued | Stage::Blocked) => {
             standing(stage.label(), Vec::new(), Vec::new())
         }
     }
+}
+
+fn shipped(job: &Job) -> String {
+    match job.merge.as_ref().map(|merge| &merge.state) {
+        Some(MergeState::Done { commit, into: Some(into) }) => format!("shipped: {commit} is in {into}"),
+        _ => Stage::Shipped.label().to_owned(),
+    }
+}
+
+/// How far its result is on the way into its branch.
+fn explain_shipping(job: &Job) -> Explanation {
+    let Some(merge) = &job.merge else { return standing(Stage::Shipping.label(), Vec::new(), Vec::new()) };
+    let (summary, blocker) = match &merge.state {
+        MergeState::Waiting { due, detail: Some(detail) } => (
+            format!("shipping: the merge failed {} time(s); trying again at {due}", merge.failures),
+            Some(detail.clone()),
+        ),
+        MergeState::Taken { factory, .. } => {
+            (format!("shipping: {factory} merges it and checks the merged tree"), None)
+        }
+        MergeState::Pushing { factory, candidate, .. } => {
+            (format!("shipping: the merged tree passed; {factory} pushes it to {}", candidate.into), None)
+        }
+        _ => {
+            let turn = "one result of a repository is merged at a time, in the order of shipping";
+            ("shipping: waiting for its turn to be merged".to_owned(), Some(turn.to_owned()))
+        }
+    };
+    let blockers = blocker.map(|why| Blocker::new(BlockerCode::Merge, why)).into_iter().collect();
+    standing(summary, blockers, Vec::new())
 }

@@ -10,7 +10,7 @@ use giga_ports::store::{HoldMerge, TakeMerge};
 use crate::{Coordinator, Error};
 
 /// Renewed while it is merged and checked; whoever is silent for so long has it taken over.
-pub const MERGE_LEASE: Duration = Duration::from_secs(45);
+const MERGE_LEASE: Duration = Duration::from_secs(45);
 
 /// A merge that a factory took, with what it takes to carry it out.
 #[derive(Debug)]

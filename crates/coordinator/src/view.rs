@@ -12,7 +12,7 @@ use giga_domain::{
     Delivery, DispatchSeq, Event, EventKind, Evict, Factory, FactoryId, FeedPos, Job, JobId, Offer, Priority,
     ProductId, RequestId, Rev, Stage, State, Timestamp,
 };
-use giga_ports::store::Touch;
+use giga_ports::store::{JobFilter, Touch};
 use giga_ports::{StoreError, StoreReads};
 use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
 use parking_lot::{Mutex, MutexGuard};
@@ -58,8 +58,15 @@ pub(crate) struct ViewState {
     pub(crate) promised: HashMap<JobId, Timestamp>,
     /// When jobs went to dead letters lately, for the alert.
     pub(crate) dead_letters: VecDeque<Timestamp>,
-    /// Results that could not be merged lately, likewise.
-    pub(crate) merge_conflicts: VecDeque<(Timestamp, JobId, Option<ProductId>)>,
+    /// Results that could not be merged lately and that nobody has done anything about.
+    pub(crate) failed_merges: BTreeMap<JobId, FailedMerge>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct FailedMerge {
+    pub(crate) at: Timestamp,
+    pub(crate) cause: String,
+    pub(crate) product: Option<ProductId>,
 }
 
 #[derive(Debug, Clone)]
@@ -205,8 +212,16 @@ impl Fleet {
                     changes.budgets.extend(budget_behind(event, &state.tenants));
                     match (event.kind, event.job) {
                         (EventKind::DeadLettered, _) => state.dead_letters.push_back(event.at),
-                        (EventKind::MergeConflict, Some((id, _))) => {
-                            state.merge_conflicts.push_back((event.at, id, event.product.clone()));
+                        (EventKind::MergeConflict | EventKind::MergeFailed, Some((id, _)))
+                            if event.to == Some(Stage::Failed) =>
+                        {
+                            let (at, cause) = (event.at, event.cause.clone());
+                            state
+                                .failed_merges
+                                .insert(id, FailedMerge { at, cause, product: event.product.clone() });
+                        }
+                        (_, Some((id, _))) if event.from == Some(Stage::Failed) => {
+                            state.failed_merges.remove(&id);
                         }
                         _ => {}
                     }
@@ -246,8 +261,23 @@ impl Fleet {
                 _ => break,
             }
         }
+        self.load_shipping(reads).await?;
         self.view.lock().cursor = Some(cursor);
         Ok(())
+    }
+
+    /// Of no interest to the scheduler, but somebody has to merge it.
+    async fn load_shipping(&self, reads: &dyn StoreReads) -> Result<(), StoreError> {
+        let filter = JobFilter { stages: vec![Stage::Shipping], ..JobFilter::default() };
+        let mut before = None;
+        loop {
+            let page = reads.list_jobs(&filter, before, PAGE).await?;
+            self.followers(|follower| follower.sees_jobs(&page));
+            match page.last() {
+                Some(last) if page.len() == PAGE => before = Some(last.id),
+                _ => return Ok(()),
+            }
+        }
     }
 
     async fn look_again(&self, reads: &dyn StoreReads, changes: Changes) -> Result<(), StoreError> {

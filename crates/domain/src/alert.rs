@@ -34,8 +34,8 @@ impl AlertKind {
             ),
             Self::FactoryDown => ("the factory reports that it is down", "look at the machine"),
             Self::MergeConflict => (
-                "a shipped result could not be merged automatically in the last day",
-                "`giga job show JOB`; merge its branch by hand, or submit the job again",
+                "a result was not merged in the last day: it conflicts, its checks fail on the merged tree, or the repository refuses it",
+                "`giga job explain JOB` says why and what to do",
             ),
             Self::EffectsGivenUp => (
                 "a delivery to a webhook or tracker failed for good",

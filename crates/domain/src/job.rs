@@ -359,6 +359,11 @@ words! {
 }
 
 impl FailReason {
+    /// The work is done and its result is there; only its branch does not have it.
+    pub const fn is_of_a_merge(self) -> bool {
+        matches!(self, Self::MergeConflict | Self::MergeChecksFailed | Self::MergeRefused)
+    }
+
     /// What people read for it.
     pub const fn label(self) -> &'static str {
         match self {

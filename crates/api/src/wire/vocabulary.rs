@@ -281,6 +281,7 @@ words! {
         Child,
         Review,
         Ship,
+        Merge,
         Failed,
     }
 }

@@ -5,6 +5,7 @@
 
 mod dispatcher;
 mod leader;
+mod merges;
 mod metrics;
 mod offers;
 mod preemption;
@@ -33,6 +34,7 @@ use crate::claims::Claims;
 use crate::core::Core;
 use crate::effects::Effects;
 use crate::view::{Fleet, Follower};
+use merges::DueMerges;
 use shadow::Shadow;
 use streams::Streams;
 
@@ -53,6 +55,7 @@ pub struct Dispatch {
     letters: Mutex<VecDeque<DeadLetter>>,
     streams: Streams,
     shadow: Shadow,
+    merges: DueMerges,
 }
 
 impl Dispatch {
@@ -74,6 +77,7 @@ impl Dispatch {
             letters: Mutex::default(),
             streams: Streams::default(),
             shadow: Shadow::default(),
+            merges: DueMerges::default(),
         }
     }
 
@@ -81,6 +85,7 @@ impl Dispatch {
         self.core.tasks.spawn(self.clone().keep_the_lead());
         self.core.tasks.spawn(self.clone().keep_dispatching());
         self.core.tasks.spawn(self.clone().measure_shadow_lag());
+        self.core.tasks.spawn(self.clone().watch_merges());
     }
 
     fn keep_letter(&self, event: &Event) {
@@ -121,7 +126,7 @@ impl Follower for Dispatch {
     }
 
     fn sees_jobs(&self, jobs: &[Job]) {
-        self.tell_of_merges(jobs);
+        self.see_merges(jobs);
     }
 
     fn flags_changed(&self) {

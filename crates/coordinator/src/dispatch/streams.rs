@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use giga_domain::{Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId, Merge};
+use giga_domain::{Delivery, DispatchSeq, Event, FactoryId, Holder, HolderAction, Job, JobId};
 use giga_ports::BrokerError;
 use giga_ports::broker::{Delivered, Offers};
 use giga_ports::store::{Hold, StreamLost};
@@ -128,6 +128,19 @@ impl Streams {
             bell.expects.notify_one();
         }
     }
+
+    /// Somebody should look for what is to be merged: first the factory that made the result, whose files are warm, and
+    /// others where it was told before.
+    pub(super) fn tell_of_merge(&self, made_by: Option<&FactoryId>, is_new: bool) {
+        let streams = self.lock();
+        let first = made_by.and_then(|made_by| streams.get(made_by));
+        if let Some(bell) = first {
+            bell.news.notify_one();
+        }
+        if first.is_none() || !is_new {
+            streams.values().take(OTHERS_TOLD).for_each(|bell| bell.news.notify_one());
+        }
+    }
 }
 
 /// Why a stream's task stops what it does.
@@ -186,19 +199,6 @@ impl Dispatch {
         };
         if let Err(error) = written.await {
             tracing::warn!(%factory, %error, "that a stream was lost could not be written");
-        }
-    }
-
-    /// Somebody should look for orders to merge: first the factory that made the result, whose files are warm.
-    pub(crate) fn tell_of_merges(&self, jobs: &[Job]) {
-        let now = self.core.store_now();
-        let due = |job: &&Job| matches!(job.merge, Some(Merge::Waiting { due, .. }) if due <= now);
-        let streams = self.streams.lock();
-        for job in jobs.iter().filter(due) {
-            match job.last_factory.as_ref().and_then(|made_by| streams.get(made_by)) {
-                Some(bell) => bell.news.notify_one(),
-                None => streams.values().take(OTHERS_TOLD).for_each(|bell| bell.news.notify_one()),
-            }
         }
     }
 

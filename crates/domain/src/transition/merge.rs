@@ -78,7 +78,9 @@ pub(super) fn take(
     let goes_first = next.job.last_factory.as_ref() == Some(factory);
     let waited = now.since(next.job.updated_at);
     let merge = next.job.merge.as_mut().ok_or(NOTHING_TO_MERGE)?;
-    if merge.due().is_none_or(|due| due > now) {
+    // Whoever has it asks again after a lost reply or a restart: what it had before is then no longer heard.
+    let has_it = merge.holder() == Some(factory);
+    if merge.due().is_none_or(|due| due > now && !has_it) {
         return Err(NOTHING_TO_MERGE);
     }
     if merge.attempt == 0 && !goes_first && waited < HEAD_START {
@@ -263,11 +265,5 @@ pub(super) fn queued(job: &Job, since: Timestamp) -> Merge {
 
 /// Whether the word to ship is enough for a job that failed: its result is there, and only the merge did not work.
 pub(super) fn can_be_shipped_again(job: &Job) -> bool {
-    let merge_failed = |failure: &Failure| {
-        matches!(
-            failure.reason,
-            FailReason::MergeConflict | FailReason::MergeChecksFailed | FailReason::MergeRefused
-        )
-    };
-    job.stage() == Stage::Failed && job.failure().is_some_and(merge_failed)
+    job.stage() == Stage::Failed && job.failure().is_some_and(|failure| failure.reason.is_of_a_merge())
 }

@@ -62,6 +62,8 @@ pub enum BlockerCode {
     Child,
     Review,
     Ship,
+    /// On its way into its branch.
+    Merge,
     Failed,
     #[serde(untagged)]
     #[strum(transparent)]

@@ -92,6 +92,7 @@ fn spec(manifest: Manifest) -> v1::Spec {
         deps: _,
         deps_mode: _,
         on_failure: _,
+        on_conflict: _,
         budget: BudgetCaps { usd, tokens, wall_ms },
         retry: _,
         verify,

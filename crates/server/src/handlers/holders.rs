@@ -151,7 +151,9 @@ fn from_stage(stage: Stage) -> Answer<HolderAction> {
     let refused = |instead: &str| Err(Problem::field("stage", format!("{settable}; {instead}")));
     match stage {
         Stage::Building => Ok(HolderAction::Start),
-        Stage::Review | Stage::Testing | Stage::Shipped => Ok(HolderAction::Report(RunReport::default())),
+        Stage::Review | Stage::Testing | Stage::Shipping | Stage::Shipped => {
+            Ok(HolderAction::Report(RunReport::default()))
+        }
         Stage::Failed | Stage::DeadLetter => refused("to say that it failed, POST /api/fleet/fail"),
         Stage::Queued => refused("to give the job back, POST /api/fleet/jobs/{id}/lease/release"),
         Stage::Cancelled => {

@@ -1,17 +1,20 @@
-//! Orders to merge what has shipped: given to one factory at a time, settled once, taken over when they are not.
+//! Merges of what is shipping: one factory at a time at a repository, announced before they are pushed, taken over from
+//! whoever goes silent.
 
 use std::time::Duration;
 
 use giga_domain::factory::Advertised;
+use giga_domain::job::MergeCandidate;
 use giga_domain::{
-    EventKind, FactoryId, HolderAction, Job, Merge, MergeOutcome, OperatorAction, RunReport, Stage,
+    EventKind, FactoryId, HolderAction, Job, MergeAction, MergeOutcome, MergeState, OperatorAction,
+    RunReport, Stage,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Advertise, SettleMerge, TakeMerge};
+use giga_ports::store::{Advertise, HoldMerge, TakeMerge};
 
 use super::World;
 
-const PATIENCE: Duration = Duration::from_mins(5);
+const LEASE: Duration = Duration::from_secs(45);
 
 /// One that can get any repository.
 async fn factory(world: &World, name: &str) -> FactoryId {
@@ -30,140 +33,148 @@ fn report() -> RunReport {
     }
 }
 
-/// A job that ran on the factory, handed a branch over, and was shipped.
-async fn shipped(world: &World, factory: &FactoryId, repo: Option<&str>) -> Job {
+/// A job that ran on the factory, handed a branch over, and is to be shipped.
+async fn shipping(world: &World, factory: &FactoryId, repo: Option<&str>) -> Job {
     let repo = repo.map(str::to_owned);
     let (job, holder) = world.building(factory, |spec| spec.repo = repo).await;
     world.hold(job.id, &holder, [HolderAction::Report(report())]).await.unwrap();
     world.operate(job.id, OperatorAction::Ship).await.unwrap()
 }
 
-async fn settle(
+async fn take(world: &World, factory: &FactoryId) -> Option<Job> {
+    world.store.take_merge(TakeMerge { factory: factory.clone(), lease: LEASE }).await.unwrap()
+}
+
+async fn hold(
     world: &World,
     job: &Job,
-    factory: &FactoryId,
-    outcome: MergeOutcome,
+    (factory, attempt): (&FactoryId, u32),
+    action: MergeAction,
 ) -> Result<Job, StoreError> {
-    let attempt = match &world.job(job.id).await.merge {
-        Some(Merge::Taken { attempt, .. }) => *attempt,
-        _ => 1,
-    };
-    let settled = SettleMerge { job: job.id, factory: factory.clone(), attempt, outcome };
-    world.store.settle_merge(settled).await
+    world.store.hold_merge(HoldMerge { job: job.id, factory: factory.clone(), attempt, action }).await
 }
 
-fn merged() -> MergeOutcome {
-    MergeOutcome::Merged { commit: "abc123".to_owned() }
+fn push() -> MergeAction {
+    let candidate =
+        MergeCandidate { commit: "abc123".to_owned(), tip: Some("old".to_owned()), into: "main".to_owned() };
+    MergeAction::Push { candidate, lease: LEASE }
 }
 
-pub async fn an_order_is_for_one_factory_at_a_time(world: &World) {
+fn merged() -> MergeAction {
+    MergeAction::Settle(MergeOutcome::Merged { commit: "abc123".to_owned(), into: "main".to_owned() })
+}
+
+pub async fn a_job_is_shipped_once_it_is_in(world: &World) {
     let mac = factory(world, "mac-1").await;
-    let job = shipped(world, &mac, Some("hello")).await;
-    assert!(matches!(job.merge, Some(Merge::Waiting { attempt: 1, .. })), "{:?}", job.merge);
-    let taken = world
-        .store
-        .take_merge(TakeMerge { factory: mac.clone(), lease: PATIENCE })
-        .await
-        .unwrap()
-        .expect("the order");
-    assert_eq!((taken.id, taken.stage()), (job.id, Stage::Shipped));
+    let job = shipping(world, &mac, Some("hello")).await;
+    assert_eq!(job.stage(), Stage::Shipping);
+    let taken = take(world, &mac).await.expect("a merge");
+    assert_eq!((taken.id, taken.stage()), (job.id, Stage::Shipping));
     assert_eq!(taken.result.as_ref().unwrap().commit, "c0ffee");
-    assert_eq!(
-        world.store.take_merge(TakeMerge { factory: mac.clone(), lease: PATIENCE }).await.unwrap(),
-        None
-    );
-    let done = settle(world, &job, &mac, merged()).await.unwrap();
-    assert_eq!(done.merge, Some(Merge::Done { commit: "abc123".to_owned() }));
+    let pushing = hold(world, &job, (&mac, 1), push()).await.unwrap();
+    assert!(pushing.merge.as_ref().unwrap().is_pushing());
+    assert_eq!(world.job(job.id).await, pushing);
+    let done = hold(world, &job, (&mac, 1), merged()).await.unwrap();
+    assert_eq!(done.stage(), Stage::Shipped);
+    let state = MergeState::Done { commit: "abc123".to_owned(), into: Some("main".to_owned()) };
+    assert_eq!(done.merge.as_ref().unwrap().state, state);
     assert_eq!(world.job(job.id).await, done);
-    assert_eq!(
-        world.store.take_merge(TakeMerge { factory: mac, lease: PATIENCE }).await.unwrap(),
-        None,
-        "once is enough"
-    );
+    assert_eq!(take(world, &mac).await, None, "once is enough");
+}
+
+pub async fn dependents_wait_until_it_is_in(world: &World) {
+    let mac = factory(world, "mac-1").await;
+    let job = shipping(world, &mac, Some("hello")).await;
+    let dependent = world.submitted(|spec| spec.deps = vec![job.id]).await;
+    assert_eq!(dependent.stage(), Stage::Blocked);
+    take(world, &mac).await.expect("a merge");
+    hold(world, &job, (&mac, 1), push()).await.unwrap();
+    world.reconsider().await;
+    assert_eq!(world.job(dependent.id).await.stage(), Stage::Blocked);
+    hold(world, &job, (&mac, 1), merged()).await.unwrap();
+    world.reconsider().await;
+    assert_eq!(world.job(dependent.id).await.stage(), Stage::Queued);
+}
+
+pub async fn a_repository_is_merged_into_by_one_factory_at_a_time(world: &World) {
+    let (mac, linux) = (factory(world, "mac-1").await, factory(world, "linux-1").await);
+    let first = shipping(world, &mac, Some("hello")).await;
+    let second = shipping(world, &linux, Some("hello")).await;
+    let elsewhere = shipping(world, &linux, Some("other")).await;
+    assert_eq!(take(world, &mac).await.map(|job| job.id), Some(first.id), "in the order of shipping");
+    assert_eq!(take(world, &linux).await.map(|job| job.id), Some(elsewhere.id), "another repository");
+    hold(world, &elsewhere, (&linux, 1), merged()).await.unwrap();
+    assert_eq!(take(world, &linux).await, None, "somebody is at it");
+    hold(world, &first, (&mac, 1), merged()).await.unwrap();
+    assert_eq!(take(world, &linux).await.map(|job| job.id), Some(second.id));
 }
 
 pub async fn a_repeated_settlement_changes_nothing(world: &World) {
     let mac = factory(world, "mac-1").await;
-    let job = shipped(world, &mac, Some("hello")).await;
-    world.store.take_merge(TakeMerge { factory: mac.clone(), lease: PATIENCE }).await.unwrap().unwrap();
-    let done = settle(world, &job, &mac, merged()).await.unwrap();
+    let job = shipping(world, &mac, Some("hello")).await;
+    take(world, &mac).await.expect("a merge");
+    let done = hold(world, &job, (&mac, 1), merged()).await.unwrap();
     let before = world.snapshot(job.id).await;
-    assert_eq!(settle(world, &job, &mac, merged()).await.unwrap(), done);
+    assert_eq!(hold(world, &job, (&mac, 1), merged()).await.unwrap(), done);
     assert_eq!(world.snapshot(job.id).await, before);
 }
 
-pub async fn an_order_that_nobody_settled_goes_to_the_next_and_the_first_is_not_heard_again(world: &World) {
+pub async fn a_silent_holder_is_replaced_and_what_it_announced_is_finished(world: &World) {
     let (mac, linux) = (factory(world, "mac-1").await, factory(world, "linux-1").await);
-    let job = shipped(world, &mac, Some("hello")).await;
-    world.store.take_merge(TakeMerge { factory: mac.clone(), lease: PATIENCE }).await.unwrap().unwrap();
-    assert_eq!(
-        world.store.take_merge(TakeMerge { factory: linux.clone(), lease: PATIENCE }).await.unwrap(),
-        None
-    );
-    world.advance(PATIENCE);
-    let taken = world
-        .store
-        .take_merge(TakeMerge { factory: linux.clone(), lease: PATIENCE })
-        .await
-        .unwrap()
-        .expect("taken over");
-    assert!(matches!(&taken.merge, Some(Merge::Taken { attempt: 2, factory, .. }) if *factory == linux));
+    let job = shipping(world, &mac, Some("hello")).await;
+    take(world, &mac).await.expect("a merge");
+    world.advance(Duration::from_secs(40));
+    hold(world, &job, (&mac, 1), MergeAction::Renew { lease: LEASE }).await.unwrap();
+    world.advance(Duration::from_secs(40));
+    assert_eq!(take(world, &linux).await, None, "it was renewed");
+    hold(world, &job, (&mac, 1), push()).await.unwrap();
+    world.advance(LEASE);
+    let taken = take(world, &linux).await.expect("taken over");
+    assert!(taken.merge.as_ref().unwrap().is_pushing(), "{:?}", taken.merge);
     let before = world.snapshot(job.id).await;
-    let late = SettleMerge { job: job.id, factory: mac, attempt: 1, outcome: merged() };
-    assert!(matches!(world.store.settle_merge(late).await, Err(StoreError::Refused(_))));
+    assert!(matches!(hold(world, &job, (&mac, 1), merged()).await, Err(StoreError::Refused(_))));
     assert_eq!(world.snapshot(job.id).await, before);
-    settle(world, &job, &linux, merged()).await.unwrap();
+    hold(world, &job, (&linux, 2), merged()).await.unwrap();
 }
 
 pub async fn whoever_ran_the_job_goes_first(world: &World) {
     let (mac, linux) = (factory(world, "mac-1").await, factory(world, "linux-1").await);
-    shipped(world, &mac, Some("hello")).await;
-    assert_eq!(
-        world.store.take_merge(TakeMerge { factory: linux.clone(), lease: PATIENCE }).await.unwrap(),
-        None
-    );
+    shipping(world, &mac, Some("hello")).await;
+    assert_eq!(take(world, &linux).await, None);
     world.advance(Duration::from_mins(1));
-    assert!(
-        world.store.take_merge(TakeMerge { factory: linux, lease: PATIENCE }).await.unwrap().is_some(),
-        "but not for ever"
-    );
+    assert!(take(world, &linux).await.is_some(), "but not for ever");
 }
 
-pub async fn a_conflict_waits_for_people_and_a_failure_is_tried_again(world: &World) {
+pub async fn an_outage_is_waited_for_and_a_conflict_is_done_again(world: &World) {
     let mac = factory(world, "mac-1").await;
-    let job = shipped(world, &mac, Some("hello")).await;
-    world.store.take_merge(TakeMerge { factory: mac.clone(), lease: PATIENCE }).await.unwrap().unwrap();
-    let failed = MergeOutcome::Failed { detail: "origin is away".to_owned() };
-    settle(world, &job, &mac, failed).await.unwrap();
-    assert_eq!(
-        world.store.take_merge(TakeMerge { factory: mac.clone(), lease: PATIENCE }).await.unwrap(),
-        None,
-        "after a pause"
-    );
+    let job = shipping(world, &mac, Some("hello")).await;
+    take(world, &mac).await.expect("a merge");
+    let away = MergeOutcome::Unreachable { detail: "origin is away".to_owned() };
+    hold(world, &job, (&mac, 1), MergeAction::Settle(away)).await.unwrap();
+    assert_eq!(take(world, &mac).await, None, "after a pause");
     world.advance(Duration::from_mins(10));
-    world
-        .store
-        .take_merge(TakeMerge { factory: mac.clone(), lease: PATIENCE })
-        .await
-        .unwrap()
-        .expect("another attempt");
+    take(world, &mac).await.expect("another attempt");
     let conflict = MergeOutcome::Conflict { detail: "src/lib.rs".to_owned() };
-    let stuck = settle(world, &job, &mac, conflict).await.unwrap();
-    assert_eq!(stuck.merge, Some(Merge::Conflict { detail: "src/lib.rs".to_owned() }));
-    world.advance(Duration::from_hours(24));
-    assert_eq!(world.store.take_merge(TakeMerge { factory: mac, lease: PATIENCE }).await.unwrap(), None);
+    let back = hold(world, &job, (&mac, 2), MergeAction::Settle(conflict)).await.unwrap();
+    assert_eq!(back.stage(), Stage::Queued);
+    assert_eq!(world.job(job.id).await, back);
+    assert_eq!(take(world, &mac).await, None);
     let kinds: Vec<_> = world.feed().await.iter().map(|event| event.kind).collect();
     assert!(
-        kinds.contains(&EventKind::MergeFailed) && kinds.contains(&EventKind::MergeConflict),
+        kinds.contains(&EventKind::MergeFailed) && kinds.contains(&EventKind::MergeSentBack),
         "{kinds:?}"
     );
 }
 
-pub async fn nothing_to_merge_is_no_order(world: &World) {
+pub async fn what_has_nothing_to_merge_is_shipped_at_once(world: &World) {
     let mac = factory(world, "mac-1").await;
-    assert_eq!(shipped(world, &mac, None).await.merge, None, "no repository");
+    assert_eq!(shipping(world, &mac, None).await.stage(), Stage::Shipped, "no repository");
     let (job, holder) = world.building(&mac, |spec| spec.repo = Some("hello".to_owned())).await;
     world.hold(job.id, &holder, [HolderAction::Report(RunReport::default())]).await.unwrap();
-    assert_eq!(world.operate(job.id, OperatorAction::Ship).await.unwrap().merge, None, "no branch");
-    assert_eq!(world.store.take_merge(TakeMerge { factory: mac, lease: PATIENCE }).await.unwrap(), None);
+    assert_eq!(
+        world.operate(job.id, OperatorAction::Ship).await.unwrap().stage(),
+        Stage::Shipped,
+        "no branch"
+    );
+    assert_eq!(take(world, &mac).await, None);
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use giga_domain::job::{BudgetCaps, Concurrency, DepsMode, FailurePolicy, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::job::{
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, RetryPolicy, ReviewGate, ShipMode,
+};
 use giga_domain::stage::PerStage;
 use giga_domain::{
     CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
@@ -291,6 +293,7 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         deps_mode: DepsMode::Any,
         parent: Some(dep),
         on_failure: FailurePolicy::Continue,
+        on_conflict: ConflictPolicy::Fail,
         budget: BudgetCaps {
             usd: Some(Usd::from_micros(2_500_000)),
             tokens: Some(u64::from(u32::MAX) + 1),

@@ -204,6 +204,17 @@ impl World {
                 let (job, holder) = self.assigned(factory, |_| ()).await;
                 self.hold(job.id, &holder, reported).await.unwrap()
             }
+            Stage::Shipping => {
+                let in_a_repository = |spec: &mut JobSpec| {
+                    spec.ship = ShipMode::Auto;
+                    spec.repo = Some("hello".to_owned());
+                };
+                let (job, holder) = self.assigned(factory, in_a_repository).await;
+                let (branch, commit) = (Some("aq/job/x/1".to_owned()), Some("c0ffee".to_owned()));
+                let report = RunReport { branch, commit, ..RunReport::default() };
+                let actions = [HolderAction::Start, HolderAction::Report(report)];
+                self.hold(job.id, &holder, actions).await.unwrap()
+            }
             Stage::Shipped => {
                 let (job, holder) = self.assigned(factory, |spec| spec.ship = ShipMode::Auto).await;
                 self.hold(job.id, &holder, reported).await.unwrap()

@@ -328,13 +328,20 @@ fn check_charge(
 /// The same command again finds its own effect, or is refused for a reason that names it.
 fn check_repetition(command: &Command, now: Timestamp, job: &Job) -> Result<(), TestCaseError> {
     match transition(job, command, now) {
+        // The one whose reply was lost is no longer heard, and that is all.
+        Ok(again) if matches!(command, Command::TakeMerge { .. }) => {
+            let attempt = |job: &Job| job.merge.as_ref().map(|merge| merge.attempt);
+            prop_assert!(again.job.stage() == job.stage() && attempt(&again.job) > attempt(job));
+        }
         Ok(again) => {
             prop_assert!(again.is_silent() && again.run.is_empty(), "{command:?} had a second effect");
             prop_assert_eq!(&again.job, job);
         }
         Err(refusal) => {
             let lawful = match command {
-                Command::Target { .. } | Command::Evict { .. } => matches!(refusal, Refusal::NotClaimable(_)),
+                Command::Target { .. } | Command::Evict { .. } | Command::HoldMerge { .. } => {
+                    matches!(refusal, Refusal::NotClaimable(_))
+                }
                 _ => false,
             };
             prop_assert!(lawful, "{command:?} was taken once and then refused: {refusal}");
