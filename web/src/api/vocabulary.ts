@@ -55,7 +55,7 @@ export function toneOf<W extends string>(table: Record<W, { tone: Tone }>, word:
 interface StageFacts extends Labeled {
   tone: Tone;
   /// What the job is doing, in fewer words than there are stages.
-  phase: 'queued' | 'blocked' | 'running' | 'decision' | 'failed' | 'dead' | 'done';
+  phase: 'queued' | 'blocked' | 'running' | 'shipping' | 'decision' | 'failed' | 'dead' | 'done';
   /// What an operator can do then. The coordinator refuses what does not fit; this only hides what would be refused.
   actions: readonly OperatorAction[];
 }
@@ -67,7 +67,8 @@ export const STAGE: Record<Stage, StageFacts> = {
   building: { label: 'running', tone: 'busy', phase: 'running', actions: ['cancel'] },
   review: { label: 'review', tone: 'warn', phase: 'decision', actions: ['requeue', 'reject', 'cancel'] },
   testing: { label: 'ready to ship', tone: 'warn', phase: 'decision', actions: ['ship', 'cancel'] },
-  failed: { label: 'failed', tone: 'bad', phase: 'failed', actions: ['requeue', 'cancel'] },
+  shipping: { label: 'shipping', tone: 'busy', phase: 'shipping', actions: ['cancel'] },
+  failed: { label: 'failed', tone: 'bad', phase: 'failed', actions: ['ship', 'requeue', 'cancel'] },
   dead_letter: { label: 'dead letter', tone: 'bad', phase: 'dead', actions: [] },
   shipped: { label: 'shipped', tone: 'ok', phase: 'done', actions: [] },
   cancelled: { label: 'cancelled', tone: 'quiet', phase: 'done', actions: [] },

@@ -118,7 +118,7 @@ fn place_of(stage: Stage) -> Place {
         Phase::Queued | Phase::Blocked => Place::Inbox,
         Phase::Running => Place::Building,
         Phase::Review => Place::Review,
-        Phase::Ready => Place::Testing,
+        Phase::Ready | Phase::Shipping => Place::Testing,
         Phase::Shipped => Place::Shipped,
         Phase::Failed | Phase::Cancelled => Place::Failed,
     }

@@ -75,8 +75,11 @@ Examples:
 Exit codes: 0 shipped or reached · 1 failed, dead-lettered or cancelled · 6 rejected at review
             7 budget exceeded · 124 timed out. Of several jobs, the first bad one decides.")]
     Wait(WaitArgs),
-    /// Ship a job that is ready to ship
-    Ship(ActArgs),
+    /// Ship a job that is ready to ship, and wait until it is merged
+    #[command(after_help = "\
+A job that failed because it could not be merged is merged again as it is, without another run.
+Exit codes: 0 shipped · 1 not merged: it was sent back, or failed.")]
+    Ship(ShipArgs),
     /// Put a failed job back in the queue
     Requeue(ActArgs),
     /// Reject a job in review
@@ -189,6 +192,15 @@ pub(crate) struct WaitArgs {
     /// Give up after this long, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShipArgs {
+    #[command(flatten)]
+    pub(crate) act: ActArgs,
+    /// Do not wait for the merge
+    #[arg(long)]
+    pub(crate) detach: bool,
 }
 
 #[derive(Debug, Args)]

@@ -64,7 +64,7 @@ pub(crate) fn stage_cell(stage: Stage) -> Cell {
     let cell = Cell::new(stage.label());
     match stage.phase() {
         Phase::Queued => cell,
-        Phase::Running => cell.fg(Color::Cyan),
+        Phase::Running | Phase::Shipping => cell.fg(Color::Cyan),
         Phase::Review | Phase::Ready => cell.fg(Color::Yellow),
         Phase::Shipped => cell.fg(Color::Green),
         Phase::Failed => cell.fg(Color::Red),

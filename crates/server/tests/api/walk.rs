@@ -79,7 +79,7 @@ impl Things {
         let review = world.in_review(product, factory, "review").await;
         let merging = world.shipped(product, factory, "merging").await;
         let taken = world.coordinator.take_merge(factory.parse().unwrap()).await.unwrap();
-        assert_eq!(taken.map(|job| job.id), Some(merging.id));
+        assert_eq!(taken.map(|taken| taken.job.id), Some(merging.id));
         let held = world.building(product, factory, "held").await;
         let holder = Holder { factory: factory.parse().unwrap(), epoch: held.epoch };
         let name = "report.txt".parse().unwrap();

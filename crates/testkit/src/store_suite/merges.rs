@@ -10,7 +10,7 @@ use giga_domain::{
     RunReport, Stage,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Advertise, HoldMerge, TakeMerge};
+use giga_ports::store::{Advertise, HoldMerge, Reconsider, TakeMerge};
 
 use super::World;
 
@@ -89,10 +89,10 @@ pub async fn dependents_wait_until_it_is_in(world: &World) {
     assert_eq!(dependent.stage(), Stage::Blocked);
     take(world, &mac).await.expect("a merge");
     hold(world, &job, (&mac, 1), push()).await.unwrap();
-    world.reconsider().await;
+    world.store.reconsider(Reconsider { limit: 10 }).await.unwrap();
     assert_eq!(world.job(dependent.id).await.stage(), Stage::Blocked);
     hold(world, &job, (&mac, 1), merged()).await.unwrap();
-    world.reconsider().await;
+    world.store.reconsider(Reconsider { limit: 10 }).await.unwrap();
     assert_eq!(world.job(dependent.id).await.stage(), Stage::Queued);
 }
 

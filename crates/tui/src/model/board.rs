@@ -47,7 +47,7 @@ impl Column {
         Some(match stage.phase() {
             Phase::Blocked => Self::Blocked,
             Phase::Queued => Self::Queued,
-            Phase::Running => Self::Running,
+            Phase::Running | Phase::Shipping => Self::Running,
             Phase::Review => Self::Review,
             Phase::Ready => Self::Testing,
             Phase::Shipped => Self::Shipped,

@@ -39,7 +39,7 @@ impl Group {
     fn of(stage: Stage) -> Self {
         match stage.phase() {
             Phase::Queued | Phase::Blocked => Self::Waiting,
-            Phase::Running => Self::Running,
+            Phase::Running | Phase::Shipping => Self::Running,
             Phase::Review | Phase::Ready => Self::Review,
             Phase::Shipped | Phase::Cancelled => Self::Ended,
             Phase::Failed => Self::Failed,

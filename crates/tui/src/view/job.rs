@@ -97,8 +97,10 @@ fn why(job: &Job) -> Option<Pieces> {
     }
     if let Some(merge) = &job.merge {
         let style = match merge.state {
-            MergeState::Conflict | MergeState::Failed => theme::bad(),
-            MergeState::Waiting | MergeState::Merging | MergeState::Merged => theme::good(),
+            MergeState::SentBack => theme::bad(),
+            MergeState::Waiting if merge.failures > 0 => theme::warn(),
+            MergeState::Waiting | MergeState::Merging | MergeState::Pushing => theme::faint(),
+            MergeState::Merged => theme::good(),
         };
         let commit = merge.commit.as_deref().map(|commit| format!(" {}", short(commit))).unwrap_or_default();
         let detail = merge.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();

@@ -50,7 +50,7 @@ pub(super) fn stage(stage: Stage) -> Style {
     match stage.phase() {
         Phase::Queued => Style::new(),
         Phase::Blocked => warn(),
-        Phase::Running => Style::new().fg(Color::Blue),
+        Phase::Running | Phase::Shipping => Style::new().fg(Color::Blue),
         Phase::Review | Phase::Ready => Style::new().fg(Color::Magenta),
         Phase::Shipped => good(),
         Phase::Failed => bad(),

@@ -154,8 +154,7 @@ fn commit_of(job: &Job) -> Option<String> {
 
 /// Why a job will not get any further by itself.
 fn hopeless(job: &Job) -> Option<String> {
-    let merge =
-        job.merge.as_ref().filter(|merge| matches!(merge.state, MergeState::Conflict | MergeState::Failed));
+    let merge = job.merge.as_ref().filter(|merge| merge.state == MergeState::SentBack);
     if let Some(merge) = merge {
         return Some(format!("not merged: {}", merge.detail.as_deref().unwrap_or(merge.state.as_str())));
     }

@@ -1,12 +1,13 @@
 //! An operator's word: ship, requeue, reject, cancel.
 
-use giga_api::client::Client;
-use giga_api::wire::OperatorAction;
+use giga_api::client::{Client, Signal};
+use giga_api::wire::{OperatorAction, Stage};
 
-use crate::args::ActArgs;
+use crate::args::{ActArgs, ShipArgs};
 use crate::commands::Done;
 use crate::commands::context::Context;
-use crate::output::{printable, say};
+use crate::exit::{self, CliError};
+use crate::output::{printable, progress, say};
 
 pub(super) async fn act(action: OperatorAction, args: ActArgs, context: &Context) -> Done {
     let client = context.client()?;
@@ -22,6 +23,36 @@ pub(super) async fn act(action: OperatorAction, args: ActArgs, context: &Context
         say(&format!("the {jobs} below it that had not finished are cancelled as well; see `giga dag {id}`"));
     }
     Ok(())
+}
+
+/// Until it is merged, or is not going to be: who ships wants to know.
+pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
+    let client = context.client()?;
+    let id = context.job_id(&client, &args.act.job.job).await?;
+    let mut job = client.act(&id, OperatorAction::Ship, args.act.reason, None).await?;
+    if !args.detach {
+        let mut follow = client.follow_job(&id, 0);
+        while job.stage == Stage::Shipping {
+            if let Signal::Event(event) = follow.next().await? {
+                progress(&event.cause);
+            }
+            job = client.job(&id).await?;
+        }
+    }
+    let merge = job.merge.as_ref();
+    let landed = merge.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
+    let line = || {
+        let (stage, name) = (job.stage.label(), printable(&job.name));
+        format!("{}  {stage}  {name}{}", job.id, landed.unwrap_or_default())
+    };
+    context.output.one(&job.json, "/id", line)?;
+    if matches!(job.stage, Stage::Shipped | Stage::Shipping) {
+        return Ok(());
+    }
+    if let Some(why) = merge.and_then(|merge| merge.detail.as_deref()) {
+        say(&printable(why));
+    }
+    Err(CliError::Ended(exit::FAILED))
 }
 
 /// How many jobs below it have not ended. Only to be shown: whoever may not look cancels all the same.

@@ -34,7 +34,7 @@ pub(crate) async fn run(command: JobCommand, context: &Context) -> Done {
         JobCommand::Events(args) => events::events(args, context).await,
         JobCommand::Logs(args) => logs::logs(args, context).await,
         JobCommand::Wait(args) => wait::wait(args, context).await,
-        JobCommand::Ship(args) => act::act(OperatorAction::Ship, args, context).await,
+        JobCommand::Ship(args) => act::ship(args, context).await,
         JobCommand::Requeue(args) => act::act(OperatorAction::Requeue, args, context).await,
         JobCommand::Reject(args) => act::act(OperatorAction::Reject, args, context).await,
         JobCommand::Cancel(args) => act::act(OperatorAction::Cancel, args, context).await,

@@ -39,8 +39,11 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")
     });
     let merge = job.merge.as_ref().map(|merge| {
-        let more =
-            [&merge.commit, &merge.detail].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ");
+        let into = merge.into.as_ref().map(|into| format!("into {into}"));
+        let on = merge.factory_id.as_ref().map(|id| format!("on {id}"));
+        let again = merge.retry_at.as_ref().map(|at| format!("again at {at}:"));
+        let more = [merge.commit.clone(), into, on, again, merge.detail.clone()];
+        let more = more.into_iter().flatten().collect::<Vec<_>>().join(" ");
         format!("{} {more}", merge.state).trim_end().to_owned()
     });
     let waits_until = job.ready_at.as_ref().filter(|at| ago(at, output.now).starts_with("in "));

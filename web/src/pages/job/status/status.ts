@@ -44,6 +44,8 @@ export function jobStatus(known: Known): JobStatus {
       return inReview(job);
     case 'testing':
       return { tone: 'warn', title: 'Ready to ship', since };
+    case 'shipping':
+      return shipping(known);
     case 'shipped':
       return shipped(known);
     case 'failed':
@@ -157,32 +159,30 @@ export function quorumOf(job: Job): { quorum: number; given: number; who: string
   };
 }
 
-function shipped({ job, events }: Known): JobStatus {
-  const { merge, result } = job;
-  const commit = (merge?.commit ?? result?.commit)?.slice(0, 12);
-  const status = (tone: Tone, title: string): JobStatus => ({
-    tone,
-    title,
-    detail: merge?.detail ?? undefined,
-    since: job.updatedAt,
-  });
+function shipping({ job, now }: Known): JobStatus {
+  const { merge, updatedAt: since } = job;
+  const status = (tone: Tone, title: string): JobStatus => ({ tone, title, detail: merge?.detail ?? undefined, since });
+  const on = merge?.factoryId ? ` on ${merge.factoryId}` : '';
   switch (merge?.state) {
-    case 'merged':
-      return status('ok', `Shipped and merged${commit ? ` as ${commit}` : ''}`);
-    case 'waiting': {
-      const failed = events?.filter((event) => event.type === 'job.merge_failed').length ?? 0;
-      if (failed === 0) return status('busy', 'Merging');
-      return status('warn', `Merge failed ${failed === 1 ? 'once' : `${failed} times`}, retrying`);
-    }
     case 'merging':
-      return status('busy', 'Merging');
-    case 'conflict':
-      return status('bad', 'Merge conflict: somebody has to merge it by hand');
-    case 'failed':
-      return status('bad', 'Merge failed, no more retries');
-    case undefined:
-      return status('ok', commit ? `Shipped as ${commit}` : 'Shipped');
+      return status('busy', `Merging and checking the merged tree${on}`);
+    case 'pushing':
+      return status('busy', `Pushing ${merge.commit?.slice(0, 12) ?? 'it'} to ${merge.into ?? 'its branch'}`);
+    default: {
+      const failures = merge?.failures ?? 0;
+      if (failures === 0) return status('busy', 'Waiting for its turn to be merged');
+      const retry = millis(merge?.retryAt);
+      const at = retry === undefined ? '' : ` at ${clock(retry, now)}`;
+      return status('warn', `Merge failed ${failures === 1 ? 'once' : `${failures} times`}, retrying${at}`);
+    }
   }
+}
+
+function shipped({ job }: Known): JobStatus {
+  const commit = job.merge?.commit?.slice(0, 12);
+  const into = job.merge?.into ? ` into ${job.merge.into}` : '';
+  const title = commit ? `Shipped: merged${into} as ${commit}` : 'Shipped';
+  return { tone: 'ok', title, since: job.updatedAt };
 }
 
 function cancelled({ job, events, actorName = (actor) => actor }: Known): JobStatus {
