@@ -47,10 +47,14 @@ pub enum Bug {
     EffectRenamed,
     /// Now and then an event is passed over that somebody subscribed to.
     EffectLost,
+    /// What fails on the merged tree is merged all the same.
+    UncheckedMerge,
+    /// What is pushed was not announced before.
+    UnannouncedPush,
 }
 
 impl Bug {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::FenceOff,
         Self::AckBeforeDurable,
         Self::KeyForgotten,
@@ -71,6 +75,8 @@ impl Bug {
         Self::ReconsiderLost,
         Self::EffectRenamed,
         Self::EffectLost,
+        Self::UncheckedMerge,
+        Self::UnannouncedPush,
     ];
 }
 

@@ -394,6 +394,7 @@ async fn gather(
         charges,
         webhooks: world.reads().webhooks().await.unwrap_or_default(),
         effects: effects.unwrap_or_default(),
+        branches: world.repositories.all(),
         calm_since,
         ended_at: world.clock.now(),
     }

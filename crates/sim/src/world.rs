@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::bug::Bug;
 use crate::clock::SimClock;
 use crate::history::History;
-use crate::ports::{BudgetAudit, SeenJobs};
+use crate::ports::{BudgetAudit, Repositories, SeenJobs};
 use crate::prng::Prng;
 use crate::scenario::{Rates, Scenario};
 use crate::trace::Trace;
@@ -35,6 +35,7 @@ pub(crate) struct World {
     stormy: AtomicBool,
     seen_by_broker: SeenJobs,
     pub budget_audit: BudgetAudit,
+    pub repositories: Repositories,
     /// Where each coordinator can be reached, while it lives.
     addresses: Mutex<Vec<Option<Address>>>,
 }
@@ -97,6 +98,7 @@ impl World {
             stormy: AtomicBool::new(false),
             seen_by_broker: SeenJobs::default(),
             budget_audit: BudgetAudit::default(),
+            repositories: Repositories::default(),
         }
     }
 

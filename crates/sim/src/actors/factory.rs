@@ -9,6 +9,7 @@ use giga_domain::{CapabilitySet, Delivery};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
+use super::merger::Merger;
 use super::nap;
 use super::session::Intake;
 use crate::prng::Prng;
@@ -48,6 +49,8 @@ impl Host {
             life.spawn(part.heartbeats(mode.clone()));
             let intake = Intake::new(self.world.clone(), self.plan.clone(), mode, lives, self.prng.fork());
             life.spawn(intake.run());
+            let (world, factory) = (self.world.clone(), self.plan.id.clone());
+            life.spawn(Merger { world, factory, prng: self.prng.fork() }.run());
             loop {
                 nap(&mut self.prng, 400, 1_500).await;
                 if self.prng.chance(self.world.rates().factory_killed) {

@@ -4,6 +4,7 @@
 mod coordinator;
 mod factory;
 mod holder;
+mod merger;
 mod operator;
 mod reader;
 mod session;

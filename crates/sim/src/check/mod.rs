@@ -9,6 +9,7 @@ mod graph;
 mod holders;
 mod kept;
 mod limits;
+mod merges;
 mod money;
 mod rows;
 mod standing;
@@ -31,6 +32,7 @@ use giga_ports::store::QueueState;
 use giga_ports::topics::TopicCounts;
 
 use crate::history::Record;
+use crate::ports::Branch;
 use crate::scenario::Scenario;
 use story::Stories;
 
@@ -84,6 +86,9 @@ pub enum Promise {
     GraphKept,
     /// What somebody subscribed to is sent under one id until it is taken or given up.
     DeliveredOnce,
+    /// A job is shipped when its result is in its branch, and is in there once; the branch only ever moves to what passed
+    /// and was announced.
+    ShippedIsMerged,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +123,8 @@ pub struct Evidence {
     pub(crate) charges: Vec<Charge>,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) effects: Vec<Effect>,
+    /// The branches in the end, by repository.
+    pub(crate) branches: BTreeMap<String, Branch>,
     /// When the faults stopped.
     pub(crate) calm_since: Timestamp,
     /// When all this was looked at.
@@ -139,6 +146,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     evictions::check(evidence, &stories, &mut found);
     graph::check(evidence, &mut found);
     deliveries::check(evidence, &mut found);
+    merges::check(evidence, &mut found);
     stranded::check(evidence, &mut found);
     found.0
 }

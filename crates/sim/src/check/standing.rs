@@ -33,7 +33,7 @@ impl<'a> Standing<'a> {
     /// Whether the system, rather than a person, has to take the next step.
     pub(crate) fn is_moving(&self, job: &Job) -> bool {
         match job.stage() {
-            Stage::Assigned | Stage::Building => true,
+            Stage::Assigned | Stage::Building | Stage::Shipping => true,
             _ if self.hangs_on_what_moved(job).is_some() => true,
             Stage::Queued => {
                 let wanted: Vec<String> = job.spec.capabilities.iter().map(ToString::to_string).collect();

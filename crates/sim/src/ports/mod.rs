@@ -6,6 +6,7 @@ mod blobs;
 mod broker;
 mod budget_audit;
 mod outside;
+mod repositories;
 mod store;
 mod topics;
 
@@ -14,6 +15,7 @@ pub(crate) use blobs::NoBlobs;
 pub(crate) use broker::{NodeBroker, SeenJobs};
 pub(crate) use budget_audit::BudgetAudit;
 pub(crate) use outside::NodeEffects;
+pub(crate) use repositories::{Branch, Landed, Push, Repositories, conflicts, passes};
 pub(crate) use store::NodeStore;
 pub(crate) use topics::NodeTopics;
 
