@@ -132,6 +132,10 @@ impl Submitter {
         lines.push(format!("priority: {}", self.prng.pick(&["critical", "high", "normal", "low"])));
         lines.push(format!("retry: {{max: {}, backoff: 1s}}", self.prng.between(1, 4)));
         lines.push(format!("ship: {}", if self.prng.chance(700) { "auto" } else { "manual" }));
+        if self.prng.chance(600) {
+            lines.push(format!("repo: {}", self.prng.pick(&["hello", "world"])));
+            lines.push(format!("onConflict: {}", if self.prng.chance(800) { "redo" } else { "fail" }));
+        }
         if self.prng.chance(120) {
             lines.push("review: {quorum: 1}".to_owned());
         }

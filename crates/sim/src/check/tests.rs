@@ -115,6 +115,7 @@ fn in_order() -> Evidence {
         charges: Vec::new(),
         webhooks: Vec::new(),
         effects: Vec::new(),
+        branches: BTreeMap::new(),
         calm_since: at(-LEASE_MS),
         ended_at: at(10_000),
     }

@@ -120,3 +120,13 @@ fn an_effect_that_changes_its_name_is_noticed() {
 fn an_event_that_nobody_is_told_of_is_noticed() {
     is_found(Bug::EffectLost, Promise::DeliveredOnce);
 }
+
+#[test]
+fn a_merge_that_fails_its_checks_is_noticed() {
+    is_found(Bug::UncheckedMerge, Promise::ShippedIsMerged);
+}
+
+#[test]
+fn a_push_that_nobody_was_told_of_is_noticed() {
+    is_found(Bug::UnannouncedPush, Promise::ShippedIsMerged);
+}
