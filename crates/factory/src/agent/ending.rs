@@ -41,7 +41,10 @@ const fn may_help(reason: FailReason) -> bool {
         | FailReason::Timeout
         | FailReason::Rejected
         | FailReason::DependencyFailed
-        | FailReason::ChildFailed => false,
+        | FailReason::ChildFailed
+        | FailReason::MergeConflict
+        | FailReason::MergeChecksFailed
+        | FailReason::MergeRefused => false,
     }
 }
 

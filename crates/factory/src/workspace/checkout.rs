@@ -324,7 +324,7 @@ async fn find_checkpoint(
     let branch = checkpoint.wip_ref.as_deref().map(|name| checked_branch(job, name)).transpose()?;
     let recorded: Option<CommitId> = checkpoint.commit.as_deref().map(str::parse).transpose()?;
     let mut fetched = fetched_wip.cloned();
-    if let Some(branch @ OurBranch::Job(..)) = branch {
+    if let Some(branch @ OurBranch::Job(..)) = &branch {
         fetched =
             locked.fetch_branch(&branch.name(), &format!("refs/giga/fetched/{}", branch.name())).await?;
     }

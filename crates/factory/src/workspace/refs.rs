@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn our_branches_have_one_spelling() {
         for good in [format!("aq/wip/{JOB}"), format!("aq/job/{JOB}/3"), format!("aq/quarantine/{JOB}/0")] {
-            assert_eq!(OurBranch::parse(&good).map(OurBranch::name), Some(good));
+            assert_eq!(OurBranch::parse(&good).map(|branch| branch.name()), Some(good));
         }
         for bad in [
             "main".to_owned(),

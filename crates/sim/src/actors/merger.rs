@@ -24,7 +24,8 @@ impl Merger {
     pub(crate) async fn run(mut self) {
         loop {
             let factory = self.factory.clone();
-            let asked = self.world.call(&mut self.prng, |one| async move { one.take_merge(factory).await }).await;
+            let asked =
+                self.world.call(&mut self.prng, |one| async move { one.take_merge(factory).await }).await;
             match asked {
                 Ok(Some(taken)) => self.merge(taken).await,
                 _ => nap(&mut self.prng, 200, 1_500).await,
@@ -34,7 +35,9 @@ impl Merger {
 
     async fn merge(&mut self, taken: TakenMerge) {
         let job = taken.job;
-        let (Some(merge), Some(result), Some(repo)) = (&job.merge, &job.result, &job.spec.repo) else { return };
+        let (Some(merge), Some(result), Some(repo)) = (&job.merge, &job.result, &job.spec.repo) else {
+            return;
+        };
         let holder = MergeHolder { job: job.id, factory: self.factory.clone(), attempt: merge.attempt };
         let landed: Landed = (job.id, result.epoch);
         let announced = match &merge.state {
@@ -80,15 +83,20 @@ impl Merger {
             return Err(Some(MergeOutcome::ChecksFailed { detail: "not together".to_owned() }));
         }
         let commit = format!("{:016x}", self.prng.between(1, u64::MAX / 2));
-        let candidate =
-            MergeCandidate { commit, tip: Some(branch.tip).filter(|tip| !tip.is_empty()), into: "main".to_owned() };
+        let candidate = MergeCandidate {
+            commit,
+            tip: Some(branch.tip).filter(|tip| !tip.is_empty()),
+            into: "main".to_owned(),
+        };
         if self.world.has(Bug::UnannouncedPush) {
             return Ok(candidate);
         }
         for _ in 0..6 {
             let (holder, announced) = (holder.clone(), candidate.clone());
-            let said =
-                self.world.call(&mut self.prng, |one| async move { one.push_merge(holder, announced).await }).await;
+            let said = self
+                .world
+                .call(&mut self.prng, |one| async move { one.push_merge(holder, announced).await })
+                .await;
             match said {
                 Ok(_) => return Ok(candidate),
                 Err(Trouble::Refused(_)) => return Err(None),
@@ -126,7 +134,8 @@ impl Merger {
         if self.prng.chance(rates.reply_lost) {
             return MergeOutcome::Unreachable { detail: "the connection broke".to_owned() };
         }
-        let is_in = arrived || self.world.repositories.branch(repo).pushes.iter().any(|p| p.commit == candidate.commit);
+        let is_in = arrived
+            || self.world.repositories.branch(repo).pushes.iter().any(|p| p.commit == candidate.commit);
         if is_in {
             MergeOutcome::Merged { commit: candidate.commit.clone(), into: candidate.into.clone() }
         } else {
@@ -137,8 +146,10 @@ impl Merger {
     async fn settle(&mut self, holder: MergeHolder, outcome: MergeOutcome) {
         for _ in 0..6 {
             let (holder, outcome) = (holder.clone(), outcome.clone());
-            let said =
-                self.world.call(&mut self.prng, |one| async move { one.settle_merge(holder, outcome).await }).await;
+            let said = self
+                .world
+                .call(&mut self.prng, |one| async move { one.settle_merge(holder, outcome).await })
+                .await;
             match said {
                 Ok(_) | Err(Trouble::Refused(_)) => return,
                 Err(Trouble::Lost) => nap(&mut self.prng, 20, 200).await,

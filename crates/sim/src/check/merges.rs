@@ -19,7 +19,10 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
                 found.add(Promise::ShippedIsMerged, text);
             }
             if !push.announced {
-                found.add(Promise::ShippedIsMerged, format!("{} was pushed to {repo} unannounced", push.commit));
+                found.add(
+                    Promise::ShippedIsMerged,
+                    format!("{} was pushed to {repo} unannounced", push.commit),
+                );
             }
         }
     }
@@ -28,7 +31,10 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
         let is_in = evidence.branches.get(repo).is_some_and(|b| b.landed.contains(&(job.id, result.epoch)));
         if is_in != (job.stage() == Stage::Shipped) && (is_in || job.stage() == Stage::Shipped) {
             let there = if is_in { "in" } else { "not in" };
-            found.add(Promise::ShippedIsMerged, format!("{} is {} and its result {there} {repo}", job.id, job.stage()));
+            found.add(
+                Promise::ShippedIsMerged,
+                format!("{} is {} and its result {there} {repo}", job.id, job.stage()),
+            );
         }
     }
 }

@@ -65,7 +65,8 @@ pub(crate) fn passes(landed: &[Landed], with: Landed) -> bool {
 }
 
 pub(crate) fn conflicts(landed: &[Landed], with: Landed) -> bool {
-    with.1.0 < 2 && landed.iter().any(|(other, _)| *other != with.0 && (digest(*other) + digest(with.0)) % 17 == 1)
+    with.1.0 < 2
+        && landed.iter().any(|(other, _)| *other != with.0 && (digest(*other) + digest(with.0)) % 17 == 1)
 }
 
 fn digest(job: JobId) -> u64 {

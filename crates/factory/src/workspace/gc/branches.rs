@@ -49,10 +49,10 @@ impl Workspace {
             options,
         };
         for (branch, commit) in origin.unwrap_or_default() {
-            match sweep.judge(branch, &commit).await? {
+            match sweep.judge(&branch, &commit).await? {
                 Err(why) => report.kept(GcKind::OriginBranch, branch.name(), why),
                 Ok(why) if options.dry_run => report.removed(GcKind::OriginBranch, branch.name(), why),
-                Ok(why) => match locked.push_deletion(branch, &commit).await {
+                Ok(why) => match locked.push_deletion(&branch, &commit).await {
                     Ok(PushReply::Done) => report.removed(GcKind::OriginBranch, branch.name(), why),
                     Ok(PushReply::Raced) => report.kept(GcKind::OriginBranch, branch.name(), "it just moved"),
                     Err(error) => report.kept(GcKind::OriginBranch, branch.name(), error.to_string()),
@@ -60,12 +60,12 @@ impl Workspace {
             }
         }
         for (branch, commit) in local {
-            match sweep.judge(branch, &commit).await? {
+            match sweep.judge(&branch, &commit).await? {
                 Err(why) => report.kept(GcKind::LocalBranch, branch.name(), why),
                 Ok(why) => {
                     if !options.dry_run {
                         locked.delete_ref(&head_ref(&branch.name()), &commit).await?;
-                        sweep.forget(branch).await?;
+                        sweep.forget(&branch).await?;
                     }
                     report.removed(GcKind::LocalBranch, branch.name(), why);
                 }
@@ -86,13 +86,13 @@ impl Sweep<'_> {
     /// `Ok` with the reason why the branch may go, `Err` with the reason why it stays.
     async fn judge(
         &self,
-        branch: OurBranch,
+        branch: &OurBranch,
         commit: &CommitId,
     ) -> Result<Result<String, String>, WorkspaceError> {
         if let Some(why) = keeps(self.stages.get(&branch.job())) {
             return Ok(Err(why));
         }
-        if let OurBranch::Wip(_) = branch {
+        if let OurBranch::Wip(_) | OurBranch::Candidate(..) = branch {
             return Ok(Ok("the job has ended".to_owned()));
         }
         if !self.fetched {
@@ -113,7 +113,7 @@ impl Sweep<'_> {
         Ok(Ok("merged".to_owned()))
     }
 
-    async fn is_merged(&self, branch: OurBranch, commit: &CommitId) -> Result<bool, WorkspaceError> {
+    async fn is_merged(&self, branch: &OurBranch, commit: &CommitId) -> Result<bool, WorkspaceError> {
         if self.is_in_owners_branch(commit).await? {
             return Ok(true);
         }
@@ -137,14 +137,14 @@ impl Sweep<'_> {
     }
 
     /// What this host noted beside the branch.
-    async fn forget(&self, branch: OurBranch) -> Result<(), WorkspaceError> {
+    async fn forget(&self, branch: &OurBranch) -> Result<(), WorkspaceError> {
         match branch {
-            OurBranch::Wip(job) => self.locked.drop_ref(&fetched_wip_ref(job)).await,
+            OurBranch::Wip(job) => self.locked.drop_ref(&fetched_wip_ref(*job)).await,
             OurBranch::Job(job, epoch) => {
-                self.locked.drop_ref(&engine_ref(job, epoch)).await?;
+                self.locked.drop_ref(&engine_ref(*job, *epoch)).await?;
                 self.locked.drop_ref(&format!("refs/giga/fetched/{}", branch.name())).await
             }
-            OurBranch::Quarantine(..) => Ok(()),
+            OurBranch::Quarantine(..) | OurBranch::Candidate(..) => Ok(()),
         }
     }
 }
@@ -160,7 +160,14 @@ async fn origin_branches(locked: &LockedMirror<'_>) -> Result<Branches, Workspac
     locked.refresh().await?;
     let call = locked.call("listing the origin's branches");
     let output = call
-        .args(["ls-remote", "--quiet", "--end-of-options", locked.url().as_str(), "refs/heads/aq/*"])
+        .args([
+            "ls-remote",
+            "--quiet",
+            "--end-of-options",
+            locked.url().as_str(),
+            "refs/heads/aq/*",
+            "refs/heads/giga/merge/*",
+        ])
         .over(locked.url().protocol())
         .run()
         .await

@@ -40,7 +40,8 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
         }
     }
     let merge = job.merge.as_ref();
-    let landed = merge.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
+    let landed =
+        merge.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
     let line = || {
         let (stage, name) = (job.stage.label(), printable(&job.name));
         format!("{}  {stage}  {name}{}", job.id, landed.unwrap_or_default())

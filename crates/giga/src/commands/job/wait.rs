@@ -102,12 +102,9 @@ fn verdict(job: &Job, until: Stage) -> Option<u8> {
             _ => exit::FAILED,
         }),
         Phase::Cancelled => Some(exit::FAILED),
-        Phase::Queued
-        | Phase::Blocked
-        | Phase::Running
-        | Phase::Review
-        | Phase::Ready
-        | Phase::Shipping => None,
+        Phase::Queued | Phase::Blocked | Phase::Running | Phase::Review | Phase::Ready | Phase::Shipping => {
+            None
+        }
     }
 }
 
