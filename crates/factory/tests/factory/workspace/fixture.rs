@@ -7,7 +7,8 @@ use std::process::Command;
 use async_trait::async_trait;
 use giga_domain::{Epoch, JobId, Stage, Timestamp};
 use giga_factory::workspace::{
-    GcOptions, GitPolicy, JobStates, MergeOrder, Protocol, RepoSource, ResultCommit, Workspace, Worktree,
+    CommitId, GcOptions, GitPolicy, JobStates, MergeOrder, Prepared, Protocol, Pushed, RepoSource,
+    ResultCommit, Workspace, WorkspaceError, Worktree,
 };
 
 pub(crate) struct Fixture {
@@ -133,6 +134,32 @@ pub(crate) fn write(folder: &Path, file: &str, text: &str) {
     let path = folder.join(file);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
+}
+
+/// What the agent makes of an order, without the checks and the announcement between.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Merged {
+    Now { commit: CommitId, into: String },
+    Before { commit: CommitId, into: String },
+    Conflict { files: Vec<String>, detail: String },
+}
+
+pub(crate) async fn merge(host: &Workspace, order: &MergeOrder) -> Result<Merged, WorkspaceError> {
+    for _ in 0..10 {
+        let candidate = match host.prepare_merge(order).await? {
+            Prepared::Candidate(candidate) => candidate,
+            Prepared::AlreadyMerged { commit, into } => return Ok(Merged::Before { commit, into }),
+            Prepared::Conflict { files, detail } => return Ok(Merged::Conflict { files, detail }),
+        };
+        let pushed = host.push_candidate(order, &candidate).await?;
+        if candidate.commit != order.commit {
+            host.forget_candidate(order, &candidate).await?;
+        }
+        if let Pushed::Merged { commit, into } = pushed {
+            return Ok(Merged::Now { commit, into });
+        }
+    }
+    panic!("outrun ten times in a row");
 }
 
 pub(crate) fn order(worktree: &Worktree, result: &ResultCommit) -> MergeOrder {

@@ -8,7 +8,7 @@ use giga_domain::{Epoch, JobId, Stage};
 use giga_factory::workspace::gc::GcKind;
 use giga_factory::workspace::{GcOptions, JobStates, job_branch, quarantine_branch, wip_branch};
 
-use super::fixture::{Fixture, Stages, far_future, finish, git, job, order, write};
+use super::fixture::{Fixture, Stages, far_future, finish, git, job, merge, order, write};
 
 #[tokio::test]
 async fn a_shipped_job_leaves_nothing_behind() {
@@ -18,7 +18,7 @@ async fn a_shipped_job_leaves_nothing_behind() {
     write(worktree.path(), "a.txt", "a\n");
     worktree.checkpoint("half way", true).await.unwrap().unwrap();
     let result = finish(&worktree, "b.txt", "b\n").await;
-    host.merge(&order(&worktree, &result)).await.unwrap();
+    merge(&host, &order(&worktree, &result)).await.unwrap();
     drop(worktree);
     let shipped = Stages::all(&[(job(1), Stage::Shipped)]);
 
@@ -99,7 +99,7 @@ async fn a_branch_that_is_merged_here_but_not_there_stays() {
     let host = fixture.host("one");
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
-    host.merge(&order(&worktree, &result)).await.unwrap();
+    merge(&host, &order(&worktree, &result)).await.unwrap();
     worktree.remove().await.unwrap();
     // Main was set back at the origin: the branch is the only copy again.
     git(&fixture.origin(), &["update-ref", "refs/heads/main", "main^"]);
@@ -118,7 +118,7 @@ async fn somebody_elses_commits_on_a_job_branch_are_not_deleted() {
     let host = fixture.host("one");
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
-    host.merge(&order(&worktree, &result)).await.unwrap();
+    merge(&host, &order(&worktree, &result)).await.unwrap();
     worktree.remove().await.unwrap();
     let more = git(&fixture.origin(), &["commit-tree", "-m", "more", "-p", &result.branch, "main^{tree}"]);
     git(&fixture.origin(), &["update-ref", &format!("refs/heads/{}", result.branch), &more]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use giga_domain::Epoch;
 use giga_factory::workspace::{GitPolicy, Saved, Workspace, WorkspaceError, Worktree};
 
-use super::fixture::{Fixture, git, job, order, write};
+use super::fixture::{Fixture, git, job, merge, order, write};
 
 struct Canary {
     program: PathBuf,
@@ -47,7 +47,7 @@ async fn everything(worktree: Worktree, fixture: &Fixture) -> Saved {
     worktree.diff(1 << 20).await.unwrap();
     let result = worktree.commit_result("trap", "").await.unwrap().expect("there is a result");
     worktree.push_result(&result).await.unwrap();
-    fixture.host("one").merge(&order(&worktree, &result)).await.unwrap();
+    merge(&fixture.host("one"), &order(&worktree, &result)).await.unwrap();
     write(worktree.path(), "once-more.txt", "x");
     worktree.checkpoint("trap", true).await.unwrap();
     worktree.quarantine("trap").await.unwrap();

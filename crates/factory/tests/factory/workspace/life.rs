@@ -5,7 +5,7 @@ use std::path::Path;
 use giga_domain::Epoch;
 use giga_factory::workspace::{Start, WorkspaceError, job_branch, quarantine_branch, wip_branch};
 
-use super::fixture::{Fixture, finish, git, git_fails, job, order, write};
+use super::fixture::{Fixture, finish, git, git_fails, job, merge, order, write};
 
 #[tokio::test]
 async fn from_checkout_to_result() {
@@ -183,7 +183,7 @@ async fn an_empty_repository_gets_its_first_commit() {
     assert!(worktree.diff(1 << 20).await.unwrap().text.contains("+1"));
     let result = finish(&worktree, "second.txt", "2\n").await;
     assert_eq!((result.files_changed, result.lines_added), (2, 2));
-    host.merge(&order(&worktree, &result)).await.unwrap();
+    merge(&host, &order(&worktree, &result)).await.unwrap();
     assert_eq!(fixture.show("trunk:first.txt"), "1", "merged into the branch that HEAD was to be");
     let next = fixture.checkout(&host, job(2), 1).await;
     assert!(next.path().join("second.txt").is_file());
@@ -200,9 +200,12 @@ async fn a_detached_head_at_the_origin_is_a_place_to_start() {
     assert_eq!(worktree.base().unwrap().as_str(), commit);
     let result = finish(&worktree, "a.txt", "a").await;
     let mut order = order(&worktree, &result);
-    assert!(matches!(host.merge(&order).await, Err(WorkspaceError::Refused { .. })), "where to is not known");
+    assert!(
+        matches!(merge(&host, &order).await, Err(WorkspaceError::Refused { .. })),
+        "where to is not known"
+    );
     order.into = Some("main".to_owned());
-    host.merge(&order).await.unwrap();
+    merge(&host, &order).await.unwrap();
     assert_eq!(fixture.show("main:a.txt"), "a");
     assert_eq!(fixture.show("main:later.txt"), "later");
 }
@@ -253,7 +256,7 @@ async fn an_origin_that_is_gone_is_an_infrastructure_failure_that_says_so() {
     let errors = [
         host.checkout(job(2), Epoch(1), &repo, None).await.unwrap_err(),
         worktree.push_result(&result).await.unwrap_err(),
-        host.merge(&order(&worktree, &result)).await.unwrap_err(),
+        merge(&host, &order(&worktree, &result)).await.unwrap_err(),
     ];
     for error in errors {
         assert!(matches!(error, WorkspaceError::Unreachable { .. }), "{error}");

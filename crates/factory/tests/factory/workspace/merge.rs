@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use giga_domain::Epoch;
-use giga_factory::workspace::{MergeOutcome, WorkspaceError, job_branch};
+use giga_factory::workspace::{Prepared, Pushed, WorkspaceError, job_branch};
 
-use super::fixture::{Fixture, finish, git, job, order, write};
+use super::fixture::{Fixture, Merged, finish, git, job, merge, order, write};
 
 #[tokio::test]
 async fn a_repeated_order_finds_the_merge() {
@@ -14,18 +14,18 @@ async fn a_repeated_order_finds_the_merge() {
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
     let order = order(&worktree, &result);
-    let MergeOutcome::Merged { commit, into } = host.merge(&order).await.unwrap() else { panic!("merged") };
+    let Merged::Now { commit, into } = merge(&host, &order).await.unwrap() else { panic!("merged") };
     assert_eq!(into, "main");
     assert_eq!(git(&fixture.origin(), &["rev-parse", "main"]), commit.as_str());
     let message = git(&fixture.origin(), &["log", "-1", "--format=%B", "main"]);
     assert!(message.starts_with("Merge the result") && message.contains(&format!("{}/1", job(1))));
 
     fixture.push_from_outside("later.txt", "later");
-    let again = MergeOutcome::AlreadyMerged { commit, into };
-    assert_eq!(host.merge(&order).await.unwrap(), again);
+    let again = Merged::Before { commit, into };
+    assert_eq!(merge(&host, &order).await.unwrap(), again);
     // Another host, after the branch was cleaned up.
     git(&fixture.origin(), &["branch", "--quiet", "-D", &result.branch]);
-    assert_eq!(fixture.host("two").merge(&order).await.unwrap(), again);
+    assert_eq!(merge(&fixture.host("two"), &order).await.unwrap(), again);
     let merges = git(&fixture.origin(), &["rev-list", "--merges", "--count", "main"]);
     assert_eq!(merges, "1");
 }
@@ -36,8 +36,8 @@ async fn another_host_may_do_the_merging() {
     let (one, two) = (fixture.host("one"), fixture.host("two"));
     let worktree = fixture.checkout(&one, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
-    let merged = two.merge(&order(&worktree, &result)).await.unwrap();
-    assert!(matches!(merged, MergeOutcome::Merged { .. }));
+    let merged = merge(&two, &order(&worktree, &result)).await.unwrap();
+    assert!(matches!(merged, Merged::Now { .. }));
     assert_eq!(fixture.show("main:a.txt"), "a");
 }
 
@@ -52,8 +52,8 @@ async fn a_conflict_names_its_files_and_changes_nothing() {
     fixture.push_from_outside("README.md", "theirs\n");
     fixture.push_from_outside("src/lib.txt", "one\ntheirs\nthree\n");
     let before = git(&fixture.origin(), &["rev-parse", "main"]);
-    let outcome = host.merge(&order(&worktree, &result)).await.unwrap();
-    let MergeOutcome::Conflict { files, detail } = outcome else { panic!("{outcome:?}") };
+    let outcome = merge(&host, &order(&worktree, &result)).await.unwrap();
+    let Merged::Conflict { files, detail } = outcome else { panic!("{outcome:?}") };
     assert_eq!(files, ["README.md", "src/lib.txt"]);
     assert!(detail.contains("CONFLICT"), "{detail}");
     assert_eq!(git(&fixture.origin(), &["rev-parse", "main"]), before);
@@ -87,21 +87,62 @@ async fn a_push_that_lost_a_race_is_tried_again() {
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
     race(&fixture, 3);
-    let merged = host.merge(&order(&worktree, &result)).await.unwrap();
-    assert!(matches!(merged, MergeOutcome::Merged { .. }), "{merged:?}");
+    let merged = merge(&host, &order(&worktree, &result)).await.unwrap();
+    assert!(matches!(merged, Merged::Now { .. }), "{merged:?}");
     let log = git(&fixture.origin(), &["log", "--format=%s", "--first-parent", "main"]);
     assert_eq!(log, "Merge the result\nrace 2\nrace 1\nrace 0\nfirst");
 }
 
 #[tokio::test]
-async fn racing_for_ever_ends_with_an_answer() {
+async fn a_candidate_is_pushed_onto_its_own_tip_and_no_other() {
     let fixture = Fixture::new();
     let host = fixture.host("one");
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
-    race(&fixture, 1_000);
-    let refused = host.merge(&order(&worktree, &result)).await.unwrap_err();
-    assert!(refused.to_string().contains("others pushed first"), "{refused}");
+    let order = order(&worktree, &result);
+    let Prepared::Candidate(candidate) = host.prepare_merge(&order).await.unwrap() else {
+        panic!("a candidate")
+    };
+    assert_eq!(git(&fixture.origin(), &["log", "--format=%s", "main"]), "first", "nothing is pushed yet");
+    fixture.push_from_outside("later.txt", "later");
+    let before = git(&fixture.origin(), &["rev-parse", "main"]);
+    assert_eq!(host.push_candidate(&order, &candidate).await.unwrap(), Pushed::Outrun);
+    assert_eq!(git(&fixture.origin(), &["rev-parse", "main"]), before);
+}
+
+#[tokio::test]
+async fn whoever_takes_over_pushes_the_very_same_commit_and_the_first_one_changes_nothing() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let worktree = fixture.checkout(&one, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let order = order(&worktree, &result);
+    let Prepared::Candidate(candidate) = one.prepare_merge(&order).await.unwrap() else {
+        panic!("a candidate")
+    };
+    let done = Pushed::Merged { commit: candidate.commit.clone(), into: "main".to_owned() };
+    assert_eq!(two.push_candidate(&order, &candidate).await.unwrap(), done);
+    fixture.push_from_outside("later.txt", "later");
+    assert_eq!(one.push_candidate(&order, &candidate).await.unwrap(), done, "it is in");
+    assert_eq!(git(&fixture.origin(), &["rev-list", "--merges", "--count", "main"]), "1");
+}
+
+#[tokio::test]
+async fn the_merged_tree_is_laid_out_as_a_clone_would_be_and_goes_again() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    fixture.push_from_outside("later.txt", "later");
+    let order = order(&worktree, &result);
+    let Prepared::Candidate(candidate) = host.prepare_merge(&order).await.unwrap() else {
+        panic!("a candidate")
+    };
+    let tree = host.candidate_tree(&order, &candidate).await.unwrap();
+    let path = tree.path().to_owned();
+    assert!(path.join("a.txt").is_file() && path.join("later.txt").is_file());
+    drop(tree);
+    assert!(!path.exists());
 }
 
 #[tokio::test]
@@ -113,7 +154,7 @@ async fn an_origin_that_says_no_is_quoted() {
     write(&fixture.origin(), "hooks/pre-receive", "#!/bin/sh\necho main is frozen >&2\nexit 1\n");
     let hook = fixture.origin().join("hooks/pre-receive");
     std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = host.merge(&order(&worktree, &result)).await.unwrap_err();
+    let refused = merge(&host, &order(&worktree, &result)).await.unwrap_err();
     assert!(matches!(refused, WorkspaceError::PushRefused { .. }));
     assert!(refused.to_string().contains("main is frozen") && !refused.is_retryable(), "{refused}");
 }
@@ -137,7 +178,7 @@ async fn an_order_must_fit_what_it_is_about() {
     let mut sideways = good.clone();
     sideways.into = Some("aq/job/x".to_owned());
     for order in [zombie, foreign, moved, hostile, sideways] {
-        let refused = host.merge(&order).await;
+        let refused = merge(&host, &order).await;
         assert!(matches!(refused, Err(WorkspaceError::Refused { .. })), "{order:?}: {refused:?}");
     }
     assert_eq!(git(&fixture.origin(), &["log", "--format=%s", "main"]), "first");
@@ -151,6 +192,6 @@ async fn unrelated_histories_are_a_conflict() {
     git(worktree.path(), &["checkout", "--quiet", "--orphan", "fresh"]);
     git(worktree.path(), &["commit", "--quiet", "-m", "from nothing"]);
     let result = finish(&worktree, "a.txt", "a\n").await;
-    let outcome = host.merge(&order(&worktree, &result)).await.unwrap();
-    assert!(matches!(outcome, MergeOutcome::Conflict { .. }), "{outcome:?}");
+    let outcome = merge(&host, &order(&worktree, &result)).await.unwrap();
+    assert!(matches!(outcome, Merged::Conflict { .. }), "{outcome:?}");
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use giga_domain::Stage;
-use giga_factory::workspace::MergeOutcome;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::fixture::{Fixture, Stages, far_future, git, job, order, write};
+use super::fixture::{Fixture, Merged, Stages, far_future, git, job, merge, order, write};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn twenty_jobs_of_one_repository_do_not_meet() {
@@ -29,7 +28,7 @@ async fn twenty_jobs_of_one_repository_do_not_meet() {
             }
             let result = worktree.commit_result(&format!("job {number}"), "").await.unwrap().unwrap();
             worktree.push_result(&result).await.unwrap();
-            let outcome = host.merge(&order(&worktree, &result)).await.unwrap();
+            let outcome = merge(&host, &order(&worktree, &result)).await.unwrap();
             worktree.remove().await.unwrap();
             (number, outcome)
         });
@@ -38,14 +37,14 @@ async fn twenty_jobs_of_one_repository_do_not_meet() {
     while let Some(ended) = running.join_next().await {
         let (number, outcome) = ended.unwrap();
         match outcome {
-            MergeOutcome::Merged { .. } => {
+            Merged::Now { .. } => {
                 assert_eq!(fixture.show(&format!("main:job-{number}.txt")), number.to_string());
             }
-            MergeOutcome::Conflict { files, .. } => {
+            Merged::Conflict { files, .. } => {
                 assert_eq!(files, ["README.md"]);
                 conflicts.push(number);
             }
-            MergeOutcome::AlreadyMerged { .. } => panic!("job {number} was merged by somebody else"),
+            Merged::Before { .. } => panic!("job {number} was merged by somebody else"),
         }
     }
     assert!(conflicts.len() <= 3 && conflicts.iter().all(|n| n.is_multiple_of(5)), "{conflicts:?}");

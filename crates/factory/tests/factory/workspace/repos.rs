@@ -1,9 +1,9 @@
 //! Which repositories a host knows and which it refuses.
 
 use giga_domain::Epoch;
-use giga_factory::workspace::{GitPolicy, MergeOutcome, Workspace, WorkspaceError};
+use giga_factory::workspace::{GitPolicy, Workspace, WorkspaceError};
 
-use super::fixture::{Fixture, finish, git, job, order, write};
+use super::fixture::{Fixture, Merged, finish, git, job, merge, order, write};
 
 fn with_repos(fixture: &Fixture) -> Workspace {
     let repos = fixture.path().join("repos");
@@ -35,7 +35,7 @@ async fn folders_and_mirrors_are_discovered() {
     let source = host.resolve("hello").await.unwrap();
     let worktree = host.checkout(job(1), Epoch(1), &source, None).await.unwrap();
     let result = finish(&worktree, "a.txt", "a\n").await;
-    assert!(matches!(host.merge(&order(&worktree, &result)).await.unwrap(), MergeOutcome::Merged { .. }));
+    assert!(matches!(merge(&host, &order(&worktree, &result)).await.unwrap(), Merged::Now { .. }));
     let used = host.discover().await.into_iter().find(|repo| repo.name == "hello").unwrap();
     assert!(used.last_used_at.is_some());
     assert_eq!(host.resolve(&fixture.url()).await.unwrap(), source, "a known repository by its URL");
@@ -89,7 +89,7 @@ async fn a_checkout_without_an_origin_is_its_own_origin() {
     let result = finish(&worktree, "y.txt", "y\n").await;
     assert_eq!(git(&alone, &["show", &format!("{}:y.txt", result.branch)]), "y");
     // Nobody's checked-out branch is moved under their feet; git says what to do about it.
-    let refused = host.merge(&order(&worktree, &result)).await.unwrap_err();
+    let refused = merge(&host, &order(&worktree, &result)).await.unwrap_err();
     assert!(refused.to_string().contains("denyCurrentBranch"), "{refused}");
 }
 

@@ -3,7 +3,7 @@
 use giga_domain::{Checkpoint, Epoch};
 use giga_factory::workspace::{Start, WorkspaceError, wip_branch};
 
-use super::fixture::{Fixture, finish, git, job, order, write};
+use super::fixture::{Fixture, finish, git, job, merge, order, write};
 
 #[tokio::test]
 async fn another_host_resumes_from_the_pushed_checkpoint() {
@@ -28,7 +28,7 @@ async fn another_host_resumes_from_the_pushed_checkpoint() {
 
     let result = finish(&second, "rest.txt", "rest\n").await;
     assert_eq!(result.files_changed, 3, "counted from where the job began, not from the checkpoint");
-    two.merge(&order(&second, &result)).await.unwrap();
+    merge(&two, &order(&second, &result)).await.unwrap();
     let log = git(&fixture.origin(), &["log", "--format=%s", "main"]);
     assert!(log.contains("before the kill") && !log.contains("wip:"), "{log}");
     assert_eq!(fixture.show("main:open.txt"), "not committed");
