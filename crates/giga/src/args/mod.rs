@@ -21,7 +21,7 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
 pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, RunArgs, TokenCommand, WorkArgs};
 pub(crate) use job::{
-    ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, SubmitArgs, WaitArgs,
+    ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
 };
 pub(crate) use product::{
     Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, ProductCommand, ProfileCommand,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use giga_api::client::Client;
-use giga_api::wire::MergeState;
-use giga_domain::{JobId, Stage, Timestamp};
+use giga_api::wire::{FailReason, MergeState, Stage};
+use giga_domain::{JobId, Timestamp};
 use giga_factory::workspace::{GcOptions, JobStates};
 
 use super::world::{Factory, World, mirror_branches, processes_of, work_folders};
@@ -14,7 +14,7 @@ struct Coordinator(Client);
 
 #[async_trait]
 impl JobStates for Coordinator {
-    async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String> {
+    async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, giga_domain::Stage>, String> {
         let mut stages = BTreeMap::new();
         for job in jobs {
             let found = self.0.job(&job.to_string()).await.map_err(|error| error.to_string())?;
@@ -40,26 +40,23 @@ async fn twenty_jobs_on_one_repository() {
             "test -z \"$(git status --porcelain)\"; {fight} echo {number} > file-{number}.txt\n\
              test \"$(git status --porcelain --untracked-files=all | grep -c file-)\" = 1"
         );
-        jobs.push(world.submit(&format!("job-{number}"), "repo: hello\nship: auto", &script).await);
+        jobs.push(
+            world
+                .submit(&format!("job-{number}"), "repo: hello\nship: auto\nonConflict: fail", &script)
+                .await,
+        );
     }
     let (mut merged, mut conflicts) = (Vec::new(), Vec::new());
     for (number, job) in jobs.iter().enumerate() {
-        let settled = world
-            .until(job, |job| {
-                assert_ne!(job.stage, Stage::Failed.into(), "{job:#?}");
-                job.merge.as_ref().is_some_and(|m| {
-                    matches!(m.state, MergeState::Merged | MergeState::Conflict | MergeState::Failed)
-                })
-            })
-            .await;
+        let settled = world.until(job, |job| matches!(job.stage, Stage::Shipped | Stage::Failed)).await;
         let merge = settled.merge.unwrap();
-        match merge.state {
-            MergeState::Merged => merged.push(number),
-            MergeState::Conflict => {
-                assert!(merge.detail.unwrap().contains("greeting.txt"));
-                conflicts.push(number);
-            }
-            other => panic!("job-{number}: {other}: {:?}", merge.detail),
+        if settled.stage == Stage::Shipped {
+            assert_eq!(merge.state, MergeState::Merged);
+            merged.push(number);
+        } else {
+            assert_eq!(settled.failure.unwrap().reason, FailReason::MergeConflict);
+            assert!(merge.detail.unwrap().contains("greeting.txt"));
+            conflicts.push(number);
         }
     }
     assert!(conflicts.iter().all(|number| number % 2 == 0), "{conflicts:?}");
