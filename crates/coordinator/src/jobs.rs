@@ -118,11 +118,15 @@ impl Coordinator {
     ) -> Result<NewJob, Error> {
         let snapshot = serde_json::to_value(manifest).map_err(StoreError::broken)?;
         let persona = self.persona_of(&product, manifest.persona.as_ref()).await?;
+        let mut spec = manifest.to_spec(deps, parent);
+        if let Some(known) = self.fleet.view.lock().tenants.product(&product) {
+            spec.merge = spec.merge.or(&known.settings.merge);
+        }
         Ok(NewJob {
             id,
             product,
             fingerprint: fingerprint(manifest, &body, parent),
-            spec: manifest.to_spec(deps, parent),
+            spec,
             manifest: snapshot,
             body,
             persona,

@@ -1,11 +1,12 @@
 //! Merges of what is shipping, each carried out by one factory at a time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use giga_domain::job::MergeCandidate;
-use giga_domain::{FactoryId, Job, JobId, MergeAction, MergeOutcome, Refusal};
+use giga_domain::{FactoryId, Job, JobId, MergeAction, MergeOutcome, ProductId, ProductSettings, Refusal};
 use giga_ports::StoreError;
-use giga_ports::store::{HoldMerge, TakeMerge};
+use giga_ports::store::{HoldMerge, HoldMerges, TakeMerges};
 
 use crate::{Coordinator, Error};
 
@@ -16,43 +17,80 @@ const MERGE_LEASE: Duration = Duration::from_secs(45);
 #[derive(Debug)]
 pub struct TakenMerge {
     pub job: Job,
-    /// The checks of the job's own manifest.
-    pub verify: Vec<String>,
+    /// The checks of the job's own manifest, and then its product's.
+    pub checks: Vec<String>,
 }
 
-/// Whose merge is meant: the job, who holds it, and by which attempt.
+/// Whose merges are meant: the jobs by the attempts that were taken, and who holds them.
 #[derive(Debug, Clone)]
 pub struct MergeHolder {
-    pub job: JobId,
     pub factory: FactoryId,
-    pub attempt: u32,
+    pub merges: Vec<(JobId, u32)>,
+}
+
+impl MergeHolder {
+    pub fn one(factory: FactoryId, job: JobId, attempt: u32) -> Self {
+        Self { factory, merges: vec![(job, attempt)] }
+    }
 }
 
 impl Coordinator {
-    pub async fn take_merge(&self, factory: FactoryId) -> Result<Option<TakenMerge>, Error> {
-        let taken = self.core.store.take_merge(TakeMerge { factory, lease: MERGE_LEASE }).await?;
-        let Some(job) = taken else { return Ok(None) };
-        let text = self.core.store.read().job_text(job.id).await?;
-        let manifest = text.and_then(|text| giga_domain::manifest::from_json(&text.manifest).ok());
-        Ok(Some(TakenMerge { job, verify: manifest.map(|manifest| manifest.verify).unwrap_or_default() }))
+    /// What is merged and checked together, in this order; nothing where there is nothing to do.
+    pub async fn take_merges(&self, factory: FactoryId) -> Result<Vec<TakenMerge>, Error> {
+        let products: BTreeMap<ProductId, ProductSettings> = {
+            let view = self.fleet.view.lock();
+            let set = view.tenants.products();
+            set.map(|product| (product.id.clone(), product.settings.clone())).collect()
+        };
+        let batches = products.iter().map(|(id, settings)| (id.clone(), settings.merge_batch)).collect();
+        let jobs = self.core.store.take_merges(TakeMerges { factory, lease: MERGE_LEASE, batches }).await?;
+        let mut taken = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let text = self.core.store.read().job_text(job.id).await?;
+            let manifest = text.and_then(|text| giga_domain::manifest::from_json(&text.manifest).ok());
+            let own = manifest.map(|manifest| manifest.verify).unwrap_or_default();
+            let of_product = products.get(&job.product).map(|settings| settings.merge_checks.clone());
+            let checks = own.into_iter().chain(of_product.unwrap_or_default()).collect();
+            taken.push(TakenMerge { job, checks });
+        }
+        Ok(taken)
     }
 
-    pub async fn renew_merge(&self, holder: MergeHolder) -> Result<Job, Error> {
-        self.hold_merge(holder, MergeAction::Renew { lease: MERGE_LEASE }).await
+    /// Those that are still its.
+    pub async fn renew_merges(&self, holder: MergeHolder) -> Result<Vec<(JobId, u32)>, Error> {
+        let MergeHolder { factory, merges } = holder;
+        let mut held = Vec::with_capacity(merges.len());
+        for (job, attempt) in merges {
+            let one = MergeHolder::one(factory.clone(), job, attempt);
+            match self.hold_merges(one, |_| MergeAction::Renew { lease: MERGE_LEASE }).await {
+                Ok(_) => held.push((job, attempt)),
+                Err(Error::NotYours(_) | Error::Store(StoreError::NoSuchJob(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(held)
     }
 
-    /// From here on the candidate is pushed, whoever does it.
-    pub async fn push_merge(&self, holder: MergeHolder, candidate: MergeCandidate) -> Result<Job, Error> {
-        self.hold_merge(holder, MergeAction::Push { candidate, lease: MERGE_LEASE }).await
+    /// From here on these are pushed, whoever does it. The candidates stand in the order of the holder's merges.
+    pub async fn push_merges(&self, holder: MergeHolder, candidates: &[MergeCandidate]) -> Result<(), Error> {
+        let push = |at: usize| MergeAction::Push { candidate: candidates[at].clone(), lease: MERGE_LEASE };
+        self.hold_merges(holder, push).await.map(drop)
     }
 
     pub async fn settle_merge(&self, holder: MergeHolder, outcome: MergeOutcome) -> Result<Job, Error> {
-        self.hold_merge(holder, MergeAction::Settle(outcome)).await
+        let settled = self.hold_merges(holder, |_| MergeAction::Settle(outcome.clone())).await?;
+        settled.into_iter().next().ok_or(Error::NotYours("there is no such merge"))
     }
 
-    async fn hold_merge(&self, holder: MergeHolder, action: MergeAction) -> Result<Job, Error> {
-        let MergeHolder { job, factory, attempt } = holder;
-        match self.core.store.hold_merge(HoldMerge { job, factory, attempt, action }).await {
+    async fn hold_merges(
+        &self,
+        holder: MergeHolder,
+        action: impl Fn(usize) -> MergeAction,
+    ) -> Result<Vec<Job>, Error> {
+        let MergeHolder { factory, merges } = holder;
+        let holds = merges.into_iter().enumerate();
+        let holds = holds.map(|(at, (job, attempt))| HoldMerge { job, attempt, action: action(at) });
+        match self.core.store.hold_merges(HoldMerges { factory, holds: holds.collect() }).await {
             Err(StoreError::Refused(Refusal::NotClaimable(why))) => Err(Error::NotYours(why)),
             other => Ok(other?),
         }

@@ -32,6 +32,14 @@ impl Tenants {
         names_of_repo(repo).find_map(|name| self.owners.get(&name).map(|owner| (owner, name)))
     }
 
+    pub(crate) fn products(&self) -> impl Iterator<Item = &Product> {
+        self.settings.values()
+    }
+
+    pub(crate) fn product(&self, product: &ProductId) -> Option<&Product> {
+        self.settings.get(product)
+    }
+
     pub(crate) fn set_products(&mut self, products: impl IntoIterator<Item = Product>) {
         self.settings = products.into_iter().map(|product| (product.id.clone(), product)).collect();
         let owned = self.settings.values().flat_map(|product| {

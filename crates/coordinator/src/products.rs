@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use giga_domain::manifest::is_author;
 use giga_domain::product::owned_name;
-use giga_domain::{Actor, Product, ProductId, ProductSettings, Rev, limits};
+use giga_domain::{Actor, Product, ProductId, ProductSettings, Rev, limits, merge_message};
 use giga_ports::store::SetProduct;
 
 use crate::{Coordinator, Error, FieldProblem};
@@ -11,6 +12,7 @@ use crate::{Coordinator, Error, FieldProblem};
 /// More than this against the others would say nothing that this does not.
 const MOST: f64 = 1e6;
 const REPO_CHARS: usize = 200;
+const MOST_TOGETHER: u32 = 20;
 
 impl Coordinator {
     /// Those that were ever set, by id.
@@ -70,7 +72,41 @@ fn check(settings: &ProductSettings) -> Result<(), FieldProblem> {
             return Err(FieldProblem::new(format!("weights.{term}"), message));
         }
     }
+    check_merges(settings)?;
     check_repos(&settings.repos)
+}
+
+fn check_merges(settings: &ProductSettings) -> Result<(), FieldProblem> {
+    if let Some(Err(why)) = settings.merge.message.as_deref().map(merge_message::check) {
+        return Err(FieldProblem::new("merge.message", format!("the message {why}")));
+    }
+    if let Some(author) = settings.merge.author.as_deref().filter(|author| !is_author(author)) {
+        let message =
+            format!("`{author}` is no author; it is a name and an address, such as Ana <ana@example.org>");
+        return Err(FieldProblem::new("merge.author", message));
+    }
+    if !(1..=MOST_TOGETHER).contains(&settings.merge_batch) {
+        let message = format!(
+            "`{}` is no number of results to merge together; it is one from 1 to {MOST_TOGETHER}",
+            settings.merge_batch
+        );
+        return Err(FieldProblem::new("mergeBatch", message));
+    }
+    if settings.merge_checks.len() > limits::VERIFY_COMMANDS {
+        let message = format!(
+            "{} are too many; there are {} at most",
+            settings.merge_checks.len(),
+            limits::VERIFY_COMMANDS
+        );
+        return Err(FieldProblem::new("mergeChecks", message));
+    }
+    match settings.merge_checks.iter().position(|check| check.trim().is_empty() || check.contains('\0')) {
+        Some(index) => {
+            let message = "it is no command; write one such as `cargo test`";
+            Err(FieldProblem::new(format!("mergeChecks[{index}]"), message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_repos(repos: &[String]) -> Result<(), FieldProblem> {
@@ -133,6 +169,20 @@ mod tests {
         assert_eq!(check(&owning(&["hello", "team/notes", "a.b-c_d"])), Ok(()));
         for bad in ["", "-x", "a b", "a..b", "https://example.org/x.git", "git@host:x", "a//b", "ä"] {
             assert_eq!(refused(&owning(&["fine", bad])), "repos[1]", "{bad}");
+        }
+        let merging = |change: fn(&mut ProductSettings)| {
+            let mut settings = ProductSettings::default();
+            change(&mut settings);
+            settings
+        };
+        for (change, field) in [
+            ((|s| s.merge.message = Some("{nam}".to_owned())) as fn(&mut ProductSettings), "merge.message"),
+            (|s| s.merge.author = Some("Ana".to_owned()), "merge.author"),
+            (|s| s.merge_batch = 0, "mergeBatch"),
+            (|s| s.merge_batch = 21, "mergeBatch"),
+            (|s| s.merge_checks = vec!["make".to_owned(), " ".to_owned()], "mergeChecks[1]"),
+        ] {
+            assert_eq!(refused(&merging(change)), field);
         }
         assert_eq!(refused(&owning(&["same", "other", "Same.git"])), "repos[2]");
         assert_eq!(refused(&owning(&vec!["x"; limits::PRODUCT_REPOS + 1])), "repos");

@@ -94,6 +94,65 @@ words! {
     }
 }
 
+words! {
+    "merge strategy",
+    /// How a result comes into its branch.
+    pub enum MergeStrategy {
+        /// A merge commit whose second parent is the result.
+        Merge,
+        /// One commit with everything that the result changes.
+        Squash,
+        /// The result's own commits, made again on top of the branch.
+        Rebase,
+        /// The result as it is, and only where the branch has not moved since.
+        FastForward,
+    }
+}
+
+words! {
+    "way to merge",
+    /// Who moves the branch.
+    pub enum MergeBy {
+        /// The merge queue pushes what passed its checks.
+        Push,
+        /// Somebody merges a pull request.
+        PullRequest,
+    }
+}
+
+/// How a result is merged, as far as it was said: by the manifest, or by its product for what the manifest leaves out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct MergeSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<MergeStrategy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<MergeBy>,
+    /// The message of the commit that is made, with placeholders; see [`crate::merge_message`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// `Name <address>` of the commit that is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+impl MergeSettings {
+    pub fn is_unsaid(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is not said here is as it is there.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        Self {
+            strategy: self.strategy.or(other.strategy),
+            by: self.by.or(other.by),
+            message: self.message.or_else(|| other.message.clone()),
+            author: self.author.or_else(|| other.author.clone()),
+        }
+    }
+}
+
 /// What one run of the job may use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -200,6 +259,14 @@ pub struct JobSpec {
     pub on_failure: FailurePolicy,
     #[serde(default)]
     pub on_conflict: ConflictPolicy,
+    /// The branch that the work starts from, where that is not the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The branch that the result goes into, where that is not the repository's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(default, skip_serializing_if = "MergeSettings::is_unsaid")]
+    pub merge: MergeSettings,
     #[serde(default)]
     pub budget: BudgetCaps,
     #[serde(default)]
@@ -480,10 +547,20 @@ pub enum MergeState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeCandidate {
     pub commit: String,
-    /// The tip that it was made on; none in an empty repository.
+    /// What the branch was at; none in an empty repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
     pub into: String,
+    /// What is pushed: the last commit of a batch, which holds this one. The commit itself where it is alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+}
+
+impl MergeCandidate {
+    /// What the branch is moved to.
+    pub fn pushed(&self) -> &str {
+        self.head.as_deref().unwrap_or(&self.commit)
+    }
 }
 
 impl Merge {
@@ -498,7 +575,15 @@ impl Merge {
 
     /// What may no longer be stopped.
     pub const fn is_pushing(&self) -> bool {
-        matches!(self.state, MergeState::Pushing { .. })
+        self.candidate().is_some()
+    }
+
+    /// What is announced.
+    pub const fn candidate(&self) -> Option<&MergeCandidate> {
+        match &self.state {
+            MergeState::Pushing { candidate, .. } => Some(candidate),
+            _ => None,
+        }
     }
 
     /// Who carries it out now.

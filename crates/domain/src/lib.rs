@@ -19,6 +19,7 @@ pub mod job;
 pub mod job_token;
 pub mod limits;
 pub mod manifest;
+pub mod merge_message;
 pub mod product;
 pub mod profile;
 pub mod run;

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::MergeSettings;
 use crate::{ProductId, Rev, Weights};
+
+/// Enough to make up for checks that take minutes, and few enough that a culprit is soon found.
+pub const MERGE_BATCH: u32 = 4;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -12,11 +16,26 @@ pub struct ProductSettings {
     pub weights: Weights,
     /// The repositories that it owns, by name ([`names_of_repo`]). One name has one owner at most.
     pub repos: Vec<String>,
+    /// What a job's manifest leaves out about its merge.
+    #[serde(skip_serializing_if = "MergeSettings::is_unsaid")]
+    pub merge: MergeSettings,
+    /// Commands that must pass on every merged tree, after the job's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub merge_checks: Vec<String>,
+    /// How many results may be merged and checked together.
+    pub merge_batch: u32,
 }
 
 impl Default for ProductSettings {
     fn default() -> Self {
-        Self { share: 1.0, weights: Weights::default(), repos: Vec::new() }
+        Self {
+            share: 1.0,
+            weights: Weights::default(),
+            repos: Vec::new(),
+            merge: MergeSettings::default(),
+            merge_checks: Vec::new(),
+            merge_batch: MERGE_BATCH,
+        }
     }
 }
 

@@ -135,6 +135,8 @@ pub enum Command {
     TakeMerge {
         factory: FactoryId,
         lease: Duration,
+        /// Into a batch of which the factory has the first already: then nobody else goes first.
+        joins: bool,
     },
     /// `attempt` is the one that was taken: an older one is no longer heard.
     HoldMerge {
@@ -322,7 +324,9 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
             next.note(NewEvent::diverged(routed_to, claimed_by, *lag_ms));
         }
         Command::Operator { action, reason } => people::operate(&mut next, *action, reason.as_deref(), now)?,
-        Command::TakeMerge { factory, lease } => merge::take(&mut next, factory, *lease, now)?,
+        Command::TakeMerge { factory, lease, joins } => {
+            merge::take(&mut next, factory, *lease, *joins, now)?;
+        }
         Command::HoldMerge { factory, attempt, action } => {
             merge::hold(&mut next, factory, *attempt, action, now)?;
         }

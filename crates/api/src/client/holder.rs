@@ -9,9 +9,9 @@ use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
     AcceptRequest, AppendLogAnswer, Candidate, CandidateList, ClaimAnswer, ClaimManyAnswer,
-    ClaimMergeRequest, ClaimRequest, FailRequest, HeartbeatAnswer, HeartbeatRequest, Job, MergeOrder,
-    PatchRequest, PushMergeRequest, QueueState, ReleaseRequest, RenewAnswer, RenewMergeRequest, RenewRequest,
-    ReportRequest, SettleMergeRequest, Spend,
+    ClaimMergesRequest, ClaimRequest, FailRequest, HeartbeatAnswer, HeartbeatRequest, Job, MergeOrders,
+    PatchRequest, PushMergesRequest, QueueState, ReleaseRequest, RenewAnswer, RenewMergesAnswer,
+    RenewMergesRequest, RenewRequest, ReportRequest, SettleMergeRequest, Spend,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -95,21 +95,21 @@ impl Client {
         Ok(answer.length)
     }
 
-    /// A job to be merged, or nothing.
-    pub async fn claim_merge(
+    /// What is to be merged together, or nothing.
+    pub async fn claim_merges(
         &self,
-        request: &ClaimMergeRequest,
-    ) -> std::result::Result<Option<MergeOrder>, ClientError> {
+        request: &ClaimMergesRequest,
+    ) -> std::result::Result<Option<MergeOrders>, ClientError> {
         // Not repeatable: what a lost reply took comes back by itself after a while.
         self.ask_or_nothing(Call::post(&["merges", "claim"]).json(request)).await
     }
 
-    pub async fn renew_merge(&self, id: &str, request: &RenewMergeRequest) -> Result<Job> {
-        self.ask(Call::post(&["merges", id, "renew"]).json(request).repeatable(true)).await
+    pub async fn renew_merges(&self, request: &RenewMergesRequest) -> Result<RenewMergesAnswer> {
+        self.ask(Call::post(&["merges", "renew"]).json(request).repeatable(true)).await
     }
 
-    pub async fn push_merge(&self, id: &str, request: &PushMergeRequest) -> Result<Job> {
-        self.ask(Call::post(&["merges", id, "push"]).json(request).repeatable(true)).await
+    pub async fn push_merges(&self, request: &PushMergesRequest) -> std::result::Result<(), ClientError> {
+        self.fetch(Call::post(&["merges", "push"]).json(request).repeatable(true)).await.map(drop)
     }
 
     pub async fn settle_merge(&self, id: &str, request: &SettleMergeRequest) -> Result<Job> {

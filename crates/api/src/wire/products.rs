@@ -6,7 +6,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::ScoreTerm;
+use super::{MergeBy, MergeStrategy, ScoreTerm};
 
 /// How much each term of a score counts for the product's jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,45 @@ pub struct SetProductRequest {
     /// The repositories that it owns, by name. One repository has one owner at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repos: Vec<String>,
+    /// What a manifest leaves out about its merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeSettings>,
+    /// Commands that must pass on every merged tree, after the job's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merge_checks: Vec<String>,
+    /// How many results may be merged and checked together, 4 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_batch: Option<u32>,
+}
+
+/// How results are merged; what is absent was not said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MergeSettings {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<MergeStrategy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<MergeBy>,
+    /// Of the commit that is made; `{name}`, `{job}`, `{branch}` and `{reviewers}` are filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Of the commit that is made, such as `Ana <ana@example.org>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+impl From<MergeSettings> for domain::job::MergeSettings {
+    fn from(settings: MergeSettings) -> Self {
+        let MergeSettings { strategy, by, message, author } = settings;
+        Self { strategy: strategy.map(Into::into), by: by.map(Into::into), message, author }
+    }
+}
+
+impl From<&domain::job::MergeSettings> for MergeSettings {
+    fn from(settings: &domain::job::MergeSettings) -> Self {
+        let domain::job::MergeSettings { strategy, by, message, author } = settings.clone();
+        Self { strategy: strategy.map(Into::into), by: by.map(Into::into), message, author }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -59,6 +98,9 @@ pub struct Product {
     pub share: f64,
     pub weights: Weights,
     pub repos: Vec<String>,
+    pub merge: MergeSettings,
+    pub merge_checks: Vec<String>,
+    pub merge_batch: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -74,6 +116,9 @@ impl From<SetProductRequest> for domain::ProductSettings {
             share: request.share.unwrap_or(default.share),
             weights: request.weights.map_or(default.weights, |weights| weights.0),
             repos: request.repos,
+            merge: request.merge.map(Into::into).unwrap_or_default(),
+            merge_checks: request.merge_checks,
+            merge_batch: request.merge_batch.unwrap_or(default.merge_batch),
         }
     }
 }
@@ -86,6 +131,9 @@ impl From<&domain::Product> for Product {
             share: product.settings.share,
             weights: Weights(product.settings.weights),
             repos: product.settings.repos.clone(),
+            merge: (&product.settings.merge).into(),
+            merge_checks: product.settings.merge_checks.clone(),
+            merge_batch: product.settings.merge_batch,
         }
     }
 }

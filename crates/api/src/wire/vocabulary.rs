@@ -142,6 +142,17 @@ words! {
 }
 
 words! {
+    /// How a result comes into its branch. `rebase`: its own commits, made again on top; `fast_forward`: as it is, where the
+    /// branch has not moved.
+    MergeStrategy [of domain::job::MergeStrategy] { Merge, Squash, Rebase, FastForward, }
+}
+
+words! {
+    /// Who moves the branch: the merge queue, or somebody who merges a pull request.
+    MergeBy [of domain::job::MergeBy] { Push, PullRequest, }
+}
+
+words! {
     ReviewVerdict [of domain::Verdict] { Approve, RequestChanges, Reject, }
 }
 

@@ -1,9 +1,10 @@
 //! What a factory sends and fetches beside the life of a job: logs, artifacts, and orders to merge.
 
+use giga_domain as domain;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::MergeOutcome;
+use super::{MergeOutcome, MergeStrategy};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -74,25 +75,43 @@ pub struct ArtifactLink {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ClaimMergeRequest {
+pub struct ClaimMergesRequest {
     pub factory_id: String,
 }
 
-/// The coordinator's word that this commit of this epoch is to be merged. It is the factory's for 45 seconds after the
-/// last call about it.
+/// What is merged and checked together, one after the other in this order. They are the factory's for 45 seconds after
+/// the last call about them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MergeOrders {
+    pub orders: Vec<MergeOrder>,
+}
+
+/// The coordinator's word that this commit of this epoch is to be merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeOrder {
     pub job_id: String,
     pub lease_epoch: u64,
-    /// The job's name, for the merge's message.
     pub name: String,
     pub repo: String,
     pub branch: String,
     pub commit: String,
     /// Comes back with every call about it.
     pub attempt: u32,
-    /// What has to pass on the merged tree.
+    /// Where to, if not into the repository's own branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    pub strategy: MergeStrategy,
+    /// Of the commit that is made.
+    pub message: String,
+    /// Of the commit that is made, such as `Ana <ana@example.org>`; the factory itself if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// Who approved it.
+    #[serde(default)]
+    pub reviewers: Vec<String>,
+    /// What has to pass on the merged tree: the job's own, and then its product's.
     #[serde(default)]
     pub verify: Vec<String>,
     /// Announced by an earlier holder: this very commit is to be pushed, and nothing else is to be decided.
@@ -110,19 +129,59 @@ pub struct MergeCandidate {
     pub tip: Option<String>,
     /// The branch.
     pub into: String,
+    /// What is pushed, if that is not the commit itself: the last one of its batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
+impl From<MergeCandidate> for domain::job::MergeCandidate {
+    fn from(candidate: MergeCandidate) -> Self {
+        let MergeCandidate { commit, tip, into, head } = candidate;
+        Self { commit, tip, into, head }
+    }
+}
+
+impl From<domain::job::MergeCandidate> for MergeCandidate {
+    fn from(candidate: domain::job::MergeCandidate) -> Self {
+        let domain::job::MergeCandidate { commit, tip, into, head } = candidate;
+        Self { commit, tip, into, head }
+    }
+}
+
+/// A merge that the factory took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RenewMergeRequest {
-    pub factory_id: String,
+pub struct HeldMerge {
+    pub job_id: String,
     pub attempt: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PushMergeRequest {
+pub struct RenewMergesRequest {
     pub factory_id: String,
+    pub merges: Vec<HeldMerge>,
+}
+
+/// Those that are still its.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RenewMergesAnswer {
+    pub merges: Vec<HeldMerge>,
+}
+
+/// All of them or none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PushMergesRequest {
+    pub factory_id: String,
+    pub merges: Vec<PushMerge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PushMerge {
+    pub job_id: String,
     pub attempt: u32,
     pub candidate: MergeCandidate,
 }

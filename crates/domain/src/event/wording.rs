@@ -243,11 +243,12 @@ impl NewEvent {
     }
 
     pub(crate) fn merge_checked(candidate: &MergeCandidate) -> Self {
-        let MergeCandidate { commit, tip, into } = candidate;
+        let MergeCandidate { commit, tip, into, head } = candidate;
         Self::new(EventKind::MergeChecked, format!("checks passed on the merged tree; pushing it to {into}"))
             .with("commit", commit.as_str())
             .with_some("tip", tip.as_deref())
             .with("into", into.as_str())
+            .with_some("head", head.as_deref())
     }
 
     pub(crate) fn merged(commit: &str, into: &str) -> Self {

@@ -9,7 +9,8 @@ use super::reader::{Field, Section};
 use super::tree::Node;
 use super::{Dep, Manifest, grammar};
 use crate::job::{
-    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
+    BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, MergeSettings, RetryPolicy, ReviewGate,
+    ShipMode,
 };
 use crate::{Capability, CapabilitySet, JobId, Priority, limits};
 
@@ -30,6 +31,9 @@ pub(super) const KEYS: &[&str] = &[
     "depsMode",
     "onFailure",
     "onConflict",
+    "base",
+    "target",
+    "merge",
     "budget",
     "retry",
     "verify",
@@ -93,6 +97,9 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let deps_mode = top.get("depsMode").and_then(|f| f.word(p)).unwrap_or_default();
     let on_failure = top.get("onFailure").and_then(|f| on_failure(&f, kind, p)).unwrap_or_default();
     let on_conflict = top.get("onConflict").and_then(|f| f.word(p)).unwrap_or_default();
+    let base = top.get("base").and_then(|f| branch(&f, p));
+    let target = top.get("target").and_then(|f| branch(&f, p));
+    let merge = top.get("merge").and_then(|f| merge(&f, p)).unwrap_or_default();
     let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
     let retry = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
     let verify = top.get("verify").map(|f| verify(&f, p)).unwrap_or_default();
@@ -118,6 +125,9 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         deps_mode,
         on_failure,
         on_conflict,
+        base,
+        target,
+        merge,
         budget,
         retry,
         verify,
@@ -130,6 +140,10 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     };
     if kind == JobKind::Composite {
         refuse_what_runs(&manifest, &top, p);
+    } else if manifest.repo.is_none() {
+        for field in ["base", "target"].into_iter().filter_map(|key| top.get(key)) {
+            field.refuse("is a branch of `repo`, which is not set; name the repository, or leave it out", p);
+        }
     }
     Some(manifest)
 }
@@ -139,6 +153,9 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
 fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
     let refused = [
         ("repo", manifest.repo.is_some(), "it has no result of its own to merge"),
+        ("base", manifest.base.is_some(), "it has no result of its own to merge"),
+        ("target", manifest.target.is_some(), "it has no result of its own to merge"),
+        ("merge", !manifest.merge.is_unsaid(), "it has no result of its own to merge"),
         ("engine", manifest.engine.is_some(), "it runs nothing itself"),
         ("script", manifest.script.is_some(), "it runs nothing itself"),
         ("persona", manifest.persona.is_some(), "it runs nothing itself"),
@@ -225,6 +242,38 @@ fn on_failure(field: &Field<'_>, kind: JobKind, p: &mut Problems) -> Option<Fail
         );
     }
     field.word(p)
+}
+
+fn branch(field: &Field<'_>, p: &mut Problems) -> Option<String> {
+    let text = field.text(grammar::BRANCH_RULE, p)?;
+    if !grammar::is_branch(text) {
+        field.expected(grammar::BRANCH_RULE, p);
+    }
+    Some(text.to_owned())
+}
+
+fn merge(field: &Field<'_>, p: &mut Problems) -> Option<MergeSettings> {
+    let section = Section::open(&field.path, field.node, &["strategy", "by", "message", "author"], p)?;
+    let message = section.get("message").and_then(|f| {
+        let text = f.command("the message of the merge, such as `{name}`", p)?;
+        if let Err(why) = crate::merge_message::check(&text) {
+            f.refuse(why, p);
+        }
+        Some(text)
+    });
+    let author = section.get("author").and_then(|f| {
+        let text = f.printable(limits::NAME_CHARS, p)?;
+        if !grammar::is_author(&text) {
+            f.expected(grammar::AUTHOR_RULE, p);
+        }
+        Some(text)
+    });
+    Some(MergeSettings {
+        strategy: section.get("strategy").and_then(|f| f.word(p)),
+        by: section.get("by").and_then(|f| f.word(p)),
+        message,
+        author,
+    })
 }
 
 fn budget(field: &Field<'_>, p: &mut Problems) -> Option<BudgetCaps> {

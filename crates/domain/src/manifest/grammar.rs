@@ -7,6 +7,7 @@ use super::{Persona, ProfileRef};
 
 const WORD_CHARS: usize = 64;
 const REPO_CHARS: usize = 400;
+const BRANCH_CHARS: usize = 200;
 
 pub(super) const WORD_RULE: &str =
     "a word of 1 to 64 letters, digits, `.`, `_` and `-` that starts with a letter or digit";
@@ -16,6 +17,32 @@ pub(super) const REPO_RULE: &str = "a repository name such as hello or org/app, 
 /// Letters, digits, `.`, `_` and `-`, starting with a letter or digit, without `..`.
 pub(super) fn is_word(text: &str) -> bool {
     text.len() <= WORD_CHARS && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_segment(text)
+}
+
+pub(super) const BRANCH_RULE: &str = "a branch name of letters, digits, `.`, `_`, `-`, `+`, `#` and `/`, such as main or release/2.1, and none of ours (giga/…, aq/…)";
+pub(super) const AUTHOR_RULE: &str = "a name and an address, such as Ana <ana@example.org>";
+
+/// A branch of the owner's: what git takes everywhere, without what could be read as anything else.
+pub fn is_branch(text: &str) -> bool {
+    let part_ok = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '#'))
+            && !part.contains("..")
+            && !part.ends_with('.')
+            && !std::path::Path::new(part).extension().is_some_and(|e| e.eq_ignore_ascii_case("lock"))
+    };
+    let ours = matches!(text.split('/').next(), Some("aq" | "giga" | "refs"));
+    text.len() <= BRANCH_CHARS && text.split('/').all(part_ok) && text != "HEAD" && !ours
+}
+
+/// `Name <address>`, as git writes it.
+pub fn is_author(text: &str) -> bool {
+    let Some((name, address)) = text.strip_suffix('>').and_then(|text| text.split_once(" <")) else {
+        return false;
+    };
+    !name.trim().is_empty()
+        && address.contains('@')
+        && ![name, address].iter().any(|part| part.contains(['<', '>']))
 }
 
 /// A part of a repository name.

@@ -20,12 +20,13 @@ use std::fmt;
 pub use draft::{Draft, ProfileRef};
 pub use error::{ManifestError, Problem};
 pub use fields::TRACKER_KEY;
+pub use grammar::{is_author, is_branch};
 pub use profile::{PROFILE_NAME_RULE, is_profile_name};
 pub use quantity::parse_duration;
 
 use crate::job::{
-    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, RetryPolicy,
-    ReviewGate, ShipMode,
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, MergeSettings,
+    RetryPolicy, ReviewGate, ShipMode,
 };
 use crate::{Capability, CapabilitySet, JobId, Priority, ProductId, Timestamp};
 
@@ -51,6 +52,9 @@ pub struct Manifest {
     /// Of a composite.
     pub on_failure: FailurePolicy,
     pub on_conflict: ConflictPolicy,
+    pub base: Option<String>,
+    pub target: Option<String>,
+    pub merge: MergeSettings,
     pub budget: BudgetCaps,
     pub retry: RetryPolicy,
     pub verify: Vec<String>,
@@ -110,6 +114,9 @@ impl Manifest {
             parent,
             on_failure: self.on_failure,
             on_conflict: self.on_conflict,
+            base: self.base.clone(),
+            target: self.target.clone(),
+            merge: self.merge.clone(),
             budget: self.budget,
             retry: self.retry,
             review: self.review.clone(),

@@ -12,8 +12,19 @@ use super::{document, fields, grammar, suggest};
 use crate::{ProfileContent, limits};
 
 /// The keys of a manifest that a profile may fill in.
-const KEYS: &[&str] =
-    &["engine", "capabilities", "priority", "budget", "retry", "verify", "review", "ship", "concurrency"];
+const KEYS: &[&str] = &[
+    "engine",
+    "capabilities",
+    "priority",
+    "onConflict",
+    "merge",
+    "budget",
+    "retry",
+    "verify",
+    "review",
+    "ship",
+    "concurrency",
+];
 
 /// What a profile may be called.
 pub fn is_profile_name(name: &str) -> bool {

@@ -7,7 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::quantity::format_duration;
 use super::{Dep, Manifest, from_json};
-use crate::job::{Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, ReviewGate, ShipMode};
+use crate::job::{
+    Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeSettings, ReviewGate, ShipMode,
+};
 use crate::{CapabilitySet, Priority, ProductId, Timestamp, Usd};
 
 #[derive(Serialize)]
@@ -32,6 +34,12 @@ struct Snapshot<'a> {
     on_failure: Option<FailurePolicy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_conflict: Option<ConflictPolicy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a str>,
+    #[serde(skip_serializing_if = "MergeSettings::is_unsaid")]
+    merge: &'a MergeSettings,
     budget: Budget,
     retry: Retry,
     verify: &'a [String],
@@ -77,6 +85,9 @@ impl Serialize for Manifest {
             deps_mode: self.deps_mode,
             on_failure: (self.kind == JobKind::Composite).then_some(self.on_failure),
             on_conflict: (self.on_conflict != ConflictPolicy::default()).then_some(self.on_conflict),
+            base: self.base.as_deref(),
+            target: self.target.as_deref(),
+            merge: &self.merge,
             budget: Budget {
                 usd: self.budget.usd,
                 tokens: self.budget.tokens,

@@ -73,9 +73,10 @@ pub(super) fn take(
     next: &mut Transition,
     factory: &FactoryId,
     lease: Duration,
+    joins: bool,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    let goes_first = next.job.last_factory.as_ref() == Some(factory);
+    let goes_first = joins || next.job.last_factory.as_ref() == Some(factory);
     let waited = now.since(next.job.updated_at);
     let merge = next.job.merge.as_mut().ok_or(NOTHING_TO_MERGE)?;
     // Whoever has it asks again after a lost reply or a restart: what it had before is then no longer heard.

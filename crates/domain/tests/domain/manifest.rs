@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use giga_domain::job::{
-    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate,
-    ShipMode,
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeBy, MergeSettings,
+    MergeStrategy, RetryPolicy, ReviewGate, ShipMode,
 };
 use giga_domain::manifest::{
     Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
@@ -37,6 +37,10 @@ priority: high
 kind: agent
 deps: [01J9ZK3V5N8Q4W2E6R7T1Y0ABC, other-job]
 depsMode: any
+onConflict: fail
+base: main
+target: release/2.1
+merge: {strategy: squash, by: push, message: "{name}\n", author: Ana <ana@example.org>}
 budget: {usd: 2.50, tokens: 200000, wall: 20m}
 retry: {max: 5, backoff: 45s}
 verify: [cargo test]
@@ -67,7 +71,15 @@ fn the_full_example() {
         deps: vec![Dep::Id(id), Dep::Name("other-job".to_owned())],
         deps_mode: DepsMode::Any,
         on_failure: FailurePolicy::FailFast,
-        on_conflict: ConflictPolicy::Redo,
+        on_conflict: ConflictPolicy::Fail,
+        base: Some("main".to_owned()),
+        target: Some("release/2.1".to_owned()),
+        merge: MergeSettings {
+            strategy: Some(MergeStrategy::Squash),
+            by: Some(MergeBy::Push),
+            message: Some("{name}\n".to_owned()),
+            author: Some("Ana <ana@example.org>".to_owned()),
+        },
         budget: BudgetCaps {
             usd: Some(Usd::from_micros(2_500_000)),
             tokens: Some(200_000),
@@ -103,6 +115,9 @@ fn everything_but_the_name_has_a_default() {
         deps_mode: DepsMode::All,
         on_failure: FailurePolicy::FailFast,
         on_conflict: ConflictPolicy::Redo,
+        base: None,
+        target: None,
+        merge: MergeSettings::default(),
         budget: BudgetCaps::default(),
         retry: RetryPolicy { max: 3, backoff_ms: 30_000 },
         verify: Vec::new(),

@@ -44,6 +44,8 @@ pub(super) struct Spec {
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
     pub(super) budget: BudgetCaps,
+    /// The branch that the work starts from, if not the repository's own.
+    pub(super) base: Option<String>,
 }
 
 /// Both ends are the store's time, so their difference is a length whatever this machine's clock says.
@@ -72,6 +74,7 @@ impl TryFrom<ClaimAnswer> for Grant {
                 script: manifest.script,
                 verify: manifest.verify,
                 budget: manifest.budget,
+                base: manifest.base.or(manifest.target),
             }),
             body: job.body_md.unwrap_or_default(),
             persona: job.persona_md,
@@ -118,10 +121,10 @@ impl TryFrom<v1::Grant> for Grant {
 
 impl From<v1::Spec> for Spec {
     fn from(spec: v1::Spec) -> Self {
-        let v1::Spec { repo, engine, script, verify, budget } = spec;
+        let v1::Spec { repo, engine, script, verify, budget, base } = spec;
         let v1::BudgetCaps { usd_micros, tokens, wall_ms } = budget.unwrap_or_default();
         let budget = BudgetCaps { usd: usd_micros.map(Usd::from_micros), tokens, wall_ms };
-        Self { repo, engine, script, verify, budget }
+        Self { repo, engine, script, verify, budget, base }
     }
 }
 
@@ -163,7 +166,7 @@ mod tests {
         let lease = json!({"factoryId": "a", "grantedAt": granted, "expiresAt": expires, "reservedUsd": 2.5,
             "spentUsd": 0.5, "spentTokens": 7});
         let manifest = json!({"name": "fix", "repo": "hello", "engine": "shell", "script": "make",
-            "verify": ["make test", "make lint"], "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
+            "verify": ["make test", "make lint"], "target": "release/2.1", "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
         let checkpoint = json!({"wipRef": "aq/wip/1", "commit": "abc", "sessionId": "s", "factoryId": "b",
             "sessionSpend": {"usd": 0.75, "tokens": 11}, "note": "half"});
         let review = |verdict: &str, comment: Option<&str>| json!({"reviewer": "ana", "verdict": verdict, "comment": comment, "at": granted, "leaseEpoch": 3});
@@ -205,6 +208,7 @@ mod tests {
                     tokens: Some(9),
                     wall_ms: Some(3_000),
                 },
+                base: Some("release/2.1".to_owned()),
             }),
             body: "Do it.".to_owned(),
             persona: Some("You are careful.".to_owned()),

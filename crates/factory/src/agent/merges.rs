@@ -2,21 +2,26 @@
 //!
 //! Made and checked here, announced there, and only then pushed: whoever takes over knows what may be on its way.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::ClientError;
 use giga_api::wire::{
-    self, ClaimMergeRequest, MergeOrder as Order, PushMergeRequest, RenewMergeRequest, SettleMergeRequest,
+    self, ClaimMergesRequest, HeldMerge, MergeOrder as Order, PushMerge, PushMergesRequest,
+    RenewMergesRequest, SettleMergeRequest,
 };
 use giga_domain::{Delivery, Epoch};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::jittered;
 use super::checks::Tail;
+use super::requests::RequestOutcome;
 use super::{Shared, intake, requests};
-use crate::engines::{EngineEvent, EngineOutcome, EngineRequest, RUN_MARKER};
-use crate::workspace::{Candidate, CommitId, MergeOrder, Prepared, Pushed, WorkspaceError};
+use crate::engines::{Engine, EngineEvent, EngineOutcome, EngineRequest, RUN_MARKER};
+use crate::workspace::{Author, Candidate, MergeOrder, Prepared, Pushed, Stacked, WorkspaceError};
 
 /// While a stream delivers hints, how often to look without one: a hint may be lost, or the factory that took an order
 /// may have died.
@@ -64,46 +69,56 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// Takes one order after the other until there is none.
+/// Takes one batch after the other until there is none.
 pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
     loop {
-        let request = ClaimMergeRequest { factory_id: shared.id.to_string() };
-        let Some(order) = shared.client.claim_merge(&request).await? else { return Ok(()) };
-        let lost = CancellationToken::new();
+        let request = ClaimMergesRequest { factory_id: shared.id.to_string() };
+        let Some(taken) = shared.client.claim_merges(&request).await? else { return Ok(()) };
+        let held = Held::of(&taken.orders);
+        let over = CancellationToken::new();
         let carried_out = async {
-            let settled = carry_out(shared, &order, &lost).await;
-            lost.cancel();
-            settled
+            let done = Batches { shared, held: &held, over: &over }.carry_out(taken.orders.clone()).await;
+            over.cancel();
+            done
         };
-        let (settled, ()) = tokio::join!(carried_out, keep(shared, &order, &lost));
-        let Some(settled) = settled else {
-            tracing::warn!(job = order.job_id, "the merge was taken over by another factory");
-            continue;
-        };
-        if let Some(commit) = &settled.commit {
-            tracing::info!(job = order.job_id, commit, "merged");
-        } else {
-            tracing::warn!(job = order.job_id, outcome = %settled.outcome, detail = settled.detail, "not merged");
-        }
-        match shared.client.settle_merge(&order.job_id, &settled).await {
-            // It took so long that somebody else was sent; they will find it as it is.
-            Err(error) if !error.is_passing() => {
-                tracing::warn!(job = order.job_id, %error, "the merge report was refused");
-            }
-            settled => drop(settled?),
-        }
+        let (done, ()) = tokio::join!(carried_out, keep(shared, &held, &over));
+        done?;
     }
 }
 
-/// Renews the hold on the merge until it is over, or somebody else has it.
-async fn keep(shared: &Shared, order: &Order, over: &CancellationToken) {
-    let request = RenewMergeRequest { factory_id: shared.id.to_string(), attempt: order.attempt };
+/// The merges that are this factory's and not settled yet.
+struct Held(Mutex<BTreeMap<String, u32>>);
+
+impl Held {
+    fn of(orders: &[Order]) -> Self {
+        Self(Mutex::new(orders.iter().map(|order| (order.job_id.clone(), order.attempt)).collect()))
+    }
+
+    fn forget(&self, job: &str) {
+        self.0.lock().remove(job);
+    }
+
+    fn all(&self) -> Vec<HeldMerge> {
+        let held = self.0.lock();
+        held.iter().map(|(job, attempt)| HeldMerge { job_id: job.clone(), attempt: *attempt }).collect()
+    }
+}
+
+/// Renews the hold on the merges until they are over, or somebody else has one of them.
+async fn keep(shared: &Shared, held: &Held, over: &CancellationToken) {
     loop {
         tokio::select! {
             () = over.cancelled() => return,
             () = tokio::time::sleep(RENEW_EVERY) => {}
         }
-        match shared.client.renew_merge(&order.job_id, &request).await {
+        let merges = held.all();
+        if merges.is_empty() {
+            continue;
+        }
+        let asked = merges.len();
+        let request = RenewMergesRequest { factory_id: shared.id.to_string(), merges };
+        match shared.client.renew_merges(&request).await {
+            Ok(still) if still.merges.len() < asked && held.all().len() >= asked => return over.cancel(),
             Err(error) if !error.is_passing() => return over.cancel(),
             // Another one follows in time.
             Ok(_) | Err(_) => {}
@@ -111,37 +126,25 @@ async fn keep(shared: &Shared, order: &Order, over: &CancellationToken) {
     }
 }
 
-/// `None` where the merge is no longer this factory's.
-async fn carry_out(shared: &Shared, order: &Order, lost: &CancellationToken) -> Option<SettleMergeRequest> {
-    let outcome = match read(shared, order).await {
-        Ok(read) => merge(shared, order, &read, lost).await,
-        Err(error) => error.into(),
-    };
-    let (word, commit, into, detail) = match outcome {
-        Outcome::Lost => return None,
-        Outcome::Merged { commit, into } => (wire::MergeOutcome::Merged, Some(commit), Some(into), None),
-        Outcome::Outrun => (wire::MergeOutcome::Outrun, None, None, None),
-        Outcome::Not(word, detail) => (word, None, None, Some(detail.chars().take(MOST_DETAIL).collect())),
-    };
-    Some(SettleMergeRequest {
-        factory_id: shared.id.to_string(),
-        attempt: order.attempt,
-        outcome: word,
-        commit: commit.map(String::from),
-        into,
-        detail,
-    })
-}
-
-enum Outcome {
-    Merged { commit: CommitId, into: String },
-    Outrun,
-    Not(wire::MergeOutcome, String),
+/// What one try with a batch came to.
+enum Tried {
+    /// One for each order.
+    Settled(Vec<Outcome>),
+    /// It does not work together: those before this one, and then the others.
+    Split(usize),
+    /// It is no longer this factory's, in part at least.
     Lost,
 }
 
-impl From<WorkspaceError> for Outcome {
-    fn from(error: WorkspaceError) -> Self {
+#[derive(Clone)]
+enum Outcome {
+    Merged { commit: String, into: String },
+    Outrun,
+    Not(wire::MergeOutcome, String),
+}
+
+impl Outcome {
+    fn of(error: &WorkspaceError) -> Self {
         let word = match error {
             WorkspaceError::PushRefused { .. }
             | WorkspaceError::Refused { .. }
@@ -152,116 +155,227 @@ impl From<WorkspaceError> for Outcome {
     }
 }
 
-/// The order as the workspace takes it, every word of it checked.
-async fn read(shared: &Shared, order: &Order) -> Result<MergeOrder, WorkspaceError> {
-    let job = order.job_id.parse().map_err(|_| WorkspaceError::Refused {
-        what: "job",
-        given: order.job_id.clone(),
-        rule: "the order is malformed".to_owned(),
-    })?;
-    Ok(MergeOrder {
-        job,
-        epoch: Epoch(order.lease_epoch),
-        repo: shared.workspace.resolve(&order.repo).await?,
-        branch: order.branch.clone(),
-        commit: order.commit.parse()?,
-        into: None,
-        message: format!("Merge {} ({})", order.name, order.job_id),
-    })
+struct Batches<'a> {
+    shared: &'a Shared,
+    held: &'a Held,
+    /// Cancelled when somebody else has one of the merges.
+    over: &'a CancellationToken,
 }
 
-async fn merge(shared: &Shared, order: &Order, read: &MergeOrder, lost: &CancellationToken) -> Outcome {
-    // Announced by whoever had it before: that commit, and nothing else.
-    if let Some(announced) = &order.candidate {
-        return match candidate(announced) {
-            Ok(candidate) => push(shared, read, &candidate).await,
-            Err(error) => error.into(),
+impl Batches<'_> {
+    /// All of them at once; what does not work together in halves, until the culprit is alone.
+    async fn carry_out(&self, orders: Vec<Order>) -> Result<(), ClientError> {
+        let mut left = vec![orders];
+        while let Some(batch) = left.pop() {
+            match self.try_together(&batch).await {
+                Tried::Settled(outcomes) => {
+                    for (order, outcome) in batch.iter().zip(outcomes) {
+                        self.settle(order, outcome).await?;
+                    }
+                }
+                Tried::Split(at) => {
+                    let (before, after) = batch.split_at(at.clamp(1, batch.len() - 1));
+                    left.extend([after.to_vec(), before.to_vec()]);
+                }
+                Tried::Lost => {
+                    // The others go back to their queue, where whoever comes next finds them.
+                    for order in left.iter().rev().flatten().chain(&batch) {
+                        tracing::warn!(job = order.job_id, "the merge was taken over by another factory");
+                        self.settle(order, Outcome::Outrun).await?;
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn try_together(&self, batch: &[Order]) -> Tried {
+        let mut orders = Vec::with_capacity(batch.len());
+        for order in batch {
+            match read(self.shared, order).await {
+                Ok(read) => orders.push(read),
+                Err(error) => return apart(batch, Outcome::of(&error)),
+            }
+        }
+        // Announced by whoever had it before: that commit, and nothing else.
+        if let Some(announced) = batch.first().and_then(|order| order.candidate.as_ref()) {
+            return self.finish(batch, &orders, announced).await;
+        }
+        if self.shared.forge.has_requests() {
+            if batch.len() > 1 {
+                return Tried::Split(1);
+            }
+            match requests::merge(self.shared, &orders[0]).await {
+                Ok(Some(outcome)) => return Tried::Settled(vec![of_request(outcome)]),
+                Ok(None) => {}
+                Err(error) => return Tried::Settled(vec![Outcome::of(&error)]),
+            }
+        }
+        let prepared = match self.shared.workspace.prepare_merges(&orders).await {
+            Ok(prepared) if prepared.stacked.len() < batch.len() => {
+                self.forget(&orders, prepared.candidate().as_ref()).await;
+                return Tried::Split(prepared.stacked.len());
+            }
+            Ok(prepared) => prepared,
+            Err(error) => return apart(batch, Outcome::of(&error)),
         };
-    }
-    match requests::merge(shared, read).await {
-        Ok(Some(Prepared::AlreadyMerged { commit, into })) => return Outcome::Merged { commit, into },
-        Ok(Some(Prepared::Conflict { detail, .. })) => {
-            return Outcome::Not(wire::MergeOutcome::Refused, detail);
+        let Some(candidate) = prepared.candidate() else {
+            return Tried::Settled(prepared.stacked.iter().map(|one| without_push(one, &prepared)).collect());
+        };
+        match self.check(batch, &orders, &candidate).await {
+            Checked::Passed => {}
+            Checked::Failed(_) if batch.len() > 1 => {
+                self.forget(&orders, Some(&candidate)).await;
+                return Tried::Split(batch.len() / 2);
+            }
+            Checked::Failed(outcome) => {
+                self.forget(&orders, Some(&candidate)).await;
+                return Tried::Settled(vec![outcome]);
+            }
+            Checked::Lost => return Tried::Lost,
         }
-        Ok(Some(Prepared::Candidate(_)) | None) => {}
-        Err(error) => return error.into(),
-    }
-    let candidate = match shared.workspace.prepare_merge(read).await {
-        Ok(Prepared::Candidate(candidate)) => candidate,
-        Ok(Prepared::AlreadyMerged { commit, into }) => return Outcome::Merged { commit, into },
-        Ok(Prepared::Conflict { files, detail }) => {
-            let detail = format!("conflicts in {}: {detail}", files.join(", "));
-            return Outcome::Not(wire::MergeOutcome::Conflict, detail);
+        match self.announce(batch, &prepared, &candidate).await {
+            Ok(()) => {}
+            Err(error) if error.is_passing() => {
+                let outcome = Outcome::Not(wire::MergeOutcome::Unreachable, error.to_string());
+                return Tried::Settled(vec![outcome; batch.len()]);
+            }
+            Err(_) => return Tried::Lost,
         }
-        Err(error) => return error.into(),
-    };
-    if let Err(outcome) = check(shared, order, read, &candidate, lost).await {
-        forget(shared, read, &candidate).await;
-        return outcome;
+        let pushed = self.push(&orders, &candidate).await;
+        let outcome = |one: &Stacked| match (one, &pushed) {
+            (Stacked::On(commit), Outcome::Merged { into, .. }) => {
+                Outcome::Merged { commit: commit.to_string(), into: into.clone() }
+            }
+            (Stacked::On(_), other) => other.clone(),
+            _ => without_push(one, &prepared),
+        };
+        Tried::Settled(prepared.stacked.iter().map(outcome).collect())
     }
-    let announcement = PushMergeRequest {
-        factory_id: shared.id.to_string(),
-        attempt: order.attempt,
-        candidate: wire::MergeCandidate {
-            commit: candidate.commit.to_string(),
-            tip: candidate.tip.as_ref().map(ToString::to_string),
-            into: candidate.into.clone(),
-        },
-    };
-    match shared.client.push_merge(&order.job_id, &announcement).await {
-        Ok(_) => push(shared, read, &candidate).await,
-        Err(error) if error.is_passing() => Outcome::Not(wire::MergeOutcome::Unreachable, error.to_string()),
-        Err(_) => Outcome::Lost,
+
+    /// What somebody else has announced: all of it was, so all of it is settled by one push.
+    async fn finish(
+        &self,
+        batch: &[Order],
+        orders: &[MergeOrder],
+        announced: &wire::MergeCandidate,
+    ) -> Tried {
+        let candidate = match candidate(announced) {
+            Ok(candidate) => candidate,
+            Err(error) => return apart(batch, Outcome::of(&error)),
+        };
+        let pushed = self.push(orders, &candidate).await;
+        let outcome = |order: &Order| match (&pushed, &order.candidate) {
+            (Outcome::Merged { into, .. }, Some(own)) => {
+                Outcome::Merged { commit: own.commit.clone(), into: into.clone() }
+            }
+            (other, _) => other.clone(),
+        };
+        Tried::Settled(batch.iter().map(outcome).collect())
     }
-}
 
-fn candidate(announced: &wire::MergeCandidate) -> Result<Candidate, WorkspaceError> {
-    Ok(Candidate {
-        commit: announced.commit.parse()?,
-        tip: announced.tip.as_deref().map(str::parse).transpose()?,
-        into: announced.into.clone(),
-    })
-}
-
-async fn push(shared: &Shared, read: &MergeOrder, candidate: &Candidate) -> Outcome {
-    let outcome = match shared.workspace.push_candidate(read, candidate).await {
-        Ok(Pushed::Merged { commit, into }) => Outcome::Merged { commit, into },
-        Ok(Pushed::Outrun) => Outcome::Outrun,
-        Err(error) => return error.into(),
-    };
-    forget(shared, read, candidate).await;
-    outcome
-}
-
-async fn forget(shared: &Shared, read: &MergeOrder, candidate: &Candidate) {
-    if let Err(error) = shared.workspace.forget_candidate(read, candidate).await {
-        // The next clean-up finds it.
-        tracing::debug!(job = %read.job, %error, "the candidate's branch stays for now");
+    async fn announce(
+        &self,
+        batch: &[Order],
+        prepared: &Prepared,
+        candidate: &Candidate,
+    ) -> Result<(), ClientError> {
+        let head = candidate.commit.to_string();
+        let made = batch.iter().zip(&prepared.stacked).filter_map(|(order, stacked)| match stacked {
+            Stacked::On(commit) => Some((order, commit.to_string())),
+            _ => None,
+        });
+        let merges = made.map(|(order, commit)| PushMerge {
+            job_id: order.job_id.clone(),
+            attempt: order.attempt,
+            candidate: wire::MergeCandidate {
+                head: (commit != head).then(|| head.clone()),
+                commit,
+                tip: candidate.tip.as_ref().map(ToString::to_string),
+                into: candidate.into.clone(),
+            },
+        });
+        let request = PushMergesRequest { factory_id: self.shared.id.to_string(), merges: merges.collect() };
+        self.shared.client.push_merges(&request).await
     }
-}
 
-/// The job's own checks, on the merged tree.
-async fn check(
-    shared: &Shared,
-    order: &Order,
-    read: &MergeOrder,
-    candidate: &Candidate,
-    lost: &CancellationToken,
-) -> Result<(), Outcome> {
-    if order.verify.is_empty() {
-        return Ok(());
+    async fn push(&self, orders: &[MergeOrder], candidate: &Candidate) -> Outcome {
+        let outcome = match self.shared.workspace.push_candidate(&orders[0], candidate).await {
+            Ok(Pushed::Merged { into }) => Outcome::Merged { commit: candidate.commit.to_string(), into },
+            Ok(Pushed::Outrun) => Outcome::Outrun,
+            Err(error) => return Outcome::of(&error),
+        };
+        self.forget(orders, Some(candidate)).await;
+        outcome
     }
-    let Some(shell) = shared.engines.iter().find(|engine| engine.name() == "shell") else {
-        let detail = "the checks of the merged tree need the shell engine, which is not ready here";
-        return Err(Outcome::Not(wire::MergeOutcome::Refused, detail.to_owned()));
-    };
-    let tree = shared.workspace.candidate_tree(read, candidate).await?;
-    for command in &order.verify {
-        let mut request = EngineRequest::new(tree.path(), String::new());
-        request.script = Some(command.clone());
-        request.watchdog = shared.watchdog;
+
+    async fn forget(&self, orders: &[MergeOrder], candidate: Option<&Candidate>) {
+        let Some(candidate) = candidate else { return };
+        if let Err(error) = self.shared.workspace.forget_candidate(&orders[0], candidate).await {
+            // The next clean-up finds it.
+            tracing::debug!(job = %orders[0].job, %error, "the candidate's branch stays for now");
+        }
+    }
+
+    async fn settle(&self, order: &Order, outcome: Outcome) -> Result<(), ClientError> {
+        let (word, commit, into, detail) = match outcome {
+            Outcome::Merged { commit, into } => (wire::MergeOutcome::Merged, Some(commit), Some(into), None),
+            Outcome::Outrun => (wire::MergeOutcome::Outrun, None, None, None),
+            Outcome::Not(word, detail) => (word, None, None, Some(last(&detail, MOST_DETAIL))),
+        };
+        match &commit {
+            Some(commit) => tracing::info!(job = order.job_id, commit, into, "merged"),
+            None => tracing::warn!(job = order.job_id, outcome = %word, detail, "not merged"),
+        }
+        self.held.forget(&order.job_id);
+        let factory_id = self.shared.id.to_string();
+        let settled =
+            SettleMergeRequest { factory_id, attempt: order.attempt, outcome: word, commit, into, detail };
+        match self.shared.client.settle_merge(&order.job_id, &settled).await {
+            // It took so long that somebody else was sent; they will find it as it is.
+            Err(error) if !error.is_passing() => {
+                tracing::warn!(job = order.job_id, %error, "the merge report was refused");
+                Ok(())
+            }
+            settled => settled.map(drop),
+        }
+    }
+
+    /// Every job's own checks and its product's, each once, on the merged tree.
+    async fn check(&self, batch: &[Order], orders: &[MergeOrder], candidate: &Candidate) -> Checked {
+        let mut commands: Vec<&String> = Vec::new();
+        for command in batch.iter().flat_map(|order| &order.verify) {
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+        if commands.is_empty() {
+            return Checked::Passed;
+        }
+        let Some(shell) = self.shared.engines.iter().find(|engine| engine.name() == "shell") else {
+            let detail = "the checks of the merged tree need the shell engine, which is not ready here";
+            return Checked::Failed(Outcome::Not(wire::MergeOutcome::Refused, detail.to_owned()));
+        };
+        let tree = match self.shared.workspace.candidate_tree(&orders[0], candidate).await {
+            Ok(tree) => tree,
+            Err(error) => return Checked::Failed(Outcome::of(&error)),
+        };
+        for command in commands {
+            match self.run(shell.as_ref(), &batch[0], tree.path(), command).await {
+                Checked::Passed => {}
+                other => return other,
+            }
+        }
+        Checked::Passed
+    }
+
+    async fn run(&self, shell: &dyn Engine, order: &Order, tree: &Path, command: &str) -> Checked {
+        let mut request = EngineRequest::new(tree, String::new());
+        request.script = Some(command.to_owned());
+        request.watchdog = self.shared.watchdog;
         request.env = vec![(RUN_MARKER.to_owned(), format!("merge-{}", order.job_id))];
-        request.redact.clone_from(&shared.secrets);
+        request.redact.clone_from(&self.shared.secrets);
         let (sender, mut events) = tokio::sync::mpsc::channel(256);
         let mut tail = Tail::default();
         let listen = async {
@@ -271,17 +385,91 @@ async fn check(
                 }
             }
         };
-        let (report, ()) = tokio::join!(shell.run(request, sender, lost.clone()), listen);
+        let (report, ()) = tokio::join!(shell.run(request, sender, self.over.clone()), listen);
         match report.outcome {
-            EngineOutcome::Succeeded => {}
-            EngineOutcome::Stopped => return Err(Outcome::Lost),
+            EngineOutcome::Succeeded => Checked::Passed,
+            EngineOutcome::Stopped => Checked::Lost,
             EngineOutcome::Failed(failure) => {
                 let detail = format!("`{command}`: {}\n{}", failure.detail, tail.take());
-                return Err(Outcome::Not(wire::MergeOutcome::ChecksFailed, detail));
+                Checked::Failed(Outcome::Not(wire::MergeOutcome::ChecksFailed, detail))
             }
         }
     }
-    Ok(())
+}
+
+enum Checked {
+    Passed,
+    Failed(Outcome),
+    Lost,
+}
+
+/// Trouble with one of them must not be the others': each is tried alone. Nobody gets through to an origin that is away.
+fn apart(batch: &[Order], outcome: Outcome) -> Tried {
+    match outcome {
+        Outcome::Not(wire::MergeOutcome::Unreachable, _) => Tried::Settled(vec![outcome; batch.len()]),
+        _ if batch.len() > 1 => Tried::Split(1),
+        _ => Tried::Settled(vec![outcome]),
+    }
+}
+
+fn without_push(stacked: &Stacked, prepared: &Prepared) -> Outcome {
+    match stacked {
+        Stacked::On(commit) | Stacked::AlreadyIn(commit) => {
+            Outcome::Merged { commit: commit.to_string(), into: prepared.into.clone() }
+        }
+        Stacked::Conflict { files, detail } => {
+            let detail = match files.as_slice() {
+                [] => detail.clone(),
+                files => format!("conflicts in {}: {detail}", files.join(", ")),
+            };
+            Outcome::Not(wire::MergeOutcome::Conflict, detail)
+        }
+    }
+}
+
+fn of_request(merged: RequestOutcome) -> Outcome {
+    match merged {
+        RequestOutcome::Merged { commit, into } => Outcome::Merged { commit: commit.to_string(), into },
+        RequestOutcome::Not { detail } => Outcome::Not(wire::MergeOutcome::Refused, detail),
+    }
+}
+
+/// The order as the workspace takes it, every word of it checked.
+async fn read(shared: &Shared, order: &Order) -> Result<MergeOrder, WorkspaceError> {
+    let malformed = |what: &'static str, given: &str| WorkspaceError::Refused {
+        what,
+        given: given.to_owned(),
+        rule: "the order is malformed".to_owned(),
+    };
+    let author = order.author.as_deref();
+    let author =
+        author.map(|text| Author::parse(text).ok_or_else(|| malformed("author", text))).transpose()?;
+    Ok(MergeOrder {
+        job: order.job_id.parse().map_err(|_| malformed("job", &order.job_id))?,
+        epoch: Epoch(order.lease_epoch),
+        repo: shared.workspace.resolve(&order.repo).await?,
+        branch: order.branch.clone(),
+        commit: order.commit.parse()?,
+        into: order.target.clone(),
+        strategy: order.strategy.into(),
+        message: order.message.clone(),
+        author,
+        reviewers: order.reviewers.clone(),
+    })
+}
+
+/// What is pushed: for one of a batch, the batch.
+fn candidate(announced: &wire::MergeCandidate) -> Result<Candidate, WorkspaceError> {
+    Ok(Candidate {
+        commit: announced.head.as_ref().unwrap_or(&announced.commit).parse()?,
+        tip: announced.tip.as_deref().map(str::parse).transpose()?,
+        into: announced.into.clone(),
+    })
+}
+
+fn last(text: &str, most: usize) -> String {
+    let skip = text.chars().count().saturating_sub(most);
+    text.chars().skip(skip).collect()
 }
 
 /// Unique on this machine and beyond: a repeated request is the same one only when it is sent again as it is.

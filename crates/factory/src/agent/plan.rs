@@ -20,6 +20,8 @@ pub(super) struct Work {
     /// Review comments since the last run.
     pub(super) review: Option<String>,
     pub(super) repo: Option<String>,
+    /// The branch that the work starts from, if not the repository's own.
+    pub(super) base: Option<String>,
     pub(super) script: Option<String>,
     pub(super) verify: Vec<String>,
     pub(super) budget: BudgetCaps,
@@ -59,6 +61,7 @@ impl Work {
             persona: grant.persona.clone(),
             review: comments::since_the_last_run(grant),
             repo: spec.repo.clone(),
+            base: spec.base.clone(),
             script: spec.script.clone(),
             verify: spec.verify.clone(),
             budget: caps(spec.budget, grant.reserved),

@@ -6,7 +6,7 @@ use giga_domain::{Epoch, JobId};
 
 use super::Shared;
 use crate::forge::{ForgeError, Opened, PullRequest, RequestMerge};
-use crate::workspace::{MergeOrder, Prepared, RepoSource, WorkspaceError};
+use crate::workspace::{CommitId, MergeOrder, RepoSource, WorkspaceError};
 
 /// The request for a result, opened or found. `None` where there is no forge for it.
 pub(super) async fn open(
@@ -37,8 +37,17 @@ pub(super) async fn open(
     }
 }
 
+/// What the forge made of an order.
+pub(super) enum RequestOutcome {
+    Merged { commit: CommitId, into: String },
+    Not { detail: String },
+}
+
 /// Merges through the forge. `None` where the order is the workspace's own to carry out.
-pub(super) async fn merge(shared: &Shared, order: &MergeOrder) -> Result<Option<Prepared>, WorkspaceError> {
+pub(super) async fn merge(
+    shared: &Shared,
+    order: &MergeOrder,
+) -> Result<Option<RequestOutcome>, WorkspaceError> {
     let holder = (order.job, order.epoch);
     let Some(opened) = open(shared, holder, &order.repo, &order.branch, &order.message, "").await? else {
         return Ok(None);
@@ -48,11 +57,11 @@ pub(super) async fn merge(shared: &Shared, order: &MergeOrder) -> Result<Option<
     let into = shared.workspace.default_branch(&order.repo).await?.unwrap_or_default();
     Ok(match merged.map_err(|error| unreachable(&order.repo, &error))? {
         Some(RequestMerge::Merged { commit } | RequestMerge::AlreadyMerged { commit }) => {
-            Some(Prepared::AlreadyMerged { commit, into })
+            Some(RequestOutcome::Merged { commit, into })
         }
         Some(RequestMerge::NotMergeable { detail }) => {
             let detail = format!("{}: {detail}", opened.url);
-            Some(Prepared::Conflict { files: Vec::new(), detail })
+            Some(RequestOutcome::Not { detail })
         }
         None => None,
     })

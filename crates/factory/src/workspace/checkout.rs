@@ -14,7 +14,10 @@ use super::lock::FileLock;
 use super::mirror::{LockedMirror, Mirror, OriginHead};
 use super::policy::RepoSource;
 use super::record::{Record, Slot, Start};
-use super::refs::{CommitId, OurBranch, fetched_wip_ref, head_ref, is_checkpoint, job_branch, wip_branch};
+use super::refs::{
+    CommitId, OurBranch, check_target_branch, fetched_wip_ref, head_ref, is_checkpoint, job_branch,
+    wip_branch,
+};
 use super::worktree::{LastSaved, Worktree};
 
 /// Where a push of an engine's ends. Its result is pushed by the factory, to the branch of its epoch.
@@ -33,13 +36,14 @@ pub struct Leftover {
 }
 
 impl Workspace {
-    /// A work folder for this epoch of the job, from the origin's HEAD or from the checkpoint. Repeated after a
-    /// crash, it gives the folder back as it was.
+    /// A work folder for this epoch of the job, from the named branch, the origin's HEAD, or the checkpoint. Repeated
+    /// after a crash, it gives the folder back as it was.
     pub async fn checkout(
         &self,
         job: JobId,
         epoch: Epoch,
         repo: &RepoSource,
+        base: Option<&str>,
         resume: Option<&Checkpoint>,
     ) -> Result<Worktree, WorkspaceError> {
         let slot = self.slot(job, epoch);
@@ -54,7 +58,7 @@ impl Workspace {
         }
         // Half made, so without work in it.
         slot.clear().await?;
-        let origin = Origin::fetch(&mirror, job, resume).await?;
+        let origin = Origin::fetch(&mirror, job, base, resume).await?;
         let record = Record {
             job,
             epoch,
@@ -264,10 +268,19 @@ struct Origin {
 }
 
 impl Origin {
-    async fn fetch(mirror: &Mirror, job: JobId, resume: Option<&Checkpoint>) -> Result<Self, WorkspaceError> {
+    async fn fetch(
+        mirror: &Mirror,
+        job: JobId,
+        base: Option<&str>,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Self, WorkspaceError> {
         let locked = mirror.lock().await?;
         let head = locked.refresh().await?;
         locked.note_use()?;
+        let head = match base {
+            Some(base) => named_branch(&locked, base).await?,
+            None => head,
+        };
         let wip = locked.fetch_branch(&wip_branch(job), &fetched_wip_ref(job)).await?;
         let checkpoint = match resume {
             Some(checkpoint) => find_checkpoint(&locked, job, checkpoint, wip.as_ref()).await?,
@@ -292,6 +305,14 @@ impl Origin {
         let from = resumed.or_else(|| head.commit().cloned());
         Ok(Self { head, wip, from, unfinished, base, start })
     }
+}
+
+/// A branch that the manifest names, in the place of the origin's own.
+async fn named_branch(locked: &LockedMirror<'_>, name: &str) -> Result<OriginHead, WorkspaceError> {
+    check_target_branch(name)?;
+    let commit = locked.commit_at(&format!("refs/remotes/origin/{name}")).await?;
+    let missing = || WorkspaceError::refused("branch", name, "the origin has no such branch");
+    Ok(OriginHead::Branch { name: name.to_owned(), commit: commit.ok_or_else(missing)? })
 }
 
 /// The newest commit that is not a checkpoint of ours; `None` when that is the commit itself, or there is none.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::error::{WorkspaceError, tidy};
-use super::policy::{GitPolicy, Identity, Protocol};
+use super::policy::{Author, GitPolicy, Identity, Protocol};
 use crate::process::{self, Finished};
 
 /// Settings that win over every file. A repository must not choose what this process runs.
@@ -61,6 +61,8 @@ pub(crate) struct Git {
     identity: Identity,
     network_timeout: Duration,
     local_timeout: Duration,
+    /// The owner's own commits are signed here, so what is merged in their name is signed, too.
+    pub(crate) signs: bool,
     /// Set where the user configured no ssh command: without it ssh would ask on a terminal.
     ssh_command: Option<&'static str>,
 }
@@ -79,17 +81,15 @@ impl Git {
         }
         let has_ssh_command =
             ["GIT_SSH", "GIT_SSH_COMMAND"].iter().any(|key| std::env::var_os(key).is_some())
-                || std::process::Command::new("git")
-                    .args(["config", "--global", "--get", "core.sshCommand"])
-                    .stdin(Stdio::null())
-                    .output()
-                    .is_ok_and(|output| output.status.success());
+                || users_setting(&["--get", "core.sshCommand"]).is_some();
+        let signs = users_setting(&["--type=bool", "--get", "commit.gpgSign"]).as_deref() == Some("true");
         let protocols: Vec<_> = policy.protocols.iter().map(|p| p.as_str()).collect();
         Ok(Self {
             protocols: protocols.join(":"),
             identity: policy.identity.clone(),
             network_timeout: policy.network_timeout,
             local_timeout: policy.local_timeout,
+            signs,
             ssh_command: (!has_ssh_command).then_some("ssh -oBatchMode=yes"),
         })
     }
@@ -116,6 +116,13 @@ impl Git {
             limit: self.local_timeout,
         }
     }
+}
+
+/// What the user of this host has set for all of their repositories.
+fn users_setting(get: &[&str]) -> Option<String> {
+    let mut command = std::process::Command::new("git");
+    let output = command.args(["config", "--global"]).args(get).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn is_new_enough(version: &str) -> bool {
@@ -198,6 +205,16 @@ impl Call<'_> {
 
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Who a commit is by, in place of the factory.
+    pub(crate) fn by(mut self, author: &Author) -> Self {
+        self.env.push(("GIT_AUTHOR_NAME", author.name.clone().into()));
+        self.env.push(("GIT_AUTHOR_EMAIL", author.email.clone().into()));
+        if let Some(date) = &author.date {
+            self.env.push(("GIT_AUTHOR_DATE", date.into()));
+        }
         self
     }
 

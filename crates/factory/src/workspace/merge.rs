@@ -1,21 +1,20 @@
-//! Merges a result into the owner's branch, on the coordinator's word for exactly that job and epoch: made, checked,
+//! Merges results into the owner's branch, on the coordinator's word for exactly these jobs and epochs: made, checked,
 //! announced, pushed.
 //!
-//! Works on objects alone: no work tree, no hooks, no index. Never forces, and never merges the same result twice:
-//! the result is the second parent of its merge, so a repeated order finds it in the history.
+//! Works on objects alone: no work tree, no hooks, no index. Never forces.
 
 use std::path::{Path, PathBuf};
 
+use giga_domain::job::MergeStrategy;
 use giga_domain::{Epoch, JobId};
 
 use super::Workspace;
-use super::error::{WorkspaceError, tidy};
-use super::mirror::{LockedMirror, OriginHead};
-use super::policy::RepoSource;
+use super::error::WorkspaceError;
+use super::mirror::OriginHead;
+use super::policy::{Author, RepoSource};
 use super::push::{PushReply, PushTarget};
-use super::refs::{
-    CommitId, OurBranch, candidate_branch, check_target_branch, head_ref, job_branch, trailer,
-};
+use super::refs::{CommitId, OurBranch, check_target_branch, job_branch};
+use super::stack::{Stacked, stack};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeOrder {
@@ -26,29 +25,39 @@ pub struct MergeOrder {
     pub commit: CommitId,
     /// Where to; the origin's own HEAD branch by default.
     pub into: Option<String>,
+    pub strategy: MergeStrategy,
     pub message: String,
+    /// The factory, if nobody is named.
+    pub author: Option<Author>,
+    pub reviewers: Vec<String>,
 }
 
-/// What there is to push.
+/// Results on top of each other, and of the tip.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Prepared {
-    Candidate(Candidate),
-    /// By an earlier order, or by somebody else.
-    AlreadyMerged {
-        commit: CommitId,
-        into: String,
-    },
-    Conflict {
-        files: Vec<String>,
-        detail: String,
-    },
+pub struct Prepared {
+    pub into: String,
+    /// None in an empty repository.
+    pub tip: Option<CommitId>,
+    /// As many as there were orders, or those before the first that conflicts with what comes before it.
+    pub stacked: Vec<Stacked>,
 }
 
-/// The result on top of a tip; not pushed to the branch yet.
+impl Prepared {
+    /// What there is to push; `None` where nothing is.
+    pub fn candidate(&self) -> Option<Candidate> {
+        let made = self.stacked.iter().rev().find_map(|stacked| match stacked {
+            Stacked::On(commit) => Some(commit.clone()),
+            _ => None,
+        });
+        made.map(|commit| Candidate { commit, tip: self.tip.clone(), into: self.into.clone() })
+    }
+}
+
+/// What the branch is to be moved to; not pushed to it yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub commit: CommitId,
-    /// None in an empty repository.
+    /// What the branch was at; none in an empty repository.
     pub tip: Option<CommitId>,
     pub into: String,
 }
@@ -56,7 +65,6 @@ pub struct Candidate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pushed {
     Merged {
-        commit: CommitId,
         into: String,
     },
     /// Somebody else moved the branch: this candidate can never be pushed by anybody.
@@ -64,43 +72,49 @@ pub enum Pushed {
 }
 
 impl Workspace {
-    /// Merges the result onto the tip as it is now, in objects alone, and keeps the candidate on the origin, where
-    /// whoever takes over finds it.
-    pub async fn prepare_merge(&self, order: &MergeOrder) -> Result<Prepared, WorkspaceError> {
-        let expected = job_branch(order.job, order.epoch);
-        if order.branch != expected {
-            let rule = format!("the order is for {expected}");
-            return Err(WorkspaceError::refused("branch", &order.branch, rule));
+    /// Puts the results onto the tip as it is now, one after the other, and keeps the last on the origin, where whoever
+    /// takes over finds it. They are all of one repository and go into one branch.
+    pub async fn prepare_merges(&self, orders: &[MergeOrder]) -> Result<Prepared, WorkspaceError> {
+        let Some(first) = orders.first() else {
+            return Err(WorkspaceError::refused("orders", "", "there is nothing to merge"));
+        };
+        for order in orders {
+            let expected = job_branch(order.job, order.epoch);
+            if order.branch != expected {
+                let rule = format!("the order is for {expected}");
+                return Err(WorkspaceError::refused("branch", &order.branch, rule));
+            }
         }
-        if let Some(into) = &order.into {
+        if let Some(into) = &first.into {
             check_target_branch(into)?;
         }
-        let mirror = self.mirror(&order.repo);
+        let mirror = self.mirror(&first.repo);
         let locked = mirror.lock().await?;
         let head = locked.refresh().await?;
         locked.note_use()?;
-        let into = target(order, &head)?;
-        check_result_is_here(&locked, order).await?;
-        let Some(tip) = locked.commit_at(&format!("refs/remotes/origin/{into}")).await? else {
-            // The first commit of an empty repository has nothing to be merged with.
-            return Ok(Prepared::Candidate(Candidate { commit: order.commit.clone(), tip: None, into }));
-        };
-        if locked.is_ancestor(&order.commit, &tip).await? {
-            let commit = find_merge(&locked, order, &tip).await?;
-            return Ok(Prepared::AlreadyMerged { commit, into });
+        let into = target(first, &head)?;
+        let tip = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
+        let mut onto = tip.clone();
+        let mut stacked = Vec::with_capacity(orders.len());
+        for order in orders {
+            let next = stack(&locked, onto.as_ref(), order).await?;
+            match &next {
+                Stacked::On(commit) => onto = Some(commit.clone()),
+                // With what comes before it in the batch, perhaps: it is tried again without that.
+                Stacked::Conflict { .. } if !stacked.is_empty() => break,
+                Stacked::AlreadyIn(_) | Stacked::Conflict { .. } => {}
+            }
+            let is_conflict = matches!(next, Stacked::Conflict { .. });
+            stacked.push(next);
+            if is_conflict {
+                break;
+            }
         }
-        let tree = match merge_trees(&locked, &tip, &order.commit).await? {
-            Ok(tree) => tree,
-            Err((files, detail)) => return Ok(Prepared::Conflict { files, detail }),
-        };
-        let message = match order.message.trim() {
-            "" => format!("Merge {}", order.branch),
-            message => message.to_owned(),
-        };
-        let message = format!("{message}\n\n{}\n", trailer(order.job, order.epoch));
-        let commit = locked.commit_tree(&tree, &[&tip, &order.commit], &message).await?;
-        locked.push(&commit, PushTarget::Candidate { job: order.job }).await?;
-        Ok(Prepared::Candidate(Candidate { commit, tip: Some(tip), into }))
+        let prepared = Prepared { into, tip, stacked };
+        if let Some(candidate) = prepared.candidate() {
+            locked.push(&candidate.commit, PushTarget::Candidate { job: first.job }).await?;
+        }
+        Ok(prepared)
     }
 
     /// Pushes what was announced: this commit and no other, onto the tip that it was made on and no other.
@@ -115,13 +129,15 @@ impl Workspace {
         let locked = mirror.lock().await?;
         locked.refresh().await?;
         let now = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
-        let merged = || Pushed::Merged { commit: commit.clone(), into: into.clone() };
+        let merged = || Pushed::Merged { into: into.clone() };
         if locked.commit_at(commit.as_str()).await?.is_none() {
-            let branch = candidate_branch(order.job, commit);
-            locked.fetch_branch(&branch, &format!("refs/giga/fetched/{branch}")).await?;
+            // Under the name of whichever job was the first of its batch.
+            let of_any_job = format!("+refs/heads/giga/merge/*/{commit}:refs/giga/fetched/merge/*/{commit}");
+            locked.fetch_refs(&[&of_any_job]).await?.map_err(|output| locked.unreachable(output.error()))?;
         }
+        let is_here = locked.commit_at(commit.as_str()).await?.is_some();
         if let Some(now) = &now
-            && locked.commit_at(commit.as_str()).await?.is_some()
+            && is_here
             && locked.is_ancestor(commit, now).await?
         {
             return Ok(merged());
@@ -201,95 +217,4 @@ fn target(order: &MergeOrder, head: &OriginHead) -> Result<String, WorkspaceErro
         let rule = "its HEAD is on no branch, so the order has to say where to merge";
         WorkspaceError::refused("repository", order.repo.url.as_str(), rule)
     })
-}
-
-/// The commit of the order, from this host or from its branch on the origin, where it must still be the tip.
-async fn check_result_is_here(locked: &LockedMirror<'_>, order: &MergeOrder) -> Result<(), WorkspaceError> {
-    let local = locked.commit_at(&head_ref(&order.branch)).await?;
-    if local.as_ref() == Some(&order.commit) {
-        return Ok(());
-    }
-    let fetched = locked.fetch_branch(&order.branch, &format!("refs/giga/fetched/{}", order.branch)).await?;
-    if fetched.as_ref() == Some(&order.commit) {
-        return Ok(());
-    }
-    // A merged branch may have been cleaned up since; then the commit is in the history already.
-    if fetched.is_none() && locked.commit_at(order.commit.as_str()).await?.is_some() {
-        return Ok(());
-    }
-    let found = fetched.map_or_else(|| "nothing".to_owned(), |commit| commit.to_string());
-    let rule = format!("{} holds {found}, not that commit", order.branch);
-    Err(WorkspaceError::refused("commit", order.commit.as_str(), rule))
-}
-
-/// The merge that brought the result in; the result itself when it came in another way.
-async fn find_merge(
-    locked: &LockedMirror<'_>,
-    order: &MergeOrder,
-    tip: &CommitId,
-) -> Result<CommitId, WorkspaceError> {
-    let range = format!("{}..{tip}", order.commit);
-    let call = locked.call("finding the merge").args(["rev-list", "--first-parent", "--merges", "--parents"]);
-    let output = call.args(["--reverse", "--max-count=10000", "--end-of-options", &range]).run().await?;
-    let text = output.text();
-    let merge = text.lines().find_map(|line| {
-        let mut ids = line.split(' ');
-        let merge = ids.next()?;
-        ids.any(|parent| parent == order.commit.as_str()).then(|| merge.parse().ok())?
-    });
-    Ok(merge.unwrap_or_else(|| order.commit.clone()))
-}
-
-type Conflict = (Vec<String>, String);
-
-async fn merge_trees(
-    locked: &LockedMirror<'_>,
-    ours: &CommitId,
-    theirs: &CommitId,
-) -> Result<Result<String, Conflict>, WorkspaceError> {
-    let call = locked.call("merging").args(["merge-tree", "--write-tree", "-z", "--name-only", "--messages"]);
-    let output = call.args(["--end-of-options", ours.as_str(), theirs.as_str()]).run_any().await?;
-    match output.status.code() {
-        Some(0) => {
-            let tree = output.fields().next().map(|field| String::from_utf8_lossy(field).into_owned());
-            tree.ok_or_else(|| output.error()).map(Ok)
-        }
-        Some(1) => Ok(Err(read_conflict(&output.stdout))),
-        _ if output.stderr.contains("unrelated histories") => {
-            Ok(Err((Vec::new(), "the result shares no history with the branch".to_owned())))
-        }
-        _ => Err(output.error()),
-    }
-}
-
-/// `tree NUL file NUL … NUL NUL messages`, where a message is `count NUL paths… NUL kind NUL text NUL`.
-fn read_conflict(stdout: &[u8]) -> Conflict {
-    let mut fields = stdout.split(|b| *b == 0).map(|field| String::from_utf8_lossy(field).into_owned());
-    let mut files: Vec<String> = fields.by_ref().skip(1).take_while(|field| !field.is_empty()).collect();
-    files.sort();
-    files.dedup();
-    let mut texts = Vec::new();
-    while let Some(count) = fields.next().and_then(|count| count.parse::<usize>().ok()) {
-        let mut message = fields.by_ref().skip(count);
-        let (kind, text) = (message.next(), message.next());
-        if kind.is_some_and(|kind| kind.starts_with("CONFLICT")) {
-            texts.extend(text.map(|text| text.trim().to_owned()));
-        }
-    }
-    (files, tidy(&texts.join("\n")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conflicts_name_their_files() {
-        let stdout = b"4b825dc642cb6eb9a060e54bf8d69288fbee4904\0b.txt\0a.txt\0b.txt\0\0\
-            1\0a.txt\0Auto-merging\0Auto-merging a.txt\n\0\
-            1\0a.txt\0CONFLICT (contents)\0CONFLICT (content): Merge conflict in a.txt\n\0";
-        let (files, detail) = read_conflict(stdout);
-        assert_eq!(files, ["a.txt", "b.txt"]);
-        assert_eq!(detail, "CONFLICT (content): Merge conflict in a.txt");
-    }
 }

@@ -12,7 +12,7 @@ use super::Workspace;
 use super::error::{WorkspaceError, tidy};
 use super::git::{Call, Output, take_cut_off};
 use super::lock::FileLock;
-use super::policy::{GitUrl, RepoSource};
+use super::policy::{Author, GitUrl, RepoSource};
 use super::record::remove_folder;
 use super::refs::{CommitId, ORIGIN_HEAD, check_target_branch};
 
@@ -174,12 +174,26 @@ impl Mirror {
         parents: &[&CommitId],
         message: &str,
     ) -> Result<CommitId, WorkspaceError> {
+        let call = self.call("committing").arg("commit-tree");
+        write_commit(call, tree, parents, message).await
+    }
+
+    /// For the owner's branch: by whoever it is by, and signed where the owner's commits are.
+    pub(crate) async fn commit_for_owner(
+        &self,
+        tree: &str,
+        parents: &[&CommitId],
+        message: &str,
+        author: Option<&Author>,
+    ) -> Result<CommitId, WorkspaceError> {
         let mut call = self.call("committing").arg("commit-tree");
-        for parent in parents {
-            call = call.args(["-p", parent.as_str()]);
+        if let Some(author) = author {
+            call = call.by(author);
         }
-        // The message comes over a pipe: it is a job's text and must not look like an option.
-        call.args(["-F", "-", tree]).stdin(message.replace('\0', "")).run().await?.text().parse()
+        if self.workspace.git().signs {
+            call = call.arg("-S");
+        }
+        write_commit(call, tree, parents, message).await
     }
 
     /// Asks the origin what its HEAD is.
@@ -366,6 +380,19 @@ impl LockedMirror<'_> {
         }
         Ok(())
     }
+}
+
+async fn write_commit(
+    mut call: Call<'_>,
+    tree: &str,
+    parents: &[&CommitId],
+    message: &str,
+) -> Result<CommitId, WorkspaceError> {
+    for parent in parents {
+        call = call.args(["-p", parent.as_str()]);
+    }
+    // The message comes over a pipe: it is a job's text and must not look like an option.
+    call.args(["-F", "-", tree]).stdin(message.replace('\0', "")).run().await?.text().parse()
 }
 
 /// Git's own lock files, as a killed git leaves them behind. Objects and packs need none.

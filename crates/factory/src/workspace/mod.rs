@@ -18,6 +18,7 @@ mod record;
 mod refs;
 mod result;
 mod snapshot;
+mod stack;
 mod worktree;
 
 use std::path::PathBuf;
@@ -30,10 +31,11 @@ pub use discover::LocalRepo;
 pub use error::WorkspaceError;
 pub use gc::{GcOptions, GcReport, JobStates};
 pub use merge::{Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
-pub use policy::{GitPolicy, GitUrl, Identity, Protocol, RepoSource};
+pub use policy::{Author, GitPolicy, GitUrl, Identity, Protocol, RepoSource};
 pub use record::{SpendNote, Start};
 pub use refs::{CommitId, job_branch, quarantine_branch, wip_branch};
 pub use result::{ResultCommit, Saved};
+pub use stack::Stacked;
 pub use worktree::{Diff, Worktree};
 
 use git::Git;

@@ -37,6 +37,27 @@ pub struct Identity {
     pub email: String,
 }
 
+/// Who a single commit is by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    pub name: String,
+    pub email: String,
+    /// As git writes it; now if there is none.
+    pub date: Option<String>,
+}
+
+impl Author {
+    /// `Name <address>`; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, email) = text.strip_suffix('>')?.split_once(" <")?;
+        giga_domain::manifest::is_author(text).then(|| Self {
+            name: name.to_owned(),
+            email: email.to_owned(),
+            date: None,
+        })
+    }
+}
+
 impl Default for Identity {
     fn default() -> Self {
         Self { name: "Gigafactory".to_owned(), email: "factory@gigafactory.invalid".to_owned() }

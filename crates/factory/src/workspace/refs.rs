@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use giga_domain::manifest::is_branch;
 use giga_domain::{Epoch, JobId};
 
 use super::error::WorkspaceError;
@@ -178,24 +179,12 @@ pub(crate) fn parse_epoch(text: &str) -> Option<Epoch> {
 /// A branch that work may be merged into. Stricter than git: what it lets through is safe as an argument, a
 /// path and a refspec, and it is never one of ours.
 pub(crate) fn check_target_branch(branch: &str) -> Result<(), WorkspaceError> {
-    let part_ok = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '#'))
-            && !part.contains("..")
-            && !part.ends_with('.')
-            && !std::path::Path::new(part).extension().is_some_and(|e| e.eq_ignore_ascii_case("lock"))
-    };
-    let ok = branch.len() <= 200 && branch.split('/').all(part_ok) && branch != "HEAD";
-    if !ok {
-        let rule =
-            "a branch name of letters, digits, `.`, `_`, `-`, `+`, `#` and `/`, such as main or release/2.1";
-        return Err(WorkspaceError::refused("branch", branch, rule));
+    if is_branch(branch) {
+        return Ok(());
     }
-    let ours = ["aq", "giga"].iter().any(|ours| branch.split('/').next() == Some(ours));
-    if ours || branch.starts_with("refs/") {
-        return Err(WorkspaceError::refused("branch", branch, "work is merged into a branch of the owner's"));
-    }
-    Ok(())
+    let rule = "work is merged into a branch of the owner's, of letters, digits, `.`, `_`, `-`, `+`, `#` and `/`, such as \
+                main or release/2.1";
+    Err(WorkspaceError::refused("branch", branch, rule))
 }
 
 #[cfg(test)]

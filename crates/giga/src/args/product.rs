@@ -1,8 +1,11 @@
 //! `giga budget …`, `giga product …`, `giga profile …`
 
 use clap::{Args, Subcommand};
+use giga_api::wire::{MergeBy, MergeStrategy};
 use giga_domain::id::IdError;
 use giga_domain::{ScoreTerm, Usd};
+
+use super::word;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BudgetCommand {
@@ -151,14 +154,15 @@ pub(crate) struct BurndownArgs {
 pub(crate) enum ProductCommand {
     /// List products with settings
     List,
-    /// Show a product's share, weights and repositories
+    /// Show a product's share, weights, repositories and merges
     Show(ProductArg),
-    /// Set a product's share, weights and repositories; what you leave out stays as it is
+    /// Set a product's share, weights, repositories and merges; what you leave out stays as it is
     #[command(after_help = "\
 Examples:
   giga product set demo --share 3
   giga product set demo --repos hello,notes
   giga product set demo --weight affinity=1.5 --weight load=0.5
+  giga product set demo --merge squash --merge-check 'cargo test --workspace'
 
 Shares are relative to each other; the default is 1. A repository has one owner: jobs of other
 products for it are refused.")]
@@ -175,6 +179,24 @@ pub(crate) struct SetProductArgs {
     /// All repositories that it owns; an empty value means none
     #[arg(long, value_delimiter = ',', value_name = "REPO")]
     pub(crate) repos: Option<Vec<String>>,
+    /// How results are merged: merge, squash, rebase or fast_forward
+    #[arg(long, value_name = "STRATEGY", value_parser = word::<MergeStrategy>())]
+    pub(crate) merge: Option<MergeStrategy>,
+    /// Who moves the branch: push or pull_request
+    #[arg(long, value_name = "WAY", value_parser = word::<MergeBy>())]
+    pub(crate) merge_by: Option<MergeBy>,
+    /// Message of merge commits; {name}, {job}, {branch} and {reviewers} are filled in
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) merge_message: Option<String>,
+    /// Author of merge commits, such as "Ana <ana@example.org>"; an empty value means the factory
+    #[arg(long, value_name = "AUTHOR")]
+    pub(crate) merge_author: Option<String>,
+    /// Command that must pass on every merged tree; repeat it for more, an empty value means none
+    #[arg(long = "merge-check", value_name = "COMMAND")]
+    pub(crate) merge_checks: Vec<String>,
+    /// How many results may be merged and checked together
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) merge_batch: Option<u32>,
     #[arg(long = "weight", value_name = "TERM=NUMBER", value_parser = weight, help = about_weights())]
     pub(crate) weights: Vec<(ScoreTerm, f64)>,
 }

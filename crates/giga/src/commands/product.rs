@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use giga_api::client::Client;
-use giga_api::wire::{Product, SetProductRequest};
+use giga_api::wire::{MergeBy, MergeSettings, MergeStrategy, Product, SetProductRequest};
 
 use super::Done;
 use super::context::Context;
@@ -30,8 +30,16 @@ pub(crate) async fn run(command: ProductCommand, context: &Context) -> Done {
 
 /// What is not named stays: read, changed, and written only if nobody else wrote meanwhile.
 async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
-    if args.share.is_none() && args.repos.is_none() && args.weights.is_empty() {
-        return Err(CliError::Usage("say what to set: --share, --repos or --weight".to_owned()));
+    let merge = (&args.merge, &args.merge_by, &args.merge_message, &args.merge_author);
+    let nothing = args.share.is_none() && args.repos.is_none() && args.weights.is_empty();
+    if nothing
+        && merge == (&None, &None, &None, &None)
+        && args.merge_checks.is_empty()
+        && args.merge_batch.is_none()
+    {
+        let what = "say what to set: --share, --repos, --weight, --merge, --merge-by, --merge-message, \
+                    --merge-author, --merge-check or --merge-batch";
+        return Err(CliError::Usage(what.to_owned()));
     }
     let product = &args.product.product;
     let now = client.product(product).await?;
@@ -44,9 +52,26 @@ async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
         share: Some(args.share.unwrap_or(now.share)),
         weights: Some(weights),
         repos: repos.unwrap_or_else(|| now.repos.clone()),
+        merge: Some(MergeSettings {
+            strategy: args.merge.or(now.merge.strategy),
+            by: args.merge_by.or(now.merge.by),
+            message: given_or(args.merge_message, &now.merge.message),
+            author: given_or(args.merge_author, &now.merge.author),
+        }),
+        merge_checks: if args.merge_checks.is_empty() {
+            now.merge_checks.clone()
+        } else {
+            args.merge_checks.into_iter().filter(|check| !check.is_empty()).collect()
+        },
+        merge_batch: Some(args.merge_batch.unwrap_or(now.merge_batch)),
     };
     let product = client.set_product(product, &request, Some(now.rev)).await?;
     output.one(&product.json, "/productId", || text(&product))
+}
+
+/// An empty value takes away what was set.
+fn given_or(given: Option<String>, now: &Option<String>) -> Option<String> {
+    given.map_or_else(|| now.clone(), |text| Some(text).filter(|text| !text.is_empty()))
 }
 
 fn list(products: &[Product]) -> String {
@@ -63,8 +88,21 @@ fn text(product: &Product) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&product.product_id));
     let weights = product.weights.0.iter().map(|(term, weight)| format!("{term} {weight}"));
     let weights = weights.collect::<Vec<_>>().join(", ");
-    let facts =
-        [("share", product.share.to_string()), ("repos", joined(&product.repos)), ("weights", weights)];
+    let MergeSettings { strategy, by, message, author } = &product.merge;
+    let merge = [
+        Some(format!("{} by {}", strategy.unwrap_or(MergeStrategy::Merge), by.unwrap_or(MergeBy::Push))),
+        Some(format!("up to {} together", product.merge_batch)),
+        message.as_ref().map(|message| format!("message `{message}`")),
+        author.as_ref().map(|author| format!("author {author}")),
+    ];
+    let merge = merge.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let facts = [
+        ("share", product.share.to_string()),
+        ("repos", joined(&product.repos)),
+        ("weights", weights),
+        ("merges", merge),
+        ("checks", joined(&product.merge_checks)),
+    ];
     for (name, value) in facts {
         let _ = writeln!(text, "  {name:<7}  {}", printable(&value));
     }

@@ -93,6 +93,9 @@ fn spec(manifest: Manifest) -> v1::Spec {
         deps_mode: _,
         on_failure: _,
         on_conflict: _,
+        base,
+        target,
+        merge: _,
         budget: BudgetCaps { usd, tokens, wall_ms },
         retry: _,
         verify,
@@ -104,7 +107,9 @@ fn spec(manifest: Manifest) -> v1::Spec {
         written: _,
     } = manifest;
     let budget = v1::BudgetCaps { usd_micros: usd.map(Usd::micros), tokens, wall_ms };
-    v1::Spec { repo, engine, script, verify, budget: Some(budget) }
+    // What goes into a branch is made on it, unless the manifest says otherwise.
+    let base = base.or(target);
+    v1::Spec { repo, engine, script, verify, budget: Some(budget), base }
 }
 
 fn checkpoint_message(checkpoint: Checkpoint) -> v1::Checkpoint {

@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
-use giga_coordinator::{Error, MergeHolder, TakenMerge};
-use giga_domain::job::MergeCandidate;
-use giga_domain::{Epoch, Job, JobId, MergeOutcome, MergeState, limits};
+use giga_coordinator::{MergeHolder, TakenMerge};
+use giga_domain::job::{MergeSettings, MergeStrategy};
+use giga_domain::{Epoch, JobId, MergeOutcome, limits, merge_message};
 
 use super::{Answer, tagged};
 use crate::app::App;
@@ -23,6 +23,7 @@ const PIECE: usize = 256 * 1024;
 /// A hash, in hexadecimal digits.
 const COMMIT_CHARS: usize = 64;
 const BRANCH_CHARS: usize = 255;
+const MOST_MERGES: usize = 50;
 
 pub(crate) async fn append_log(
     State(app): State<App>,
@@ -64,28 +65,27 @@ pub(crate) async fn read_log(
     }))
 }
 
-pub(crate) async fn claim_merge(
+pub(crate) async fn claim_merges(
     State(app): State<App>,
     caller: Caller,
-    JsonBody(request): JsonBody<wire::ClaimMergeRequest>,
+    JsonBody(request): JsonBody<wire::ClaimMergesRequest>,
 ) -> Answer<Response> {
     let factory = check::id("factoryId", &request.factory_id)?;
     caller.speaks_for(&factory)?;
-    match app.coordinator.take_merge(factory).await? {
-        Some(taken) => Ok(Json(order(taken)?).into_response()),
-        None => Ok(StatusCode::NO_CONTENT.into_response()),
+    let taken = app.coordinator.take_merges(factory).await?;
+    if taken.is_empty() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    let orders = taken.into_iter().map(order).collect::<Answer<_>>()?;
+    Ok(Json(wire::MergeOrders { orders }).into_response())
 }
 
 fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
-    let TakenMerge { job, verify } = taken;
+    let TakenMerge { job, checks } = taken;
     let incomplete = || Problem::internal("an order to merge lacks what it is about");
     let result = job.result.as_ref().ok_or_else(incomplete)?;
     let merge = job.merge.as_ref().ok_or_else(incomplete)?;
-    let candidate = match &merge.state {
-        MergeState::Pushing { candidate, .. } => Some(candidate.clone()),
-        _ => None,
-    };
+    let MergeSettings { strategy, by: _, message, author } = &job.spec.merge;
     Ok(wire::MergeOrder {
         job_id: job.id.to_string(),
         lease_epoch: result.epoch.0,
@@ -94,40 +94,49 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
         branch: result.branch.clone(),
         commit: result.commit.clone(),
         attempt: merge.attempt,
-        verify,
-        candidate: candidate.map(|MergeCandidate { commit, tip, into }| wire::MergeCandidate {
-            commit,
-            tip,
-            into,
-        }),
+        target: job.spec.target.clone(),
+        strategy: strategy.unwrap_or(MergeStrategy::Merge).into(),
+        message: merge_message::render(message.as_deref(), &job),
+        author: author.clone(),
+        reviewers: merge_message::reviewers(&job),
+        verify: checks,
+        candidate: merge.candidate().cloned().map(Into::into),
     })
 }
 
-pub(crate) async fn renew_merge(
+pub(crate) async fn renew_merges(
     State(app): State<App>,
     caller: Caller,
-    path: PathText,
-    JsonBody(request): JsonBody<wire::RenewMergeRequest>,
-) -> Answer<Response> {
-    let holder = merge_holder(&caller, &path, &request.factory_id, request.attempt)?;
-    let job = holder.job;
-    answered(&app, &caller, job, app.coordinator.renew_merge(holder).await).await
+    JsonBody(request): JsonBody<wire::RenewMergesRequest>,
+) -> Answer<Json<wire::RenewMergesAnswer>> {
+    let merges = request.merges.iter().map(|merge| (merge.job_id.as_str(), merge.attempt));
+    let (holder, _) = merge_holder(&caller, &request.factory_id, merges)?;
+    let held = app.coordinator.renew_merges(holder).await?.into_iter();
+    let merges = held.map(|(job, attempt)| wire::HeldMerge { job_id: job.to_string(), attempt }).collect();
+    Ok(Json(wire::RenewMergesAnswer { merges }))
 }
 
-pub(crate) async fn push_merge(
+pub(crate) async fn push_merges(
     State(app): State<App>,
     caller: Caller,
-    path: PathText,
-    JsonBody(request): JsonBody<wire::PushMergeRequest>,
-) -> Answer<Response> {
-    let holder = merge_holder(&caller, &path, &request.factory_id, request.attempt)?;
-    let wire::MergeCandidate { commit, tip, into } = request.candidate;
-    check::text("candidate.commit", &commit, COMMIT_CHARS)?;
-    check::optional_text("candidate.tip", tip.as_ref(), COMMIT_CHARS)?;
-    check::text("candidate.into", &into, BRANCH_CHARS)?;
-    let job = holder.job;
-    let pushed = app.coordinator.push_merge(holder, MergeCandidate { commit, tip, into }).await;
-    answered(&app, &caller, job, pushed).await
+    JsonBody(request): JsonBody<wire::PushMergesRequest>,
+) -> Answer<StatusCode> {
+    let merges = request.merges.iter().map(|merge| (merge.job_id.as_str(), merge.attempt));
+    let (holder, first) = merge_holder(&caller, &request.factory_id, merges)?;
+    let mut candidates = Vec::with_capacity(request.merges.len());
+    for (at, merge) in request.merges.into_iter().enumerate() {
+        let named = |field: &str| format!("merges[{at}].candidate.{field}");
+        let wire::MergeCandidate { commit, tip, into, head } = &merge.candidate;
+        check::text(&named("commit"), commit, COMMIT_CHARS)?;
+        check::optional_text(&named("tip"), tip.as_ref(), COMMIT_CHARS)?;
+        check::text(&named("into"), into, BRANCH_CHARS)?;
+        check::optional_text(&named("head"), head.as_ref(), COMMIT_CHARS)?;
+        candidates.push(merge.candidate.into());
+    }
+    match app.coordinator.push_merges(holder, &candidates).await {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(error) => Err(app.refused(&caller, first, error).await),
+    }
 }
 
 pub(crate) async fn settle_merge(
@@ -136,7 +145,8 @@ pub(crate) async fn settle_merge(
     path: PathText,
     JsonBody(request): JsonBody<wire::SettleMergeRequest>,
 ) -> Answer<Response> {
-    let holder = merge_holder(&caller, &path, &request.factory_id, request.attempt)?;
+    let merge = (path.text("id")?, request.attempt);
+    let (holder, id) = merge_holder(&caller, &request.factory_id, std::iter::once(merge))?;
     check::optional_text("commit", request.commit.as_ref(), COMMIT_CHARS)?;
     check::optional_text("into", request.into.as_ref(), BRANCH_CHARS)?;
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
@@ -155,19 +165,27 @@ pub(crate) async fn settle_merge(
         (wire::MergeOutcome::Unreachable, ..) => MergeOutcome::Unreachable { detail },
         (wire::MergeOutcome::Outrun, ..) => MergeOutcome::Outrun,
     };
-    let job = holder.job;
-    answered(&app, &caller, job, app.coordinator.settle_merge(holder, outcome).await).await
+    match app.coordinator.settle_merge(holder, outcome).await {
+        Ok(job) => Ok(tagged(&job)),
+        Err(error) => Err(app.refused(&caller, id, error).await),
+    }
 }
 
-fn merge_holder(caller: &Caller, path: &PathText, factory: &str, attempt: u32) -> Answer<MergeHolder> {
+/// Whose merges are meant, and the first of them, by which a refusal is answered.
+fn merge_holder<'a>(
+    caller: &Caller,
+    factory: &str,
+    merges: impl Iterator<Item = (&'a str, u32)>,
+) -> Answer<(MergeHolder, JobId)> {
     let factory = check::id("factoryId", factory)?;
     caller.speaks_for(&factory)?;
-    Ok(MergeHolder { job: path.id()?, factory, attempt })
-}
-
-async fn answered(app: &App, caller: &Caller, id: JobId, done: Result<Job, Error>) -> Answer<Response> {
-    match done {
-        Ok(job) => Ok(tagged(&job)),
-        Err(error) => Err(app.refused(caller, id, error).await),
+    let merges = merges.map(|(job, attempt)| Ok((check::id("jobId", job)?, attempt)));
+    let merges: Vec<(JobId, u32)> = merges.collect::<Answer<_>>()?;
+    match merges.first() {
+        Some((first, _)) if merges.len() <= MOST_MERGES => {
+            let first = *first;
+            Ok((MergeHolder { factory, merges }, first))
+        }
+        _ => Err(Problem::field("merges", &format!("name 1 to {MOST_MERGES} of them"))),
     }
 }

@@ -78,8 +78,8 @@ impl Things {
         let token = world.factory(factory, &[product]).await;
         let review = world.in_review(product, factory, "review").await;
         let merging = world.shipped(product, factory, "merging").await;
-        let taken = world.coordinator.take_merge(factory.parse().unwrap()).await.unwrap();
-        assert_eq!(taken.map(|taken| taken.job.id), Some(merging.id));
+        let taken = world.coordinator.take_merges(factory.parse().unwrap()).await.unwrap();
+        assert_eq!(taken.iter().map(|taken| taken.job.id).collect::<Vec<_>>(), [merging.id]);
         let held = world.building(product, factory, "held").await;
         let holder = Holder { factory: factory.parse().unwrap(), epoch: held.epoch };
         let name = "report.txt".parse().unwrap();

@@ -1,23 +1,22 @@
 //! Shipped means merged: what is shipped is in its branch, once; what is in passed, and was announced before.
 
-use std::collections::BTreeSet;
-
 use giga_domain::Stage;
 
 use super::{Evidence, Findings, Promise};
+use crate::ports::{Landed, pass_together};
 
 pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
     for (repo, branch) in &evidence.branches {
-        let mut seen = BTreeSet::new();
+        let mut landed: Vec<Landed> = Vec::new();
         for push in &branch.pushes {
-            let (job, epoch) = push.result;
-            if !seen.insert(push.result) {
+            for &(job, epoch) in push.results.iter().filter(|result| landed.contains(result)) {
                 found.add(Promise::ShippedIsMerged, format!("the result {job}/{epoch} is in {repo} twice"));
             }
-            if !push.passed {
+            if !pass_together(&landed, &push.results) {
                 let text = format!("{repo} was moved to {}, which fails with what was there", push.commit);
                 found.add(Promise::ShippedIsMerged, text);
             }
+            landed.extend(&push.results);
             if !push.announced {
                 found.add(
                     Promise::ShippedIsMerged,

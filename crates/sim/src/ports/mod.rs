@@ -15,7 +15,7 @@ pub(crate) use blobs::NoBlobs;
 pub(crate) use broker::{NodeBroker, SeenJobs};
 pub(crate) use budget_audit::BudgetAudit;
 pub(crate) use outside::NodeEffects;
-pub(crate) use repositories::{Branch, Landed, Push, Repositories, conflicts, passes};
+pub(crate) use repositories::{Branch, Landed, Push, Repositories, conflicts, pass_together};
 pub(crate) use store::NodeStore;
 pub(crate) use topics::NodeTopics;
 

@@ -9,7 +9,14 @@ use parking_lot::Mutex;
 pub(crate) type Landed = (JobId, Epoch);
 
 #[derive(Debug, Default)]
-pub(crate) struct Repositories(Mutex<BTreeMap<String, Branch>>);
+pub(crate) struct Repositories(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    branches: BTreeMap<String, Branch>,
+    /// What a candidate brings, by its commit.
+    made: BTreeMap<String, Vec<Landed>>,
+}
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Branch {
@@ -24,22 +31,37 @@ pub(crate) struct Branch {
 #[derive(Debug, Clone)]
 pub(crate) struct Push {
     pub(crate) commit: String,
-    pub(crate) result: Landed,
-    /// What stood in the branch with it passes its checks.
-    pub(crate) passed: bool,
-    /// The store knew of this very commit before it was pushed.
+    pub(crate) results: Vec<Landed>,
+    /// The store knew of this very commit before it was pushed, for every job in it.
     pub(crate) announced: bool,
+}
+
+impl Branch {
+    /// The commit that holds it.
+    pub(crate) fn holding(&self, result: Landed) -> Option<String> {
+        let push = self.pushes.iter().find(|push| push.results.contains(&result));
+        push.map(|push| push.commit.clone())
+    }
 }
 
 impl Repositories {
     pub(crate) fn branch(&self, repo: &str) -> Branch {
-        self.0.lock().get(repo).cloned().unwrap_or_default()
+        self.0.lock().branches.get(repo).cloned().unwrap_or_default()
+    }
+
+    /// A candidate with these on top of each other.
+    pub(crate) fn make(&self, commit: &str, of: &[Landed]) {
+        self.0.lock().made.insert(commit.to_owned(), of.to_vec());
+    }
+
+    pub(crate) fn made(&self, commit: &str) -> Vec<Landed> {
+        self.0.lock().made.get(commit).cloned().unwrap_or_default()
     }
 
     /// Whether the branch was where the candidate was made, and so is at the candidate now.
     pub(crate) fn push(&self, repo: &str, onto: &str, push: Push) -> bool {
-        let mut repositories = self.0.lock();
-        let branch = repositories.entry(repo.to_owned()).or_default();
+        let mut known = self.0.lock();
+        let branch = known.branches.entry(repo.to_owned()).or_default();
         if branch.tip == push.commit {
             return true;
         }
@@ -47,21 +69,31 @@ impl Repositories {
             return false;
         }
         branch.tip.clone_from(&push.commit);
-        branch.landed.push(push.result);
+        branch.landed.extend(&push.results);
         branch.pushes.push(push);
         true
     }
 
     pub(crate) fn all(&self) -> BTreeMap<String, Branch> {
-        self.0.lock().clone()
+        self.0.lock().branches.clone()
     }
 }
 
 /// Each passes alone; some pairs do not pass together.
-pub(crate) fn passes(landed: &[Landed], with: Landed) -> bool {
+fn passes(landed: &[Landed], with: Landed) -> bool {
     let all: BTreeSet<JobId> = landed.iter().map(|(job, _)| *job).collect();
     // Done again, it is another piece of work, which fits.
     with.1.0 > 2 || !all.iter().any(|other| *other != with.0 && (digest(*other) + digest(with.0)) % 12 == 0)
+}
+
+/// All of them, on top of what is there.
+pub(crate) fn pass_together(landed: &[Landed], more: &[Landed]) -> bool {
+    let mut with = landed.to_vec();
+    more.iter().all(|result| {
+        let passes = passes(&with, *result);
+        with.push(*result);
+        passes
+    })
 }
 
 pub(crate) fn conflicts(landed: &[Landed], with: Landed) -> bool {

@@ -10,9 +10,10 @@ use giga_domain::{
     RunReport, Stage,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Advertise, HoldMerge, Reconsider, TakeMerge};
+use giga_ports::store::{Advertise, HoldMerge, HoldMerges, Reconsider, TakeMerges};
 
 use super::World;
+use super::world::product;
 
 const LEASE: Duration = Duration::from_secs(45);
 
@@ -41,8 +42,17 @@ async fn shipping(world: &World, factory: &FactoryId, repo: Option<&str>) -> Job
     world.operate(job.id, OperatorAction::Ship).await.unwrap()
 }
 
+/// One at a time.
 async fn take(world: &World, factory: &FactoryId) -> Option<Job> {
-    world.store.take_merge(TakeMerge { factory: factory.clone(), lease: LEASE }).await.unwrap()
+    let mut taken = take_batch(world, factory, 1).await;
+    assert!(taken.len() <= 1, "{taken:?}");
+    taken.pop()
+}
+
+async fn take_batch(world: &World, factory: &FactoryId, most: u32) -> Vec<Job> {
+    let batches = [(product("demo"), most)].into();
+    let take = TakeMerges { factory: factory.clone(), lease: LEASE, batches };
+    world.store.take_merges(take).await.unwrap()
 }
 
 async fn hold(
@@ -51,12 +61,29 @@ async fn hold(
     (factory, attempt): (&FactoryId, u32),
     action: MergeAction,
 ) -> Result<Job, StoreError> {
-    world.store.hold_merge(HoldMerge { job: job.id, factory: factory.clone(), attempt, action }).await
+    let holds = vec![HoldMerge { job: job.id, attempt, action }];
+    let held = world.store.hold_merges(HoldMerges { factory: factory.clone(), holds }).await?;
+    Ok(held.into_iter().next().expect("one for one"))
 }
 
 fn push() -> MergeAction {
-    let candidate =
-        MergeCandidate { commit: "abc123".to_owned(), tip: Some("old".to_owned()), into: "main".to_owned() };
+    let candidate = MergeCandidate {
+        commit: "abc123".to_owned(),
+        tip: Some("old".to_owned()),
+        into: "main".to_owned(),
+        head: None,
+    };
+    MergeAction::Push { candidate, lease: LEASE }
+}
+
+/// One of a batch whose last commit is pushed.
+fn push_with(commit: &str, head: &str) -> MergeAction {
+    let candidate = MergeCandidate {
+        commit: commit.to_owned(),
+        tip: Some("old".to_owned()),
+        into: "main".to_owned(),
+        head: Some(head.to_owned()),
+    };
     MergeAction::Push { candidate, lease: LEASE }
 }
 
@@ -177,4 +204,76 @@ pub async fn what_has_nothing_to_merge_is_shipped_at_once(world: &World) {
         "no branch"
     );
     assert_eq!(take(world, &mac).await, None);
+}
+
+pub async fn a_batch_is_of_one_branch_and_in_order(world: &World) {
+    let (mac, linux) = (factory(world, "mac-1").await, factory(world, "linux-1").await);
+    let first = shipping(world, &mac, Some("hello")).await;
+    let elsewhere = shipping(world, &mac, Some("other")).await;
+    // Made by another factory, which would go first alone.
+    let second = shipping(world, &linux, Some("hello")).await;
+    let third = shipping(world, &mac, Some("hello")).await;
+    let fourth = shipping(world, &mac, Some("hello")).await;
+    let ids = |jobs: Vec<Job>| jobs.into_iter().map(|job| job.id).collect::<Vec<_>>();
+    assert_eq!(ids(take_batch(world, &mac, 3).await), [first.id, second.id, third.id]);
+    assert_eq!(ids(take_batch(world, &linux, 3).await), [], "somebody is at it");
+    assert_eq!(ids(take_batch(world, &mac, 3).await), [elsewhere.id]);
+    for job in [&first, &second, &third] {
+        hold(world, job, (&mac, 1), merged()).await.unwrap();
+    }
+    assert_eq!(ids(take_batch(world, &mac, 3).await), [fourth.id]);
+}
+
+pub async fn branches_of_one_repository_are_queues_of_their_own(world: &World) {
+    let (mac, linux) = (factory(world, "mac-1").await, factory(world, "linux-1").await);
+    let into_main = shipping(world, &mac, Some("hello")).await;
+    let (job, holder) = world
+        .building(&linux, |spec| {
+            spec.repo = Some("hello".to_owned());
+            spec.target = Some("release".to_owned());
+        })
+        .await;
+    world.hold(job.id, &holder, [HolderAction::Report(report())]).await.unwrap();
+    world.operate(job.id, OperatorAction::Ship).await.unwrap();
+    let taken = take_batch(world, &mac, 5).await;
+    assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [into_main.id]);
+    assert_eq!(take(world, &linux).await.map(|job| job.id), Some(job.id));
+}
+
+pub async fn a_batch_is_announced_whole_or_not_at_all(world: &World) {
+    let mac = factory(world, "mac-1").await;
+    let first = shipping(world, &mac, Some("hello")).await;
+    let second = shipping(world, &mac, Some("hello")).await;
+    assert_eq!(take_batch(world, &mac, 2).await.len(), 2);
+    world.operate(second.id, OperatorAction::Cancel).await.unwrap();
+    let before = (world.snapshot(first.id).await, world.snapshot(second.id).await);
+    let announce = |attempt: u32| HoldMerges {
+        factory: mac.clone(),
+        holds: vec![
+            HoldMerge { job: first.id, attempt: 1, action: push_with("m1", "m2") },
+            HoldMerge { job: second.id, attempt, action: push_with("m2", "m2") },
+        ],
+    };
+    assert!(matches!(world.store.hold_merges(announce(1)).await, Err(StoreError::Refused(_))));
+    assert_eq!((world.snapshot(first.id).await, world.snapshot(second.id).await), before);
+}
+
+pub async fn what_was_announced_together_is_taken_over_together(world: &World) {
+    let (mac, linux) = (factory(world, "mac-1").await, factory(world, "linux-1").await);
+    let first = shipping(world, &mac, Some("hello")).await;
+    let second = shipping(world, &mac, Some("hello")).await;
+    let later = shipping(world, &mac, Some("hello")).await;
+    assert_eq!(take_batch(world, &mac, 2).await.len(), 2);
+    let holds = vec![
+        HoldMerge { job: first.id, attempt: 1, action: push_with("m1", "m2") },
+        HoldMerge { job: second.id, attempt: 1, action: push_with("m2", "m2") },
+    ];
+    world.store.hold_merges(HoldMerges { factory: mac.clone(), holds }).await.unwrap();
+    world.advance(LEASE);
+    let taken = take_batch(world, &linux, 5).await;
+    assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [first.id, second.id], "not {}", later.id);
+    for job in &taken {
+        let merge = job.merge.as_ref().unwrap();
+        assert_eq!((merge.attempt, merge.candidate().unwrap().pushed()), (2, "m2"));
+    }
 }

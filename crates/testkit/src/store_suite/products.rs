@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use giga_domain::job::{MergeBy, MergeSettings, MergeStrategy};
 use giga_domain::{EventKind, Product, ProductSettings, Rev, ScoreTerm, Weights};
 use giga_ports::StoreError;
 use giga_ports::store::{SetProduct, ShareKey};
@@ -35,6 +36,14 @@ pub async fn a_product_is_set_and_told(world: &World) {
         share: 1.0 / 3.0,
         weights: Weights::default().with(ScoreTerm::Affinity, 0.1 + 0.2),
         repos: vec!["hello".to_owned(), "naïve \"quoted\"".to_owned()],
+        merge: MergeSettings {
+            strategy: Some(MergeStrategy::Squash),
+            by: Some(MergeBy::PullRequest),
+            message: Some("{name}\n\n{job}".to_owned()),
+            author: Some("Ana <ana@example.org>".to_owned()),
+        },
+        merge_checks: vec!["make all".to_owned()],
+        merge_batch: 7,
     };
     let made = set(world, "demo", &settings).await;
     assert_eq!(made, Product { id: product("demo"), settings, rev: Rev(1) });

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use giga_domain::job::{
-    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, RetryPolicy, ReviewGate, ShipMode,
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, MergeSettings, MergeStrategy,
+    RetryPolicy, ReviewGate, ShipMode,
 };
 use giga_domain::stage::PerStage;
 use giga_domain::{
@@ -294,6 +295,9 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         parent: Some(dep),
         on_failure: FailurePolicy::Continue,
         on_conflict: ConflictPolicy::Fail,
+        base: Some("main".to_owned()),
+        target: Some("release/2.1".to_owned()),
+        merge: MergeSettings { strategy: Some(MergeStrategy::Rebase), ..MergeSettings::default() },
         budget: BudgetCaps {
             usd: Some(Usd::from_micros(2_500_000)),
             tokens: Some(u64::from(u32::MAX) + 1),

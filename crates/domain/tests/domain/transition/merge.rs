@@ -35,7 +35,7 @@ fn pushing() -> Job {
 }
 
 fn take(who: &str) -> Command {
-    Command::TakeMerge { factory: factory(who), lease: LEASE }
+    Command::TakeMerge { factory: factory(who), lease: LEASE, joins: false }
 }
 
 fn hold(who: &str, attempt: u32, action: MergeAction) -> Command {
@@ -48,7 +48,8 @@ fn settle(who: &str, attempt: u32, outcome: MergeOutcome) -> Command {
 
 fn push(commit: &str) -> MergeAction {
     let (commit, tip) = (commit.to_owned(), Some("tip".to_owned()));
-    MergeAction::Push { candidate: MergeCandidate { commit, tip, into: "main".to_owned() }, lease: LEASE }
+    let candidate = MergeCandidate { commit, tip, into: "main".to_owned(), head: None };
+    MergeAction::Push { candidate, lease: LEASE }
 }
 
 fn merged() -> MergeOutcome {

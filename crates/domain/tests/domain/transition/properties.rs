@@ -110,7 +110,7 @@ fn merge_action() -> impl Strategy<Value = MergeAction> {
     prop_oneof![
         1 => Just(MergeAction::Renew { lease: LEASE }),
         4 => "[cd]".prop_map(move |commit| MergeAction::Push {
-            candidate: MergeCandidate { commit, tip: None, into: text("main") },
+            candidate: MergeCandidate { commit, tip: None, into: text("main"), head: None },
             lease: LEASE,
         }),
         6 => sample::select(vec![
@@ -139,7 +139,7 @@ fn intent() -> impl Strategy<Value = Intent> {
         3 => (off, any::<bool>(), 0..30_000u64)
             .prop_map(|(rev_off, for_job, after_ms)| Intent::Evict { rev_off, for_job, after_ms }),
         2 => Just(Intent::Plain(Command::Expire)),
-        5 => who().prop_map(|who| Intent::Plain(Command::TakeMerge { factory: factory(who), lease: LEASE })),
+        5 => who().prop_map(|who| Intent::Plain(Command::TakeMerge { factory: factory(who), lease: LEASE, joins: false })),
         6 => (who(), prop_oneof![8 => Just(0i32), 1 => Just(-1)], merge_action())
             .prop_map(|(who, attempt_off, action)| Intent::Merge { who, attempt_off, action }),
         3 => relations().prop_map(|relations| Intent::Plain(Command::Reconsider(relations))),

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use async_trait::async_trait;
+use giga_domain::job::MergeStrategy;
 use giga_domain::{Epoch, JobId, Stage, Timestamp};
 use giga_factory::workspace::{
-    CommitId, GcOptions, GitPolicy, JobStates, MergeOrder, Prepared, Protocol, Pushed, RepoSource,
-    ResultCommit, Workspace, WorkspaceError, Worktree,
+    Candidate, CommitId, GcOptions, GitPolicy, JobStates, MergeOrder, Protocol, Pushed, RepoSource,
+    ResultCommit, Stacked, Workspace, WorkspaceError, Worktree,
 };
 
 pub(crate) struct Fixture {
@@ -68,7 +69,7 @@ impl Fixture {
 
     pub(crate) async fn checkout(&self, host: &Workspace, job: JobId, epoch: u64) -> Worktree {
         let repo = self.repo(host).await;
-        host.checkout(job, Epoch(epoch), &repo, None).await.unwrap()
+        host.checkout(job, Epoch(epoch), &repo, None, None).await.unwrap()
     }
 
     /// Somebody else's push to the origin's main.
@@ -146,20 +147,28 @@ pub(crate) enum Merged {
 
 pub(crate) async fn merge(host: &Workspace, order: &MergeOrder) -> Result<Merged, WorkspaceError> {
     for _ in 0..10 {
-        let candidate = match host.prepare_merge(order).await? {
-            Prepared::Candidate(candidate) => candidate,
-            Prepared::AlreadyMerged { commit, into } => return Ok(Merged::Before { commit, into }),
-            Prepared::Conflict { files, detail } => return Ok(Merged::Conflict { files, detail }),
+        let prepared = host.prepare_merges(std::slice::from_ref(order)).await?;
+        let Some(candidate) = prepared.candidate() else {
+            let into = prepared.into;
+            return Ok(match prepared.stacked.into_iter().next().expect("one for one") {
+                Stacked::On(_) => unreachable!("there would be a candidate"),
+                Stacked::AlreadyIn(commit) => Merged::Before { commit, into },
+                Stacked::Conflict { files, detail } => Merged::Conflict { files, detail },
+            });
         };
         let pushed = host.push_candidate(order, &candidate).await?;
-        if candidate.commit != order.commit {
-            host.forget_candidate(order, &candidate).await?;
-        }
-        if let Pushed::Merged { commit, into } = pushed {
-            return Ok(Merged::Now { commit, into });
+        host.forget_candidate(order, &candidate).await?;
+        if let Pushed::Merged { into } = pushed {
+            return Ok(Merged::Now { commit: candidate.commit, into });
         }
     }
     panic!("outrun ten times in a row");
+}
+
+/// What there is to push for a single order.
+pub(crate) async fn candidate(host: &Workspace, order: &MergeOrder) -> Candidate {
+    let prepared = host.prepare_merges(std::slice::from_ref(order)).await.unwrap();
+    prepared.candidate().expect("a candidate")
 }
 
 pub(crate) fn order(worktree: &Worktree, result: &ResultCommit) -> MergeOrder {
@@ -170,7 +179,10 @@ pub(crate) fn order(worktree: &Worktree, result: &ResultCommit) -> MergeOrder {
         branch: result.branch.clone(),
         commit: result.commit.clone(),
         into: None,
+        strategy: MergeStrategy::Merge,
         message: "Merge the result".to_owned(),
+        author: None,
+        reviewers: Vec::new(),
     }
 }
 

@@ -437,7 +437,7 @@ async fn hostile_titles_cannot_sign_for_another_epoch() {
     // A successor is not kept off by what the message claims.
     let two = fixture.host("two");
     let repo = fixture.repo(&two).await;
-    let next = two.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
+    let next = two.checkout(job(1), Epoch(2), &repo, None, Some(&saved.checkpoint)).await.unwrap();
     write(next.path(), "a.txt", "b\n");
     assert_eq!(next.checkpoint("mine", true).await.unwrap().unwrap().not_pushed, None);
 }

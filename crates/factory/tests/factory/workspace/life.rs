@@ -254,7 +254,7 @@ async fn an_origin_that_is_gone_is_an_infrastructure_failure_that_says_so() {
     let result = worktree.commit_result("a", "").await.unwrap().unwrap();
     std::fs::rename(fixture.origin(), fixture.path().join("away.git")).unwrap();
     let errors = [
-        host.checkout(job(2), Epoch(1), &repo, None).await.unwrap_err(),
+        host.checkout(job(2), Epoch(1), &repo, None, None).await.unwrap_err(),
         worktree.push_result(&result).await.unwrap_err(),
         merge(&host, &order(&worktree, &result)).await.unwrap_err(),
     ];
@@ -277,9 +277,9 @@ async fn a_folder_is_held_by_one_at_a_time() {
     let other_process = fixture.host("one");
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let repo = fixture.repo(&host).await;
-    let refused = other_process.checkout(job(1), Epoch(1), &repo, None).await.unwrap_err();
+    let refused = other_process.checkout(job(1), Epoch(1), &repo, None, None).await.unwrap_err();
     assert!(matches!(refused, WorkspaceError::InUse { .. }));
     assert!(other_process.find_leftovers().await.is_empty());
-    let next_epoch = other_process.checkout(job(1), Epoch(2), &repo, None).await.unwrap();
+    let next_epoch = other_process.checkout(job(1), Epoch(2), &repo, None, None).await.unwrap();
     assert_ne!(next_epoch.path(), worktree.path(), "a successor never meets its predecessor");
 }

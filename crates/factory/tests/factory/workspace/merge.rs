@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use giga_domain::Epoch;
-use giga_factory::workspace::{Prepared, Pushed, WorkspaceError, job_branch};
+use giga_factory::workspace::{Pushed, WorkspaceError, job_branch};
 
-use super::fixture::{Fixture, Merged, finish, git, job, merge, order, write};
+use super::fixture::{Fixture, Merged, candidate, finish, git, job, merge, order, write};
 
 #[tokio::test]
 async fn a_repeated_order_finds_the_merge() {
@@ -100,9 +100,7 @@ async fn a_candidate_is_pushed_onto_its_own_tip_and_no_other() {
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
     let order = order(&worktree, &result);
-    let Prepared::Candidate(candidate) = host.prepare_merge(&order).await.unwrap() else {
-        panic!("a candidate")
-    };
+    let candidate = candidate(&host, &order).await;
     assert_eq!(git(&fixture.origin(), &["log", "--format=%s", "main"]), "first", "nothing is pushed yet");
     fixture.push_from_outside("later.txt", "later");
     let before = git(&fixture.origin(), &["rev-parse", "main"]);
@@ -117,10 +115,8 @@ async fn whoever_takes_over_pushes_the_very_same_commit_and_the_first_one_change
     let worktree = fixture.checkout(&one, job(1), 1).await;
     let result = finish(&worktree, "a.txt", "a\n").await;
     let order = order(&worktree, &result);
-    let Prepared::Candidate(candidate) = one.prepare_merge(&order).await.unwrap() else {
-        panic!("a candidate")
-    };
-    let done = Pushed::Merged { commit: candidate.commit.clone(), into: "main".to_owned() };
+    let candidate = candidate(&one, &order).await;
+    let done = Pushed::Merged { into: "main".to_owned() };
     assert_eq!(two.push_candidate(&order, &candidate).await.unwrap(), done);
     fixture.push_from_outside("later.txt", "later");
     assert_eq!(one.push_candidate(&order, &candidate).await.unwrap(), done, "it is in");
@@ -135,9 +131,7 @@ async fn the_merged_tree_is_laid_out_as_a_clone_would_be_and_goes_again() {
     let result = finish(&worktree, "a.txt", "a\n").await;
     fixture.push_from_outside("later.txt", "later");
     let order = order(&worktree, &result);
-    let Prepared::Candidate(candidate) = host.prepare_merge(&order).await.unwrap() else {
-        panic!("a candidate")
-    };
+    let candidate = candidate(&host, &order).await;
     let tree = host.candidate_tree(&order, &candidate).await.unwrap();
     let path = tree.path().to_owned();
     assert!(path.join("a.txt").is_file() && path.join("later.txt").is_file());

@@ -33,7 +33,7 @@ async fn folders_and_mirrors_are_discovered() {
     assert_eq!((hello.url.as_str(), hello.last_used_at), (fixture.url().as_str(), None));
 
     let source = host.resolve("hello").await.unwrap();
-    let worktree = host.checkout(job(1), Epoch(1), &source, None).await.unwrap();
+    let worktree = host.checkout(job(1), Epoch(1), &source, None, None).await.unwrap();
     let result = finish(&worktree, "a.txt", "a\n").await;
     assert!(matches!(merge(&host, &order(&worktree, &result)).await.unwrap(), Merged::Now { .. }));
     let used = host.discover().await.into_iter().find(|repo| repo.name == "hello").unwrap();
@@ -85,7 +85,7 @@ async fn a_checkout_without_an_origin_is_its_own_origin() {
     git(&alone, &["add", "."]);
     git(&alone, &["commit", "--quiet", "-m", "x"]);
     let source = host.resolve("my-app").await.unwrap();
-    let worktree = host.checkout(job(1), Epoch(1), &source, None).await.unwrap();
+    let worktree = host.checkout(job(1), Epoch(1), &source, None, None).await.unwrap();
     let result = finish(&worktree, "y.txt", "y\n").await;
     assert_eq!(git(&alone, &["show", &format!("{}:y.txt", result.branch)]), "y");
     // Nobody's checked-out branch is moved under their feet; git says what to do about it.

@@ -19,7 +19,7 @@ async fn another_host_resumes_from_the_pushed_checkpoint() {
     // The first host is gone. Meanwhile somebody pushed.
     fixture.push_from_outside("other.txt", "other");
     let repo = fixture.repo(&two).await;
-    let second = two.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
+    let second = two.checkout(job(1), Epoch(2), &repo, None, Some(&saved.checkpoint)).await.unwrap();
     assert_eq!(second.start(), Start::Resumed);
     assert_eq!(std::fs::read_to_string(second.path().join("open.txt")).unwrap(), "not committed\n");
     assert_eq!(git(second.path(), &["log", "-1", "--format=%s"]), "before the kill");
@@ -43,13 +43,13 @@ async fn work_that_is_interrupted_again_and_again_is_one_commit_in_the_end() {
     write(first.path(), "a.txt", "1\n");
     let saved = first.checkpoint("first", true).await.unwrap().unwrap().checkpoint;
     let repo = fixture.repo(&two).await;
-    let second = two.checkout(job(1), Epoch(2), &repo, Some(&saved)).await.unwrap();
+    let second = two.checkout(job(1), Epoch(2), &repo, None, Some(&saved)).await.unwrap();
     assert!(!second.path().join("README.md").exists(), "what was deleted stays deleted");
     write(second.path(), "b.txt", "2\n");
     let saved = second.checkpoint("second", true).await.unwrap().unwrap().checkpoint;
     drop(first);
     let repo = fixture.repo(&one).await;
-    let third = one.checkout(job(1), Epoch(3), &repo, Some(&saved)).await.unwrap();
+    let third = one.checkout(job(1), Epoch(3), &repo, None, Some(&saved)).await.unwrap();
     let result = finish(&third, "c.txt", "3\n").await;
     assert_eq!(result.files_changed, 4);
     let log = git(&fixture.origin(), &["log", "--format=%s", &format!("main..{}", result.branch)]);
@@ -67,12 +67,12 @@ async fn the_same_host_resumes_from_what_was_never_pushed() {
     let saved = first.checkpoint("local", false).await.unwrap().unwrap();
     assert!(saved.not_pushed.is_some());
     let repo = fixture.repo(&host).await;
-    let second = host.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
+    let second = host.checkout(job(1), Epoch(2), &repo, None, Some(&saved.checkpoint)).await.unwrap();
     assert!(second.path().join("a.txt").is_file());
 
     let elsewhere = fixture.host("two");
     let repo = fixture.repo(&elsewhere).await;
-    let lost = elsewhere.checkout(job(1), Epoch(3), &repo, Some(&saved.checkpoint)).await.unwrap();
+    let lost = elsewhere.checkout(job(1), Epoch(3), &repo, None, Some(&saved.checkpoint)).await.unwrap();
     assert_eq!(lost.start(), Start::CheckpointMissing, "it begins again and says so");
     assert!(!lost.path().join("a.txt").exists());
 }
@@ -86,10 +86,10 @@ async fn without_a_recorded_commit_the_branch_is_enough() {
     first.checkpoint("pushed", true).await.unwrap().unwrap();
     let repo = fixture.repo(&two).await;
     let checkpoint = Checkpoint { wip_ref: Some(wip_branch(job(1))), ..Checkpoint::default() };
-    let second = two.checkout(job(1), Epoch(2), &repo, Some(&checkpoint)).await.unwrap();
+    let second = two.checkout(job(1), Epoch(2), &repo, None, Some(&checkpoint)).await.unwrap();
     assert_eq!(second.start(), Start::Resumed);
     let session_only = Checkpoint { session_id: Some("s".to_owned()), ..Checkpoint::default() };
-    let third = two.checkout(job(2), Epoch(1), &repo, Some(&session_only)).await.unwrap();
+    let third = two.checkout(job(2), Epoch(1), &repo, None, Some(&session_only)).await.unwrap();
     assert_eq!(third.start(), Start::Fresh);
 }
 
@@ -100,7 +100,7 @@ async fn changes_asked_for_at_review_continue_on_the_result() {
     let first = fixture.checkout(&one, job(1), 1).await;
     let result = finish(&first, "a.txt", "a\n").await;
     let repo = fixture.repo(&two).await;
-    let second = two.checkout(job(1), Epoch(2), &repo, Some(&result.checkpoint())).await.unwrap();
+    let second = two.checkout(job(1), Epoch(2), &repo, None, Some(&result.checkpoint())).await.unwrap();
     assert_eq!(second.started_from(), Some(&result.commit));
     let result = finish(&second, "b.txt", "b\n").await;
     assert_eq!(result.files_changed, 2);
@@ -117,7 +117,7 @@ async fn a_result_that_is_called_like_a_checkpoint_stays_a_commit() {
     let result = first.commit_result("wip: the first half", "").await.unwrap().unwrap();
     first.push_result(&result).await.unwrap();
     let repo = fixture.repo(&two).await;
-    let second = two.checkout(job(1), Epoch(2), &repo, Some(&result.checkpoint())).await.unwrap();
+    let second = two.checkout(job(1), Epoch(2), &repo, None, Some(&result.checkpoint())).await.unwrap();
     assert_eq!(second.started_from(), Some(&result.commit));
     assert_eq!(git(second.path(), &["log", "-1", "--format=%s"]), "wip: the first half");
     assert_eq!(git(second.path(), &["status", "--porcelain"]), "");
@@ -131,7 +131,7 @@ async fn a_zombie_cannot_replace_its_successors_checkpoint() {
     write(zombie.path(), "a.txt", "1\n");
     let saved = zombie.checkpoint("before the pause", true).await.unwrap().unwrap();
     let repo = fixture.repo(&two).await;
-    let successor = two.checkout(job(1), Epoch(2), &repo, Some(&saved.checkpoint)).await.unwrap();
+    let successor = two.checkout(job(1), Epoch(2), &repo, None, Some(&saved.checkpoint)).await.unwrap();
 
     // The zombie wakes up first: its successor overrules it.
     write(zombie.path(), "a.txt", "late\n");
@@ -169,7 +169,7 @@ async fn a_kill_in_the_middle_leaves_what_can_be_found_again() {
     drop(adopted);
 
     let repo = fixture.repo(&restarted).await;
-    let again = restarted.checkout(job(1), Epoch(3), &repo, None).await.unwrap();
+    let again = restarted.checkout(job(1), Epoch(3), &repo, None, None).await.unwrap();
     assert!(again.path().join("a.txt").is_file(), "the same epoch gets its folder back as it was");
 }
 
@@ -216,12 +216,12 @@ async fn a_checkpoint_names_only_its_own_job() {
         String::new(),
     ] {
         let checkpoint = Checkpoint { wip_ref: Some(hostile.clone()), ..Checkpoint::default() };
-        let refused = host.checkout(job(1), Epoch(1), &repo, Some(&checkpoint)).await;
+        let refused = host.checkout(job(1), Epoch(1), &repo, None, Some(&checkpoint)).await;
         assert!(matches!(refused, Err(WorkspaceError::Refused { .. })), "{hostile:?}");
     }
     for hostile in ["HEAD", "main", "--all", "deadbeef", "../../x"] {
         let checkpoint = Checkpoint { commit: Some(hostile.to_owned()), ..Checkpoint::default() };
-        let refused = host.checkout(job(1), Epoch(1), &repo, Some(&checkpoint)).await;
+        let refused = host.checkout(job(1), Epoch(1), &repo, None, Some(&checkpoint)).await;
         assert!(matches!(refused, Err(WorkspaceError::Refused { .. })), "{hostile:?}");
     }
 }

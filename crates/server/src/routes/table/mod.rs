@@ -250,28 +250,25 @@ fn work_routes() -> Vec<Route> {
             query("wait", "With nothing new, wait so long for more, such as 20s, while the run goes on"),
         ])
         .gives::<wire::LogPiece>(200, "The piece"),
-        Route::new(Method::POST, "/api/fleet/merges/claim", "claimMerge", Factory, Scope::Own, |m| {
-            on(m, work::claim_merge)
+        Route::new(Method::POST, "/api/fleet/merges/claim", "claimMerges", Factory, Scope::Own, |m| {
+            on(m, work::claim_merges)
         })
-        .about("A job to be merged: the coordinator's word for job, epoch and commit")
-        .takes::<wire::ClaimMergeRequest>()
-        .gives::<wire::MergeOrder>(200, "An order")
+        .about("Jobs to be merged together: the coordinator's word for each job, epoch and commit")
+        .takes::<wire::ClaimMergesRequest>()
+        .gives::<wire::MergeOrders>(200, "The orders")
         .answer(204, "Nothing for now", Content::Nothing),
-        Route::new(Method::POST, "/api/fleet/merges/{id}/renew", "renewMerge", Factory, Scope::Own, |m| {
-            on(m, work::renew_merge)
+        Route::new(Method::POST, "/api/fleet/merges/renew", "renewMerges", Factory, Scope::Own, |m| {
+            on(m, work::renew_merges)
         })
-        .about("Its holder is still at it")
-        .takes::<wire::RenewMergeRequest>()
-        .gives::<wire::Job>(200, "The job")
-        .tagged()
-        .refuses(&[Code::NotYours, Code::NotFound]),
-        Route::new(Method::POST, "/api/fleet/merges/{id}/push", "pushMerge", Factory, Scope::Own, |m| {
-            on(m, work::push_merge)
+        .about("Their holder is still at them")
+        .takes::<wire::RenewMergesRequest>()
+        .gives::<wire::RenewMergesAnswer>(200, "Those that are still its"),
+        Route::new(Method::POST, "/api/fleet/merges/push", "pushMerges", Factory, Scope::Own, |m| {
+            on(m, work::push_merges)
         })
-        .about("Its holder announces the commit that it is going to push; only then it may push it")
-        .takes::<wire::PushMergeRequest>()
-        .gives::<wire::Job>(200, "The job")
-        .tagged()
+        .about("Their holder announces what it is going to push; only then it may push it")
+        .takes::<wire::PushMergesRequest>()
+        .answer(204, "All of them are announced", Content::Nothing)
         .refuses(&[Code::NotYours, Code::NotFound]),
         Route::new(Method::POST, "/api/fleet/merges/{id}/settle", "settleMerge", Factory, Scope::Own, |m| {
             on(m, work::settle_merge)

@@ -1,30 +1,31 @@
 //! Merges of what is shipping: a queue per repository, one factory at a time at each.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use giga_domain::job::repo_name;
-use giga_domain::{Actor, Command, Factory, FactoryState, Job, Refusal};
+use giga_domain::product::MERGE_BATCH;
+use giga_domain::transition::transition;
+use giga_domain::{Actor, Command, Factory, FactoryState, Job, ProductId, Refusal};
 use giga_ports::StoreError;
-use giga_ports::store::{HoldMerge, TakeMerge};
+use giga_ports::store::{HoldMerge, HoldMerges, TakeMerges};
 
 use super::super::{Needs, Op, Working};
 
 /// How many jobs are looked at for one that the factory may merge.
 const LOOK_AT: usize = 200;
 
-impl Op for TakeMerge {
+impl Op for TakeMerges {
     fn needs(&self, needs: &mut Needs) {
         needs.mergeable = needs.mergeable.max(LOOK_AT);
         needs.factories.insert(self.factory.clone());
     }
 
-    fn decide(&self, working: &mut Working) -> Result<Option<Job>, StoreError> {
+    fn decide(&self, working: &mut Working) -> Result<Vec<Job>, StoreError> {
         let factory = working.factory(&self.factory)?.clone();
         if factory.state == FactoryState::Draining {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let actor = Actor::Factory(self.factory.clone());
-        let command = Command::TakeMerge { factory: self.factory.clone(), lease: self.lease };
         let waiting = working.loaded().mergeable.clone();
         let now = working.now();
         // Two candidates on one tip cannot both be pushed: whoever is at a branch has it alone.
@@ -34,43 +35,87 @@ impl Op for TakeMerge {
             .filter(|job| job.merge.as_ref().is_some_and(|m| m.holder().is_some() && m.due() > Some(now)))
             .map(queue)
             .collect();
+        let mut taken: Vec<Job> = Vec::new();
+        // As they were before: what was announced together is finished together.
+        let mut first: Option<Job> = None;
         for id in waiting {
-            let fits = |job: &Job| reaches(&factory, job) && !busy.contains(&queue(job));
-            if !working.job(id).is_ok_and(fits) {
-                continue;
+            let most = first.as_ref().map_or(1, |first| most(&self.batches, &first.product));
+            if taken.len() >= most {
+                break;
             }
+            let fits = |job: &Job| {
+                reaches(&factory, job)
+                    && !busy.contains(&queue(job))
+                    && first.as_ref().is_none_or(|first| go_together(first, job))
+            };
+            let Some(before) = working.job(id).ok().filter(|job| fits(job)).cloned() else { continue };
+            let joins = first.is_some();
+            let command = Command::TakeMerge { factory: self.factory.clone(), lease: self.lease, joins };
             match working.apply(id, &command, &actor) {
-                Ok(job) => return Ok(Some(job.clone())),
-                Err(StoreError::Refused(Refusal::NotClaimable(_))) => {}
+                Ok(job) => taken.push(job.clone()),
+                Err(StoreError::Refused(Refusal::NotClaimable(_))) => continue,
                 Err(error) => return Err(error),
             }
+            first.get_or_insert(before);
         }
-        Ok(None)
+        Ok(taken)
     }
 }
 
-/// What two jobs have in common whose results go into one branch. Two names for one repository are two queues: then the
+fn most(batches: &BTreeMap<ProductId, u32>, product: &ProductId) -> usize {
+    let most = batches.get(product).copied().unwrap_or(MERGE_BATCH);
+    usize::try_from(most).unwrap_or(usize::MAX).max(1)
+}
+
+/// One batch: for the same branch, and either both announced as such, or both at the start.
+fn go_together(first: &Job, other: &Job) -> bool {
+    let pushed = |job: &Job| job.merge.as_ref()?.candidate().map(|candidate| candidate.pushed().to_owned());
+    // What failed before is tried alone: it holds nobody else up.
+    let is_fresh = |job: &Job| job.merge.as_ref().is_some_and(|merge| merge.failures == 0);
+    queue(first) == queue(other)
+        && match (pushed(first), pushed(other)) {
+            (None, None) => is_fresh(first) && is_fresh(other),
+            (one, another) => one == another,
+        }
+}
+
+/// What two jobs have in common whose results go into one branch. Two names for one branch are two queues: then the
 /// repository says who was first.
 fn queue(job: &Job) -> String {
-    repo_name(job.spec.repo.as_deref().unwrap_or_default()).to_owned()
+    let target = job.spec.target.as_deref().unwrap_or_default();
+    format!("{} {target}", repo(job))
+}
+
+fn repo(job: &Job) -> &str {
+    repo_name(job.spec.repo.as_deref().unwrap_or_default())
 }
 
 /// It may serve the product, and has the repository or can get it.
 fn reaches(factory: &Factory, job: &Job) -> bool {
     factory.scope.allows_product(&job.product)
         && (factory.advertised.can_clone
-            || factory.advertised.repos.iter().any(|known| known.name == queue(job)))
+            || factory.advertised.repos.iter().any(|known| known.name == repo(job)))
 }
 
-impl Op for HoldMerge {
+impl Op for HoldMerges {
     fn needs(&self, needs: &mut Needs) {
-        needs.jobs.insert(self.job);
+        needs.jobs.extend(self.holds.iter().map(|hold| hold.job));
     }
 
-    fn decide(&self, working: &mut Working) -> Result<Job, StoreError> {
-        let Self { job, factory, attempt, action } = self;
-        let command =
-            Command::HoldMerge { factory: factory.clone(), attempt: *attempt, action: action.clone() };
-        working.apply(*job, &command, &Actor::Factory(factory.clone())).cloned()
+    fn decide(&self, working: &mut Working) -> Result<Vec<Job>, StoreError> {
+        let commands: Vec<_> = self
+            .holds
+            .iter()
+            .map(|HoldMerge { job, attempt, action }| {
+                let (factory, action) = (self.factory.clone(), action.clone());
+                (*job, Command::HoldMerge { factory, attempt: *attempt, action })
+            })
+            .collect();
+        // All of them or none.
+        for (job, command) in &commands {
+            transition(working.job(*job)?, command, working.now())?;
+        }
+        let actor = Actor::Factory(self.factory.clone());
+        commands.iter().map(|(job, command)| working.apply(*job, command, &actor).cloned()).collect()
     }
 }
