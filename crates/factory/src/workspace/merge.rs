@@ -13,9 +13,7 @@ use super::error::{WorkspaceError, tidy};
 use super::mirror::{LockedMirror, OriginHead};
 use super::policy::RepoSource;
 use super::push::{PushReply, PushTarget};
-use super::refs::{
-    CommitId, OurBranch, candidate_branch, check_target_branch, head_ref, job_branch, trailer,
-};
+use super::refs::{BranchKind, CommitId, OurBranch, check_target_branch, head_ref, job_branch, trailer};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeOrder {
@@ -67,11 +65,7 @@ impl Workspace {
     /// Merges the result onto the tip as it is now, in objects alone, and keeps the candidate on the origin, where
     /// whoever takes over finds it.
     pub async fn prepare_merge(&self, order: &MergeOrder) -> Result<Prepared, WorkspaceError> {
-        let expected = job_branch(order.job, order.epoch);
-        if order.branch != expected {
-            let rule = format!("the order is for {expected}");
-            return Err(WorkspaceError::refused("branch", &order.branch, rule));
-        }
+        let branch = result_branch(order)?;
         if let Some(into) = &order.into {
             check_target_branch(into)?;
         }
@@ -80,7 +74,7 @@ impl Workspace {
         let head = locked.refresh().await?;
         locked.note_use()?;
         let into = target(order, &head)?;
-        check_result_is_here(&locked, order).await?;
+        check_result_is_here(&locked, order, &branch).await?;
         let Some(tip) = locked.commit_at(&format!("refs/remotes/origin/{into}")).await? else {
             // The first commit of an empty repository has nothing to be merged with.
             return Ok(Prepared::Candidate(Candidate { commit: order.commit.clone(), tip: None, into }));
@@ -117,8 +111,8 @@ impl Workspace {
         let now = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
         let merged = || Pushed::Merged { commit: commit.clone(), into: into.clone() };
         if locked.commit_at(commit.as_str()).await?.is_none() {
-            let branch = candidate_branch(order.job, commit);
-            locked.fetch_branch(&branch, &format!("refs/giga/fetched/{branch}")).await?;
+            let branch = OurBranch::from(BranchKind::Candidate(order.job, commit.clone()));
+            locked.fetch_branch(&branch.name(), &branch.fetched_ref()).await?;
         }
         if let Some(now) = &now
             && locked.commit_at(commit.as_str()).await?.is_some()
@@ -164,8 +158,8 @@ impl Workspace {
         candidate: &Candidate,
     ) -> Result<(), WorkspaceError> {
         let mirror = self.mirror(&order.repo);
-        let branch = OurBranch::Candidate(order.job, candidate.commit.clone());
-        mirror.push_deletion(&branch, &candidate.commit).await.map(drop)
+        let branch = BranchKind::Candidate(order.job, candidate.commit.clone());
+        mirror.push_deletion(&branch.into(), &candidate.commit).await.map(drop)
     }
 }
 
@@ -203,13 +197,26 @@ fn target(order: &MergeOrder, head: &OriginHead) -> Result<String, WorkspaceErro
     })
 }
 
+/// The branch of exactly this job and epoch; one that was reported by an older version has its old name.
+fn result_branch(order: &MergeOrder) -> Result<OurBranch, WorkspaceError> {
+    let wanted = BranchKind::Job(order.job, order.epoch);
+    OurBranch::parse(&order.branch).filter(|branch| branch.kind == wanted).ok_or_else(|| {
+        let rule = format!("the order is for {}", job_branch(order.job, order.epoch));
+        WorkspaceError::refused("branch", &order.branch, rule)
+    })
+}
+
 /// The commit of the order, from this host or from its branch on the origin, where it must still be the tip.
-async fn check_result_is_here(locked: &LockedMirror<'_>, order: &MergeOrder) -> Result<(), WorkspaceError> {
+async fn check_result_is_here(
+    locked: &LockedMirror<'_>,
+    order: &MergeOrder,
+    branch: &OurBranch,
+) -> Result<(), WorkspaceError> {
     let local = locked.commit_at(&head_ref(&order.branch)).await?;
     if local.as_ref() == Some(&order.commit) {
         return Ok(());
     }
-    let fetched = locked.fetch_branch(&order.branch, &format!("refs/giga/fetched/{}", order.branch)).await?;
+    let fetched = locked.fetch_branch(&order.branch, &branch.fetched_ref()).await?;
     if fetched.as_ref() == Some(&order.commit) {
         return Ok(());
     }

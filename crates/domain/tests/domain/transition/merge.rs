@@ -17,7 +17,7 @@ fn testing() -> Job {
     let mut job = job_in(Stage::Testing);
     job.spec.repo = Some("hello".to_owned());
     job.last_factory = Some(factory("a"));
-    let (branch, commit) = ("aq/job/x/7".to_owned(), "c0ffee".to_owned());
+    let (branch, commit) = ("giga/job/x/7".to_owned(), "c0ffee".to_owned());
     job.result = Some(JobResult { epoch: Epoch(7), branch, commit });
     job
 }
@@ -97,7 +97,7 @@ fn a_result_is_shipped_when_it_is_in_and_what_has_none_at_once() {
 #[test]
 fn a_report_leaves_what_it_hands_over_under_its_own_epoch() {
     let report = RunReport {
-        branch: Some("aq/job/x/7".to_owned()),
+        branch: Some("giga/job/x/7".to_owned()),
         commit: Some("c0ffee".to_owned()),
         ..RunReport::default()
     };
