@@ -255,7 +255,7 @@ async fn the_factory_that_made_a_result_hears_of_the_order_to_merge_it() {
     let job = grant.job().clone();
     grant.delivered();
     let report = RunReport {
-        branch: Some(format!("aq/job/{}/1", job.id)),
+        branch: Some(format!("giga/job/{}/1", job.id)),
         commit: Some("c0ffee".to_owned()),
         ..RunReport::default()
     };

@@ -23,7 +23,7 @@ async fn a_silent_holder_loses_the_job_and_its_checkpoint_goes_on() {
     let (a, b) = (fleet.factory("a", &[], 1).await, fleet.factory("b", &[], 1).await);
     fleet.submit("name: one\nretry: {max: 3, backoff: 1s}").await;
     let held = fleet.claim(&a, "r1").await.unwrap();
-    let checkpoint = Checkpoint { wip_ref: Some("aq/wip/one".into()), ..Checkpoint::default() };
+    let checkpoint = Checkpoint { wip_ref: Some("giga/wip/one".into()), ..Checkpoint::default() };
     let started = vec![HolderAction::Start, HolderAction::Checkpoint(checkpoint.clone())];
     fleet.hold(&held, started).await.unwrap();
 

@@ -47,7 +47,7 @@ async fn directives(fleet: &Fleet, job: &Job) -> Vec<Directive> {
 }
 
 async fn let_go(fleet: &Fleet, job: &Job) -> Job {
-    let checkpoint = Checkpoint { wip_ref: Some(format!("aq/wip/{}", job.id)), ..Checkpoint::default() };
+    let checkpoint = Checkpoint { wip_ref: Some(format!("giga/wip/{}", job.id)), ..Checkpoint::default() };
     fleet.hold(job, vec![HolderAction::Release { checkpoint: Some(checkpoint) }]).await.unwrap()
 }
 
@@ -90,7 +90,7 @@ async fn the_seat_goes_to_the_critical_job_and_the_victim_goes_on_elsewhere() {
     let f2 = fleet.factory_by(Delivery::Stream, "f2", 1).await;
     let resumed = taken(&fleet).await;
     assert_eq!((resumed[0].id, &resumed[0].last_factory), (low.id, &Some(f2)));
-    assert_eq!(resumed[0].checkpoint.as_ref().unwrap().wip_ref, Some(format!("aq/wip/{}", low.id)));
+    assert_eq!(resumed[0].checkpoint.as_ref().unwrap().wip_ref, Some(format!("giga/wip/{}", low.id)));
 }
 
 /// By its product's share somebody else would be next: the seat is kept for whom it was given up.

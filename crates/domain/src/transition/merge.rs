@@ -19,6 +19,8 @@ const HEAD_START: Duration = Duration::from_secs(10);
 const REFUSALS: u32 = 5;
 /// One that cannot be reached may be away for an hour.
 const OUTAGES: u32 = 16;
+/// With a candidate under way only a look at the branch says what became of it, so that is tried for about a day.
+const OUTAGES_ANNOUNCED: u32 = 150;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// How often a job is sent back to be redone.
@@ -171,8 +173,8 @@ fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Resu
         }
         MergeOutcome::Unreachable { detail } => {
             merge.failures += 1;
-            // With a candidate under way it is never given up: nobody could say what became of it.
-            if merge.failures >= OUTAGES && announced.is_none() {
+            let most = if announced.is_some() { OUTAGES_ANNOUNCED } else { OUTAGES };
+            if merge.failures >= most {
                 fail(next, FailReason::MergeRefused, detail);
             } else {
                 try_later(next, announced, detail, now);

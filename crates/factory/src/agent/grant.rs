@@ -167,7 +167,7 @@ mod tests {
             "spentUsd": 0.5, "spentTokens": 7});
         let manifest = json!({"name": "fix", "repo": "hello", "engine": "shell", "script": "make",
             "verify": ["make test", "make lint"], "target": "release/2.1", "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
-        let checkpoint = json!({"wipRef": "aq/wip/1", "commit": "abc", "sessionId": "s", "factoryId": "b",
+        let checkpoint = json!({"wipRef": "giga/wip/1", "commit": "abc", "sessionId": "s", "factoryId": "b",
             "sessionSpend": {"usd": 0.75, "tokens": 11}, "note": "half"});
         let review = |verdict: &str, comment: Option<&str>| json!({"reviewer": "ana", "verdict": verdict, "comment": comment, "at": granted, "leaseEpoch": 3});
         let reviews =
@@ -175,7 +175,7 @@ mod tests {
         let job = json!({"id": ID.to_string(), "productId": "demo", "name": "fix", "kind": "agent", "stage": "assigned",
             "priority": "normal", "rev": 1, "leaseEpoch": 4, "capabilities": [], "deps": [], "depsMode": "all",
             "attempts": 0, "dispatchSeq": 0, "lease": lease, "checkpoint": checkpoint, "reviews": reviews,
-            "result": {"leaseEpoch": 2, "branch": "aq", "commit": "def"}, "manifest": manifest, "bodyMd": "Do it.",
+            "result": {"leaseEpoch": 2, "branch": "giga", "commit": "def"}, "manifest": manifest, "bodyMd": "Do it.",
             "personaMd": "You are careful.", "createdAt": granted, "updatedAt": granted, "enqueuedAt": granted});
         let claim = json!({"job": job, "leaseEpoch": 4, "expiresAt": expires, "jobToken": "giga_job"});
         serde_json::from_value(claim).unwrap()
@@ -213,7 +213,7 @@ mod tests {
             body: "Do it.".to_owned(),
             persona: Some("You are careful.".to_owned()),
             checkpoint: Some(Checkpoint {
-                wip_ref: Some("aq/wip/1".to_owned()),
+                wip_ref: Some("giga/wip/1".to_owned()),
                 commit: Some("abc".to_owned()),
                 session_id: Some("s".to_owned()),
                 session_spend: Some(Spend { usd: Usd::from_micros(750_000), tokens: 11 }),

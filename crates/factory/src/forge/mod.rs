@@ -18,7 +18,7 @@ pub use transport::{GhCli, RestApi};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullRequest {
     pub repo: GitUrl,
-    /// The result's branch, `aq/job/<job>/<epoch>`.
+    /// The result's branch, `giga/job/<job>/<epoch>`.
     pub head: String,
     /// The branch to merge into.
     pub base: String,

@@ -15,8 +15,8 @@ use super::mirror::{LockedMirror, Mirror, OriginHead};
 use super::policy::RepoSource;
 use super::record::{Record, Slot, Start};
 use super::refs::{
-    CommitId, OurBranch, check_target_branch, fetched_wip_ref, head_ref, is_checkpoint, job_branch,
-    wip_branch,
+    BranchKind, CommitId, OurBranch, check_target_branch, fetched_wip_ref, head_ref, is_checkpoint,
+    job_branch, wip_branch,
 };
 use super::worktree::{LastSaved, Worktree};
 
@@ -345,9 +345,9 @@ async fn find_checkpoint(
     let branch = checkpoint.wip_ref.as_deref().map(|name| checked_branch(job, name)).transpose()?;
     let recorded: Option<CommitId> = checkpoint.commit.as_deref().map(str::parse).transpose()?;
     let mut fetched = fetched_wip.cloned();
-    if let Some(branch @ OurBranch::Job(..)) = &branch {
-        fetched =
-            locked.fetch_branch(&branch.name(), &format!("refs/giga/fetched/{}", branch.name())).await?;
+    // A result, or what an older version of ours saved.
+    if let Some(branch) = branch.as_ref().filter(|branch| branch.name() != wip_branch(job)) {
+        fetched = locked.fetch_branch(&branch.name(), &branch.fetched_ref()).await?;
     }
     match (recorded, branch) {
         (Some(recorded), _) => locked.commit_at(recorded.as_str()).await,
@@ -363,7 +363,11 @@ async fn find_checkpoint(
 fn checked_branch(job: JobId, name: &str) -> Result<OurBranch, WorkspaceError> {
     let short = name.strip_prefix("refs/heads/").unwrap_or(name);
     match OurBranch::parse(short) {
-        Some(branch @ (OurBranch::Wip(_) | OurBranch::Job(..))) if branch.job() == job => Ok(branch),
+        Some(branch)
+            if branch.job() == job && matches!(branch.kind, BranchKind::Wip(_) | BranchKind::Job(..)) =>
+        {
+            Ok(branch)
+        }
         _ => Err(WorkspaceError::refused(
             "checkpoint",
             name,

@@ -13,7 +13,7 @@ use super::error::WorkspaceError;
 use super::mirror::OriginHead;
 use super::policy::{Author, RepoSource};
 use super::push::{PushReply, PushTarget};
-use super::refs::{CommitId, OurBranch, check_target_branch, job_branch};
+use super::refs::{BranchKind, CommitId, check_target_branch};
 use super::stack::{Stacked, stack};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,13 +78,6 @@ impl Workspace {
         let Some(first) = orders.first() else {
             return Err(WorkspaceError::refused("orders", "", "there is nothing to merge"));
         };
-        for order in orders {
-            let expected = job_branch(order.job, order.epoch);
-            if order.branch != expected {
-                let rule = format!("the order is for {expected}");
-                return Err(WorkspaceError::refused("branch", &order.branch, rule));
-            }
-        }
         if let Some(into) = &first.into {
             check_target_branch(into)?;
         }
@@ -133,7 +126,7 @@ impl Workspace {
         if locked.commit_at(commit.as_str()).await?.is_none() {
             // Under the name of whichever job was the first of its batch.
             let of_any_job = format!("+refs/heads/giga/merge/*/{commit}:refs/giga/fetched/merge/*/{commit}");
-            locked.fetch_refs(&[&of_any_job]).await?.map_err(|output| locked.unreachable(output.error()))?;
+            locked.fetch_refs(&[of_any_job]).await?.map_err(|output| locked.unreachable(output.error()))?;
         }
         let is_here = locked.commit_at(commit.as_str()).await?.is_some();
         if let Some(now) = &now
@@ -180,8 +173,8 @@ impl Workspace {
         candidate: &Candidate,
     ) -> Result<(), WorkspaceError> {
         let mirror = self.mirror(&order.repo);
-        let branch = OurBranch::Candidate(order.job, candidate.commit.clone());
-        mirror.push_deletion(&branch, &candidate.commit).await.map(drop)
+        let branch = BranchKind::Candidate(order.job, candidate.commit.clone());
+        mirror.push_deletion(&branch.into(), &candidate.commit).await.map(drop)
     }
 }
 

@@ -14,7 +14,7 @@ use super::git::{Call, Output, take_cut_off};
 use super::lock::FileLock;
 use super::policy::{Author, GitUrl, RepoSource};
 use super::record::remove_folder;
-use super::refs::{CommitId, ORIGIN_HEAD, check_target_branch};
+use super::refs::{CommitId, ORIGIN_HEAD, OUR_FOLDERS, check_target_branch};
 
 /// Where the origin's HEAD points.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -315,17 +315,17 @@ impl LockedMirror<'_> {
 
     async fn fetch(&self, has_head: bool) -> Result<(), WorkspaceError> {
         // Job branches of other hosts are left out: there are many, and each is fetched when it is needed.
-        let mut refspecs =
-            vec!["+refs/heads/*:refs/remotes/origin/*", "^refs/heads/aq/*", "+refs/tags/*:refs/tags/*"];
-        let head = format!("+HEAD:{ORIGIN_HEAD}");
+        let mut refspecs = OUR_FOLDERS.map(|ours| format!("^refs/heads/{ours}/*")).to_vec();
+        refspecs
+            .extend(["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"].map(str::to_owned));
         if has_head {
-            refspecs.push(&head);
+            refspecs.push(format!("+HEAD:{ORIGIN_HEAD}"));
         }
         self.fetch_refs(&refspecs).await?.map_err(|output| output.error())
     }
 
     /// Fetches exactly these; the inner error is the origin's answer that it could not.
-    pub(crate) async fn fetch_refs(&self, refspecs: &[&str]) -> Result<Result<(), Output>, WorkspaceError> {
+    pub(crate) async fn fetch_refs(&self, refspecs: &[String]) -> Result<Result<(), Output>, WorkspaceError> {
         let output = self
             .call("fetching")
             .args(["fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head"])
@@ -348,7 +348,7 @@ impl LockedMirror<'_> {
         branch: &str,
         to: &str,
     ) -> Result<Option<CommitId>, WorkspaceError> {
-        match self.fetch_refs(&[&format!("+refs/heads/{branch}:{to}")]).await? {
+        match self.fetch_refs(&[format!("+refs/heads/{branch}:{to}")]).await? {
             Ok(()) => self.commit_at(to).await,
             Err(output) if output.stderr.contains("couldn't find remote ref") => Ok(None),
             Err(output) => Err(self.unreachable(output.error())),

@@ -62,17 +62,17 @@ impl AsRef<str> for CommitId {
 
 /// Where interrupted work waits: one per job, moved on by each holder in turn.
 pub fn wip_branch(job: JobId) -> String {
-    format!("aq/wip/{job}")
+    format!("giga/wip/{job}")
 }
 
 /// What a run hands over. The epoch in the name keeps a zombie off its successor's branch.
 pub fn job_branch(job: JobId, epoch: Epoch) -> String {
-    format!("aq/job/{job}/{epoch}")
+    format!("giga/job/{job}/{epoch}")
 }
 
 /// What a fenced holder had; stays on its host.
 pub fn quarantine_branch(job: JobId, epoch: Epoch) -> String {
-    format!("aq/quarantine/{job}/{epoch}")
+    format!("giga/quarantine/{job}/{epoch}")
 }
 
 /// What is going to be pushed to the owner's branch.
@@ -124,50 +124,91 @@ pub(crate) fn is_checkpoint(job: JobId, message: &str) -> bool {
     mark.is_some_and(|of| of == job.to_string()) && parse_trailer(message).is_some_and(|(of, _)| of == job)
 }
 
+/// Where our branches are, under today's name and under the one before it. Whatever else is called `giga/…` is not ours.
+pub(crate) const OUR_FOLDERS: [&str; 7] =
+    ["giga/wip", "giga/job", "giga/quarantine", "giga/merge", "aq/wip", "aq/job", "aq/quarantine"];
+
 /// One of ours, by its branch name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum OurBranch {
+pub(crate) struct OurBranch {
+    pub(crate) kind: BranchKind,
+    spelling: Spelling,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum BranchKind {
     Wip(JobId),
     Job(JobId, Epoch),
     Quarantine(JobId, Epoch),
     Candidate(JobId, CommitId),
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Spelling {
+    Giga,
+    /// Read wherever it comes from outside, never written.
+    Aq,
+}
+
+impl From<BranchKind> for OurBranch {
+    fn from(kind: BranchKind) -> Self {
+        Self { kind, spelling: Spelling::Giga }
+    }
+}
+
 impl OurBranch {
-    /// `None` for whatever is not spelled exactly as we would spell it.
+    /// `None` for whatever is not spelled exactly as we spell it, or once did.
     pub(crate) fn parse(branch: &str) -> Option<Self> {
-        if let Some(rest) = branch.strip_prefix("giga/merge/") {
-            let (job, commit) = rest.split_once('/')?;
-            let parsed = Self::Candidate(job.parse().ok()?, commit.parse().ok()?);
-            return (parsed.name() == branch).then_some(parsed);
-        }
-        let rest = branch.strip_prefix("aq/")?;
-        let (kind, rest) = rest.split_once('/')?;
-        let parsed = match kind {
-            "wip" => Self::Wip(rest.parse().ok()?),
+        let (prefix, rest) = branch.split_once('/')?;
+        let spelling = match prefix {
+            "giga" => Spelling::Giga,
+            "aq" => Spelling::Aq,
+            _ => return None,
+        };
+        let (folder, rest) = rest.split_once('/')?;
+        let kind = match folder {
+            "wip" => BranchKind::Wip(rest.parse().ok()?),
             "job" | "quarantine" => {
                 let (job, epoch) = rest.split_once('/')?;
                 let (job, epoch) = (job.parse().ok()?, parse_epoch(epoch)?);
-                if kind == "job" { Self::Job(job, epoch) } else { Self::Quarantine(job, epoch) }
+                if folder == "job" { BranchKind::Job(job, epoch) } else { BranchKind::Quarantine(job, epoch) }
+            }
+            "merge" if spelling == Spelling::Giga => {
+                let (job, commit) = rest.split_once('/')?;
+                BranchKind::Candidate(job.parse().ok()?, commit.parse().ok()?)
             }
             _ => return None,
         };
+        let parsed = Self { kind, spelling };
         (parsed.name() == branch).then_some(parsed)
     }
 
+    /// As it was spelled.
     pub(crate) fn name(&self) -> String {
-        match self {
-            Self::Wip(job) => wip_branch(*job),
-            Self::Job(job, epoch) => job_branch(*job, *epoch),
-            Self::Quarantine(job, epoch) => quarantine_branch(*job, *epoch),
-            Self::Candidate(job, commit) => candidate_branch(*job, commit),
+        let name = match &self.kind {
+            BranchKind::Wip(job) => wip_branch(*job),
+            BranchKind::Job(job, epoch) => job_branch(*job, *epoch),
+            BranchKind::Quarantine(job, epoch) => quarantine_branch(*job, *epoch),
+            BranchKind::Candidate(job, commit) => candidate_branch(*job, commit),
+        };
+        match self.spelling {
+            Spelling::Giga => name,
+            Spelling::Aq => name.replacen("giga/", "aq/", 1),
         }
     }
 
     pub(crate) const fn job(&self) -> JobId {
-        match self {
-            Self::Wip(job) | Self::Job(job, _) | Self::Quarantine(job, _) | Self::Candidate(job, _) => *job,
+        match &self.kind {
+            BranchKind::Wip(job)
+            | BranchKind::Job(job, _)
+            | BranchKind::Quarantine(job, _)
+            | BranchKind::Candidate(job, _) => *job,
         }
+    }
+
+    /// Where this host keeps it as last fetched.
+    pub(crate) fn fetched_ref(&self) -> String {
+        format!("refs/giga/fetched/{}", self.name())
     }
 }
 
@@ -194,25 +235,53 @@ mod tests {
     const JOB: &str = "01J9ZK3V5N8Q4W2E6R7T1Y0ABC";
 
     #[test]
-    fn our_branches_have_one_spelling() {
-        for good in [format!("aq/wip/{JOB}"), format!("aq/job/{JOB}/3"), format!("aq/quarantine/{JOB}/0")] {
+    fn our_branches_have_one_spelling_and_an_old_one() {
+        let commit = "a".repeat(40);
+        for good in [
+            format!("giga/wip/{JOB}"),
+            format!("giga/job/{JOB}/3"),
+            format!("giga/quarantine/{JOB}/0"),
+            format!("giga/merge/{JOB}/{commit}"),
+            format!("aq/wip/{JOB}"),
+            format!("aq/job/{JOB}/3"),
+            format!("aq/quarantine/{JOB}/0"),
+        ] {
+            assert!(OUR_FOLDERS.iter().any(|ours| good.starts_with(&format!("{ours}/"))), "{good}");
             assert_eq!(OurBranch::parse(&good).map(|branch| branch.name()), Some(good));
         }
-        for bad in [
-            "main".to_owned(),
-            "aq/wip/".to_owned(),
-            format!("aq/wip/{}", JOB.to_lowercase()),
-            format!("aq/wip/{JOB}/1"),
-            format!("aq/job/{JOB}"),
-            format!("aq/job/{JOB}/03"),
-            format!("aq/job/{JOB}/+3"),
-            format!("aq/job/{JOB}/-1"),
-            format!("aq/job/../{JOB}/1"),
-            format!("aq/other/{JOB}"),
-            format!("refs/heads/aq/wip/{JOB}"),
-        ] {
+        for prefix in ["giga", "aq"] {
+            for bad in [
+                "main".to_owned(),
+                format!("wip/{}", JOB.to_lowercase()),
+                format!("wip/{JOB}/1"),
+                "wip/".to_owned(),
+                format!("job/{JOB}"),
+                format!("job/{JOB}/03"),
+                format!("job/{JOB}/+3"),
+                format!("job/{JOB}/-1"),
+                format!("job/../{JOB}/1"),
+                format!("other/{JOB}"),
+                format!("merge/{JOB}/3"),
+            ] {
+                let bad = format!("{prefix}/{bad}");
+                assert_eq!(OurBranch::parse(&bad), None, "{bad}");
+            }
+        }
+        for bad in
+            ["main".to_owned(), format!("refs/heads/giga/wip/{JOB}"), format!("aq/merge/{JOB}/{commit}")]
+        {
             assert_eq!(OurBranch::parse(&bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn the_old_spelling_is_read_and_never_written() {
+        let job: JobId = JOB.parse().unwrap();
+        let old = OurBranch::parse(&format!("aq/job/{JOB}/3")).unwrap();
+        let new = OurBranch::from(BranchKind::Job(job, Epoch(3)));
+        assert_eq!(old.kind, new.kind);
+        assert_ne!(old, new, "they are two branches");
+        assert_eq!(new.name(), format!("giga/job/{JOB}/3"));
     }
 
     #[test]
@@ -260,6 +329,8 @@ mod tests {
             "HEAD",
             "refs/heads/x",
             "aq/job/x",
+            "giga/job/x",
+            "giga/main",
             "a@{1}",
             "a*",
             "é",

@@ -23,7 +23,7 @@ pub struct Saved {
     pub left_out: Vec<String>,
 }
 
-/// What a run hands over: a commit on `aq/job/<job>/<epoch>`.
+/// What a run hands over: a commit on `giga/job/<job>/<epoch>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultCommit {
     pub branch: String,
@@ -47,7 +47,7 @@ impl ResultCommit {
 }
 
 impl Worktree {
-    /// Commits everything to `aq/wip/<job>` behind the engine's back. `None` when there is nothing new to save.
+    /// Commits everything to `giga/wip/<job>` behind the engine's back. `None` when there is nothing new to save.
     /// The answer says when the origin could not be reached: the work is safe on this host all the same.
     pub async fn checkpoint(&self, note: &str, push: bool) -> Result<Option<Saved>, WorkspaceError> {
         let mut saved = self.saved.lock().await;

@@ -8,7 +8,7 @@ use super::error::{WorkspaceError, tidy};
 use super::merge::MergeOrder;
 use super::mirror::LockedMirror;
 use super::policy::Author;
-use super::refs::{CommitId, head_ref, trailer};
+use super::refs::{BranchKind, CommitId, OurBranch, head_ref, job_branch, trailer};
 
 /// What became of one order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) async fn stack(
     onto: Option<&CommitId>,
     order: &MergeOrder,
 ) -> Result<Stacked, WorkspaceError> {
-    check_result_is_here(locked, order).await?;
+    check_result_is_here(locked, order, &result_branch(order)?).await?;
     // The first commit of an empty repository has nothing to be merged with.
     let Some(onto) = onto else { return Ok(Stacked::On(order.commit.clone())) };
     if locked.is_ancestor(&order.commit, onto).await? {
@@ -145,13 +145,26 @@ async fn read_commit(locked: &LockedMirror<'_>, commit: &CommitId) -> Result<Rea
     Ok(Read { author: Author { name, email, date: Some(date) }, message })
 }
 
+/// The branch of exactly this job and epoch; one that was reported by an older version has its old name.
+fn result_branch(order: &MergeOrder) -> Result<OurBranch, WorkspaceError> {
+    let wanted = BranchKind::Job(order.job, order.epoch);
+    OurBranch::parse(&order.branch).filter(|branch| branch.kind == wanted).ok_or_else(|| {
+        let rule = format!("the order is for {}", job_branch(order.job, order.epoch));
+        WorkspaceError::refused("branch", &order.branch, rule)
+    })
+}
+
 /// The commit of the order, from this host or from its branch on the origin, where it must still be the tip.
-async fn check_result_is_here(locked: &LockedMirror<'_>, order: &MergeOrder) -> Result<(), WorkspaceError> {
+async fn check_result_is_here(
+    locked: &LockedMirror<'_>,
+    order: &MergeOrder,
+    branch: &OurBranch,
+) -> Result<(), WorkspaceError> {
     let local = locked.commit_at(&head_ref(&order.branch)).await?;
     if local.as_ref() == Some(&order.commit) {
         return Ok(());
     }
-    let fetched = locked.fetch_branch(&order.branch, &format!("refs/giga/fetched/{}", order.branch)).await?;
+    let fetched = locked.fetch_branch(&order.branch, &branch.fetched_ref()).await?;
     if fetched.as_ref() == Some(&order.commit) {
         return Ok(());
     }

@@ -82,7 +82,7 @@ fn gc_removes_what_is_merged_and_says_so_before() {
     let branches = || origin.git(&["for-each-ref", "--format=%(refname)", "refs/heads/aq"]);
     let before = branches();
     let planned = home.giga(&["gc", "--dry-run"]).ok();
-    assert!(planned.contains("would remove") && planned.contains(&format!("aq/job/{id}/1")), "{planned}");
+    assert!(planned.contains("would remove") && planned.contains(&format!("giga/job/{id}/1")), "{planned}");
     assert_eq!(branches(), before, "a dry run touches nothing");
     let done = home.giga(&["gc"]).ok();
     assert!(done.contains("removed"), "{done}");

@@ -24,7 +24,7 @@ async fn an_order_names_what_is_merged_and_goes_to_one_factory() {
     let order = claim(&world, "f-1", &token).gives(200).await.json();
     let expected = json!({
         "jobId": job.id.to_string(), "leaseEpoch": 1, "name": "fix", "repo": "hello",
-        "branch": format!("aq/job/{}/1", job.id), "commit": "c0ffee", "attempt": 1,
+        "branch": format!("giga/job/{}/1", job.id), "commit": "c0ffee", "attempt": 1,
     });
     assert_eq!(order, expected);
     claim(&world, "f-1", &token).gives(204).await;

@@ -118,7 +118,7 @@ async fn what_waits_for_review_is_looked_at_first_and_then_shipped() {
     world.submit("demo", "name: a\nrepo: hello\nreview: {quorum: 1}").await;
     let job = world.claim("f-1", "r").await;
     let report = RunReport {
-        branch: Some(format!("aq/job/{}/1", job.id)),
+        branch: Some(format!("giga/job/{}/1", job.id)),
         commit: Some("c0ffee".to_owned()),
         ..RunReport::default()
     };

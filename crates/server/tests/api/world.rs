@@ -228,7 +228,7 @@ impl World {
         self.submit(product, &format!("name: {name}\nrepo: hello")).await;
         let job = self.claim(factory, name).await;
         let report = RunReport {
-            branch: Some(format!("aq/job/{}/1", job.id)),
+            branch: Some(format!("giga/job/{}/1", job.id)),
             commit: Some("c0ffee".to_owned()),
             ..RunReport::default()
         };

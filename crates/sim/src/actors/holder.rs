@@ -118,7 +118,7 @@ impl Holding {
         let failed = |reason| Failure { reason, detail: None };
         match drawn {
             0..70 => HolderAction::Report(RunReport {
-                branch: Some(format!("aq/job/{}/{}", self.job, self.holder.epoch)),
+                branch: Some(format!("giga/job/{}/{}", self.job, self.holder.epoch)),
                 commit: Some("0".repeat(40)),
                 cost: (!self.spent.is_zero()).then_some(self.spent),
                 ..RunReport::default()

@@ -28,7 +28,7 @@ async fn factory(world: &World, name: &str) -> FactoryId {
 
 fn report() -> RunReport {
     RunReport {
-        branch: Some("aq/job/x/1".to_owned()),
+        branch: Some("giga/job/x/1".to_owned()),
         commit: Some("c0ffee".to_owned()),
         ..RunReport::default()
     }

@@ -210,7 +210,7 @@ impl World {
                     spec.repo = Some("hello".to_owned());
                 };
                 let (job, holder) = self.assigned(factory, in_a_repository).await;
-                let (branch, commit) = (Some("aq/job/x/1".to_owned()), Some("c0ffee".to_owned()));
+                let (branch, commit) = (Some("giga/job/x/1".to_owned()), Some("c0ffee".to_owned()));
                 let report = RunReport { branch, commit, ..RunReport::default() };
                 let actions = [HolderAction::Start, HolderAction::Report(report)];
                 self.hold(job.id, &holder, actions).await.unwrap()

@@ -46,7 +46,7 @@ pub(crate) fn job(number: usize, name: &str, stage: &str) -> Job {
     if stage == "review" {
         job["gate"] = json!({"quorum": 2});
         job["approvals"] = json!(["ana"]);
-        job["result"] = json!({"leaseEpoch": 1, "branch": "aq/job/x/1", "commit": "abcdef0123456789"});
+        job["result"] = json!({"leaseEpoch": 1, "branch": "giga/job/x/1", "commit": "abcdef0123456789"});
     }
     read(job)
 }
@@ -230,7 +230,7 @@ pub(crate) fn runs() -> Value {
             "report": {"costUsd": 0.42, "tokens": 1200, "checks": [{"command": "cargo test", "passed": false}]}},
         {"jobId": id(5), "leaseEpoch": 2, "factoryId": "linux-2", "engine": "shell", "assignedAt": "2026-12-01T08:50:00Z",
             "startedAt": "2026-12-01T08:50:01Z", "endedAt": "2026-12-01T08:51:01Z", "outcome": "succeeded",
-            "report": {"summary": "greeting fixed", "branch": "aq/job/x/2", "commit": "abcdef0123456789", "costUsd": 0.5,
+            "report": {"summary": "greeting fixed", "branch": "giga/job/x/2", "commit": "abcdef0123456789", "costUsd": 0.5,
                 "linesAdded": 12, "linesRemoved": 3, "checks": [{"command": "cargo test", "passed": true}]}},
     ])
 }

@@ -138,7 +138,7 @@ pub(crate) fn checkpoint() -> Checkpoint {
 pub(crate) fn report() -> HolderAction {
     HolderAction::Report(RunReport {
         summary: Some("done".to_owned()),
-        branch: Some("aq/job/x/7".to_owned()),
+        branch: Some("giga/job/x/7".to_owned()),
         commit: Some("c0ffee".to_owned()),
         ..RunReport::default()
     })

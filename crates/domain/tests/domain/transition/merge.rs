@@ -17,7 +17,7 @@ fn testing() -> Job {
     let mut job = job_in(Stage::Testing);
     job.spec.repo = Some("hello".to_owned());
     job.last_factory = Some(factory("a"));
-    let (branch, commit) = ("aq/job/x/7".to_owned(), "c0ffee".to_owned());
+    let (branch, commit) = ("giga/job/x/7".to_owned(), "c0ffee".to_owned());
     job.result = Some(JobResult { epoch: Epoch(7), branch, commit });
     job
 }
@@ -98,7 +98,7 @@ fn a_result_is_shipped_when_it_is_in_and_what_has_none_at_once() {
 #[test]
 fn a_report_leaves_what_it_hands_over_under_its_own_epoch() {
     let report = RunReport {
-        branch: Some("aq/job/x/7".to_owned()),
+        branch: Some("giga/job/x/7".to_owned()),
         commit: Some("c0ffee".to_owned()),
         ..RunReport::default()
     };
@@ -148,7 +148,7 @@ fn what_is_announced_is_finished_by_whoever_comes_next() {
 }
 
 #[test]
-fn a_push_that_may_have_arrived_is_never_given_up() {
+fn a_push_that_may_have_arrived_is_looked_for_for_a_day() {
     let mut job = pushing();
     let mut now = NOW;
     for attempt in 1..=40 {
@@ -159,6 +159,14 @@ fn a_push_that_may_have_arrived_is_never_given_up() {
     }
     let outrun = transition(&job, &settle("a", 41, MergeOutcome::Outrun), now).unwrap().job;
     assert!(matches!(outrun.merge.unwrap().state, MergeState::Waiting { due, .. } if due == now));
+    for attempt in 41.. {
+        job = transition(&job, &settle("a", attempt, unreachable()), now).unwrap().job;
+        let Some(due) = job.merge.as_ref().unwrap().due() else { break };
+        now = due;
+        job = transition(&job, &take("a"), now).unwrap().job;
+    }
+    assert!(now.since(NOW) >= Duration::from_hours(20), "{:?}", now.since(NOW));
+    assert_eq!(job.failure().unwrap().reason, FailReason::MergeRefused);
 }
 
 #[test]

@@ -12,7 +12,9 @@ use super::super::error::WorkspaceError;
 use super::super::mirror::LockedMirror;
 use super::super::policy::RepoSource;
 use super::super::push::PushReply;
-use super::super::refs::{CommitId, OurBranch, engine_ref, fetched_wip_ref, head_ref};
+use super::super::refs::{
+    BranchKind, CommitId, OUR_FOLDERS, OurBranch, engine_ref, fetched_wip_ref, head_ref,
+};
 use super::space::pack;
 use super::{GcKind, GcOptions, GcReport, JobStates, ask, keeps};
 
@@ -92,7 +94,7 @@ impl Sweep<'_> {
         if let Some(why) = keeps(self.stages.get(&branch.job())) {
             return Ok(Err(why));
         }
-        if let OurBranch::Wip(_) | OurBranch::Candidate(..) = branch {
+        if let BranchKind::Wip(_) | BranchKind::Candidate(..) = branch.kind {
             return Ok(Ok("the job has ended".to_owned()));
         }
         if !self.fetched {
@@ -104,7 +106,7 @@ impl Sweep<'_> {
         if !self.is_merged(branch, commit).await? {
             return Ok(Err("not merged".to_owned()));
         }
-        if let OurBranch::Quarantine(..) = branch {
+        if let BranchKind::Quarantine(..) = branch.kind {
             let age = self.options.now.since(self.committed_at(commit).await?);
             if age < self.options.quarantine_kept {
                 return Ok(Err("quarantined not long ago".to_owned()));
@@ -118,7 +120,7 @@ impl Sweep<'_> {
             return Ok(true);
         }
         // A quarantine commit is never merged itself; it holds nothing when it changes nothing.
-        let OurBranch::Quarantine(..) = branch else { return Ok(false) };
+        let BranchKind::Quarantine(..) = branch.kind else { return Ok(false) };
         let Some(parent) = self.locked.commit_at(&format!("{commit}^")).await? else { return Ok(false) };
         let is_empty = self.locked.tree_of(Some(commit)).await? == self.locked.tree_of(Some(&parent)).await?;
         Ok(is_empty && self.is_in_owners_branch(&parent).await?)
@@ -138,21 +140,18 @@ impl Sweep<'_> {
 
     /// What this host noted beside the branch.
     async fn forget(&self, branch: &OurBranch) -> Result<(), WorkspaceError> {
-        match branch {
-            OurBranch::Wip(job) => self.locked.drop_ref(&fetched_wip_ref(*job)).await,
-            OurBranch::Job(job, epoch) => {
-                self.locked.drop_ref(&engine_ref(*job, *epoch)).await?;
-                self.locked.drop_ref(&format!("refs/giga/fetched/{}", branch.name())).await
-            }
-            OurBranch::Quarantine(..) | OurBranch::Candidate(..) => Ok(()),
+        match &branch.kind {
+            BranchKind::Wip(job) => self.locked.drop_ref(&fetched_wip_ref(*job)).await?,
+            BranchKind::Job(job, epoch) => self.locked.drop_ref(&engine_ref(*job, *epoch)).await?,
+            BranchKind::Quarantine(..) | BranchKind::Candidate(..) => {}
         }
+        self.locked.drop_ref(&branch.fetched_ref()).await
     }
 }
 
 async fn local_branches(locked: &LockedMirror<'_>) -> Result<Branches, WorkspaceError> {
     let call = locked.call("listing branches");
-    let output =
-        call.args(["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/aq"]).run().await?;
+    let output = call.args(["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads"]).run().await?;
     Ok(output.text().lines().filter_map(|line| parse_line(line, ' ')).collect())
 }
 
@@ -160,21 +159,18 @@ async fn origin_branches(locked: &LockedMirror<'_>) -> Result<Branches, Workspac
     locked.refresh().await?;
     let call = locked.call("listing the origin's branches");
     let output = call
-        .args([
-            "ls-remote",
-            "--quiet",
-            "--end-of-options",
-            locked.url().as_str(),
-            "refs/heads/aq/*",
-            "refs/heads/giga/merge/*",
-        ])
+        .args(["ls-remote", "--quiet", "--end-of-options", locked.url().as_str()])
+        .args(OUR_FOLDERS.map(|ours| format!("refs/heads/{ours}/*")))
         .over(locked.url().protocol())
         .run()
         .await
         .map_err(|error| locked.unreachable(error))?;
     let branches = output.text().lines().filter_map(|line| parse_line(line, '\t')).collect::<Branches>();
     // Quarantine is never pushed; what is called so on an origin is somebody else's.
-    Ok(branches.into_iter().filter(|(branch, _)| !matches!(branch, OurBranch::Quarantine(..))).collect())
+    Ok(branches
+        .into_iter()
+        .filter(|(branch, _)| !matches!(branch.kind, BranchKind::Quarantine(..)))
+        .collect())
 }
 
 fn parse_line(line: &str, separator: char) -> Option<(OurBranch, CommitId)> {

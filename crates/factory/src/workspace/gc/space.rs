@@ -61,8 +61,7 @@ impl Workspace {
             // Looked at under the lock: a checkout that began meanwhile has its folder by now, or waits.
             let borrowed: BTreeSet<String> =
                 self.slots().iter().filter_map(Slot::read).map(|record| record.url).collect();
-            let branches =
-                locked.call("listing branches").args(["for-each-ref", "--count=1", "refs/heads/aq"]);
+            let branches = locked.call("listing branches").args(["for-each-ref", "--count=1", "refs/heads"]);
             if borrowed.contains(source.url.as_str()) {
                 report.kept(GcKind::Mirror, name, "a work folder borrows from it");
             } else if !branches.run().await?.stdout.is_empty() {

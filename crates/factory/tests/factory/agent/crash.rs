@@ -68,8 +68,8 @@ async fn kill(mode: Delivery) {
     world.until_stage(&other, Stage::Shipped).await;
     assert_eq!(processes_of(&job), Vec::<u32>::new());
     assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
-    assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), [format!("aq/quarantine/{job}/1")]);
-    assert!(!origin.branches().contains(&format!("aq/job/{job}/1")));
+    assert_eq!(mirror_branches(&world.base("a"), "giga/quarantine"), [format!("giga/quarantine/{job}/1")]);
+    assert!(!origin.branches().contains(&format!("giga/job/{job}/1")));
     again.drain().await;
     let private = std::fs::read_dir(world.base("a").join("runs")).unwrap();
     assert_eq!(private.count(), 0, "its scripts and prompts are gone");
@@ -117,9 +117,9 @@ async fn freeze(mode: Delivery, engine_finishes: bool) {
     world.until_stage(&next, Stage::Shipped).await;
 
     assert_eq!(processes_of(&job), Vec::<u32>::new());
-    assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), [format!("aq/quarantine/{job}/1")]);
+    assert_eq!(mirror_branches(&world.base("a"), "giga/quarantine"), [format!("giga/quarantine/{job}/1")]);
     assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
-    assert!(!origin.branches().contains(&format!("aq/job/{job}/1")), "{:?}", origin.branches());
+    assert!(!origin.branches().contains(&format!("giga/job/{job}/1")), "{:?}", origin.branches());
     assert_eq!(origin.git(&["rev-parse", "main"]), merged.merge.unwrap().commit.unwrap());
     let files = origin.git(&["ls-tree", "--name-only", "main"]);
     assert!(files.contains("after.txt") && !files.contains("ghost.txt"), "{files}");

@@ -15,7 +15,7 @@ async fn failed_verification_fails_the_job_and_keeps_the_work() {
     let failed = world.until_stage(&job, Stage::Failed).await;
     assert_eq!(failed.failure.unwrap().reason, FailReason::VerifyFailed);
     let checkpoint = failed.checkpoint.unwrap();
-    assert_eq!(checkpoint.wip_ref, Some(format!("aq/wip/{job}")));
+    assert_eq!(checkpoint.wip_ref, Some(format!("giga/wip/{job}")));
     assert_eq!(checkpoint.factory_id, None, "the origin has it");
     assert_eq!(origin.file(&checkpoint.commit.unwrap(), "greeting.txt"), "hi");
     assert_eq!(origin.file("main", "greeting.txt"), "helo");

@@ -34,7 +34,7 @@ async fn a_job_is_done_verified_and_merged() {
     assert_eq!((run.outcome.as_str(), run.factory_id.as_str()), ("succeeded", "a"));
     let report = &run.report;
     assert_eq!((report.files_changed, report.lines_added, report.lines_removed), (Some(2), Some(2), Some(1)));
-    assert_eq!(report.branch, Some(format!("aq/job/{job}/1")));
+    assert_eq!(report.branch, Some(format!("giga/job/{job}/1")));
     let checks: Vec<_> = report.checks.iter().map(|c| (c.command.as_str(), c.passed, &*c.output)).collect();
     let expected = [("grep hello greeting.txt", true, "hello\n"), ("test -f new.txt", true, "")];
     assert_eq!(checks, expected);

@@ -74,10 +74,10 @@ async fn twenty_jobs_on_one_repository() {
     }
     let now = Timestamp::from_millis(i64::MAX / 2);
     world.workspace("a").gc(&Coordinator(world.client.clone()), GcOptions::at(now)).await.unwrap();
-    let left = [origin.branches(), mirror_branches(&world.base("a"), "aq/")].concat();
-    let wip: Vec<_> = left.iter().filter(|name| name.contains("aq/wip")).collect();
+    let left = [origin.branches(), mirror_branches(&world.base("a"), "giga/")].concat();
+    let wip: Vec<_> = left.iter().filter(|name| name.contains("giga/wip")).collect();
     assert!(wip.is_empty(), "{wip:?}");
     // What could not be merged is work, and stays.
-    let results = origin.branches().iter().filter(|name| name.starts_with("aq/job")).count();
+    let results = origin.branches().iter().filter(|name| name.starts_with("giga/job")).count();
     assert_eq!(results, conflicts.len());
 }

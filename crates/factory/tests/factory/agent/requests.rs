@@ -65,7 +65,7 @@ async fn a_result_is_shown_as_a_request_and_merged_through_it_once_it_ships() {
 
     let requests = forge.requests.lock().clone();
     assert_eq!(requests.len(), 1, "{requests:?}");
-    assert_eq!((requests[0].head.clone(), requests[0].base.as_str()), (format!("aq/job/{job}/1"), "main"));
+    assert_eq!((requests[0].head.clone(), requests[0].base.as_str()), (format!("giga/job/{job}/1"), "main"));
     assert_eq!(requests[0].key.as_str(), format!("{job}.1"));
     let through_it = forge.merged.lock().clone();
     assert_eq!(through_it.len(), 1);

@@ -213,7 +213,7 @@ async fn a_grant_that_comes_too_late_leaves_no_trace() {
     let outcomes: Vec<_> = world.runs(&job).await.into_iter().map(|run| run.outcome).collect();
     assert_eq!(outcomes, [RunOutcome::Expired, RunOutcome::Succeeded]);
     scene.factory.drain().await;
-    assert_eq!(mirror_branches(&world.base("a"), "aq/quarantine"), Vec::<String>::new());
+    assert_eq!(mirror_branches(&world.base("a"), "giga/quarantine"), Vec::<String>::new());
     assert_eq!(work_folders(&world.base("a")), Vec::<String>::new());
 }
 

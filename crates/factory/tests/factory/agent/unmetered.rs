@@ -157,7 +157,7 @@ async fn a_seat_that_was_asked_for_a_moment_ago_is_given_up_before_anything_is_h
     world.until(&job, |job| job.evictions == 1 || job.stage == Stage::Testing).await;
     assert_eq!(world.runs(&job).await[0].outcome, RunOutcome::Preempted);
     let branches = origin.branches();
-    assert!(!branches.contains(&format!("aq/job/{job}/1")), "{branches:?}");
+    assert!(!branches.contains(&format!("giga/job/{job}/1")), "{branches:?}");
     factory.drain().await;
 }
 

@@ -60,7 +60,7 @@ pub(crate) async fn start_for(token: &str) -> (Shared, GitHub) {
 pub(crate) fn request() -> PullRequest {
     PullRequest {
         repo: repo(),
-        head: "aq/job/01J9ZK3V5N8Q4W2E6R7T1Y0ABC/2".to_owned(),
+        head: "giga/job/01J9ZK3V5N8Q4W2E6R7T1Y0ABC/2".to_owned(),
         base: "main".to_owned(),
         title: "Fix the greeting".to_owned(),
         body: "What was done.".to_owned(),

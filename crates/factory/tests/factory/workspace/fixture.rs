@@ -108,6 +108,13 @@ pub(crate) fn job(number: u64) -> JobId {
     JobId::from_parts(Timestamp::from_millis(1_700_000_000_000), u128::from(number))
 }
 
+/// As an older version of the factory would have called this branch of ours. Answers that name.
+pub(crate) fn rename_to_old(repository: &Path, branch: &str) -> String {
+    let old = branch.replacen("giga/", "aq/", 1);
+    git(repository, &["branch", "-m", branch, &old]);
+    old
+}
+
 /// Runs git as a user would; panics when it fails.
 pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     let output = plain_git(folder, args).output().unwrap();

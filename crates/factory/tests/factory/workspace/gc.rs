@@ -8,7 +8,7 @@ use giga_domain::{Epoch, JobId, Stage};
 use giga_factory::workspace::gc::GcKind;
 use giga_factory::workspace::{GcOptions, JobStates, job_branch, quarantine_branch, wip_branch};
 
-use super::fixture::{Fixture, Stages, far_future, finish, git, job, merge, order, write};
+use super::fixture::{Fixture, Stages, far_future, finish, git, job, merge, order, rename_to_old, write};
 
 #[tokio::test]
 async fn a_shipped_job_leaves_nothing_behind() {
@@ -183,6 +183,10 @@ async fn other_peoples_branches_are_left_alone() {
     let fixture = Fixture::new();
     let names = [
         "feature".to_owned(),
+        "giga/main".to_owned(),
+        "giga/notes".to_owned(),
+        "giga/wip/mine".to_owned(),
+        format!("giga/job/{}/01", job(1)),
         "aq/notes".to_owned(),
         "aq/wip/mine".to_owned(),
         format!("aq/job/{}/01", job(1)),
@@ -198,6 +202,30 @@ async fn other_peoples_branches_are_left_alone() {
     let mut expected: Vec<String> = names.into_iter().chain(["main".to_owned()]).collect();
     expected.sort();
     assert_eq!(fixture.origin_branches(), expected, "only the merged one of ours went");
+}
+
+#[tokio::test]
+async fn branches_with_their_old_names_go_as_well() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    write(worktree.path(), "a.txt", "a\n");
+    worktree.checkpoint("half way", true).await.unwrap().unwrap();
+    let result = finish(&worktree, "b.txt", "b\n").await;
+    merge(&host, &order(&worktree, &result)).await.unwrap();
+    worktree.remove().await.unwrap();
+    for place in [fixture.origin(), fixture.mirror("one")] {
+        for name in [wip_branch(job(1)), result.branch.clone()] {
+            rename_to_old(&place, &name);
+        }
+    }
+    assert_eq!(fixture.origin_branches().iter().filter(|name| name.starts_with("aq/")).count(), 2);
+    let report = host.gc(&Stages::all(&[(job(1), Stage::Building)]), far_future()).await.unwrap();
+    assert!(report.removed.is_empty(), "{report:?}");
+    let report = host.gc(&Stages::all(&[(job(1), Stage::Shipped)]), far_future()).await.unwrap();
+    assert_eq!(report.removed.len(), 4, "{report:?}");
+    assert_eq!(fixture.origin_branches(), ["main"]);
+    assert!(fixture.mirror_branches("one").is_empty());
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use giga_domain::Epoch;
 use giga_factory::workspace::{Pushed, WorkspaceError, job_branch};
 
-use super::fixture::{Fixture, Merged, candidate, finish, git, job, merge, order, write};
+use super::fixture::{Fixture, Merged, candidate, finish, git, job, merge, order, rename_to_old, write};
 
 #[tokio::test]
 async fn a_repeated_order_finds_the_merge() {
@@ -38,6 +38,22 @@ async fn another_host_may_do_the_merging() {
     let result = finish(&worktree, "a.txt", "a\n").await;
     let merged = merge(&two, &order(&worktree, &result)).await.unwrap();
     assert!(matches!(merged, Merged::Now { .. }));
+    assert_eq!(fixture.show("main:a.txt"), "a");
+}
+
+#[tokio::test]
+async fn a_result_from_before_the_names_changed_is_merged() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let worktree = fixture.checkout(&one, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let mut order = order(&worktree, &result);
+    order.branch = rename_to_old(&fixture.origin(), &result.branch);
+    let mut other = order.clone();
+    other.branch = order.branch.replace("/1", "/2");
+    assert!(matches!(merge(&two, &other).await, Err(WorkspaceError::Refused { .. })));
+    let merged = merge(&two, &order).await.unwrap();
+    assert!(matches!(merged, Merged::Now { .. }), "{merged:?}");
     assert_eq!(fixture.show("main:a.txt"), "a");
 }
 
@@ -171,7 +187,9 @@ async fn an_order_must_fit_what_it_is_about() {
     hostile.into = Some("--force".to_owned());
     let mut sideways = good.clone();
     sideways.into = Some("aq/job/x".to_owned());
-    for order in [zombie, foreign, moved, hostile, sideways] {
+    let mut inwards = good.clone();
+    inwards.into = Some(job_branch(job(2), Epoch(1)));
+    for order in [zombie, foreign, moved, hostile, sideways, inwards] {
         let refused = merge(&host, &order).await;
         assert!(matches!(refused, Err(WorkspaceError::Refused { .. })), "{order:?}: {refused:?}");
     }

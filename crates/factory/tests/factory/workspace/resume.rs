@@ -3,7 +3,7 @@
 use giga_domain::{Checkpoint, Epoch};
 use giga_factory::workspace::{Start, WorkspaceError, wip_branch};
 
-use super::fixture::{Fixture, finish, git, job, merge, order, write};
+use super::fixture::{Fixture, finish, git, job, merge, order, rename_to_old, write};
 
 #[tokio::test]
 async fn another_host_resumes_from_the_pushed_checkpoint() {
@@ -32,6 +32,27 @@ async fn another_host_resumes_from_the_pushed_checkpoint() {
     let log = git(&fixture.origin(), &["log", "--format=%s", "main"]);
     assert!(log.contains("before the kill") && !log.contains("wip:"), "{log}");
     assert_eq!(fixture.show("main:open.txt"), "not committed");
+}
+
+#[tokio::test]
+async fn work_from_before_the_names_changed_goes_on_under_the_new_one() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let first = fixture.checkout(&one, job(1), 1).await;
+    write(first.path(), "open.txt", "not committed\n");
+    let mut saved = first.checkpoint("every minute", true).await.unwrap().unwrap().checkpoint;
+    saved.wip_ref = Some(rename_to_old(&fixture.origin(), &wip_branch(job(1))));
+
+    let repo = fixture.repo(&two).await;
+    let newest = Checkpoint { commit: None, ..saved.clone() };
+    for (epoch, checkpoint) in [(2, &saved), (3, &newest)] {
+        let second = two.checkout(job(1), Epoch(epoch), &repo, Some(checkpoint)).await.unwrap();
+        assert_eq!(second.start(), Start::Resumed, "{checkpoint:?}");
+        assert_eq!(std::fs::read_to_string(second.path().join("open.txt")).unwrap(), "not committed\n");
+        write(second.path(), "more.txt", &format!("of epoch {epoch}\n"));
+        let again = second.checkpoint("every minute", true).await.unwrap().unwrap();
+        assert_eq!((again.checkpoint.wip_ref, again.not_pushed), (Some(wip_branch(job(1))), None));
+    }
 }
 
 #[tokio::test]
@@ -193,7 +214,7 @@ async fn locks_of_a_killed_git_do_not_stop_the_next() {
     let worktree = fixture.checkout(&host, job(1), 1).await;
     write(worktree.path(), "a.txt", "a\n");
     let mirror = fixture.mirror("one");
-    write(&mirror, &format!("refs/heads/aq/wip/{}.lock", job(1)), "");
+    write(&mirror, &format!("refs/heads/giga/wip/{}.lock", job(1)), "");
     write(&mirror, "packed-refs.lock", "");
     write(worktree.path().parent().unwrap(), "snapshot.index.lock", "");
     let slug = mirror.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -210,9 +231,9 @@ async fn a_checkpoint_names_only_its_own_job() {
         wip_branch(job(2)),
         "main".to_owned(),
         "--upload-pack=touch canary".to_owned(),
-        "aq/wip/../../main".to_owned(),
+        "giga/wip/../../main".to_owned(),
         format!("{}\nrefs/heads/main", wip_branch(job(1))),
-        format!("aq/quarantine/{}/1", job(1)),
+        format!("giga/quarantine/{}/1", job(1)),
         String::new(),
     ] {
         let checkpoint = Checkpoint { wip_ref: Some(hostile.clone()), ..Checkpoint::default() };

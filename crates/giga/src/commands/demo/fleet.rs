@@ -128,7 +128,7 @@ async fn watch(stage: &mut DemoStage, plays: &mut BTreeMap<String, Play>) -> Res
 
 /// The origin has the commit of the first half, so that any factory can go on from it.
 async fn half_is_safe(play: &Play, id: &str) -> Result<bool, CliError> {
-    let subjects = play.origin.subjects(&format!("aq/wip/{id}")).await?;
+    let subjects = play.origin.subjects(&format!("giga/wip/{id}")).await?;
     Ok(subjects.lines().any(|subject| subject == FIRST_HALF))
 }
 
