@@ -46,7 +46,7 @@ async fn work_from_before_the_names_changed_goes_on_under_the_new_one() {
     let repo = fixture.repo(&two).await;
     let newest = Checkpoint { commit: None, ..saved.clone() };
     for (epoch, checkpoint) in [(2, &saved), (3, &newest)] {
-        let second = two.checkout(job(1), Epoch(epoch), &repo, Some(checkpoint)).await.unwrap();
+        let second = two.checkout(job(1), Epoch(epoch), &repo, None, Some(checkpoint)).await.unwrap();
         assert_eq!(second.start(), Start::Resumed, "{checkpoint:?}");
         assert_eq!(std::fs::read_to_string(second.path().join("open.txt")).unwrap(), "not committed\n");
         write(second.path(), "more.txt", &format!("of epoch {epoch}\n"));
