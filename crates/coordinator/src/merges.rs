@@ -10,9 +10,6 @@ use giga_ports::store::{HoldMerge, HoldMerges, TakeMerges};
 
 use crate::{Coordinator, Error};
 
-/// Renewed while it is merged and checked; whoever is silent for so long has it taken over.
-const MERGE_LEASE: Duration = Duration::from_secs(45);
-
 /// A merge that a factory took, with what it takes to carry it out.
 #[derive(Debug)]
 pub struct TakenMerge {
@@ -43,7 +40,8 @@ impl Coordinator {
             set.map(|product| (product.id.clone(), product.settings.clone())).collect()
         };
         let batches = products.iter().map(|(id, settings)| (id.clone(), settings.merge_batch)).collect();
-        let jobs = self.core.store.take_merges(TakeMerges { factory, lease: MERGE_LEASE, batches }).await?;
+        let lease = self.merge_lease();
+        let jobs = self.core.store.take_merges(TakeMerges { factory, lease, batches }).await?;
         let mut taken = Vec::with_capacity(jobs.len());
         for job in jobs {
             let text = self.core.store.read().job_text(job.id).await?;
@@ -56,13 +54,19 @@ impl Coordinator {
         Ok(taken)
     }
 
+    /// Renewed while they are merged and checked; whoever is silent for so long has them taken over.
+    pub fn merge_lease(&self) -> Duration {
+        self.fleet.flag_millis("merge_lease_ms")
+    }
+
     /// Those that are still its.
     pub async fn renew_merges(&self, holder: MergeHolder) -> Result<Vec<(JobId, u32)>, Error> {
         let MergeHolder { factory, merges } = holder;
+        let lease = self.merge_lease();
         let mut held = Vec::with_capacity(merges.len());
         for (job, attempt) in merges {
             let one = MergeHolder::one(factory.clone(), job, attempt);
-            match self.hold_merges(one, |_| MergeAction::Renew { lease: MERGE_LEASE }).await {
+            match self.hold_merges(one, |_| MergeAction::Renew { lease }).await {
                 Ok(_) => held.push((job, attempt)),
                 Err(Error::NotYours(_) | Error::Store(StoreError::NoSuchJob(_))) => {}
                 Err(error) => return Err(error),
@@ -73,7 +77,8 @@ impl Coordinator {
 
     /// From here on these are pushed, whoever does it. The candidates stand in the order of the holder's merges.
     pub async fn push_merges(&self, holder: MergeHolder, candidates: &[MergeCandidate]) -> Result<(), Error> {
-        let push = |at: usize| MergeAction::Push { candidate: candidates[at].clone(), lease: MERGE_LEASE };
+        let lease = self.merge_lease();
+        let push = |at: usize| MergeAction::Push { candidate: candidates[at].clone(), lease };
         self.hold_merges(holder, push).await.map(drop)
     }
 

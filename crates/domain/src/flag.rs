@@ -68,6 +68,12 @@ pub const FLAGS: &[FlagDef] = &[
         default: "60000",
     },
     FlagDef {
+        name: "merge_lease_ms",
+        about: "How long a merge is a factory's without a word from it",
+        kind: FlagType::Integer { min: 1_000, max: 3_600_000 },
+        default: "45000",
+    },
+    FlagDef {
         name: "heartbeat_interval_ms",
         about: "How often factories send a heartbeat; a factory that misses three is offline",
         kind: FlagType::Integer { min: 250, max: 600_000 },

@@ -228,6 +228,11 @@ impl Transition {
         self.note(NewEvent { from: Some(from), to: Some(to), ..event });
         if let State::Shipping { since } = self.job.state {
             self.job.merge = Some(merge::queued(&self.job, since));
+        } else if from == Stage::Shipping
+            && self.job.merge.as_ref().is_some_and(|merge| merge.due().is_some())
+        {
+            // Out of the queue by somebody's word: whoever is at it is not heard any more.
+            self.job.merge = None;
         }
     }
 

@@ -79,12 +79,13 @@ pub struct ClaimMergesRequest {
     pub factory_id: String,
 }
 
-/// What is merged and checked together, one after the other in this order. They are the factory's for 45 seconds after
-/// the last call about them.
+/// What is merged and checked together, one after the other in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeOrders {
     pub orders: Vec<MergeOrder>,
+    /// They are the factory's for so long after the last call about them.
+    pub lease_ms: u64,
 }
 
 /// The coordinator's word that this commit of this epoch is to be merged.

@@ -260,7 +260,7 @@ async fn the_factory_that_made_a_result_hears_of_the_order_to_merge_it() {
         ..RunReport::default()
     };
     let shipped = fleet.hold(&job, vec![HolderAction::Start, HolderAction::Report(report)]).await.unwrap();
-    assert_eq!(shipped.stage(), Stage::Shipped);
+    assert_eq!(shipped.stage(), Stage::Shipping);
     news(&mut stream).await;
 }
 

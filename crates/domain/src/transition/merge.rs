@@ -21,7 +21,7 @@ const REFUSALS: u32 = 5;
 const OUTAGES: u32 = 16;
 /// With a candidate under way only a look at the branch says what became of it, so that is tried for about a day.
 const OUTAGES_ANNOUNCED: u32 = 150;
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// How often a job is sent back to be redone.
 const REDOS: u32 = 2;

@@ -27,8 +27,8 @@ use crate::workspace::{Author, Candidate, MergeOrder, Prepared, Pushed, Stacked,
 /// may have died.
 const LOOK_EVERY: Duration = Duration::from_mins(5);
 
-/// Well within the 45 seconds that a merge is ours without a word.
-const RENEW_EVERY: Duration = Duration::from_secs(10);
+/// How often a lease is renewed within its length.
+const RENEWALS: u32 = 4;
 /// The end of a check's output is what says why.
 const MOST_DETAIL: usize = 2_000;
 
@@ -81,7 +81,8 @@ pub(super) async fn take(shared: &Shared) -> Result<(), ClientError> {
             over.cancel();
             done
         };
-        let (done, ()) = tokio::join!(carried_out, keep(shared, &held, &over));
+        let (done, ()) =
+            tokio::join!(carried_out, keep(shared, &held, Duration::from_millis(taken.lease_ms), &over));
         done?;
     }
 }
@@ -105,11 +106,11 @@ impl Held {
 }
 
 /// Renews the hold on the merges until they are over, or somebody else has one of them.
-async fn keep(shared: &Shared, held: &Held, over: &CancellationToken) {
+async fn keep(shared: &Shared, held: &Held, lease: Duration, over: &CancellationToken) {
     loop {
         tokio::select! {
             () = over.cancelled() => return,
-            () = tokio::time::sleep(RENEW_EVERY) => {}
+            () = tokio::time::sleep(lease / RENEWALS) => {}
         }
         let merges = held.all();
         if merges.is_empty() {

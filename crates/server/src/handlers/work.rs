@@ -77,7 +77,8 @@ pub(crate) async fn claim_merges(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let orders = taken.into_iter().map(order).collect::<Answer<_>>()?;
-    Ok(Json(wire::MergeOrders { orders }).into_response())
+    let lease_ms = app.coordinator.merge_lease().as_millis().try_into().unwrap_or(u64::MAX);
+    Ok(Json(wire::MergeOrders { orders, lease_ms }).into_response())
 }
 
 fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {

@@ -38,7 +38,16 @@ fn holder_routes() -> Vec<&'static Route> {
     let unfenced: Vec<_> = writing.filter(|op| !fenced.iter().any(|r| r.operation == *op)).collect();
     assert_eq!(
         unfenced,
-        ["claimJob", "listCandidates", "acceptJob", "claimMerge", "settleMerge", "heartbeat"],
+        [
+            "claimJob",
+            "listCandidates",
+            "acceptJob",
+            "claimMerges",
+            "renewMerges",
+            "pushMerges",
+            "settleMerge",
+            "heartbeat"
+        ],
         "every other write of a factory names an epoch; an order to merge has its attempt"
     );
     fenced

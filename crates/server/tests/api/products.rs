@@ -40,7 +40,7 @@ async fn another_products_job_is_answered_like_one_that_does_not_exist() {
         (
             Method::POST,
             "/api/fleet/merges/{id}/settle",
-            Some(json!({"factoryId": "f-alpha", "attempt": 1, "outcome": "failed"})),
+            Some(json!({"factoryId": "f-alpha", "attempt": 1, "outcome": "outrun"})),
         ),
         (
             Method::POST,

@@ -136,6 +136,9 @@ async fn what_waits_for_review_is_looked_at_first_and_then_shipped() {
     let ship = format!("giga job ship {}", job.id);
     assert_eq!(remedy(&world, &waiting, &ship).await["call"], remedy(&world, &job, &ship).await["call"]);
     make(&world, &remedy(&world, &job, &ship).await).await;
+    assert_eq!(stage(&world, &job).await, Stage::Shipping);
+    assert_eq!(stage(&world, &waiting).await, Stage::Blocked, "it is not in yet");
+    world.merged(&job).await;
     assert_eq!(stage(&world, &job).await, Stage::Shipped);
     assert_eq!(stage(&world, &waiting).await, Stage::Queued, "and what waited for it goes on");
 }

@@ -158,10 +158,19 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "appendLog" => (held.as_str(), Some(json!("one line")), 200),
         "actOnJob" => (held.as_str(), Some(json!({"reason": "no longer needed"})), 200),
         "reviewJob" => (review.as_str(), Some(json!({"verdict": "approve"})), 200),
-        "claimMerge" => ("", Some(json!({"factoryId": factory})), 204),
+        "claimMerges" => ("", Some(json!({"factoryId": factory})), 204),
         "settleMerge" => {
-            let body = json!({"factoryId": "f-alpha", "attempt": 1, "outcome": "merged", "commit": "abc"});
+            let body = json!({"factoryId": "f-alpha", "attempt": 1, "outcome": "merged", "commit": "abc", "into": "main"});
             (merging.as_str(), Some(body), 200)
+        }
+        "renewMerges" => {
+            let body = json!({"factoryId": factory, "merges": [{"jobId": merging, "attempt": 1}]});
+            ("", Some(body), 200)
+        }
+        "pushMerges" => {
+            let candidate = json!({"commit": "abc", "into": "main"});
+            let merge = json!({"jobId": merging, "attempt": 1, "candidate": candidate});
+            ("", Some(json!({"factoryId": "f-alpha", "merges": [merge]})), 204)
         }
         "claimJob" => ("", Some(json!({"factoryId": factory, "requestId": "walk"})), 204),
         "acceptJob" => {
@@ -216,7 +225,7 @@ fn sample(route: &Route, things: &Things) -> Sample {
     };
     let other = match (route.operation, route.scope) {
         // The body names another factory, or more products than the caller has.
-        ("claimJob" | "listCandidates" | "claimMerge" | "heartbeat" | "enrollFactory" | "issueToken", _) => {
+        ("claimJob" | "listCandidates" | "claimMerges" | "heartbeat" | "enrollFactory" | "issueToken", _) => {
             403
         }
         ("acceptJob", _) => 409,

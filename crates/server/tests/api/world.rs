@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::http::Method;
 use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
-use giga_coordinator::{AddWebhook, Coordinator, NewTopicWork, OpenStream, Options, Ports, SubmitRequest};
+use giga_coordinator::{
+    AddWebhook, Coordinator, MergeHolder, NewTopicWork, OpenStream, Options, Ports, SubmitRequest,
+};
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::manifest::parse_markdown;
 use giga_domain::token::Role;
 use giga_domain::topic::{DEFAULT_RETRY, Outcome};
 use giga_domain::{
-    Actor, CapabilitySet, Event, EventKind, FactoryId, FeedPos, Holder, HolderAction, Job, JobId, Priority,
-    ProductId, ProfileContent, RunReport, TopicName, WorkerId,
+    Actor, CapabilitySet, Event, EventKind, FactoryId, FeedPos, Holder, HolderAction, Job, JobId,
+    MergeOutcome, Priority, ProductId, ProfileContent, RunReport, TopicName, WorkerId,
 };
 use giga_ports::Store;
 use giga_ports::effects::TrackerItem;
@@ -236,6 +238,16 @@ impl World {
         let path = format!("/api/fleet/jobs/{}/actions/ship", job.id);
         self.post(&path).token(&self.admin).gives(200).await;
         self.job(job.id).await
+    }
+
+    /// A job that is shipping, merged by the factory that ran it.
+    pub(crate) async fn merged(&self, job: &Job) {
+        let factory = self.job(job.id).await.last_factory.expect("it ran");
+        let taken = self.coordinator.take_merges(factory.clone()).await.unwrap().remove(0).job;
+        let holder = MergeHolder::one(factory, taken.id, taken.merge.expect("it was taken").attempt);
+        let outcome = MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned() };
+        let merged = self.coordinator.settle_merge(holder, outcome).await.unwrap();
+        assert_eq!(merged.id, job.id);
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Job {

@@ -16,7 +16,9 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
         let Some(ending) = stories.ending(after.id, *epoch) else { continue };
         let as_reported = match word {
             Word::On => true,
-            Word::Report => matches!(ending, EventKind::Reported | EventKind::Shipped),
+            Word::Report => {
+                matches!(ending, EventKind::Reported | EventKind::Shipping | EventKind::Shipped)
+            }
             Word::FailForNow => ending == EventKind::Retried,
             Word::FailForGood => ending == EventKind::Failed,
             // Of a cancelled job it is a bill, and no more than that.

@@ -1,11 +1,15 @@
 //! Shipped means merged: what is shipped is in its branch, once; what is in passed, and was announced before.
 
-use giga_domain::Stage;
+use giga_domain::{Actor, Event, EventKind, FactoryId, Job, Stage};
 
+use super::story::Stories;
 use super::{Evidence, Findings, Promise};
 use crate::ports::{Landed, pass_together};
 
-pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
+pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
+    for job in &evidence.jobs {
+        one_at_a_time(job, stories.of_job(job.id), found);
+    }
     for (repo, branch) in &evidence.branches {
         let mut landed: Vec<Landed> = Vec::new();
         for push in &branch.pushes {
@@ -34,6 +38,28 @@ pub(super) fn check(evidence: &Evidence, found: &mut Findings) {
                 Promise::ShippedIsMerged,
                 format!("{} is {} and its result {there} {repo}", job.id, job.stage()),
             );
+        }
+    }
+}
+
+/// Only whoever took it last is heard.
+fn one_at_a_time(job: &Job, events: &[&Event], found: &mut Findings) {
+    let mut at_it: Option<&FactoryId> = None;
+    for event in events {
+        let Actor::Factory(writer) = &event.actor else { continue };
+        match event.kind {
+            EventKind::MergeStarted => at_it = Some(writer),
+            EventKind::MergeChecked
+            | EventKind::Merged
+            | EventKind::MergeFailed
+            | EventKind::MergeSentBack
+                if at_it != Some(writer) =>
+            {
+                let text =
+                    format!("{writer} wrote {} to {}, which {at_it:?} was merging", event.kind, job.id);
+                found.add(Promise::OneHolder, text);
+            }
+            _ => {}
         }
     }
 }

@@ -146,7 +146,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
     evictions::check(evidence, &stories, &mut found);
     graph::check(evidence, &mut found);
     deliveries::check(evidence, &mut found);
-    merges::check(evidence, &mut found);
+    merges::check(evidence, &stories, &mut found);
     stranded::check(evidence, &mut found);
     found.0
 }

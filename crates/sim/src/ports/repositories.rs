@@ -102,5 +102,5 @@ pub(crate) fn conflicts(landed: &[Landed], with: Landed) -> bool {
 }
 
 fn digest(job: JobId) -> u64 {
-    job.to_string().bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
+    job.to_string().bytes().fold(7, |sum, byte| (sum * 31 + u64::from(byte)) % 65_521)
 }

@@ -129,7 +129,7 @@ impl Working {
         }
         self.settle(&before, charge, refund);
         // A renewal changes the lease alone; the job's row is left in peace.
-        if job.rev != before.rev {
+        if job.rev != before.rev || job.merge != before.merge {
             self.dirty.insert(id);
         }
         self.loaded.jobs.insert(id, job);

@@ -7,8 +7,13 @@ use std::time::Duration;
 use giga_domain::factory::{Advertised, FactoryScope};
 use giga_domain::job::ShipMode;
 use giga_domain::token::{Permission, TokenRecord, TokenSecret};
-use giga_domain::{Actor, FactoryId, Holder, HolderAction, JobId, JobKind, RunReport, Stage};
-use giga_ports::store::{Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, NewJob, Reconsider, Submit};
+use giga_domain::{
+    Actor, FactoryId, Holder, HolderAction, JobId, JobKind, MergeAction, MergeOutcome, RunReport, Stage,
+};
+use giga_ports::store::{
+    Advertise, Claim, Claimed, Enroll, ExpireLeases, Hold, HoldMerge, HoldMerges, NewJob, Reconsider, Submit,
+    TakeMerges,
+};
 use giga_ports::{Clock, Store, StoreError};
 use giga_store::{BatchStore, ClockSource, PostgresBackend, SqliteBackend, Tuning};
 use giga_testkit::ManualClock;
@@ -159,10 +164,8 @@ const BEFORE_BUDGETS: &str = "\
     DROP TABLE webhooks; DROP TABLE effects; DROP TABLE fan_out; DROP TABLE secrets; \
     DELETE FROM schema_migrations WHERE version > 3";
 
-/// A fleet in the middle of its work: one job is held, and one waits for another that has shipped meanwhile.
-async fn work_goes_on_after_an_upgrade(place: Place) {
-    let store = place.open().await.unwrap();
-    let actor = || Actor::system("test");
+/// One with room for all.
+async fn factory(store: &dyn Store) -> FactoryId {
     let mac: FactoryId = "mac-1".parse().unwrap();
     let permission = Permission::Factory { factory: mac.clone(), scope: FactoryScope::default() };
     let token = TokenRecord {
@@ -174,10 +177,18 @@ async fn work_goes_on_after_an_upgrade(place: Place) {
         expires_at: None,
         revoked_at: None,
     };
-    let new = Enroll { id: mac.clone(), scope: FactoryScope::default(), token, actor: actor() };
+    let new = Enroll { id: mac.clone(), scope: FactoryScope::default(), token, actor: Actor::system("test") };
     store.enroll(new).await.unwrap();
     let seats = Advertised { seat_limit: 9, ..Advertised::default() };
     store.advertise(Advertise { factory: mac.clone(), advertised: seats }).await.unwrap();
+    mac
+}
+
+/// A fleet in the middle of its work: one job is held, and one waits for another that has shipped meanwhile.
+async fn work_goes_on_after_an_upgrade(place: Place) {
+    let store = place.open().await.unwrap();
+    let actor = || Actor::system("test");
+    let mac = factory(&*store).await;
     let mut dep = new_job(1);
     dep.spec.ship = ShipMode::Auto;
     let mut child = new_job(2);
@@ -270,6 +281,85 @@ async fn a_coordinator_of_before_cannot_move_a_job_any_more() {
     assert!(old.execute(&write, &[&"shipped"]).await.is_err());
     drop(old);
     connection.await.unwrap().unwrap();
+}
+
+/// What the word to ship made of a job before it meant that it is merged.
+const BEFORE_SHIPPING: &str = r#"
+    UPDATE jobs SET stage = 'shipped', ended_at = updated_at, state = '{"stage":"shipped"}' WHERE stage = 'shipping';
+    UPDATE queue_counts SET jobs = jobs + 1 WHERE stage = 'shipped';
+    DELETE FROM queue_counts WHERE stage = 'shipping';
+    DELETE FROM schema_migrations WHERE version > 6"#;
+
+/// One was merged, one was going to be: that one is shipping now, and is merged as any other.
+async fn what_was_shipped_and_not_merged_is_shipping(place: Place) {
+    let store = place.open().await.unwrap();
+    let mac = factory(&*store).await;
+    let with_repo = |number| {
+        let mut job = new_job(number);
+        job.spec.repo = Some("hello".to_owned());
+        job.spec.ship = ShipMode::Auto;
+        job
+    };
+    let jobs = vec![with_repo(1), with_repo(2)];
+    store.submit(Submit { jobs: jobs.clone(), actor: Actor::system("test") }).await.unwrap();
+    let known = Advertised {
+        seat_limit: 9,
+        repos: vec![serde_json::from_value(json!({"name": "hello"})).unwrap()],
+        ..Advertised::default()
+    };
+    store.advertise(Advertise { factory: mac.clone(), advertised: known }).await.unwrap();
+    for (job, request) in jobs.iter().zip(["r1", "r2"]) {
+        let (factory, request) = (mac.clone(), request.parse().unwrap());
+        let lease = Duration::from_mins(1);
+        let claim = Claim { job: job.id, rev: None, dispatch_seq: None, factory, request, lease };
+        let Claimed::Granted(held) = store.claim(claim).await.unwrap() else { panic!("not granted") };
+        let report = RunReport {
+            branch: Some("aq/job/x/1".to_owned()),
+            commit: Some("c0ffee".to_owned()),
+            ..RunReport::default()
+        };
+        let holder = Holder { factory: mac.clone(), epoch: held.epoch };
+        let actions = vec![HolderAction::Start, HolderAction::Report(report)];
+        store.hold(Hold { job: job.id, holder, actions }).await.unwrap();
+    }
+    let take = || TakeMerges {
+        factory: mac.clone(),
+        lease: Duration::from_mins(1),
+        batches: [("demo".parse().unwrap(), 1)].into(),
+    };
+    let merged = MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned() };
+    let settle = |job, attempt| HoldMerges {
+        factory: mac.clone(),
+        holds: vec![HoldMerge { job, attempt, action: MergeAction::Settle(merged.clone()) }],
+    };
+    let first = store.take_merges(take()).await.unwrap().remove(0);
+    store.hold_merges(settle(first.id, 1)).await.unwrap();
+    let waiting = store.read().job(jobs[1].id).await.unwrap().unwrap();
+    drop(store);
+    place.run(BEFORE_SHIPPING).await;
+
+    let store = place.open().await.unwrap();
+    let found = store.read().job(jobs[1].id).await.unwrap().unwrap();
+    assert_eq!((found.stage(), &found.merge), (Stage::Shipping, &waiting.merge));
+    let counts = store.read().queue_state(&"demo".parse().unwrap()).await.unwrap();
+    assert_eq!((counts.count(Stage::Shipping), counts.count(Stage::Shipped)), (1, 1));
+    let taken = store.take_merges(take()).await.unwrap();
+    assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [jobs[1].id]);
+    let done = store.hold_merges(settle(jobs[1].id, 1)).await.unwrap();
+    assert_eq!(done[0].stage(), Stage::Shipped);
+    let counts = store.read().queue_state(&"demo".parse().unwrap()).await.unwrap();
+    assert_eq!((counts.count(Stage::Shipping), counts.count(Stage::Shipped)), (0, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_ships_what_was_not_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    what_was_shipped_and_not_merged_is_shipping(sqlite(&folder)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_ships_what_was_not_merged() {
+    what_was_shipped_and_not_merged_is_shipping(postgres().await).await;
 }
 
 /// Two products, jobs in several stages: every count and every version is as before, and goes on from there.

@@ -12,6 +12,7 @@ mod hostile;
 mod life;
 mod many;
 mod requests;
+mod shipping;
 mod spend;
 mod streams;
 mod unmetered;

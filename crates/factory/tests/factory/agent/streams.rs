@@ -209,6 +209,8 @@ async fn a_grant_that_comes_too_late_leaves_no_trace() {
     world.until(&job, |job| job.lease.is_none()).await;
     scene.stand_in.grant(&late);
     scene.stand_in.grant(&scene.claim(1).await[0]);
+    world.until_stage(&job, Stage::Shipping).await;
+    scene.stand_in.say.send(Event::News(News {})).unwrap();
     world.until_stage(&job, Stage::Shipped).await;
     let outcomes: Vec<_> = world.runs(&job).await.into_iter().map(|run| run.outcome).collect();
     assert_eq!(outcomes, [RunOutcome::Expired, RunOutcome::Succeeded]);
@@ -241,7 +243,7 @@ async fn news_make_it_look_at_once() {
     world.until_delivered_by("a", Delivery::Stream).await;
     let job = world.submit("fix", "repo: hello\nship: auto", "echo hello > greeting.txt").await;
     scene.stand_in.grant(&scene.claim(1).await[0]);
-    world.until_stage(&job, Stage::Shipped).await;
+    world.until_stage(&job, Stage::Shipping).await;
     scene.stand_in.say.send(Event::News(News {})).unwrap();
     world.until_merged(&job).await;
 

@@ -336,6 +336,10 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn git(&self, args: &[&str]) -> String {
         git(&self.path, args)
     }

@@ -9,3 +9,4 @@ mod merge;
 mod parallel;
 mod repos;
 mod resume;
+mod strategies;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use giga_domain::job::repo_name;
 use giga_domain::product::MERGE_BATCH;
 use giga_domain::transition::transition;
-use giga_domain::{Actor, Command, Factory, FactoryState, Job, ProductId, Refusal};
+use giga_domain::{Actor, Command, Factory, FactoryState, Job, Merge, ProductId, Refusal, State, Timestamp};
 use giga_ports::StoreError;
 use giga_ports::store::{HoldMerge, HoldMerges, TakeMerges};
 
@@ -26,10 +26,16 @@ impl Op for TakeMerges {
             return Ok(Vec::new());
         }
         let actor = Actor::Factory(self.factory.clone());
-        let waiting = working.loaded().mergeable.clone();
         let now = working.now();
+        let mut waiting = working.loaded().mergeable.clone();
+        // What is announced comes first: it may be in by now. The others by how long they have been shipping.
+        waiting.sort_by_key(|id| {
+            let job = working.job(*id).ok();
+            let announced = job.and_then(|job| job.merge.as_ref()).is_some_and(Merge::is_pushing);
+            (!announced, job.and_then(|job| since(job)), *id)
+        });
         // Two candidates on one tip cannot both be pushed: whoever is at a branch has it alone.
-        let busy: HashSet<String> = waiting
+        let busy: HashSet<Queue> = waiting
             .iter()
             .filter_map(|id| working.job(*id).ok())
             .filter(|job| job.merge.as_ref().is_some_and(|m| m.holder().is_some() && m.due() > Some(now)))
@@ -67,6 +73,13 @@ fn most(batches: &BTreeMap<ProductId, u32>, product: &ProductId) -> usize {
     usize::try_from(most).unwrap_or(usize::MAX).max(1)
 }
 
+fn since(job: &Job) -> Option<Timestamp> {
+    match job.state {
+        State::Shipping { since } => Some(since),
+        _ => None,
+    }
+}
+
 /// One batch: for the same branch, and either both announced as such, or both at the start.
 fn go_together(first: &Job, other: &Job) -> bool {
     let pushed = |job: &Job| job.merge.as_ref()?.candidate().map(|candidate| candidate.pushed().to_owned());
@@ -79,12 +92,13 @@ fn go_together(first: &Job, other: &Job) -> bool {
         }
 }
 
-/// What two jobs have in common whose results go into one branch. Two names for one branch are two queues: then the
-/// repository says who was first.
-fn queue(job: &Job) -> String {
-    let target = job.spec.target.as_deref().unwrap_or_default();
-    format!("{} {target}", repo(job))
+/// What two jobs have in common whose results go into one branch. A product's are its own, so that nobody holds up
+/// another's. Two names for one branch are two queues: then the repository says who was first.
+fn queue(job: &Job) -> Queue {
+    (job.product.clone(), job.spec.repo.clone(), job.spec.target.clone())
 }
+
+type Queue = (ProductId, Option<String>, Option<String>);
 
 fn repo(job: &Job) -> &str {
     repo_name(job.spec.repo.as_deref().unwrap_or_default())
