@@ -225,9 +225,11 @@ fn sample(route: &Route, things: &Things) -> Sample {
     };
     let other = match (route.operation, route.scope) {
         // The body names another factory, or more products than the caller has.
-        ("claimJob" | "listCandidates" | "claimMerges" | "heartbeat" | "enrollFactory" | "issueToken", _) => {
-            403
-        }
+        (
+            "claimJob" | "listCandidates" | "claimMerges" | "renewMerges" | "heartbeat" | "enrollFactory"
+            | "issueToken",
+            _,
+        ) => 403,
         ("acceptJob", _) => 409,
         ("revokeToken", _) | (_, Scope::Job | Scope::Factory | Scope::Own) => 404,
         // The list is cut to what the caller may see.

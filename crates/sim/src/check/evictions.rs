@@ -126,11 +126,16 @@ fn releases(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
 fn checkpoints(evidence: &Evidence, stories: &Stories<'_>, found: &mut Findings) {
     for record in &evidence.records {
         let Record::Granted { job, .. } = record else { continue };
-        let mut before = stories
+        let before = stories
             .of_job(job.id)
             .iter()
             .take_while(|event| event.job.is_some_and(|(_, seq)| seq <= job.seq));
-        let saved = before.any(|event| event.kind == EventKind::Checkpointed);
+        // What is done again because it could not be merged begins anew.
+        let saved = before.fold(false, |saved, event| match event.kind {
+            EventKind::Checkpointed => true,
+            EventKind::MergeSentBack => false,
+            _ => saved,
+        });
         if saved && !job.has_checkpoint {
             let text = format!("{} was granted at epoch {} without its checkpoint", job.id, job.epoch);
             found.add(Promise::EvictionsFree, text);

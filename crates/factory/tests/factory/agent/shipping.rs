@@ -124,7 +124,8 @@ async fn a_branch_that_says_no_is_quoted_and_not_asked_for_ever() {
     assert_eq!(failure.reason, FailReason::MergeRefused);
     assert!(failure.detail.unwrap().contains("main is protected"));
     let alerts = world.client.alerts().await.unwrap();
-    assert!(alerts.alerts.iter().any(|alert| alert.text.contains("merge")), "{:?}", alerts.value);
+    let told = alerts.alerts.iter().any(|alert| alert.job_id.as_deref() == Some(job.as_str()));
+    assert!(told, "{:?}", alerts.value);
 
     // With the way free, the word to ship is enough: nothing runs again.
     std::fs::remove_file(hook).unwrap();
@@ -137,7 +138,7 @@ async fn a_branch_that_says_no_is_quoted_and_not_asked_for_ever() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_origin_that_is_away_is_waited_for() {
     let world = World::start().await;
-    let origin = world.origin("hello");
+    let origin = world.origin_elsewhere("hello");
     let factory = world.factory("a");
     let job = world.submit("one", "repo: hello", "echo 1 > one.txt").await;
     world.until_stage(&job, Stage::Testing).await;
@@ -217,16 +218,18 @@ enum Step {
 }
 
 impl Stop {
-    fn at(world: &World, origin: &Origin, step: Step) -> Self {
-        let stop = Self { mark: world.path().join("mark"), gate: world.gate("gate") };
-        let wait = stop.command();
+    fn new(world: &World) -> Self {
+        Self { mark: world.path().join("mark"), gate: world.gate("gate") }
+    }
+
+    fn install(&self, origin: &Origin, step: Step) {
+        let wait = self.command();
         match step {
             Step::Candidate => drop(hook(origin, "pre-receive", "refs/heads/giga/merge/", &wait)),
             Step::Checks => {}
             Step::Push => drop(hook(origin, "pre-receive", "refs/heads/main", &wait)),
             Step::Pushed => drop(hook(origin, "post-receive", "refs/heads/main", &wait)),
         }
-        stop
     }
 
     fn command(&self) -> String {
@@ -254,7 +257,7 @@ async fn stopped(step: Step, signal: &str) -> (World, Origin, Job) {
     let world = World::start().await;
     world.set_flag("merge_lease_ms", json!(2_000)).await;
     let origin = world.origin("hello");
-    let stop = Stop::at(&world, &origin, step);
+    let stop = Stop::new(&world);
     let first = ChildFactory::start(&world, "a");
     // In the job's own run the check passes by: only the merged tree has a mark of the branch.
     let verify = match step {
@@ -265,6 +268,7 @@ async fn stopped(step: Step, signal: &str) -> (World, Origin, Job) {
     let job = world.submit("one", &manifest, "echo 1 > one.txt").await;
     world.until_stage(&job, Stage::Testing).await;
     move_branch(&world, &origin);
+    stop.install(&origin, step);
     world.client.act(&job, OperatorAction::Ship, None, None).await.unwrap();
     stop.reached().await;
     let at = Instant::now();

@@ -117,6 +117,16 @@ impl World {
         Origin { path }
     }
 
+    /// The same with the factories' folder holding a clone of it.
+    pub(crate) fn origin_elsewhere(&self, name: &str) -> Origin {
+        let Origin { path } = self.origin(name);
+        let elsewhere = self.path().join(format!("{name}.git"));
+        std::fs::rename(&path, &elsewhere).unwrap();
+        let clone = path.with_extension("");
+        git(self.path(), &["clone", "-q", elsewhere.to_str().unwrap(), clone.to_str().unwrap()]);
+        Origin { path: elsewhere }
+    }
+
     pub(crate) fn base(&self, factory: &str) -> PathBuf {
         self.path().join(factory)
     }
