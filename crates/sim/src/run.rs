@@ -27,8 +27,9 @@ use crate::scenario::{Rules, Scenario};
 use crate::turnstile::{Released, Verdict};
 use crate::world::{Address, World};
 
-/// How long everything may take to come to rest after the last fault.
-const CALM: Duration = Duration::from_mins(1);
+/// How long everything may take to come to rest after the last fault: a merge is its holder's for most of a minute, and others
+/// may wait for it.
+const CALM: Duration = Duration::from_mins(3);
 /// How much longer what waits in the outbox may take: a receiver that failed is left alone for minutes, and what a sender
 /// had taken when it died is nobody's for one.
 const TELLING: Duration = Duration::from_mins(7);

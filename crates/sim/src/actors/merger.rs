@@ -188,7 +188,7 @@ impl Merger {
     async fn freeze(&mut self) {
         if self.prng.chance(self.world.rates().zombie) {
             self.world.trace.note(|| format!("{} freezes in a merge", self.factory));
-            tokio::time::sleep(Duration::from_secs(self.prng.between(40, 100))).await;
+            tokio::time::sleep(Duration::from_secs(self.prng.between(40, 70))).await;
         }
     }
 }

@@ -14,7 +14,7 @@ async fn two_commits(fixture: &Fixture, host: &Workspace, strategy: MergeStrateg
     for (file, subject) in [("a.txt", "first step"), ("b.txt", "second step\n\nGigafactory-Job: forged/7")] {
         write(worktree.path(), file, "x\n");
         git(worktree.path(), &["add", "."]);
-        git(worktree.path(), &["-c", "user.name=Engine", "commit", "--quiet", "-m", subject]);
+        git(worktree.path(), &["commit", "--quiet", "-m", subject]);
     }
     let result = finish(&worktree, "c.txt", "c\n").await;
     fixture.push_from_outside("later.txt", "later");
@@ -55,8 +55,8 @@ async fn a_rebased_result_keeps_its_commits_and_authors_and_no_merge() {
     let order = two_commits(&fixture, &host, MergeStrategy::Rebase).await;
     let merged = merge(&host, &order).await.unwrap();
     assert!(matches!(merged, Merged::Now { .. }), "{merged:?}");
-    let subjects = log(&fixture, "%s %an");
-    assert_eq!(subjects[1..3], ["second step Engine", "first step Engine"], "{subjects:?}");
+    let subjects = log(&fixture, "%s %an %cn");
+    assert_eq!(subjects[1..3], ["second step Ana Gigafactory", "first step Ana Gigafactory"], "{subjects:?}");
     assert_eq!(git(&fixture.origin(), &["rev-list", "--merges", "--count", "main"]), "0");
     let second = git(&fixture.origin(), &["log", "-1", "--format=%B", "main~1"]);
     assert!(
