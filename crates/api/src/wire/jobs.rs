@@ -142,9 +142,9 @@ impl From<&domain::Merge> for Merge {
                 wire.detail.clone_from(detail);
             }
             domain::MergeState::Taken { .. } => wire.state = MergeState::Merging,
+            // Its commit is not said before it is in.
             domain::MergeState::Pushing { candidate, .. } => {
                 wire.state = MergeState::Pushing;
-                wire.commit = Some(candidate.commit.clone());
                 wire.into = Some(candidate.into.clone());
             }
             domain::MergeState::Done { commit, into } => {

@@ -99,10 +99,12 @@ impl Graph<'_> {
         let is_lost = |stage: &Stage| matches!(stage, Stage::Failed | Stage::DeadLetter | Stage::Cancelled);
         let lost = stages.iter().filter(|stage| is_lost(stage)).count();
         let all_ended = stages.iter().all(|stage| is_lost(stage) || *stage == Stage::Shipped);
+        // A child that somebody let run without its deps takes its parent with it.
+        let freed = children.into_iter().flatten().any(|child| self.freed.contains(child));
         let reason = reason(event);
         let right = match to {
             Stage::Shipped | Stage::Review | Stage::Testing => {
-                !stages.is_empty() && lost == 0 && all_ended && self.deps_shipped(job)
+                !stages.is_empty() && lost == 0 && all_ended && (freed || self.deps_shipped(job))
             }
             Stage::Failed if reason == Some("child_failed") => {
                 lost > 0 && (all_ended || job.spec.on_failure == FailurePolicy::FailFast)
