@@ -129,6 +129,9 @@ export const FAIL_REASON: Record<FailReason, Labeled> = {
   rejected: { label: 'rejected' },
   dependency_failed: { label: 'dependency failed' },
   child_failed: { label: 'child failed' },
+  merge_conflict: { label: 'merge conflict' },
+  merge_checks_failed: { label: 'checks failed on the merged tree' },
+  merge_refused: { label: 'merge refused' },
 };
 
 interface VerdictFacts extends Labeled {
@@ -224,6 +227,7 @@ export const BLOCKER: Record<BlockerCode, Labeled> = {
   child: { label: 'child' },
   review: { label: 'review' },
   ship: { label: 'ship' },
+  merge: { label: 'merge' },
   failed: { label: 'failed' },
 };
 

@@ -112,7 +112,7 @@ pub struct Merge {
     /// From when on it is tried again, where something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
-    /// The commit that is being pushed, or brought it in.
+    /// The commit that brought it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The branch.

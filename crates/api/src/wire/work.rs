@@ -199,7 +199,7 @@ pub struct SettleMergeRequest {
     /// With `merged`: the branch that it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// With `conflict`, `checks_failed`, `refused` and `unreachable`.
+    /// What went wrong, in the repository's own words or those of the checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }

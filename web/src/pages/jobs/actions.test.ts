@@ -14,11 +14,16 @@ test('each stage offers what the coordinator allows there', () => {
     building: ['cancel'],
     review: ['requeue', 'reject', 'cancel'],
     testing: ['ship', 'cancel'],
+    shipping: ['cancel'],
     shipped: [],
     failed: ['requeue', 'cancel'],
     dead_letter: [],
     cancelled: [],
   });
+  const failed = (reason: 'merge_refused' | 'crash') =>
+    jobActions({ stage: 'failed', failure: { reason } }).map(({ name }) => name);
+  expect(failed('merge_refused')).toEqual(['ship', 'requeue', 'cancel']);
+  expect(failed('crash')).toEqual(['requeue', 'cancel']);
   expect(jobActions({ stage: 'of the future' as never })).toEqual([]);
 });
 

@@ -71,9 +71,11 @@ export function isLegal(action: OperatorAction, stage: Stage): boolean {
   return STAGE[stage]?.actions.includes(action) ?? false;
 }
 
-/// The actions that are possible in the stage of the job.
-export function jobActions(job: Pick<Job, 'stage'>): JobAction[] {
-  return JOB_ACTIONS.filter((name) => isLegal(name, job.stage)).map((name) => ACTIONS[name]);
+/// The actions that are possible in the stage of the job. Where only the merge failed, the word to ship is enough.
+export function jobActions(job: Pick<Job, 'stage' | 'failure'>): JobAction[] {
+  const onlyMerge = job.stage === 'failed' && job.failure?.reason.startsWith('merge_');
+  const isPossible = (name: OperatorAction) => isLegal(name, job.stage) || (name === 'ship' && onlyMerge);
+  return JOB_ACTIONS.filter(isPossible).map((name) => ACTIONS[name]);
 }
 
 /// The same as a command. `giga job …` takes one job, so several go through xargs.

@@ -90,22 +90,32 @@ it('review: how many approvals are left, and from whom', () => {
   );
 });
 
-it('shipped: what became of the result', () => {
-  const result = { leaseEpoch: 1, branch: 'b', commit: 'abcdef0123456789' };
-  expect(title({ stage: 'shipped', result })).toBe('Shipped as abcdef012345');
-  expect(title({ stage: 'shipped', merge: { state: 'merged', commit: '1234567890abcdef' } })).toBe(
-    'Shipped and merged as 1234567890ab',
+it('shipping: how far it is on its way into its branch', () => {
+  const merge = { failures: 0, redos: 0 };
+  expect(title({ stage: 'shipping', merge: { ...merge, state: 'waiting' } })).toBe(
+    'Waiting for its turn to be merged',
   );
-  expect(title({ stage: 'shipped', merge: { state: 'waiting' } })).toBe('Merging');
-  const failures = Array.from({ length: 4 }, () => ({ type: 'job.merge_failed' }) as FeedEvent);
-  expect(title({ stage: 'shipped', merge: { state: 'waiting' } }, { events: failures })).toBe(
-    'Merge failed 4 times, retrying',
+  expect(title({ stage: 'shipping', merge: { ...merge, state: 'merging', factoryId: 'mac-1' } })).toBe(
+    'Merging and checking the merged tree on mac-1',
   );
-  const conflict = jobStatus({
-    job: job({ stage: 'shipped', merge: { state: 'conflict', detail: 'a.txt' } }),
+  expect(title({ stage: 'shipping', merge: { ...merge, state: 'pushing', into: 'main' } })).toBe(
+    'Pushing it to main',
+  );
+  const refused = jobStatus({
+    job: job({ stage: 'shipping', merge: { ...merge, state: 'waiting', failures: 4, detail: 'protected' } }),
     now: NOW,
   });
-  expect(conflict).toMatchObject({ tone: 'bad', detail: 'a.txt' });
+  expect(refused).toMatchObject({
+    tone: 'warn',
+    title: 'Merge failed 4 times, retrying',
+    detail: 'protected',
+  });
+});
+
+it('shipped: where it is', () => {
+  expect(title({ stage: 'shipped' })).toBe('Shipped');
+  const merge = { failures: 0, redos: 0, state: 'merged' as const, commit: '1234567890abcdef', into: 'main' };
+  expect(title({ stage: 'shipped', merge })).toBe('Shipped: merged into main as 1234567890ab');
 });
 
 it('failed and dead letter: why', () => {

@@ -161,13 +161,18 @@ export function quorumOf(job: Job): { quorum: number; given: number; who: string
 
 function shipping({ job, now }: Known): JobStatus {
   const { merge, updatedAt: since } = job;
-  const status = (tone: Tone, title: string): JobStatus => ({ tone, title, detail: merge?.detail ?? undefined, since });
+  const status = (tone: Tone, title: string): JobStatus => ({
+    tone,
+    title,
+    detail: merge?.detail ?? undefined,
+    since,
+  });
   const on = merge?.factoryId ? ` on ${merge.factoryId}` : '';
   switch (merge?.state) {
     case 'merging':
       return status('busy', `Merging and checking the merged tree${on}`);
     case 'pushing':
-      return status('busy', `Pushing ${merge.commit?.slice(0, 12) ?? 'it'} to ${merge.into ?? 'its branch'}`);
+      return status('busy', `Pushing it to ${merge.into ?? 'its branch'}`);
     default: {
       const failures = merge?.failures ?? 0;
       if (failures === 0) return status('busy', 'Waiting for its turn to be merged');
