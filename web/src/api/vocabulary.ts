@@ -68,7 +68,7 @@ export const STAGE: Record<Stage, StageFacts> = {
   review: { label: 'review', tone: 'warn', phase: 'decision', actions: ['requeue', 'reject', 'cancel'] },
   testing: { label: 'ready to ship', tone: 'warn', phase: 'decision', actions: ['ship', 'cancel'] },
   shipping: { label: 'shipping', tone: 'busy', phase: 'shipping', actions: ['cancel'] },
-  failed: { label: 'failed', tone: 'bad', phase: 'failed', actions: ['ship', 'requeue', 'cancel'] },
+  failed: { label: 'failed', tone: 'bad', phase: 'failed', actions: ['requeue', 'cancel'] },
   dead_letter: { label: 'dead letter', tone: 'bad', phase: 'dead', actions: [] },
   shipped: { label: 'shipped', tone: 'ok', phase: 'done', actions: [] },
   cancelled: { label: 'cancelled', tone: 'quiet', phase: 'done', actions: [] },
