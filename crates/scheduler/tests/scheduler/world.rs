@@ -88,7 +88,7 @@ pub(crate) fn full(name: &str) -> FactoryView {
 }
 
 pub(crate) fn repo(name: &str) -> FactoryRepo {
-    FactoryRepo { name: name.to_owned(), last_used_at: None }
+    FactoryRepo::named(name)
 }
 
 pub(crate) fn fleet(factories: impl IntoIterator<Item = FactoryView>) -> Snapshot {
