@@ -346,6 +346,26 @@ async fn the_first_result_of_an_empty_folder_arrives_too() {
 }
 
 #[tokio::test]
+async fn a_branch_that_the_manifest_names_is_treated_alike() {
+    let own = Own::new();
+    own.git(&["checkout", "--quiet", "-b", "release"]);
+    let host = own.host(false);
+    let repo = host.resolve("notes").await.unwrap();
+    let ship = async |number| {
+        let worktree = host.checkout(job(number), Epoch(1), &repo, Some("release"), None).await.unwrap();
+        let result = finish(&worktree, &format!("{number}.txt"), "new\n").await;
+        let mut order = order(&worktree, &result);
+        order.into = Some("release".to_owned());
+        (merged(&host, &order).await.0, worktree.path().join("1.txt").exists())
+    };
+    assert_eq!(ship(1).await, ("giga/release".to_owned(), true));
+    assert_eq!(ship(2).await, ("giga/release".to_owned(), true), "it starts from what was merged");
+    own.git(&["checkout", "--quiet", "main"]);
+    assert_eq!(ship(3).await.0, "release");
+    assert_eq!(own.git(&["show", "release:1.txt", "release:2.txt", "release:3.txt"]), "new\nnew\nnew");
+}
+
+#[tokio::test]
 async fn a_repeated_order_finds_the_merge_beside() {
     let own = Own::new();
     let host = own.host(false);
