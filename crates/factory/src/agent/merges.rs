@@ -329,12 +329,11 @@ impl Batches<'_> {
             (Some(commit), Some(into)) => self.note(order, commit, into).await,
             _ => None,
         };
-        match &commit {
-            Some(commit) => {
-                let merged = note.as_deref().unwrap_or("merged");
-                tracing::info!(job = order.job_id, commit, into, "{merged}");
-            }
-            None => tracing::warn!(job = order.job_id, outcome = %word, detail, "not merged"),
+        if let Some(commit) = &commit {
+            let merged = note.as_deref().unwrap_or("merged");
+            tracing::info!(job = order.job_id, commit, into, "{merged}");
+        } else {
+            tracing::warn!(job = order.job_id, outcome = %word, detail, "not merged");
         }
         self.held.forget(&order.job_id);
         let factory_id = self.shared.id.to_string();

@@ -119,15 +119,14 @@ impl Folders<'_> {
     pub(crate) async fn look(&self, place: &Place) -> Result<FoundRepo, WorkspaceError> {
         let path = place.path.canonicalize().map_err(WorkspaceError::io(&place.path))?;
         let git_dir = place.git_dir();
-        let (url, checkout, merges_into) = match self.seen.known(&path, &git_dir) {
-            Some(known) => known,
-            None => {
-                // Before git is asked: what is written meanwhile is found the next time.
-                let written = stamps(&git_dir);
-                let looked = self.ask(place, &path).await?;
-                self.seen.remember(path, written, &looked);
-                looked
-            }
+        let (url, checkout, merges_into) = if let Some(known) = self.seen.known(&path, &git_dir) {
+            known
+        } else {
+            // Before git is asked: what is written meanwhile is found the next time.
+            let written = stamps(&git_dir);
+            let looked = self.ask(place, &path).await?;
+            self.seen.remember(path, written, &looked);
+            looked
         };
         let mut source = RepoSource::new(&place.name, url);
         source.checkout = checkout;
