@@ -3,17 +3,18 @@
 //! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that the explanation
 //! and what is planned never differ. All other stages are explained here. Nothing is decided or written.
 
-use giga_domain::job::DepsMode;
+use giga_domain::job::{DepsMode, repo_name};
 use giga_domain::manifest::Manifest;
 use giga_domain::transition::Tally;
 use giga_domain::{
-    FailReason, Job, JobId, JobKind, MergeState, Priority, ProductId, Stage, Timestamp, Usd, limits,
+    FactoryId, FailReason, Job, JobId, JobKind, MergeState, Priority, ProductId, Stage, Timestamp, Usd,
+    limits,
 };
 use giga_ports::StoreError;
 use giga_ports::store::JobFilter;
 use giga_scheduler::{
-    Blocker, BlockerCode, Explanation, Fix, JobView, Policy, Remedy, Snapshot, Unroutable, explain,
-    preemption_victim, routable,
+    Blocker, BlockerCode, Explanation, FactoryVerdict, Fix, JobView, Policy, Remedy, Snapshot, Unroutable,
+    explain, preemption_victim, routable,
 };
 
 use crate::alerts::jobs;
@@ -32,6 +33,8 @@ pub struct DryRun {
     pub refused: bool,
     /// It is for a repository that another product owns, and would go there all the same.
     pub foreign_repo: Option<String>,
+    /// Where its result would be merged, in the words of the factory that would get it.
+    pub merges_into: Option<(FactoryId, String)>,
     /// The job's own cap, for each attempt that its retry policy allows.
     pub worst_case: Option<Usd>,
 }
@@ -54,6 +57,7 @@ impl Coordinator {
                 refused: false,
                 explanation: composite_plan(),
                 foreign_repo,
+                merges_into: None,
                 worst_case: None,
             });
         }
@@ -63,13 +67,29 @@ impl Coordinator {
             routable(&view, &self.fleet.snapshot(&state, now, Whom::Everyone))
         };
         let attempts = i64::from(new.spec.retry.max) + 1;
+        let explanation = self.explain_queued(&view, now);
         Ok(DryRun {
             refused: routable.is_err() && self.fleet.flag("strict") == true,
             routable,
-            explanation: self.explain_queued(&view, now),
+            merges_into: self.merges_into(&view, &explanation),
+            explanation,
             foreign_repo,
             worst_case: new.spec.budget.usd.map(|cap| attempts * cap),
         })
+    }
+
+    /// As the best factory says, else one that could run it later.
+    fn merges_into(&self, job: &JobView, explanation: &Explanation) -> Option<(FactoryId, String)> {
+        let name = repo_name(job.repo.as_deref()?);
+        let state = self.fleet.view.lock();
+        let said = |verdict: &FactoryVerdict| {
+            let repo = state.factories.get(&verdict.factory_id)?.advertised.repo(name)?;
+            Some((verdict.factory_id.clone(), repo.merges_into.clone()?))
+        };
+        let mut verdicts: Vec<&FactoryVerdict> = explanation.factories.iter().collect();
+        let score = |verdict: &FactoryVerdict| verdict.score.unwrap_or(f64::NEG_INFINITY);
+        verdicts.sort_by(|a, b| b.feasible.cmp(&a.feasible).then(score(b).total_cmp(&score(a))));
+        verdicts.into_iter().find_map(said)
     }
 
     /// Why the job is where it is, and what would move it.
@@ -308,7 +328,8 @@ fn explain_unqueued(job: &Job) -> Explanation {
 
 fn shipped(job: &Job) -> String {
     match job.merge.as_ref().map(|merge| &merge.state) {
-        Some(MergeState::Done { commit, into: Some(into) }) => format!("shipped: {commit} is in {into}"),
+        Some(MergeState::Done { note: Some(note), .. }) => format!("shipped: {note}"),
+        Some(MergeState::Done { commit, into: Some(into), .. }) => format!("shipped: {commit} is in {into}"),
         _ => Stage::Shipped.label().to_owned(),
     }
 }

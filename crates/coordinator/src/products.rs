@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use giga_domain::manifest::is_author;
 use giga_domain::product::owned_name;
-use giga_domain::{Actor, Product, ProductId, ProductSettings, Rev, limits, merge_message};
+use giga_domain::repo::{is_repo_name, meant_by};
+use giga_domain::{Actor, Factory, Product, ProductId, ProductSettings, Rev, limits, merge_message};
 use giga_ports::store::SetProduct;
 
+use crate::view::ViewState;
 use crate::{Coordinator, Error, FieldProblem};
 
 /// More than this against the others would say nothing that this does not.
 const MOST: f64 = 1e6;
-const REPO_CHARS: usize = 200;
 const MOST_TOGETHER: u32 = 20;
 
 impl Coordinator {
@@ -52,12 +53,21 @@ impl Coordinator {
     ) -> Result<Option<String>, Error> {
         let Some(repo) = repo else { return Ok(None) };
         let state = self.fleet.view.lock();
-        let Some((owner, repo)) = state.tenants.owner_of(repo).filter(|(owner, _)| *owner != product) else {
-            return Ok(None);
-        };
+        let mut names = std::iter::once(repo).chain(full_names(&state, repo));
+        let foreign = |name| state.tenants.owner_of(name).filter(|(owner, _)| *owner != product);
+        let Some((owner, repo)) = names.find_map(foreign) else { return Ok(None) };
         let error = Error::ForeignRepo { repo, owner: owner.clone() };
         if state.flag("foreign_repos") == "route" { Ok(Some(error.to_string())) } else { Err(error) }
     }
+}
+
+/// What a short name may stand for on the factories of the fleet.
+fn full_names<'a>(state: &'a ViewState, repo: &str) -> Vec<&'a str> {
+    if !is_repo_name(repo) {
+        return Vec::new();
+    }
+    let known = |factory: &'a Factory| factory.advertised.repos.iter().map(|known| known.name.as_str());
+    state.factories.values().flat_map(|factory| meant_by(repo, known(factory))).collect()
 }
 
 fn check(settings: &ProductSettings) -> Result<(), FieldProblem> {
@@ -118,7 +128,7 @@ fn check_repos(repos: &[String]) -> Result<(), FieldProblem> {
     let mut seen = HashSet::new();
     for (index, repo) in repos.iter().enumerate() {
         let field = || format!("repos[{index}]");
-        if !is_name(repo) {
+        if !is_repo_name(repo) {
             let message = format!(
                 "`{repo}` is no name of a repository; it is the last part of its URL without `.git`, such as hello"
             );
@@ -129,16 +139,6 @@ fn check_repos(repos: &[String]) -> Result<(), FieldProblem> {
         }
     }
     Ok(())
-}
-
-/// As a manifest may name one, URLs aside: those go by the name that stands at their end.
-fn is_name(text: &str) -> bool {
-    let is_segment = |segment: &str| {
-        segment.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            && segment.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
-            && !segment.contains("..")
-    };
-    text.len() <= REPO_CHARS && text.split('/').all(is_segment)
 }
 
 #[cfg(test)]
@@ -166,8 +166,8 @@ mod tests {
             repos: repos.iter().map(|&repo| repo.to_owned()).collect(),
             ..ProductSettings::default()
         };
-        assert_eq!(check(&owning(&["hello", "team/notes", "a.b-c_d"])), Ok(()));
-        for bad in ["", "-x", "a b", "a..b", "https://example.org/x.git", "git@host:x", "a//b", "ä"] {
+        assert_eq!(check(&owning(&["hello", "team/notes", "a.b-c_d", "my app"])), Ok(()));
+        for bad in ["", "-x", "a ", " a", "a..b", "https://example.org/x.git", "git@host:x", "a//b", "ä"] {
             assert_eq!(refused(&owning(&["fine", bad])), "repos[1]", "{bad}");
         }
         let merging = |change: fn(&mut ProductSettings)| {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::IdError;
+use crate::repo::is_repo_name;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -37,6 +38,7 @@ impl FromStr for Capability {
                 && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+'))
         };
         let legal = match text.split_once(':') {
+            Some(("repo", name)) if is_repo_name(name) => true,
             Some((class, value)) => part(class) && part(value),
             None => part(text),
         };
@@ -139,10 +141,25 @@ mod tests {
 
     #[test]
     fn grammar() {
-        for good in ["os:linux", "gpu", "node:20", "repo:my_app-2.0", "c++"] {
+        for good in ["os:linux", "gpu", "node:20", "repo:my_app-2.0", "repo:team/my app", "c++"] {
             assert!(good.parse::<Capability>().is_ok(), "{good}");
         }
-        for bad in ["", ":", "os:", ":linux", "a:b:c", "os:lin ux", "-x", "os:-x", "a\nb", "../x"] {
+        for bad in [
+            "",
+            ":",
+            "os:",
+            ":linux",
+            "a:b:c",
+            "os:lin ux",
+            "os:a/b",
+            "repo:",
+            "repo:-x",
+            "repo:../x",
+            "-x",
+            "os:-x",
+            "a\nb",
+            "../x",
+        ] {
             assert!(bad.parse::<Capability>().is_err(), "{bad:?}");
         }
     }

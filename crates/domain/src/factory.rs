@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::repo::meant_by;
 use crate::word::words;
 use crate::{CapabilitySet, Delivery, FactoryId, ProductId, Timestamp, Usd};
 
@@ -56,6 +57,15 @@ pub struct FactoryRepo {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
+    /// Where results are merged, in words; `None` where it did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merges_into: Option<String>,
+}
+
+impl FactoryRepo {
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), last_used_at: None, merges_into: None }
+    }
 }
 
 /// What a heartbeat says.
@@ -92,6 +102,16 @@ pub struct Factory {
     pub advertised: Advertised,
     pub enrolled_at: Timestamp,
     pub last_seen_at: Option<Timestamp>,
+}
+
+impl Advertised {
+    /// The repository at hand that goes by this name ([`crate::job::repo_name`]).
+    pub fn repo(&self, name: &str) -> Option<&FactoryRepo> {
+        match *meant_by(name, self.repos.iter().map(|repo| repo.name.as_str())) {
+            [known] => self.repos.iter().find(|repo| repo.name == known),
+            _ => None,
+        }
+    }
 }
 
 impl Factory {

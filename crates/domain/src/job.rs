@@ -537,6 +537,9 @@ pub enum MergeState {
         /// Unknown for what was merged by an older version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         into: Option<String>,
+        /// What its owner should know about it, such as what to do in a checkout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// Out of the queue: redone, or failed.
     #[serde(alias = "conflict", alias = "failed")]

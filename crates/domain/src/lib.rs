@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod merge_message;
 pub mod product;
 pub mod profile;
+pub mod repo;
 pub mod run;
 pub mod score;
 pub mod stage;

@@ -27,6 +27,8 @@ pub const IDEMPOTENCY_KEY_CHARS: usize = 200;
 pub const CONCURRENCY_KEY_CHARS: usize = 200;
 pub const CHECKPOINT_BYTES: usize = 16 * 1024;
 pub const REASON_CHARS: usize = 4_000;
+/// A sentence of a factory about a repository or a merge.
+pub const NOTE_CHARS: usize = 600;
 pub const FACTORY_REPOS: usize = 2_000;
 pub const SEATS: u32 = 1_024;
 /// Jobs that one claim may name, and be granted.

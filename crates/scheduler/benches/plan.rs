@@ -182,8 +182,8 @@ impl Workload {
             extras.iter().filter(|(_, percent)| random.below(100) < *percent).map(|(token, _)| *token),
         );
         let repo = |random: &mut Random| FactoryRepo {
-            name: format!("repo-{}", random.below(60)),
             last_used_at: Some(NOW.minus(Duration::from_secs(random.below(172_800) as u64))),
+            ..FactoryRepo::named(format!("repo-{}", random.below(60)))
         };
         let repos = (0..random.below(20)).map(|_| repo(random)).collect();
         let spread = self.seats.end() - self.seats.start() + 1;

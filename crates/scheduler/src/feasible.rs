@@ -5,6 +5,7 @@
 //! hold the two to the same answers.
 
 use giga_domain::job::repo_name;
+use giga_domain::repo::is_known;
 use giga_domain::{Capability, FactoryState, Health, Timestamp};
 use serde::Serialize;
 use strum::Display;
@@ -58,7 +59,7 @@ pub(crate) fn admits_product(job: &JobView, factory: &FactoryView) -> bool {
 
 pub(crate) fn reaches_repo(job: &JobView, factory: &FactoryView) -> bool {
     let Some(repo) = &job.repo else { return true };
-    factory.can_clone || factory.repos.iter().any(|r| r.name == repo_name(repo))
+    factory.can_clone || is_known(repo_name(repo), factory.repos.iter().map(|known| known.name.as_str()))
 }
 
 /// Every filter about the factory that fails, in order. Empty: it could take the job now, as far as it is concerned.

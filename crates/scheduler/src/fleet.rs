@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use giga_domain::job::repo_name;
+use giga_domain::repo::short_names;
 use giga_domain::{Capability, FactoryId, ScoreTerm, Timestamp, Usd};
 
 use crate::feasible::{self, Filter};
@@ -92,6 +93,10 @@ impl<'a> Fleet<'a> {
                 Some((last, warmest)) if *last == at => *warmest = warmest.max(warmth),
                 _ => known.push((at, warmth)),
             }
+        }
+        for (short, name) in short_names(factory.repos.iter().map(|repo| repo.name.as_str())) {
+            let warmth = self.repo_warmth[name].last().map_or(0.0, |(_, warmth)| *warmth);
+            self.repo_warmth.entry(short).or_default().push((at, warmth));
         }
     }
 

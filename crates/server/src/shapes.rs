@@ -86,7 +86,11 @@ impl App {
 }
 
 fn repo(repo: &FactoryRepo) -> wire::FactoryRepo {
-    wire::FactoryRepo { name: repo.name.clone(), last_used_at: repo.last_used_at.map(|at| at.to_string()) }
+    wire::FactoryRepo {
+        name: repo.name.clone(),
+        last_used_at: repo.last_used_at.map(|at| at.to_string()),
+        merges_into: repo.merges_into.clone(),
+    }
 }
 
 /// `sees` says whether the caller may know of a factory.

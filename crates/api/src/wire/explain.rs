@@ -22,6 +22,9 @@ pub struct PlanAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub worst_case_usd: Option<Usd>,
+    /// Where its result would be merged, in the words of the factory that would get it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merges_into: Option<String>,
     pub explanation: Explanation,
 }
 

@@ -41,6 +41,9 @@ pub struct FactoryRepo {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<String>,
+    /// Where results are merged, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merges_into: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -121,6 +121,9 @@ pub struct Merge {
     /// What went wrong the last time, in the repository's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Of what was merged: what its owner should know about it, such as what to do in a checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl From<&domain::Merge> for Merge {
@@ -135,6 +138,7 @@ impl From<&domain::Merge> for Merge {
             commit: None,
             into: None,
             detail: None,
+            note: None,
         };
         match state {
             domain::MergeState::Waiting { due, detail } => {
@@ -147,10 +151,11 @@ impl From<&domain::Merge> for Merge {
                 wire.state = MergeState::Pushing;
                 wire.into = Some(candidate.into.clone());
             }
-            domain::MergeState::Done { commit, into } => {
+            domain::MergeState::Done { commit, into, note } => {
                 wire.state = MergeState::Merged;
                 wire.commit = Some(commit.clone());
                 wire.into.clone_from(into);
+                wire.note.clone_from(note);
             }
             domain::MergeState::SentBack { detail } => {
                 wire.state = MergeState::SentBack;

@@ -199,6 +199,9 @@ pub struct SettleMergeRequest {
     /// With `merged`: the branch that it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
+    /// With `merged`: what the owner should know about it, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What went wrong, in the repository's own words or those of the checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

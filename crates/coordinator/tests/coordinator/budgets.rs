@@ -7,6 +7,7 @@ use crate::common::counted::Counted;
 use crate::common::{Fleet, operator, request};
 use giga_coordinator::{Coordinator, Directive, Error, FactoryStream, Grant, Options, Ports, StreamEvent};
 use giga_domain::budget::PerPeriod;
+use giga_domain::factory::{Advertised, FactoryRepo};
 use giga_domain::{
     AlertKind, Budget, BudgetChange, BudgetSettings, Delivery, EventKind, Holder, HolderAction, Job,
     OperatorAction, ProductId, ProductSettings, RunReport, Spend, Stage, Usd,
@@ -343,6 +344,16 @@ async fn a_job_for_a_repository_of_another_product_is_refused_or_routed_with_a_w
     fleet.coordinator.set_product(demo(), part, None, operator()).await.unwrap();
     fleet.try_submit("name: ours\nrepo: https://example.org/team/hello").await.unwrap();
     fleet.try_submit("name: theirs\nrepo: https://example.org/other-team/hello").await.unwrap_err();
+    // A short name is no way around the owner of the whole one.
+    let mac = fleet.factory("mac-2", &[], 4).await;
+    let has =
+        Advertised { repos: vec![FactoryRepo::named("team/secret")], ..crate::common::advertised(&[], 4) };
+    fleet.coordinator.heartbeat(mac, has).await.unwrap();
+    let owns = ProductSettings { repos: vec!["team/secret".to_owned()], ..ProductSettings::default() };
+    fleet.coordinator.set_product("keeper".parse().unwrap(), owns, None, operator()).await.unwrap();
+    let refused = fleet.try_submit("name: theirs\nrepo: secret").await.unwrap_err();
+    assert!(refused.to_string().contains("`team/secret` belongs to product `keeper`"), "{refused}");
+    fleet.try_submit_for("keeper", "name: mine\nrepo: secret").await.unwrap();
     fleet.set_flag("foreign_repos", "route").await;
     let routed = fleet.try_submit("name: theirs\nrepo: hello").await.unwrap();
     assert!(routed.foreign_repo.unwrap().contains("owner"));

@@ -251,8 +251,12 @@ impl NewEvent {
             .with_some("head", head.as_deref())
     }
 
-    pub(crate) fn merged(commit: &str, into: &str) -> Self {
-        Self::landed(EventKind::Merged, "merged", commit, into)
+    pub(crate) fn merged(commit: &str, into: &str, note: Option<&str>) -> Self {
+        let mut event = Self::landed(EventKind::Merged, "merged", commit, into);
+        if let Some(note) = note {
+            note.clone_into(&mut event.cause);
+        }
+        event.with_some("note", note)
     }
 
     pub(crate) fn shipped(commit: &str, into: &str) -> Self {

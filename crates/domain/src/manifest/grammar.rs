@@ -4,6 +4,7 @@
 //! these names become refs, folders, and arguments of git.
 
 use super::{Persona, ProfileRef};
+use crate::repo::is_repo_name;
 
 const WORD_CHARS: usize = 64;
 const REPO_CHARS: usize = 400;
@@ -12,11 +13,14 @@ const BRANCH_CHARS: usize = 200;
 pub(super) const WORD_RULE: &str =
     "a word of 1 to 64 letters, digits, `.`, `_` and `-` that starts with a letter or digit";
 pub(super) const PERSONA_RULE: &str = "a profile and its version, such as coder@3";
-pub(super) const REPO_RULE: &str = "a repository name such as hello or org/app, or a git URL that starts with https://, ssh://, git@host: or file:///, without `%`, `?`, `#` and empty or dotted parts";
+pub(super) const REPO_RULE: &str = "a repository name such as hello, org/app or my app, or a git URL that starts with https://, ssh://, git@host: or file:///, without `%`, `?`, `#` and empty or dotted parts";
 
 /// Letters, digits, `.`, `_` and `-`, starting with a letter or digit, without `..`.
 pub(super) fn is_word(text: &str) -> bool {
-    text.len() <= WORD_CHARS && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_segment(text)
+    text.len() <= WORD_CHARS
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+        && !text.contains("..")
 }
 
 pub(super) const BRANCH_RULE: &str = "a branch name of letters, digits, `.`, `_`, `-`, `+`, `#` and `/`, such as main or release/2.1, and none of ours (giga/…, aq/…)";
@@ -45,19 +49,8 @@ pub fn is_author(text: &str) -> bool {
         && ![name, address].iter().any(|part| part.contains(['<', '>']))
 }
 
-/// A part of a repository name.
-fn is_segment(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
-        && !text.contains("..")
-}
-
 pub(super) fn is_repo(text: &str) -> bool {
-    if text.len() > REPO_CHARS {
-        return false;
-    }
-    let is_name = text.split('/').all(is_segment);
-    is_name || is_url(text)
+    text.len() <= REPO_CHARS && (is_repo_name(text) || is_url(text))
 }
 
 fn is_url(text: &str) -> bool {
@@ -118,6 +111,8 @@ mod tests {
             "org/app",
             "my_app-2.0",
             "a/b/c",
+            "my app",
+            "my team/my app",
             "https://github.com/org/app.git",
             "https://user@host:8443/org/app",
             "ssh://git@host:22/org/app.git",
@@ -141,7 +136,8 @@ mod tests {
             "/abs",
             "a/",
             "a//b",
-            "a b",
+            " a",
+            "a ",
             "a\nb",
             "é",
             "a\\b",

@@ -48,6 +48,7 @@ pub enum MergeOutcome {
     Merged {
         commit: String,
         into: String,
+        note: Option<String>,
     },
     Conflict {
         detail: String,
@@ -152,9 +153,10 @@ fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Resu
         _ => None,
     };
     match outcome {
-        MergeOutcome::Merged { commit, into } => {
-            merge.state = MergeState::Done { commit: commit.clone(), into: Some(into.clone()) };
-            next.note(NewEvent::merged(commit, into));
+        MergeOutcome::Merged { commit, into, note } => {
+            merge.state =
+                MergeState::Done { commit: commit.clone(), into: Some(into.clone()), note: note.clone() };
+            next.note(NewEvent::merged(commit, into, note.as_deref()));
             next.enter(State::Shipped, NewEvent::shipped(commit, into));
         }
         // What is announced may be in the branch by now: only a look at the branch says what became of it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use giga_api::client::ClientError;
 use giga_api::wire::{FactoryRepo, Health, HeartbeatRequest, RepoEntry};
-use giga_domain::{Capability, CapabilitySet};
+use giga_domain::{Capability, CapabilitySet, limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,10 +21,29 @@ const HINT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long [`send_now`] waits for an answer.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How much a heartbeat says about where results go. Whoever has hundreds of repositories says it about the first ones: a
+/// heartbeat that is too long would be refused.
+const MOST_WORDS: usize = 64 * 1024;
+
 /// What the machine has, its repositories included.
 pub(super) fn capabilities(shared: &Shared, repos: &[LocalRepo]) -> CapabilitySet {
     let repos = repos.iter().filter_map(|repo| Capability::repo(&repo.name).ok());
     shared.capabilities.iter().cloned().chain(repos).collect()
+}
+
+fn entries(repos: Vec<LocalRepo>) -> Vec<RepoEntry> {
+    let mut room = MOST_WORDS;
+    let mut entry = |repo: LocalRepo| {
+        let said: String =
+            repo.merges_into.chars().filter(|c| !c.is_control()).take(limits::NOTE_CHARS).collect();
+        room = room.saturating_sub(said.len());
+        RepoEntry::Used(FactoryRepo {
+            name: repo.name,
+            last_used_at: repo.last_used_at.map(|at| at.to_string()),
+            merges_into: (room > 0).then_some(said),
+        })
+    };
+    repos.into_iter().map(&mut entry).collect()
 }
 
 /// Returns when the next one is due, and the capabilities that the coordinator knows now.
@@ -38,15 +57,7 @@ async fn send(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError>
     let request = HeartbeatRequest {
         factory_id: shared.id.to_string(),
         capabilities: capabilities.iter().map(ToString::to_string).collect(),
-        repos: repos
-            .into_iter()
-            .map(|repo| {
-                RepoEntry::Used(FactoryRepo {
-                    name: repo.name,
-                    last_used_at: repo.last_used_at.map(|at| at.to_string()),
-                })
-            })
-            .collect(),
+        repos: entries(repos),
         seat_limit: shared.seat_limit,
         load: used as f64 / f64::from(shared.seat_limit.max(1)),
         health: Health::Ok,

@@ -12,7 +12,7 @@ use giga_api::wire::{
     self, ClaimMergesRequest, HeldMerge, MergeOrder as Order, PushMerge, PushMergesRequest,
     RenewMergesRequest, SettleMergeRequest,
 };
-use giga_domain::{Delivery, Epoch};
+use giga_domain::{Delivery, Epoch, limits};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -325,14 +325,20 @@ impl Batches<'_> {
             Outcome::Outrun => (wire::MergeOutcome::Outrun, None, None, None),
             Outcome::Not(word, detail) => (word, None, None, Some(last(&detail, MOST_DETAIL))),
         };
-        match &commit {
-            Some(commit) => tracing::info!(job = order.job_id, commit, into, "merged"),
-            None => tracing::warn!(job = order.job_id, outcome = %word, detail, "not merged"),
+        let note = match (&commit, &into) {
+            (Some(commit), Some(into)) => self.note(order, commit, into).await,
+            _ => None,
+        };
+        if let Some(commit) = &commit {
+            let merged = note.as_deref().unwrap_or("merged");
+            tracing::info!(job = order.job_id, commit, into, "{merged}");
+        } else {
+            tracing::warn!(job = order.job_id, outcome = %word, detail, "not merged");
         }
         self.held.forget(&order.job_id);
         let factory_id = self.shared.id.to_string();
-        let settled =
-            SettleMergeRequest { factory_id, attempt: order.attempt, outcome: word, commit, into, detail };
+        let attempt = order.attempt;
+        let settled = SettleMergeRequest { factory_id, attempt, outcome: word, commit, into, note, detail };
         match self.shared.client.settle_merge(&order.job_id, &settled).await {
             // It took so long that somebody else was sent; they will find it as it is.
             Err(error) if !error.is_passing() => {
@@ -341,6 +347,13 @@ impl Batches<'_> {
             }
             settled => settled.map(drop),
         }
+    }
+
+    /// What the owner of a checkout should know.
+    async fn note(&self, order: &Order, commit: &str, into: &str) -> Option<String> {
+        let repo = self.shared.workspace.resolve(&order.repo).await.ok()?;
+        let note = self.shared.workspace.merge_note(&repo, &commit.parse().ok()?, into).await?;
+        Some(note.chars().filter(|c| !c.is_control()).take(limits::NOTE_CHARS).collect())
     }
 
     /// Every job's own checks and its product's, each once, on the merged tree.
@@ -415,8 +428,9 @@ fn apart(batch: &[Order], outcome: Outcome) -> Tried {
 
 fn without_push(stacked: &Stacked, prepared: &Prepared) -> Outcome {
     match stacked {
-        Stacked::On(commit) | Stacked::AlreadyIn(commit) => {
-            Outcome::Merged { commit: commit.to_string(), into: prepared.into.clone() }
+        Stacked::On(commit) => Outcome::Merged { commit: commit.to_string(), into: prepared.into.clone() },
+        Stacked::AlreadyIn(commit) => {
+            Outcome::Merged { commit: commit.to_string(), into: prepared.from.clone() }
         }
         Stacked::Conflict { files, detail } => {
             let detail = match files.as_slice() {

@@ -279,7 +279,7 @@ impl Origin {
         locked.note_use()?;
         let head = match base {
             Some(base) => named_branch(&locked, base).await?,
-            None => head,
+            None => locked.start(head).await?,
         };
         let wip = locked.fetch_branch(&wip_branch(job), &fetched_wip_ref(job)).await?;
         let checkpoint = match resume {
@@ -310,9 +310,9 @@ impl Origin {
 /// A branch that the manifest names, in the place of the origin's own.
 async fn named_branch(locked: &LockedMirror<'_>, name: &str) -> Result<OriginHead, WorkspaceError> {
     check_target_branch(name)?;
-    let commit = locked.commit_at(&format!("refs/remotes/origin/{name}")).await?;
+    let (commit, from) = locked.start_of(name).await?;
     let missing = || WorkspaceError::refused("branch", name, "the origin has no such branch");
-    Ok(OriginHead::Branch { name: name.to_owned(), commit: commit.ok_or_else(missing)? })
+    Ok(OriginHead::Branch { name: from, commit: commit.ok_or_else(missing)? })
 }
 
 /// The newest commit that is not a checkpoint of ours; `None` when that is the commit itself, or there is none.

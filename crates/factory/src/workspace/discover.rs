@@ -1,18 +1,15 @@
-//! Which repositories this host knows: folders that the owner put under `repos`, and mirrors made before.
+//! Which repositories this host knows: those under the owner's folder, and mirrors made before.
 //!
-//! Never clones anything, and never takes a name for a path.
-
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+//! Never clones anything.
 
 use giga_domain::Timestamp;
-use parking_lot::Mutex;
+use giga_domain::repo::{is_repo_name, meant_by};
 
 use super::Workspace;
 use super::error::WorkspaceError;
+use super::folders::Folders;
 use super::mirror::MirrorNote;
-use super::policy::{GitUrl, RepoSource, is_repo_name};
+use super::policy::{GitUrl, RepoSource};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalRepo {
@@ -20,26 +17,33 @@ pub struct LocalRepo {
     pub url: GitUrl,
     /// When a job last used the mirror; `None` while no job has.
     pub last_used_at: Option<Timestamp>,
+    /// Where results will go, in words.
+    pub merges_into: String,
 }
 
 impl Workspace {
     /// By name, each name once; a folder under `repos` wins over a mirror of another origin.
     pub async fn discover(&self) -> Vec<LocalRepo> {
-        let mut found: Vec<LocalRepo> = Vec::new();
-        for name in self.folder_names() {
-            match self.folder_source(&name).await {
-                Ok(Some(source)) => {
-                    let last_used_at = self.last_used_at(&source);
-                    found.push(LocalRepo { name, url: source.url, last_used_at });
-                }
-                Ok(None) => {}
-                Err(error) => tracing::warn!(%name, %error, "a folder under `repos` is left out"),
-            }
+        let survey = self.folders().survey().await;
+        for skipped in &survey.skipped {
+            tracing::debug!(name = skipped.name, why = skipped.why, "a folder under `repos` is left out");
         }
-        for source in self.mirrored().filter(|source| self.inner.policy.permits(&source.url).is_ok()) {
-            let last_used_at = self.last_used_at(&source);
-            found.push(LocalRepo { name: source.name, url: source.url, last_used_at });
-        }
+        let folders: Vec<&RepoSource> = survey.found.iter().map(|found| &found.source).collect();
+        let mirrors = self.known_mirrors(|mirror| folders.iter().any(|folder| folder.slug == mirror.slug));
+        let mirrors = mirrors.into_iter().map(|source| {
+            let merges_into = format!("the default branch of {}", source.url);
+            (source, merges_into)
+        });
+        let all = survey.found.iter().map(|found| (found.source.clone(), found.merges_into.clone()));
+        let mut found: Vec<LocalRepo> = all
+            .chain(mirrors)
+            .map(|(source, merges_into)| LocalRepo {
+                last_used_at: self.last_used_at(&source),
+                name: source.name,
+                url: source.url,
+                merges_into,
+            })
+            .collect();
         // Stable, so folders stay before mirrors.
         found.sort_by(|a, b| a.name.cmp(&b.name));
         found.dedup_by(|later, first| later.name == first.name);
@@ -49,63 +53,52 @@ impl Workspace {
     /// A manifest's `repo`: a known name, or a URL that the allow-list permits.
     pub async fn resolve(&self, repo: &str) -> Result<RepoSource, WorkspaceError> {
         if is_repo_name(repo) {
-            if let Some(source) = self.folder_source(repo).await? {
-                return Ok(source);
-            }
-            let mirrored = self.mirrored().find(|source| source.name == repo);
-            let source = mirrored.ok_or_else(|| WorkspaceError::UnknownRepo(repo.to_owned()))?;
-            self.inner.policy.permits(&source.url)?;
-            return Ok(source);
+            return self.resolve_name(repo).await;
         }
         let url = GitUrl::parse(repo)?;
         // A known repository may be named by its URL, too.
-        for name in self.folder_names() {
-            if let Ok(Some(source)) = self.folder_source(&name).await
-                && source.url == url
-            {
-                return Ok(source);
-            }
+        let survey = self.folders().survey().await;
+        if let Some(found) = survey.found.into_iter().find(|found| found.source.url == url) {
+            return Ok(found.source);
         }
         self.inner.policy.permits(&url)?;
         Ok(RepoSource::new(url.short_name(), url.clone()))
     }
 
-    fn folder_names(&self) -> Vec<String> {
-        let Some(repos) = &self.inner.policy.repos else { return Vec::new() };
-        let names = std::fs::read_dir(repos).into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        names
-            .map(|name| name.strip_suffix(".git").unwrap_or(&name).to_owned())
-            .filter(|n| is_repo_name(n))
-            .collect()
+    async fn resolve_name(&self, repo: &str) -> Result<RepoSource, WorkspaceError> {
+        let folders = self.folders();
+        let (places, _) = folders.walk().await;
+        let mirrors = self.known_mirrors(|_| false);
+        let names = places.iter().map(|place| place.name.as_str());
+        let known = names.chain(mirrors.iter().map(|mirror| mirror.name.as_str()));
+        let name = match *meant_by(repo, known) {
+            [name] => name,
+            [] => {
+                // Its mirror may be here, but not the permission to use it.
+                let mirror = self.mirrored().find(|source| source.name == repo);
+                let denied = mirror.and_then(|mirror| self.inner.policy.permits(&mirror.url).err());
+                return Err(denied.unwrap_or_else(|| unknown(repo)));
+            }
+            ref several => {
+                let rule = format!("it could be {}; name one of them in full", several.join(" or "));
+                return Err(WorkspaceError::refused("repository", repo, rule));
+            }
+        };
+        if let Some(place) = places.iter().find(|place| place.name == name) {
+            return folders.look(place).await.map(|found| found.source);
+        }
+        let mirror = mirrors.iter().find(|mirror| mirror.name == name);
+        mirror.cloned().ok_or_else(|| unknown(repo))
     }
 
-    /// `None` when there is no repository of that name under `repos`.
-    async fn folder_source(&self, name: &str) -> Result<Option<RepoSource>, WorkspaceError> {
-        let Some(repos) = &self.inner.policy.repos else { return Ok(None) };
-        let checkout = repos.join(name);
-        let bare = repos.join(format!("{name}.git"));
-        let (folder, git_dir) = if checkout.join(".git").exists() {
-            (checkout.clone(), checkout.join(".git"))
-        } else if let Some(dir) = [checkout, bare].into_iter().find(|dir| dir.join("HEAD").is_file()) {
-            (dir.clone(), dir)
-        } else {
-            return Ok(None);
-        };
-        let folder = folder.canonicalize().map_err(WorkspaceError::io(folder))?;
-        let stamp = Stamp::of(&git_dir.join("config"));
-        if let Some(url) = self.inner.origins.known(&folder, stamp) {
-            return Ok(Some(RepoSource::new(name, url)));
-        }
-        let call = self.git().at(&git_dir, format!("reading the origin of {name}"));
-        let origin = call.args(["config", "--get", "remote.origin.url"]).run_any().await?;
-        let url = match origin.status.code() {
-            Some(0) => origin_url(&folder, &origin.text())?,
-            Some(1) => GitUrl::of_folder(&folder)?,
-            _ => return Err(origin.error()),
-        };
-        self.inner.origins.remember(folder, stamp, &url);
-        Ok(Some(RepoSource::new(name, url)))
+    fn folders(&self) -> Folders<'_> {
+        Folders { git: self.git(), policy: &self.inner.policy, seen: &self.inner.seen }
+    }
+
+    /// Mirrors that the allow-list permits today.
+    fn known_mirrors(&self, is_known: impl Fn(&RepoSource) -> bool) -> Vec<RepoSource> {
+        let permitted = |source: &RepoSource| self.inner.policy.permits(&source.url).is_ok();
+        self.mirrored().filter(|source| permitted(source) && !is_known(source)).collect()
     }
 
     pub(crate) fn mirrored(&self) -> impl Iterator<Item = RepoSource> + use<> {
@@ -125,48 +118,6 @@ impl Workspace {
     }
 }
 
-/// Origins as they were last read: a heartbeat looks at every folder, and git is asked again only about one whose
-/// configuration has changed.
-#[derive(Debug, Default)]
-pub(crate) struct Origins(Mutex<HashMap<PathBuf, (Stamp, GitUrl)>>);
-
-/// When a file was written and how long it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    modified: SystemTime,
-    bytes: u64,
-}
-
-impl Stamp {
-    /// `None` for what cannot be remembered, such as a work tree whose repository is elsewhere.
-    fn of(file: &Path) -> Option<Self> {
-        let found = std::fs::metadata(file).ok()?;
-        Some(Self { modified: found.modified().ok()?, bytes: found.len() })
-    }
-}
-
-impl Origins {
-    fn known(&self, folder: &Path, stamp: Option<Stamp>) -> Option<GitUrl> {
-        let all = self.0.lock();
-        all.get(folder).filter(|(seen, _)| Some(*seen) == stamp).map(|(_, url)| url.clone())
-    }
-
-    fn remember(&self, folder: PathBuf, stamp: Option<Stamp>, url: &GitUrl) {
-        let mut all = self.0.lock();
-        match stamp {
-            Some(stamp) => all.insert(folder, (stamp, url.clone())),
-            None => all.remove(&folder),
-        };
-    }
-}
-
-/// The origin of a checkout may be a path, also one beside it.
-fn origin_url(folder: &Path, origin: &str) -> Result<GitUrl, WorkspaceError> {
-    match GitUrl::parse(origin) {
-        Ok(url) => Ok(url),
-        Err(error) => match folder.join(origin).canonicalize() {
-            Ok(path) if !origin.contains("::") => GitUrl::of_folder(&path),
-            _ => Err(error),
-        },
-    }
+fn unknown(repo: &str) -> WorkspaceError {
+    WorkspaceError::UnknownRepo(repo.to_owned())
 }

@@ -10,11 +10,11 @@ use giga_domain::{Epoch, JobId};
 
 use super::Workspace;
 use super::error::WorkspaceError;
-use super::mirror::OriginHead;
 use super::policy::{Author, RepoSource};
 use super::push::{PushReply, PushTarget};
 use super::refs::{BranchKind, CommitId, check_target_branch};
 use super::stack::{Stacked, stack};
+use super::target::{Target, check_into, is_in_use};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeOrder {
@@ -36,7 +36,9 @@ pub struct MergeOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     pub into: String,
-    /// None in an empty repository.
+    /// The branch that has what is in already: in a folder of the owner's it may be another one.
+    pub from: String,
+    /// What `into` is at; none where it is not there yet.
     pub tip: Option<CommitId>,
     /// As many as there were orders, or those before the first that conflicts with what comes before it.
     pub stacked: Vec<Stacked>,
@@ -57,7 +59,7 @@ impl Prepared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub commit: CommitId,
-    /// What the branch was at; none in an empty repository.
+    /// What the branch was at; none where it was not there yet.
     pub tip: Option<CommitId>,
     pub into: String,
 }
@@ -67,7 +69,8 @@ pub enum Pushed {
     Merged {
         into: String,
     },
-    /// Somebody else moved the branch: this candidate can never be pushed by anybody.
+    /// Somebody else moved the branch, or works in the folder that it is checked out in: this candidate is not going to
+    /// be pushed.
     Outrun,
 }
 
@@ -85,9 +88,8 @@ impl Workspace {
         let locked = mirror.lock().await?;
         let head = locked.refresh().await?;
         locked.note_use()?;
-        let into = target(first, &head)?;
-        let tip = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
-        let mut onto = tip.clone();
+        let target = locked.target(first.into.as_deref(), &head).await?;
+        let Target { start: mut onto, from, into, tip } = target;
         let mut stacked = Vec::with_capacity(orders.len());
         for order in orders {
             let next = stack(&locked, onto.as_ref(), order).await?;
@@ -103,7 +105,7 @@ impl Workspace {
                 break;
             }
         }
-        let prepared = Prepared { into, tip, stacked };
+        let prepared = Prepared { into, from, tip, stacked };
         if let Some(candidate) = prepared.candidate() {
             locked.push(&candidate.commit, PushTarget::Candidate { job: first.job }).await?;
         }
@@ -116,7 +118,7 @@ impl Workspace {
         order: &MergeOrder,
         candidate: &Candidate,
     ) -> Result<Pushed, WorkspaceError> {
-        check_target_branch(&candidate.into)?;
+        check_into(&order.repo, &candidate.into)?;
         let Candidate { commit, tip, into } = candidate;
         let mirror = self.mirror(&order.repo);
         let locked = mirror.lock().await?;
@@ -138,7 +140,16 @@ impl Workspace {
         if now != *tip {
             return Ok(Pushed::Outrun);
         }
-        match locked.push(commit, PushTarget::Owners(into)).await? {
+        let receive = locked.receive_option(into).await?;
+        let pushed = locked.push(commit, PushTarget::Owners { branch: into, receive }).await;
+        if let Err(WorkspaceError::PushRefused { detail, .. }) = &pushed
+            && receive.is_some()
+            && is_in_use(into, detail)
+        {
+            locked.note_in_use(into);
+            return Ok(Pushed::Outrun);
+        }
+        match pushed? {
             PushReply::Done => Ok(merged()),
             // A look at the branch says whether it was this very commit that got there first.
             PushReply::Raced => {
@@ -202,12 +213,4 @@ impl Drop for CandidateTree {
     fn drop(&mut self) {
         self.clear();
     }
-}
-
-fn target(order: &MergeOrder, head: &OriginHead) -> Result<String, WorkspaceError> {
-    let named = order.into.as_deref().or_else(|| head.branch());
-    named.map(str::to_owned).ok_or_else(|| {
-        let rule = "its HEAD is on no branch, so the order has to say where to merge";
-        WorkspaceError::refused("repository", order.repo.url.as_str(), rule)
-    })
 }

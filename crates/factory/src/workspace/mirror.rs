@@ -73,6 +73,10 @@ impl Mirror {
         &self.dir
     }
 
+    pub(crate) const fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
     pub(crate) const fn source(&self) -> &RepoSource {
         &self.source
     }
@@ -267,6 +271,10 @@ impl LockedMirror<'_> {
         let fetched = self.fetch(commit.is_some()).await;
         fetched.map_err(|error| self.unreachable(error))?;
         if commit.is_none() {
+            // Somebody has just begun there; what we have brought may be on another branch than theirs.
+            if let Some(name) = self.branch_of_folder().await? {
+                return Ok(OriginHead::Unborn { name });
+            }
             let any =
                 self.call("listing refs").args(["for-each-ref", "--count=1", "refs/remotes/origin"]).run();
             if !any.await?.stdout.is_empty() {

@@ -7,6 +7,7 @@
 mod checkout;
 mod discover;
 mod error;
+mod folders;
 pub mod gc;
 mod git;
 mod lock;
@@ -19,6 +20,7 @@ mod refs;
 mod result;
 mod snapshot;
 mod stack;
+mod target;
 mod worktree;
 
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ use giga_domain::{Epoch, JobId};
 pub use checkout::Leftover;
 pub use discover::LocalRepo;
 pub use error::WorkspaceError;
+pub use folders::{FoundRepo, Skipped, Survey, survey};
 pub use gc::{GcOptions, GcReport, JobStates};
 pub use merge::{Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
 pub use policy::{Author, GitPolicy, GitUrl, Identity, Protocol, RepoSource};
@@ -53,7 +56,8 @@ struct Inner {
     base: PathBuf,
     policy: GitPolicy,
     git: Git,
-    origins: discover::Origins,
+    seen: folders::Seen,
+    in_use: target::InUse,
 }
 
 impl Workspace {
@@ -69,7 +73,8 @@ impl Workspace {
             return Err(WorkspaceError::refused("folder", &base.to_string_lossy(), "without a line break"));
         }
         let git = Git::probe(&policy)?;
-        Ok(Self { inner: Arc::new(Inner { base, policy, git, origins: discover::Origins::default() }) })
+        let (seen, in_use) = (folders::Seen::default(), target::InUse::default());
+        Ok(Self { inner: Arc::new(Inner { base, policy, git, seen, in_use }) })
     }
 
     /// The branch that the origin's HEAD is on, where it is on one.

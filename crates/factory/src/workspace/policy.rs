@@ -3,8 +3,10 @@
 //! Never asks git what a URL means. Whatever this grammar does not understand is refused, so `ext::`, options
 //! dressed as hosts, paths that climb and passwords in manifests end here.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,6 +75,9 @@ pub struct GitPolicy {
     /// A folder whose sub-folders are repositories by their names. Its owner put them there, so their origins
     /// need no place on the allow-list.
     pub repos: Option<PathBuf>,
+    /// A branch that is checked out in a folder without an origin may be moved there, with its files, while they are
+    /// unchanged.
+    pub update_checkouts: bool,
     pub identity: Identity,
     pub network_timeout: Duration,
     pub local_timeout: Duration,
@@ -84,6 +89,7 @@ impl Default for GitPolicy {
             protocols: vec![Protocol::Https, Protocol::Ssh],
             allowed: Vec::new(),
             repos: None,
+            update_checkouts: false,
             identity: Identity::default(),
             network_timeout: Duration::from_mins(10),
             local_timeout: Duration::from_mins(5),
@@ -166,6 +172,20 @@ impl GitUrl {
             }
         }
         Self::parse(&text)
+    }
+
+    /// The folder of this host that it names.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        let path = self.canonical.strip_prefix("file://")?;
+        let mut bytes = Vec::with_capacity(path.len());
+        let mut parts = path.split('%');
+        bytes.extend(parts.next().unwrap_or_default().as_bytes());
+        for part in parts {
+            // Every escape was checked when the URL was parsed.
+            bytes.extend(const_hex::decode_to_array::<_, 1>(part.get(..2)?).ok()?);
+            bytes.extend(&part.as_bytes()[2..]);
+        }
+        Some(PathBuf::from(OsString::from_vec(bytes)))
     }
 
     pub fn as_str(&self) -> &str {
@@ -271,23 +291,15 @@ pub struct RepoSource {
     pub name: String,
     pub url: GitUrl,
     pub(crate) slug: String,
+    /// The owner's folder whose origin it is, where they work on it themselves.
+    pub checkout: Option<PathBuf>,
 }
 
 impl RepoSource {
     pub(crate) fn new(name: &str, url: GitUrl) -> Self {
         let slug = url.slug();
-        Self { name: name.to_owned(), url, slug }
+        Self { name: name.to_owned(), url, slug, checkout: None }
     }
-}
-
-/// A plain repository name, safe as a folder and as a capability.
-pub(crate) fn is_repo_name(text: &str) -> bool {
-    text.len() <= 100
-        && text.split('/').all(|part| {
-            part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-                && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
-                && !part.contains("..")
-        })
 }
 
 #[cfg(test)]
@@ -391,21 +403,10 @@ mod tests {
     fn folders_become_urls_and_mirrors_have_names_of_their_own() {
         let url = GitUrl::of_folder(Path::new("/srv/my repos/ä%x")).unwrap();
         assert_eq!(url.as_str(), "file:///srv/my%20repos/%C3%A4%25x");
+        assert_eq!(url.folder().unwrap(), Path::new("/srv/my repos/ä%x"));
         let one = GitUrl::parse("https://host/a/App.git").unwrap();
         let two = GitUrl::parse("https://host/b/App.git").unwrap();
-        assert_eq!(one.short_name(), "App");
+        assert_eq!((one.short_name(), one.folder()), ("App", None));
         assert!(one.slug().starts_with("app-") && one.slug() != two.slug());
-    }
-
-    #[test]
-    fn repo_names() {
-        for good in ["hello", "org/app", "_x", "a.b-c"] {
-            assert!(is_repo_name(good), "{good}");
-        }
-        for bad in
-            ["", "-x", "..", "a/..", "../a", "a//b", ".git", "a b", "a\n", "a\0", "--upload-pack=x", "ext::x"]
-        {
-            assert!(!is_repo_name(bad), "{bad:?}");
-        }
     }
 }

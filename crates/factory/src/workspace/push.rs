@@ -25,8 +25,11 @@ pub(crate) enum PushTarget<'a> {
     Candidate {
         job: JobId,
     },
-    /// A branch of the owner's, checked by `check_target_branch`.
-    Owners(&'a str),
+    /// A branch of the owner's, or beside it, checked by `check_into`; `receive` says how git is to receive it.
+    Owners {
+        branch: &'a str,
+        receive: Option<&'static str>,
+    },
 }
 
 impl PushTarget<'_> {
@@ -35,7 +38,7 @@ impl PushTarget<'_> {
             Self::Wip { job, .. } => wip_branch(job),
             Self::Result { job, epoch } => job_branch(job, epoch),
             Self::Candidate { job } => candidate_branch(job, commit),
-            Self::Owners(branch) => branch.to_owned(),
+            Self::Owners { branch, .. } => branch.to_owned(),
         }
     }
 }
@@ -55,9 +58,13 @@ impl Mirror {
     ) -> Result<PushReply, WorkspaceError> {
         let branch = to.branch(commit);
         let mut options = vec![];
-        if let PushTarget::Wip { seen, .. } = to {
-            let seen = seen.map_or("", CommitId::as_str);
-            options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));
+        match to {
+            PushTarget::Wip { seen, .. } => {
+                let seen = seen.map_or("", CommitId::as_str);
+                options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));
+            }
+            PushTarget::Owners { receive, .. } => options.extend(receive.map(str::to_owned)),
+            PushTarget::Result { .. } | PushTarget::Candidate { .. } => {}
         }
         self.send(&branch, &options, &format!("{commit}:refs/heads/{branch}")).await
     }

@@ -98,6 +98,10 @@ pub(crate) struct WorkArgs {
     /// Folder of repositories that jobs may name [env: GIGA_REPOS]
     #[arg(long, value_name = "DIR")]
     pub(crate) repos: Option<PathBuf>,
+    /// Move the checked-out branch of a repository without an origin when its files are unchanged; without this, results
+    /// go to giga/BRANCH there [env: GIGA_UPDATE_CHECKOUTS]
+    #[arg(long)]
+    pub(crate) update_checkouts: bool,
     /// Prefixes of Git URLs that jobs may name, such as https://github.com/org [env: GIGA_GIT_ALLOW]
     #[arg(long, value_delimiter = ',', value_name = "PREFIX")]
     pub(crate) git_allow: Vec<String>,

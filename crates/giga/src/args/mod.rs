@@ -109,7 +109,8 @@ Examples:
   giga up --data ./playground --listen 127.0.0.1:0 --factories 0
 
 The factories are named local-1, local-2, … and stop when this command stops. With --repos, manifests
-can name any repository in that folder: repo: NAME.")]
+can name any repository in that folder: repo: NAME. Which ones there are, and where results will go,
+is printed at the start.")]
     Up(UpArgs),
     /// Run a coordinator as a service
     #[command(after_help = "\

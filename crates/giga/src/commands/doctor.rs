@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use comfy_table::{Cell, Color};
 use giga_factory::engines::{self, Detected, Preflight};
+use giga_factory::workspace::{GitPolicy, Survey, survey};
 use serde_json::json;
 
 use super::Done;
@@ -65,7 +66,7 @@ pub(crate) async fn doctor(context: &Context) -> Done {
     findings.extend(engine_findings(context).await);
     findings.push(coordinator(context).await);
     findings.push(data_folder(context));
-    findings.push(repos(context));
+    findings.extend(repos(context).await);
     findings.extend(artifacts(context).await);
     let usable = findings.iter().all(|finding| finding.state != State::Broken);
     let list: Vec<_> = findings
@@ -229,7 +230,36 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn repos(context: &Context) -> Finding {
+async fn repos(context: &Context) -> Vec<Finding> {
+    let mut findings = vec![repos_folder(context)];
+    if let Some(set) = context.settings.repos().filter(|set| set.value.is_dir()) {
+        let allowed = context.settings.update_checkouts();
+        let policy = GitPolicy {
+            repos: Some(set.value),
+            update_checkouts: allowed.is_ok_and(|allowed| allowed.value),
+            ..GitPolicy::default()
+        };
+        // Without git there is nothing to look with, and that is said already.
+        findings.extend(survey(&policy).await.map(of_repositories).unwrap_or_default());
+    }
+    findings
+}
+
+/// Where results of each will go, and which cannot be offered.
+fn of_repositories(survey: Survey) -> Vec<Finding> {
+    let finding = |name, state, detail, remedy| Finding { kind: "repo", name, state, detail, remedy };
+    let found = survey.found.into_iter().map(|repo| {
+        let detail = format!("results go to {}", repo.merges_into);
+        finding(repo.name, State::Ready, detail, None)
+    });
+    let skipped = survey.skipped.into_iter().map(|skipped| {
+        let remedy = skipped.remedy.map(str::to_owned);
+        finding(skipped.name, State::Missing, format!("skipped: {}", skipped.why), remedy)
+    });
+    found.chain(skipped).collect()
+}
+
+fn repos_folder(context: &Context) -> Finding {
     let (name, state, detail, remedy) = match context.settings.repos() {
         None => {
             let remedy = "offer the repositories of a folder with --repos DIR, or `repos` in giga.toml";

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::Done;
 use super::context::Context;
 use crate::config::{Key, Origin, Setting, Settings, TrackerKey, mask_url};
-use crate::exit::CliError;
 use crate::output::{Columns, printable, span};
 
 pub(crate) fn show(context: &Context) -> Done {
@@ -45,6 +44,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Base.name(), folder(base)),
         (Key::Seats.name(), number(settings.seats()?)),
         (Key::Repos.name(), settings.repos().map_or_else(|| or_none(Key::Repos), folder)),
+        (Key::UpdateCheckouts.name(), switch(settings.update_checkouts()?)),
         (Key::GitAllow.name(), or_none(Key::GitAllow)),
         (Key::Forge.name(), plain(settings.forge_name())),
         (Key::CheckpointEvery.name(), time(settings.checkpoint_every()?)),
@@ -61,7 +61,7 @@ pub(crate) fn show(context: &Context) -> Done {
         ]);
     }
     rows.extend([
-        (Key::TrackerCloseOnShip.name(), closes_on_ship(settings)?),
+        (Key::TrackerCloseOnShip.name(), switch(settings.close_on_ship()?)),
         (Key::ENGINES, engines(settings)),
     ]);
     let list: Vec<Value> = rows
@@ -86,9 +86,8 @@ fn tracker_token(settings: &Settings, kind: &'static TrackerKind) -> (String, St
     }
 }
 
-fn closes_on_ship(settings: &Settings) -> Result<(String, String), CliError> {
-    let Setting { value, origin } = settings.close_on_ship()?;
-    Ok((value.to_string(), origin.to_string()))
+fn switch(setting: Setting<bool>) -> (String, String) {
+    (setting.value.to_string(), setting.origin.to_string())
 }
 
 /// Which engines a factory here would ask for; what the file says of each is the file's to show.

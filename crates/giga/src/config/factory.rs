@@ -54,6 +54,20 @@ impl Settings {
         self.folder(Key::Repos)
     }
 
+    /// Whether results may move a branch that is checked out. A project's giga.toml has no say in it.
+    pub(crate) fn update_checkouts(&self) -> Result<Setting<bool>, CliError> {
+        let setting = self.switch(Key::UpdateCheckouts)?;
+        match &setting.origin {
+            Origin::File { path, of_project: true } => Err(CliError::Config(format!(
+                "{}: `{}` changes files of yours, so a project may not choose it; put it into \
+                 ~/.config/gigafactory/giga.toml or the data folder's giga.toml",
+                path.display(),
+                Key::UpdateCheckouts.name()
+            ))),
+            _ => Ok(setting),
+        }
+    }
+
     /// Prefixes of git URLs; none by default.
     pub(crate) fn git_allow(&self) -> Setting<Vec<String>> {
         let Setting { value, origin } = self.get_or(Key::GitAllow, "");

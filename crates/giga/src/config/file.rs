@@ -68,8 +68,8 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         (_, toml::Value::String(text)) => Ok(text),
         (Key::Seats | Key::Factories, toml::Value::Integer(number)) => Ok(number.to_string()),
         (Key::Seats | Key::Factories, _) => Err(format!("`{name}` must be a number, such as {name} = 2")),
-        (Key::TrackerCloseOnShip, toml::Value::Boolean(wanted)) => Ok(wanted.to_string()),
-        (Key::TrackerCloseOnShip, _) => Err(format!("`{name}` must be true or false")),
+        (key, toml::Value::Boolean(wanted)) if key.is_switch() => Ok(wanted.to_string()),
+        (key, _) if key.is_switch() => Err(format!("`{name}` must be true or false")),
         (Key::GitAllow | Key::EffectsAllow, toml::Value::Array(list))
             if list.iter().all(toml::Value::is_str) =>
         {

@@ -48,6 +48,7 @@ fn work(args: &WorkArgs) -> Given {
     vec![
         (Key::Seats, args.seats.clone()),
         (Key::Repos, path(args.repos.as_ref())),
+        (Key::UpdateCheckouts, args.update_checkouts.then(|| "true".to_owned())),
         (Key::GitAllow, (!args.git_allow.is_empty()).then(|| args.git_allow.join(","))),
         (Key::Forge, args.forge.clone()),
         (Key::CheckpointEvery, args.checkpoint_every.clone()),

@@ -20,6 +20,7 @@ pub(crate) enum Key {
     Base,
     Seats,
     Repos,
+    UpdateCheckouts,
     GitAllow,
     Forge,
     CheckpointEvery,
@@ -52,7 +53,7 @@ impl TrackerKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 23] = [
+    const PLAIN: [Self; 24] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -69,6 +70,7 @@ impl Key {
         Self::Base,
         Self::Seats,
         Self::Repos,
+        Self::UpdateCheckouts,
         Self::GitAllow,
         Self::Forge,
         Self::CheckpointEvery,
@@ -123,6 +125,7 @@ impl Key {
             Self::Base => ("base", "--base", "GIGA_BASE"),
             Self::Seats => ("seats", "--seats", "GIGA_SEATS"),
             Self::Repos => ("repos", "--repos", "GIGA_REPOS"),
+            Self::UpdateCheckouts => ("update-checkouts", "--update-checkouts", "GIGA_UPDATE_CHECKOUTS"),
             Self::GitAllow => ("git-allow", "--git-allow", "GIGA_GIT_ALLOW"),
             Self::Forge => ("forge", "--forge", "GIGA_FORGE"),
             Self::CheckpointEvery => ("checkpoint-every", "--checkpoint-every", "GIGA_CHECKPOINT_EVERY"),
@@ -134,6 +137,11 @@ impl Key {
                 ("tracker-close-on-ship", "--tracker-close-on-ship", "GIGA_TRACKER_CLOSE_ON_SHIP")
             }
         }
+    }
+
+    /// True or false; its flag takes no value.
+    pub(crate) const fn is_switch(self) -> bool {
+        matches!(self, Self::UpdateCheckouts | Self::TrackerCloseOnShip)
     }
 
     /// A relative path in giga.toml is relative to that file.

@@ -130,6 +130,16 @@ impl Settings {
         self.get(key).unwrap_or_else(|| Setting { value: default.to_owned(), origin: Origin::Default })
     }
 
+    /// Off by default.
+    fn switch(&self, key: Key) -> Result<Setting<bool>, CliError> {
+        let Setting { value, origin } = self.get_or(key, "false");
+        match value.as_str() {
+            "true" => Ok(Setting { value: true, origin }),
+            "false" => Ok(Setting { value: false, origin }),
+            other => Err(CliError::Config(format!("{origin}: `{other}` is neither true nor false"))),
+        }
+    }
+
     pub(crate) fn data(&self) -> Setting<PathBuf> {
         let default = || Setting {
             value: self.surroundings.home_folder("XDG_DATA_HOME", ".local/share"),

@@ -52,12 +52,7 @@ impl Settings {
     }
 
     pub(crate) fn close_on_ship(&self) -> Result<Setting<bool>, CliError> {
-        let Setting { value, origin } = self.get_or(Key::TrackerCloseOnShip, "false");
-        match value.as_str() {
-            "true" => Ok(Setting { value: true, origin }),
-            "false" => Ok(Setting { value: false, origin }),
-            other => Err(CliError::Config(format!("{origin}: `{other}` is neither true nor false"))),
-        }
+        self.switch(Key::TrackerCloseOnShip)
     }
 
     fn tracker_repos(&self, kind: &'static TrackerKind) -> Result<Vec<RepoAccess>, CliError> {

@@ -4,6 +4,7 @@
 
 mod base;
 mod broker;
+mod repos;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -20,8 +21,10 @@ use tokio_util::sync::CancellationToken;
 use crate::args::RunArgs;
 use crate::config::{Key, Origin, Settings};
 use crate::exit::CliError;
-use crate::output::{announce, progress};
+use crate::output::{announce, progress, say};
 use crate::signals::Signals;
+
+pub(crate) use repos::lines as repo_lines;
 
 /// A factory that ends with its parent takes no longer than this to save and hand back what it runs.
 const LEAVE_WITHIN: Duration = Duration::from_secs(25);
@@ -29,6 +32,11 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(25);
 pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliError> {
     let mut signals = Signals::listen()?;
     let config = AgentConfig { once: args.once, ..agent_config(settings)? };
+    if !args.until_stdin_ends {
+        for line in repos::lines(&config.git).await {
+            say(&line);
+        }
+    }
     let parent_gone = if args.until_stdin_ends { end_of_stdin() } else { CancellationToken::new() };
     let stop = CancellationToken::new();
     let is_ready = Arc::new(AtomicBool::new(false));
@@ -132,6 +140,7 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
     let mut policy = GitPolicy {
         allowed: settings.git_allow().value,
         repos: repos.map(|repos| repos.value),
+        update_checkouts: settings.update_checkouts()?.value,
         ..GitPolicy::default()
     };
     // Folders of this machine only where somebody named them; those under `repos` need no permission.
@@ -145,9 +154,10 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
 }
 
 /// The settings of a factory that `giga up` hands on to its factories.
-pub(crate) const HANDED_ON: [Key; 7] = [
+pub(crate) const HANDED_ON: [Key; 8] = [
     Key::Seats,
     Key::Repos,
+    Key::UpdateCheckouts,
     Key::GitAllow,
     Key::Forge,
     Key::CheckpointEvery,

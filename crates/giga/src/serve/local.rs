@@ -36,28 +36,40 @@ pub(super) struct Plan {
     program: std::path::PathBuf,
     names: Vec<String>,
     handed_on: Vec<OsString>,
+    /// What there is to say about the repositories that they will offer.
+    repos: Vec<String>,
 }
 
 impl Plan {
     /// Whatever is wrong with the settings is found here, before anything runs.
-    pub(super) fn new(settings: &Settings) -> Result<Self, CliError> {
+    pub(super) async fn new(settings: &Settings) -> Result<Self, CliError> {
         let count = settings.factories()?.value;
-        if count > 0 {
-            crate::factory::agent_config(settings)?;
-        }
+        let repos = match count {
+            0 => Vec::new(),
+            _ => crate::factory::repo_lines(&crate::factory::agent_config(settings)?.git).await,
+        };
         let program = std::env::current_exe()
             .map_err(|error| CliError::failed(format!("cannot find the giga program: {error}")))?;
         let mut handed_on = Vec::new();
         for key in HANDED_ON {
-            if let Some(setting) = settings.get(key) {
-                handed_on.extend([OsString::from(key.flag()), setting.value.into()]);
+            match settings.get(key) {
+                Some(setting) if key.is_switch() => {
+                    handed_on.extend((setting.value == "true").then(|| OsString::from(key.flag())));
+                }
+                Some(setting) => handed_on.extend([OsString::from(key.flag()), setting.value.into()]),
+                None => {}
             }
         }
         let log = [(Key::Log, settings.log("warn")), (Key::LogFormat, settings.log_format())];
         for (key, setting) in log {
             handed_on.extend([OsString::from(key.flag()), setting.value.into()]);
         }
-        Ok(Self { program, names: (1..=count).map(|number| format!("local-{number}")).collect(), handed_on })
+        let names = (1..=count).map(|number| format!("local-{number}")).collect();
+        Ok(Self { program, names, handed_on, repos })
+    }
+
+    pub(super) fn repos(&self) -> &[String] {
+        &self.repos
     }
 
     pub(super) fn names(&self) -> &[String] {

@@ -41,7 +41,7 @@ pub(crate) async fn up(settings: &Settings) -> Result<(), CliError> {
     if set.value != embedded {
         say(&format!("`giga up` uses the embedded store; to use {}, run `giga serve`", mask_url(&set.value)));
     }
-    run(settings, &embedded, Settings::EMBEDDED_BROKER, Some(Plan::new(settings)?)).await
+    run(settings, &embedded, Settings::EMBEDDED_BROKER, Some(Plan::new(settings).await?)).await
 }
 
 struct Started<'a> {
@@ -271,9 +271,10 @@ fn factory_lines(plan: &Plan, settings: &Settings) -> Vec<String> {
     let seats = settings.seats().map_or(0, |seats| seats.value);
     let jobs = if seats == 1 { "1 job".to_owned() } else { format!("{seats} jobs") };
     let each = if plan.names().len() == 1 { "at once" } else { "at once each" };
-    let repos = match settings.repos() {
-        Some(repos) => format!("  repos    {}", repos.value.display()),
-        None => "  repos    none; offer the repositories of a folder with --repos DIR".to_owned(),
-    };
-    vec![format!("  factory  {names}, {jobs} {each}"), repos]
+    let mut lines = vec![format!("  factory  {names}, {jobs} {each}")];
+    if plan.repos().is_empty() {
+        lines.push("  repos    none; offer the repositories of a folder with --repos DIR".to_owned());
+    }
+    lines.extend(plan.repos().iter().cloned());
+    lines
 }

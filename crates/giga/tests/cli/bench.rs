@@ -31,7 +31,7 @@ impl Repo {
     }
 }
 
-fn git(folder: &Path, args: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(folder).args(["-c", "user.name=Test", "-c", "user.email=test@example.invalid"]);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");

@@ -4,6 +4,7 @@
 mod artifacts;
 mod bench;
 mod budget;
+mod checkouts;
 mod cluster;
 mod config;
 mod crash;

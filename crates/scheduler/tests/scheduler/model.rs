@@ -3,7 +3,7 @@
 //! Shares no code with the crate. It must follow the documented formulas in the same order of operations, because a tie
 //! is decided by the last bit.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use giga_domain::{
     Capability, CapabilitySet, FactoryId, FactoryState, Health, JobId, ProductId, ScoreTerm, Timestamp, Usd,
@@ -108,16 +108,12 @@ impl<'a> Model<'a> {
         let left = product
             .budget_left
             .map(|left| left.less(self.spent.get(&job.product).copied().unwrap_or_default()));
-        let name = |r: &str| r.rsplit('/').next().unwrap().trim_end_matches(".git").to_owned();
         factory.state == FactoryState::Active
             && factory.live
             && factory.health != Health::Down
             && (factory.products.is_empty() || factory.products.contains(&job.product))
             && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
-            && job
-                .repo
-                .as_ref()
-                .is_none_or(|r| factory.can_clone || factory.repos.iter().any(|f| f.name == name(r)))
+            && job.repo.as_ref().is_none_or(|r| factory.can_clone || repo_here(r, factory).is_some())
             && self.seats_used[&factory.id] < factory.seat_limit
             && job.ready_at <= self.now
             && !product.paused
@@ -145,7 +141,7 @@ impl<'a> Model<'a> {
     pub(crate) fn score(&self, job: &JobView, factory: &FactoryView) -> f64 {
         let weights = self.product(job).weights;
         let fit = (1.0 + self.rarity(&job.capabilities)) / (1.0 + self.rarity(&factory.capabilities));
-        let name = job.repo.as_ref().map(|r| r.rsplit('/').next().unwrap().trim_end_matches(".git"));
+        let name = job.repo.as_ref().and_then(|r| repo_here(r, factory));
         let day = 86_400_000.0;
         let warm = factory.repos.iter().filter(|r| Some(r.name.as_str()) == name).map(|r| {
             let recent = r.last_used_at.map_or(0.0, |at| {
@@ -182,5 +178,19 @@ impl<'a> Model<'a> {
         let tools = capabilities.iter().filter(|c| !c.as_str().starts_with("repo:"));
         // Where nobody has it the job runs nowhere, so it does not matter what it weighs.
         tools.map(|c| self.rarity.get(c).copied().unwrap_or(0.0)).sum()
+    }
+}
+
+/// The factory's own name for it: the same, or the only longer one that ends with it.
+fn repo_here<'f>(repo: &str, factory: &'f FactoryView) -> Option<&'f str> {
+    let is_url = repo.contains("://");
+    let name = if is_url { repo.rsplit('/').next().unwrap().trim_end_matches(".git") } else { repo };
+    let names: BTreeSet<&str> = factory.repos.iter().map(|known| known.name.as_str()).collect();
+    let longer: Vec<&str> =
+        names.iter().copied().filter(|known| known.ends_with(&format!("/{name}"))).collect();
+    match longer[..] {
+        _ if names.contains(name) => names.get(name).copied(),
+        [only] => Some(only),
+        _ => None,
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn full(name: &str) -> FactoryView {
 }
 
 pub(crate) fn repo(name: &str) -> FactoryRepo {
-    FactoryRepo { name: name.to_owned(), last_used_at: None }
+    FactoryRepo::named(name)
 }
 
 pub(crate) fn fleet(factories: impl IntoIterator<Item = FactoryView>) -> Snapshot {
@@ -116,7 +116,7 @@ pub(crate) struct World {
 }
 
 const TOKENS: [&str; 5] = ["os:linux", "engine:shell", "gpu", "repo:a", "node:20"];
-const REPOS: [&str; 3] = ["a", "b", "https://example.org/team/a.git"];
+const REPOS: [&str; 5] = ["a", "b", "x/a", "y/x/a", "https://example.org/team/a.git"];
 const KEYS: [&str; 2] = ["k", "l"];
 
 pub(crate) fn worlds() -> impl Strategy<Value = World> {
@@ -217,7 +217,7 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
     let has = (
         any_capabilities(TOKENS.len()),
         vec(any_product(), 0..2),
-        vec((select(&["a", "b", "c"]), option::of(any_time())), 0..3),
+        vec((select(&["a", "b", "c", "x/a", "y/x/a", "z/b"]), option::of(any_time())), 0..4),
         any::<bool>(),
     );
     let seats = (0..5_u32, 0..3_u32, select(&[0.0, 0.0, 0.5, 2.0]), option::of(any_amount(&[0, 5, 10])));

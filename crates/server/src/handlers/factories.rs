@@ -144,14 +144,17 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
 
 fn repo((index, entry): (usize, wire::RepoEntry)) -> Answer<FactoryRepo> {
     let field = format!("repos[{index}]");
-    let (name, last_used_at) = match entry {
-        wire::RepoEntry::Name(name) => (name, None),
-        wire::RepoEntry::Used(repo) => (repo.name, repo.last_used_at),
+    let (name, last_used_at, merges_into) = match entry {
+        wire::RepoEntry::Name(name) => (name, None, None),
+        wire::RepoEntry::Used(repo) => (repo.name, repo.last_used_at, repo.merges_into),
     };
     check::name(&field, &name, limits::CONCURRENCY_KEY_CHARS)?;
     let last_used_at =
         last_used_at.map(|text| check::id(&format!("{field}.lastUsedAt"), &text)).transpose()?;
-    Ok(FactoryRepo { name, last_used_at })
+    if let Some(text) = &merges_into {
+        check::name(&format!("{field}.mergesInto"), text, limits::NOTE_CHARS)?;
+    }
+    Ok(FactoryRepo { name, last_used_at, merges_into })
 }
 
 pub(crate) async fn prune(

@@ -67,6 +67,7 @@ pub(crate) async fn plan(
             .chain(dry_run.foreign_repo)
             .collect(),
         worst_case_usd: dry_run.worst_case,
+        merges_into: dry_run.merges_into.filter(|(who, _)| visible.contains(who)).map(|(_, into)| into),
         explanation: shapes::explanation(dry_run.explanation, |v| visible.contains(&v.factory_id)),
     }))
 }

@@ -151,9 +151,12 @@ pub(crate) async fn settle_merge(
     check::optional_text("commit", request.commit.as_ref(), COMMIT_CHARS)?;
     check::optional_text("into", request.into.as_ref(), BRANCH_CHARS)?;
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
-    let detail = request.detail.unwrap_or_default();
+    if let Some(note) = &request.note {
+        check::name("note", note, limits::NOTE_CHARS)?;
+    }
+    let (detail, note) = (request.detail.unwrap_or_default(), request.note);
     let outcome = match (request.outcome, request.commit, request.into) {
-        (wire::MergeOutcome::Merged, Some(commit), Some(into)) => MergeOutcome::Merged { commit, into },
+        (wire::MergeOutcome::Merged, Some(commit), Some(into)) => MergeOutcome::Merged { commit, into, note },
         (wire::MergeOutcome::Merged, None, _) => {
             return Err(Problem::field("commit", "`merged` comes with the commit that brought it in"));
         }

@@ -98,6 +98,10 @@ async fn fields_past_their_limits_are_named() {
         (beat(json!({"capabilities": ["os:linux", "not good"]})), "capabilities[1]"),
         (beat(json!({"repos": many(limits::FACTORY_REPOS + 1, "repo")})), "repos"),
         (beat(json!({"repos": [{"name": "a", "lastUsedAt": "yesterday"}]})), "repos[0].lastUsedAt"),
+        (
+            beat(json!({"repos": [{"name": "a", "mergesInto": long(limits::NOTE_CHARS + 1)}]})),
+            "repos[0].mergesInto",
+        ),
         (beat(json!({"costUsdPerHour": -1})), "costUsdPerHour"),
         (fail(long(limits::REASON_CHARS + 1)), "detail"),
         (fail("a\u{0}b".to_owned()), "detail"),

@@ -38,7 +38,8 @@ async fn only_the_one_that_took_it_settles_it() {
     let peer = world.factory("f-2", &["alpha"]).await;
     let stranger = world.factory("f-beta", &["beta"]).await;
     let id = world.shipped("alpha", "f-1", "fix").await.id.to_string();
-    let merged = |factory: &str, attempt: u32| json!({"factoryId": factory, "attempt": attempt, "outcome": "merged", "commit": "abc123", "into": "main"});
+    let note = "merged into origin/main as abc123; `git pull` in /code/hello";
+    let merged = |factory: &str, attempt: u32| json!({"factoryId": factory, "attempt": attempt, "outcome": "merged", "commit": "abc123", "into": "main", "note": note});
     settle(&world, &id, &token, merged("f-1", 1)).refused(409, "not_yours", "").await;
     claim(&world, "f-1", &token).gives(200).await;
     let before = world.feed().await.len();
@@ -49,6 +50,10 @@ async fn only_the_one_that_took_it_settles_it() {
     assert_eq!(world.feed().await.len(), before);
     let job = settle(&world, &id, &token, merged("f-1", 1)).gives(200).await.json();
     assert_eq!((&job["stage"], &job["merge"]["commit"]), (&json!("shipped"), &json!("abc123")));
+    assert_eq!(job["merge"]["note"], note);
+    let explained =
+        world.get(&format!("/api/fleet/jobs/{id}/explain")).token(&world.admin).gives(200).await.json();
+    assert_eq!(explained["summary"], format!("shipped: {note}"));
     let after = world.feed().await.len();
     settle(&world, &id, &token, merged("f-1", 1)).gives(200).await;
     assert_eq!(world.feed().await.len(), after, "a lost reply costs nothing");
@@ -65,6 +70,11 @@ async fn what_makes_no_sense_settles_nothing() {
         (json!({"factoryId": "f-1", "attempt": 1, "outcome": "merged", "commit": "abc123"}), "into"),
         (json!({"factoryId": "f-1", "attempt": 1, "outcome": "done"}), "outcome"),
         (json!({"factoryId": "f-1", "outcome": "outrun"}), "attempt"),
+        (
+            json!({"factoryId": "f-1", "attempt": 1, "outcome": "merged", "commit": "abc123", "into": "main",
+                "note": "x".repeat(giga_domain::limits::NOTE_CHARS + 1)}),
+            "note",
+        ),
     ] {
         settle(&world, &id, &token, body).refused(400, "invalid_request", field).await;
     }

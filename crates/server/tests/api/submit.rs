@@ -1,7 +1,7 @@
 //! Submitting: both forms, idempotency, products, warnings.
 
 use giga_domain::token::Role;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -130,4 +130,26 @@ async fn a_plan_changes_nothing() {
     assert_eq!((&verdict["factoryId"], &verdict["feasible"]), (&json!("f-1"), &json!(true)));
     assert!(verdict["terms"]["capabilityFit"].is_number());
     assert_eq!(world.feed().await.len(), head);
+}
+
+#[tokio::test]
+async fn a_plan_says_where_the_result_would_go_to_whoever_sees_that_factory() {
+    let world = World::start().await;
+    let plan = async |token: &str, product: &str| {
+        let text = format!("---\nname: a\nproduct: {product}\nrepo: app\n---\n");
+        let call = world.post("/api/fleet/plan").token(token).markdown(&text);
+        call.gives(200).await.json()["mergesInto"].clone()
+    };
+    assert_eq!(plan(&world.admin, "alpha").await, Value::Null, "nobody has it");
+    let token = world.factory("f-1", &["beta"]).await;
+    let beat = json!({
+        "factoryId": "f-1", "capabilities": [], "seatLimit": 2,
+        "repos": [{"name": "team/app", "mergesInto": "origin/main (https://example.org/app.git)"}],
+    });
+    world.post("/api/fleet/factories/heartbeat").token(&token).json(beat).gives(200).await;
+    assert_eq!(plan(&world.admin, "beta").await, "origin/main (https://example.org/app.git)");
+    let alpha = world.token(Role::Submitter, &["alpha"]).await;
+    assert_eq!(plan(&alpha, "alpha").await, Value::Null);
+    let factory = world.get("/api/fleet/factories/f-1").token(&world.admin).gives(200).await.json();
+    assert_eq!(factory["repos"][0]["mergesInto"], "origin/main (https://example.org/app.git)");
 }

@@ -245,7 +245,7 @@ impl World {
         let factory = self.job(job.id).await.last_factory.expect("it ran");
         let taken = self.coordinator.take_merges(factory.clone()).await.unwrap().remove(0).job;
         let holder = MergeHolder::one(factory, taken.id, taken.merge.expect("it was taken").attempt);
-        let outcome = MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned() };
+        let outcome = MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned(), note: None };
         let merged = self.coordinator.settle_merge(holder, outcome).await.unwrap();
         assert_eq!(merged.id, job.id);
     }

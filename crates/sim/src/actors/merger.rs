@@ -70,7 +70,7 @@ impl Merger {
         let mut with = branch.landed.clone();
         for (at, member) in batch.iter().enumerate() {
             let outcome = if let Some(commit) = branch.holding(member.landed) {
-                MergeOutcome::Merged { commit, into: "main".to_owned() }
+                MergeOutcome::Merged { commit, into: "main".to_owned(), note: None }
             } else if conflicts(&with, member.landed) {
                 MergeOutcome::Conflict { detail: "the same lines".to_owned() }
             } else {
@@ -153,7 +153,7 @@ impl Merger {
         }
         let is_in = arrived || self.world.repositories.branch(repo).pushes.iter().any(|p| p.commit == commit);
         if is_in {
-            MergeOutcome::Merged { commit, into: candidate.into.clone() }
+            MergeOutcome::Merged { commit, into: candidate.into.clone(), note: None }
         } else {
             MergeOutcome::Outrun
         }
@@ -226,7 +226,7 @@ impl Member {
     fn outcome(&self, pushed: &MergeOutcome) -> MergeOutcome {
         match (pushed, &self.announced) {
             (MergeOutcome::Merged { into, .. }, Some(own)) => {
-                MergeOutcome::Merged { commit: own.commit.clone(), into: into.clone() }
+                MergeOutcome::Merged { commit: own.commit.clone(), into: into.clone(), note: None }
             }
             (other, _) => other.clone(),
         }

@@ -327,7 +327,7 @@ async fn what_was_shipped_and_not_merged_is_shipping(place: Place) {
         lease: Duration::from_mins(1),
         batches: [("demo".parse().unwrap(), 1)].into(),
     };
-    let merged = MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned() };
+    let merged = MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned(), note: None };
     let settle = |job, attempt| HoldMerges {
         factory: mac.clone(),
         holds: vec![HoldMerge { job, attempt, action: MergeAction::Settle(merged.clone()) }],

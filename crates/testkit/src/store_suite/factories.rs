@@ -70,8 +70,12 @@ fn everything() -> Advertised {
     Advertised {
         capabilities: CapabilitySet::parse(["engine:shell", "gpu"]).unwrap(),
         repos: vec![
-            FactoryRepo { name: "hello".to_owned(), last_used_at: Some(Timestamp::from_millis(1_000)) },
-            FactoryRepo { name: "world".to_owned(), last_used_at: None },
+            FactoryRepo {
+                last_used_at: Some(Timestamp::from_millis(1_000)),
+                merges_into: Some("origin/main".to_owned()),
+                ..FactoryRepo::named("hello")
+            },
+            FactoryRepo::named("world"),
         ],
         can_clone: true,
         seat_limit: 4,

@@ -88,7 +88,11 @@ fn push_with(commit: &str, head: &str) -> MergeAction {
 }
 
 fn merged() -> MergeAction {
-    MergeAction::Settle(MergeOutcome::Merged { commit: "abc123".to_owned(), into: "main".to_owned() })
+    MergeAction::Settle(MergeOutcome::Merged {
+        commit: "abc123".to_owned(),
+        into: "main".to_owned(),
+        note: Some("merged into origin/main as abc123".to_owned()),
+    })
 }
 
 pub async fn a_job_is_shipped_once_it_is_in(world: &World) {
@@ -103,7 +107,11 @@ pub async fn a_job_is_shipped_once_it_is_in(world: &World) {
     assert_eq!(world.job(job.id).await, pushing);
     let done = hold(world, &job, (&mac, 1), merged()).await.unwrap();
     assert_eq!(done.stage(), Stage::Shipped);
-    let state = MergeState::Done { commit: "abc123".to_owned(), into: Some("main".to_owned()) };
+    let state = MergeState::Done {
+        commit: "abc123".to_owned(),
+        into: Some("main".to_owned()),
+        note: Some("merged into origin/main as abc123".to_owned()),
+    };
     assert_eq!(done.merge.as_ref().unwrap().state, state);
     assert_eq!(world.job(job.id).await, done);
     assert_eq!(take(world, &mac).await, None, "once is enough");

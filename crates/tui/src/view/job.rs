@@ -102,6 +102,9 @@ fn why(job: &Job) -> Option<Pieces> {
             MergeState::Waiting | MergeState::Merging | MergeState::Pushing => theme::faint(),
             MergeState::Merged => theme::good(),
         };
+        if let Some(note) = &merge.note {
+            return Some(vec![(format!(" {}", clean(note)), style)]);
+        }
         let commit = merge.commit.as_deref().map(|commit| format!(" {}", short(commit))).unwrap_or_default();
         let detail = merge.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
         return Some(vec![(format!(" merge {}{commit}{detail}", merge.state), style)]);

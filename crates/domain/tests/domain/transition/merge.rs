@@ -53,7 +53,7 @@ fn push(commit: &str) -> MergeAction {
 }
 
 fn merged() -> MergeOutcome {
-    MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned() }
+    MergeOutcome::Merged { commit: "abc".to_owned(), into: "main".to_owned(), note: None }
 }
 
 fn conflict() -> MergeOutcome {
@@ -81,7 +81,7 @@ fn a_result_is_shipped_when_it_is_in_and_what_has_none_at_once() {
     assert_eq!(next.job.stage(), Stage::Shipped);
     let kinds: Vec<_> = next.events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::Merged, EventKind::Shipped]);
-    let done = MergeState::Done { commit: "abc".to_owned(), into: Some("main".to_owned()) };
+    let done = MergeState::Done { commit: "abc".to_owned(), into: Some("main".to_owned()), note: None };
     assert_eq!(next.job.merge.clone().unwrap().state, done);
     let mut without = [testing(), testing()];
     without[0].spec.repo = None;

@@ -114,7 +114,7 @@ fn merge_action() -> impl Strategy<Value = MergeAction> {
             lease: LEASE,
         }),
         6 => sample::select(vec![
-            MergeOutcome::Merged { commit: text("c"), into: text("main") },
+            MergeOutcome::Merged { commit: text("c"), into: text("main"), note: None },
             MergeOutcome::Conflict { detail: text("x") },
             MergeOutcome::ChecksFailed { detail: text("x") },
             MergeOutcome::Refused { detail: text("x") },

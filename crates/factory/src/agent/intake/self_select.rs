@@ -7,6 +7,7 @@ use std::sync::Arc;
 use giga_api::client::ClientError;
 use giga_api::wire::{Candidate, ClaimRequest};
 use giga_domain::job::repo_name;
+use giga_domain::repo::is_known;
 use giga_domain::{Capability, CapabilitySet};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -72,7 +73,7 @@ async fn what_fits(shared: &Shared, candidates: Vec<Candidate>) -> Vec<String> {
         let reachable = match &candidate.repo {
             None => true,
             Some(repo) => {
-                let here = repos.iter().any(|local| local.name == repo_name(repo));
+                let here = is_known(repo_name(repo), repos.iter().map(|local| local.name.as_str()));
                 here || (shared.can_clone && shared.workspace.resolve(repo).await.is_ok())
             }
         };

@@ -11,6 +11,7 @@ mod handoff;
 mod hostile;
 mod life;
 mod many;
+mod own;
 mod requests;
 mod shipping;
 mod spend;

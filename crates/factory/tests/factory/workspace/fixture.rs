@@ -156,7 +156,7 @@ pub(crate) async fn merge(host: &Workspace, order: &MergeOrder) -> Result<Merged
     for _ in 0..10 {
         let prepared = host.prepare_merges(std::slice::from_ref(order)).await?;
         let Some(candidate) = prepared.candidate() else {
-            let into = prepared.into;
+            let into = prepared.from;
             return Ok(match prepared.stacked.into_iter().next().expect("one for one") {
                 Stacked::On(_) => unreachable!("there would be a candidate"),
                 Stacked::AlreadyIn(commit) => Merged::Before { commit, into },

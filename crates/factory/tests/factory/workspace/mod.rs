@@ -6,6 +6,7 @@ mod gc;
 mod hostile;
 mod life;
 mod merge;
+mod own;
 mod parallel;
 mod repos;
 mod resume;

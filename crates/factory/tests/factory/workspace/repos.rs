@@ -74,23 +74,101 @@ async fn a_mirror_is_known_by_its_name_afterwards() {
     assert!(strict.discover().await.is_empty());
 }
 
+fn init(repos: &std::path::Path, folder: &str) {
+    git(repos, &["init", "--quiet", "--initial-branch=main", folder]);
+    git(&repos.join(folder), &["commit", "--quiet", "--allow-empty", "-m", "first"]);
+}
+
 #[tokio::test]
-async fn a_checkout_without_an_origin_is_its_own_origin() {
+async fn nested_folders_and_names_with_blanks_are_repositories_too() {
     let fixture = Fixture::new();
     let host = with_repos(&fixture);
-    let alone = fixture.path().join("repos/my-app");
-    std::fs::create_dir_all(&alone).unwrap();
-    git(&alone, &["init", "--quiet", "--initial-branch=main"]);
-    write(&alone, "x.txt", "x\n");
-    git(&alone, &["add", "."]);
-    git(&alone, &["commit", "--quiet", "-m", "x"]);
-    let source = host.resolve("my-app").await.unwrap();
+    let repos = fixture.path().join("repos");
+    for folder in [
+        "app",
+        "team/lib",
+        "my team/my app",
+        "a/b/c/deep",
+        "a/b/c/d/too-deep",
+        "app/vendor/inside",
+        "team/node_modules/pkg",
+        "team/target/built",
+        ".cache/hidden",
+    ] {
+        init(&repos, folder);
+    }
+    std::os::unix::fs::symlink(repos.join("a/b/c/d/too-deep"), repos.join("linked")).unwrap();
+    std::os::unix::fs::symlink(&repos, repos.join("round")).unwrap();
+    let names: Vec<_> = host.discover().await.into_iter().map(|repo| repo.name).collect();
+    assert_eq!(names, ["a/b/c/deep", "app", "linked", "my team/my app", "team/lib"]);
+
+    for (name, whole) in [("lib", "team/lib"), ("my app", "my team/my app"), ("c/deep", "a/b/c/deep")] {
+        assert_eq!(host.resolve(name).await.unwrap(), host.resolve(whole).await.unwrap(), "{name}");
+    }
+    for inside in ["vendor/inside", "app/vendor/inside", "too-deep", "hidden", ".cache/hidden", "pkg"] {
+        let refused = host.resolve(inside).await.unwrap_err();
+        assert!(!matches!(refused, WorkspaceError::Git { .. }), "{inside}: {refused}");
+    }
+    init(&repos, "other/lib");
+    let refused = host.resolve("lib").await.unwrap_err().to_string();
+    assert!(refused.contains("it could be other/lib or team/lib; name one of them in full"), "{refused}");
+
+    let source = host.resolve("my team/my app").await.unwrap();
     let worktree = host.checkout(job(1), Epoch(1), &source, None, None).await.unwrap();
-    let result = finish(&worktree, "y.txt", "y\n").await;
-    assert_eq!(git(&alone, &["show", &format!("{}:y.txt", result.branch)]), "y");
-    // Nobody's checked-out branch is moved under their feet; git says what to do about it.
-    let refused = merge(&host, &order(&worktree, &result)).await.unwrap_err();
-    assert!(refused.to_string().contains("denyCurrentBranch"), "{refused}");
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    assert!(matches!(merge(&host, &order(&worktree, &result)).await.unwrap(), Merged::Now { .. }));
+    assert_eq!(git(&repos.join("my team/my app"), &["show", "giga/main:a.txt"]), "a");
+}
+
+#[tokio::test]
+async fn what_cannot_be_offered_is_said_with_its_reason() {
+    let fixture = Fixture::new();
+    let repos = fixture.path().join("repos");
+    std::fs::create_dir_all(&repos).unwrap();
+    init(&repos, "fine");
+    git(&repos, &["clone", "--quiet", &fixture.url(), "evil"]);
+    git(&repos.join("evil"), &["config", "remote.origin.url", "ext::sh -c 'touch canary'"]);
+    init(&repos, "über");
+    git(&repos, &["init", "--quiet", "--bare", "fine.git"]);
+    write(&repos, "broken/.git/config", "[core]\n");
+    write(&repos, "just-a-folder/x", "x");
+    let policy = GitPolicy { repos: Some(repos.clone()), ..GitPolicy::default() };
+    let survey = giga_factory::workspace::survey(&policy).await.unwrap();
+    let names: Vec<_> = survey.found.iter().map(|found| found.name.as_str()).collect();
+    assert_eq!(names, ["fine"]);
+    let skipped: Vec<_> = survey.skipped.iter().map(|s| (s.name.as_str(), s.why.as_str())).collect();
+    let [twice, broken, evil, name] = skipped[..] else { panic!("{skipped:#?}") };
+    assert!(twice.0.ends_with("fine.git") && twice.1.contains("has the same name"), "{twice:?}");
+    assert!(broken.0 == "broken" && broken.1.contains("not a git repository"), "{broken:?}");
+    assert!(evil.0 == "evil" && evil.1.contains("its origin `ext::sh"), "{evil:?}");
+    assert!(name.0 == "über" && name.1.contains("letters, digits"), "{name:?}");
+    assert!(!fixture.path().join("canary").exists());
+
+    let itself = GitPolicy { repos: Some(repos.join("fine")), ..GitPolicy::default() };
+    let survey = giga_factory::workspace::survey(&itself).await.unwrap();
+    assert!(survey.found.is_empty() && survey.skipped[0].why.contains("repository itself"), "{survey:?}");
+}
+
+#[tokio::test]
+async fn where_results_go_is_looked_at_again_when_another_branch_is_checked_out() {
+    let fixture = Fixture::new();
+    let host = with_repos(&fixture);
+    let repos = fixture.path().join("repos");
+    init(&repos, "notes");
+    git(&repos, &["clone", "--quiet", &fixture.url(), "hello"]);
+    let said = async || {
+        let found = host.discover().await;
+        found.into_iter().map(|repo| repo.merges_into).collect::<Vec<_>>()
+    };
+    let first = said().await;
+    assert!(first[1].starts_with("giga/main in "), "{first:?}");
+    git(&repos.join("notes"), &["checkout", "--quiet", "-b", "feature"]);
+    assert!(said().await[1].starts_with("main in "));
+    git(&repos.join("notes"), &["worktree", "add", "--quiet", "../../linked", "main"]);
+    assert!(said().await[1].starts_with("giga/main in "));
+    // A URL of another machine stands in for itself, with the branch that the clone has seen.
+    git(&repos.join("hello"), &["config", "remote.origin.url", "https://example.org/hello.git"]);
+    assert_eq!(said().await[0], "origin/main (https://example.org/hello.git)");
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn a_batch_is_stacked_up_to_the_first_that_conflicts_with_what_is_below_it
         let result = finish(&worktree, file, &format!("of {number}\n")).await;
         orders.push(order(&worktree, &result));
     }
-    let Prepared { stacked, into, tip } = host.prepare_merges(&orders).await.unwrap();
+    let Prepared { stacked, into, tip, .. } = host.prepare_merges(&orders).await.unwrap();
     assert_eq!((into.as_str(), stacked.len()), ("main", 2), "{stacked:?}");
     assert_eq!(tip.unwrap().as_str(), git(&fixture.origin(), &["rev-parse", "main"]));
 

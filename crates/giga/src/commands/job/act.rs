@@ -47,6 +47,9 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
         format!("{}  {stage}  {name}{}", job.id, landed.unwrap_or_default())
     };
     context.output.one(&job.json, "/id", line)?;
+    if let Some(note) = merge.and_then(|merge| merge.note.as_deref()) {
+        say(&printable(note));
+    }
     if matches!(job.stage, Stage::Shipped | Stage::Shipping) {
         return Ok(());
     }

@@ -39,6 +39,9 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")
     });
     let merge = job.merge.as_ref().map(|merge| {
+        if let (Some(note), Some(commit)) = (&merge.note, &merge.commit) {
+            return format!("{note} ({commit})");
+        }
         let into = merge.into.as_ref().map(|into| format!("into {into}"));
         let on = merge.factory_id.as_ref().map(|id| format!("on {id}"));
         let again = merge.retry_at.as_ref().map(|at| format!("again at {at}:"));

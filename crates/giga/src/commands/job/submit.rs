@@ -62,6 +62,9 @@ pub(super) async fn plan(file: &str, context: &Context) -> Done {
 
 fn plan_text(plan: &PlanAnswer) -> String {
     let mut text = explanation_text("Nothing was submitted. This is what would happen:", &plan.explanation);
+    if let Some(into) = &plan.merges_into {
+        let _ = writeln!(text, "\nIts result would be merged into {}.", printable(into));
+    }
     if let Some(usd) = plan.worst_case_usd {
         let _ = writeln!(text, "\nIt costs {usd} at most, including all retries.");
     }
