@@ -217,6 +217,9 @@ pub(crate) struct InitArgs {
     /// File to write, or - for stdout
     #[arg(value_name = "FILE", default_value = "job.md")]
     pub(crate) file: PathBuf,
+    /// Repository that the job works on, as `giga doctor` lists it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) repo: Option<String>,
     /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,

@@ -11,9 +11,19 @@ use crate::output::say;
 
 const STARTER: &str = include_str!("starter.md");
 
+/// The starter, for a job that leaves something behind in the repository.
+fn with_repo(repo: &str) -> String {
+    // Quoted, whatever the name is: JSON's text is YAML's.
+    let name = serde_json::Value::from(repo);
+    let starter = STARTER
+        .replace("# repo: hello                      ", &format!("repo: {name}                      "));
+    starter.replace("script: echo Hello from a factory. ", "script: date > HELLO.md            ")
+}
+
 pub(super) fn init(args: &InitArgs, context: &Context) -> Done {
+    let starter = args.repo.as_deref().map_or_else(|| STARTER.to_owned(), with_repo);
     if args.file == Path::new("-") {
-        return context.output.text(STARTER);
+        return context.output.text(&starter);
     }
     let shown = args.file.display();
     let mut options = std::fs::OpenOptions::new();
@@ -24,7 +34,7 @@ pub(super) fn init(args: &InitArgs, context: &Context) -> Done {
     } else {
         options.create_new(true)
     };
-    let written = options.open(&args.file).and_then(|mut file| file.write_all(STARTER.as_bytes()));
+    let written = options.open(&args.file).and_then(|mut file| file.write_all(starter.as_bytes()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => CliError::failed_but(
             format!("{shown} already exists"),
@@ -48,6 +58,15 @@ mod tests {
         let (manifest, body) = parse_markdown(STARTER.as_bytes()).unwrap();
         assert_eq!(manifest.name, "hello");
         assert!(!body.trim().is_empty());
+    }
+
+    #[test]
+    fn a_starter_with_a_repository_works_on_it() {
+        for name in ["app", "my app", "team/app"] {
+            let (manifest, _) = parse_markdown(with_repo(name).as_bytes()).unwrap();
+            assert_eq!(manifest.repo.as_deref(), Some(name));
+            assert!(manifest.script.unwrap().contains("HELLO.md"));
+        }
     }
 
     /// What is commented out must be right too: it will be switched on without much thought.
