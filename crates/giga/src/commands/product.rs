@@ -55,8 +55,8 @@ async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
         merge: Some(MergeSettings {
             strategy: args.merge.or(now.merge.strategy),
             by: args.merge_by.or(now.merge.by),
-            message: given_or(args.merge_message, &now.merge.message),
-            author: given_or(args.merge_author, &now.merge.author),
+            message: given_or(args.merge_message, now.merge.message.as_deref()),
+            author: given_or(args.merge_author, now.merge.author.as_deref()),
         }),
         merge_checks: if args.merge_checks.is_empty() {
             now.merge_checks.clone()
@@ -70,8 +70,8 @@ async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
 }
 
 /// An empty value takes away what was set.
-fn given_or(given: Option<String>, now: &Option<String>) -> Option<String> {
-    given.map_or_else(|| now.clone(), |text| Some(text).filter(|text| !text.is_empty()))
+fn given_or(given: Option<String>, now: Option<&str>) -> Option<String> {
+    given.map_or_else(|| now.map(str::to_owned), |text| Some(text).filter(|text| !text.is_empty()))
 }
 
 fn list(products: &[Product]) -> String {

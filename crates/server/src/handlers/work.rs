@@ -186,10 +186,7 @@ fn merge_holder<'a>(
     let merges = merges.map(|(job, attempt)| Ok((check::id("jobId", job)?, attempt)));
     let merges: Vec<(JobId, u32)> = merges.collect::<Answer<_>>()?;
     match merges.first() {
-        Some((first, _)) if merges.len() <= MOST_MERGES => {
-            let first = *first;
-            Ok((MergeHolder { factory, merges }, first))
-        }
-        _ => Err(Problem::field("merges", &format!("name 1 to {MOST_MERGES} of them"))),
+        Some(&(first, _)) if merges.len() <= MOST_MERGES => Ok((MergeHolder { factory, merges }, first)),
+        _ => Err(Problem::field("merges", format!("name 1 to {MOST_MERGES} of them"))),
     }
 }

@@ -32,7 +32,7 @@ impl Op for TakeMerges {
         waiting.sort_by_key(|id| {
             let job = working.job(*id).ok();
             let announced = job.and_then(|job| job.merge.as_ref()).is_some_and(Merge::is_pushing);
-            (!announced, job.and_then(|job| since(job)), *id)
+            (!announced, job.and_then(since), *id)
         });
         // Two candidates on one tip cannot both be pushed: whoever is at a branch has it alone.
         let busy: HashSet<Queue> = waiting
