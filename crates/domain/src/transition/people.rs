@@ -21,8 +21,14 @@ pub(super) fn operate(
     match (action, from) {
         // Already so: a repeated action is answered again.
         (OperatorAction::Ship, Stage::Shipping | Stage::Shipped)
-        | (OperatorAction::Requeue, Stage::Queued)
         | (OperatorAction::Cancel, Stage::Cancelled) => {}
+        // Those that could not run it may be able to by now.
+        (OperatorAction::Requeue, Stage::Queued) if !next.job.unfit().is_empty() => {
+            next.job.attempts = 0;
+            next.job.setback = None;
+            next.note(event);
+        }
+        (OperatorAction::Requeue, Stage::Queued) => {}
         (OperatorAction::Reject, Stage::Failed)
             if next.job.failure().is_some_and(|f| f.reason == FailReason::Rejected) => {}
         (OperatorAction::Ship, Stage::Testing) => ship(next, reason, now),

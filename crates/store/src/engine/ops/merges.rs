@@ -107,8 +107,7 @@ fn repo(job: &Job) -> &str {
 /// It may serve the product, and has the repository or can get it.
 fn reaches(factory: &Factory, job: &Job) -> bool {
     factory.scope.allows_product(&job.product)
-        && (factory.advertised.can_clone
-            || factory.advertised.repos.iter().any(|known| known.name == repo(job)))
+        && job.spec.repo.as_deref().is_some_and(|repo| factory.advertised.reaches_repo(repo))
 }
 
 impl Op for HoldMerges {
