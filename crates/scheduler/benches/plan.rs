@@ -183,6 +183,7 @@ impl Workload {
         );
         let repo = |random: &mut Random| FactoryRepo {
             name: format!("repo-{}", random.below(60)),
+            url: None,
             last_used_at: Some(NOW.minus(Duration::from_secs(random.below(172_800) as u64))),
         };
         let repos = (0..random.below(20)).map(|_| repo(random)).collect();
@@ -197,6 +198,7 @@ impl Workload {
             products: Vec::new(),
             repos,
             can_clone: !at.is_multiple_of(10),
+            clones: Vec::new(),
             seat_limit: (self.seats.start() + at % spread) as u32,
             seats_used: 0,
             load: random.below(100) as f64 / 200.0,
@@ -235,6 +237,7 @@ fn shape(at: usize, random: &mut Random) -> JobView {
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),
+        earlier: None,
     }
 }
 

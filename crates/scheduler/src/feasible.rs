@@ -59,8 +59,7 @@ pub(crate) fn admits_product(job: &JobView, factory: &FactoryView) -> bool {
 
 pub(crate) fn reaches_repo(job: &JobView, factory: &FactoryView) -> bool {
     let Some(repo) = &job.repo else { return true };
-    factory.repos.iter().any(|known| known.is(repo))
-        || may_clone(factory.can_clone, &factory.clones, repo)
+    factory.repos.iter().any(|known| known.is(repo)) || may_clone(factory.can_clone, &factory.clones, repo)
 }
 
 /// Every filter about the factory that fails, in order. Empty: it could take the job now, as far as it is concerned.

@@ -182,9 +182,10 @@ fn missing_script(root: &Node) -> Option<Problem> {
     (engine == "shell" && !has_script).then(|| Problem {
         field: "script".to_owned(),
         line: *line,
-        message: "script is missing, which `engine: shell` runs, such as script: ./fix.sh; for a prompt, choose \
+        message:
+            "script is missing, which `engine: shell` runs, such as script: ./fix.sh; for a prompt, choose \
                   another engine or leave engine out"
-            .to_owned(),
+                .to_owned(),
     })
 }
 

@@ -4,8 +4,8 @@
 //! sentence says.
 
 use giga_domain::budget::PauseCause;
-use giga_domain::job::Concurrency;
 use giga_domain::factory::canonical_url;
+use giga_domain::job::Concurrency;
 use giga_domain::{Capability, FactoryId, Timestamp, Usd};
 
 use super::cause::{Case, Prospect};
@@ -81,8 +81,10 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
             )]
         }
         Unroutable::NoSingleFactory { closest, lacks } => {
-            let mut remedies =
-                vec![Remedy::advice(format!("give {closest} {}: it has the rest", needed(&lacks.iter().collect::<Vec<_>>())))];
+            let mut remedies = vec![Remedy::advice(format!(
+                "give {closest} {}: it has the rest",
+                needed(&lacks.iter().collect::<Vec<_>>())
+            ))];
             remedies.extend(only(Filter::Product, case));
             remedies
         }
@@ -237,8 +239,12 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
 /// A URL can be allowed; a name says nothing about where to clone it from.
 fn let_clone(repo: &str, factory: &FactoryId) -> Remedy {
     Remedy::advice(match canonical_url(repo) {
-        Some(_) => format!("allow `{repo}` on {factory} (`--git-allow`), or put a checkout of it among its repositories"),
-        None => format!("put a checkout of `{repo}` among the repositories of {factory}, or name it by its URL"),
+        Some(_) => format!(
+            "allow `{repo}` on {factory} (`--git-allow`), or put a checkout of it among its repositories"
+        ),
+        None => {
+            format!("put a checkout of `{repo}` among the repositories of {factory}, or name it by its URL")
+        }
     })
 }
 

@@ -154,7 +154,10 @@ pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> 
         Filter::Product => format!("has a token that does not admit the product `{}`", case.job.product),
         Filter::Capabilities => format!("lacks {}", needed(&feasible::lacking(case.job, factory))),
         Filter::Repo => {
-            format!("has no repository `{}` and may not clone it", case.job.repo.as_deref().unwrap_or_default())
+            format!(
+                "has no repository `{}` and may not clone it",
+                case.job.repo.as_deref().unwrap_or_default()
+            )
         }
         Filter::Seats => match factory.seat_limit {
             0 => "has no seats".to_owned(),

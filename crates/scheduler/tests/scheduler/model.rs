@@ -114,10 +114,19 @@ impl<'a> Model<'a> {
             && factory.health != Health::Down
             && (factory.products.is_empty() || factory.products.contains(&job.product))
             && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
-            && job
-                .repo
-                .as_ref()
-                .is_none_or(|r| factory.can_clone || factory.repos.iter().any(|f| f.name == name(r)))
+            && job.repo.as_ref().is_none_or(|r| {
+                let is_url = r.contains(':');
+                let known = factory.repos.iter().any(|f| match &f.url {
+                    Some(url) if is_url => url == r,
+                    _ => f.name == name(r),
+                });
+                // The worlds have one URL, and `ssh://` is not a prefix of it.
+                let allowed = |prefix: &String| is_url && r.starts_with(&format!("{prefix}/"));
+                known
+                    || (factory.can_clone
+                        && (factory.clones.is_empty() || factory.clones.iter().any(allowed)))
+            })
+            && !job.earlier.as_ref().is_some_and(|earlier| earlier.unfit.contains(&factory.id))
             && self.seats_used[&factory.id] < factory.seat_limit
             && job.ready_at <= self.now
             && !product.paused

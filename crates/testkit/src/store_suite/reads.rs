@@ -9,8 +9,8 @@ use giga_domain::job::{
 };
 use giga_domain::stage::PerStage;
 use giga_domain::{
-    CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
-    Usd,
+    CapabilitySet, EventSeq, FailReason, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority,
+    ProductId, Stage, Usd,
 };
 use giga_ports::store::{JobFilter, JobText, NewJob, QueueState, SetFlag};
 use serde_json::json;

@@ -92,7 +92,9 @@ fn why_not(job: &Job) -> String {
     match (job.stage, detail) {
         (Stage::Cancelled, _) => "not merged: it was cancelled".to_owned(),
         (_, Some(detail)) => {
-            format!("not merged, and sent back to be done again: {detail}\nfollow it with: giga job wait {name}")
+            format!(
+                "not merged, and sent back to be done again: {detail}\nfollow it with: giga job wait {name}"
+            )
         }
         (stage, None) => format!("not merged: it is {}", stage.label()),
     }

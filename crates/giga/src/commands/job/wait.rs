@@ -114,7 +114,9 @@ pub(super) fn waits_for(job: &Job) -> Option<String> {
         Stage::Review => {
             Some(printable(&format!("{name} waits for a review ({}): giga review {name}", needed(job))))
         }
-        Stage::Testing => Some(printable(&format!("{name} is ready and waits for you: giga job ship {name}"))),
+        Stage::Testing => {
+            Some(printable(&format!("{name} is ready and waits for you: giga job ship {name}")))
+        }
         _ => None,
     }
 }
