@@ -318,7 +318,8 @@ fn the_spec_is_what_the_scheduler_needs() {
     assert_eq!((spec.engine.as_deref(), spec.repo.as_deref()), (Some("claude"), Some("hello")));
     assert_eq!((spec.deps, spec.parent, spec.priority), (vec![dep], Some(parent), Priority::Low));
     let any = accepted("name: x\nengine: any").to_spec(Vec::new(), None);
-    assert!(any.capabilities.is_empty() && any.engine.is_none());
+    let prompts = CapabilitySet::parse(["engine:any"]).unwrap();
+    assert!(any.capabilities == prompts && any.engine.is_none(), "whichever reads prompts");
     let longest = format!("name: x\nengine: {}", "e".repeat(64));
     assert_eq!(
         accepted(&longest).to_spec(Vec::new(), None).capabilities.len(),

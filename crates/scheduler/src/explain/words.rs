@@ -196,13 +196,7 @@ fn most_lasting(gates: &[Filter]) -> Option<&Filter> {
 fn gate_clause(gate: Filter, case: &Case<'_>) -> String {
     match gate {
         Filter::NotReady => match &case.job.earlier {
-            Some(earlier) => format!(
-                " to be retried at {} (attempt {} of {}): {}",
-                moment(case.job.ready_at, case.now),
-                earlier.next,
-                earlier.of,
-                earlier.failure
-            ),
+            Some(_) => format!(" to be retried: {}", gate_message(gate, case)),
             None => format!(" until {}: scheduled for then", moment(case.job.ready_at, case.now)),
         },
         _ => format!(": {}", gate_message(gate, case)),
@@ -213,7 +207,7 @@ fn gate_message(gate: Filter, case: &Case<'_>) -> String {
     match gate {
         Filter::NotReady => match &case.job.earlier {
             Some(earlier) => format!(
-                "attempt {} of {} is due at {}; the last one failed: {}",
+                "attempt {} of {} at {}; the last one failed: {}",
                 earlier.next,
                 earlier.of,
                 moment(case.job.ready_at, case.now),
