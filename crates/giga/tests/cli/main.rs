@@ -26,4 +26,5 @@ mod streams;
 mod top;
 mod topics;
 mod web;
+mod words;
 mod world;

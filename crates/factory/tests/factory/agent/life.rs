@@ -176,8 +176,15 @@ async fn an_engine_sees_no_token_but_its_jobs_own() {
     let mut ours: Vec<&str> = names.filter(|name| name.starts_with("GIGA_")).collect();
     ours.sort_unstable();
     ours.dedup();
-    let known =
-        ["GIGA_JOB_ID", "GIGA_LEASE_EPOCH", "GIGA_PROMPT_FILE", "GIGA_RUN_ID", "GIGA_TOKEN", "GIGA_URL"];
+    let known = [
+        "GIGA_JOB_ID",
+        "GIGA_LEASE_EPOCH",
+        "GIGA_PROMPT_FILE",
+        "GIGA_RESUMED",
+        "GIGA_RUN_ID",
+        "GIGA_TOKEN",
+        "GIGA_URL",
+    ];
     assert_eq!(ours, known);
     drop(factory);
 }
