@@ -34,6 +34,8 @@ pub struct DryRun {
     pub foreign_repo: Option<String>,
     /// The job's own cap, for each attempt that its retry policy allows.
     pub worst_case: Option<Usd>,
+    /// How often it is tried at most, and what is retried because its manifest asks for it. None of a composite.
+    pub retries: Option<(u32, Vec<FailReason>)>,
 }
 
 /// An explanation without factories, which only queued jobs have.
@@ -55,6 +57,7 @@ impl Coordinator {
                 explanation: composite_plan(),
                 foreign_repo,
                 worst_case: None,
+                retries: None,
             });
         }
         let view = crate::jobs::preview(&new, now);
@@ -62,13 +65,14 @@ impl Coordinator {
             let state = self.fleet.view.lock();
             routable(&view, &self.fleet.snapshot(&state, now, Whom::Everyone))
         };
-        let attempts = i64::from(new.spec.retry.max) + 1;
+        let attempts = new.spec.retry.attempts();
         Ok(DryRun {
             refused: routable.is_err() && self.fleet.flag("strict") == true,
             routable,
             explanation: self.explain_queued(&view, now),
             foreign_repo,
-            worst_case: new.spec.budget.usd.map(|cap| attempts * cap),
+            worst_case: new.spec.budget.usd.map(|cap| i64::from(attempts) * cap),
+            retries: Some((attempts, new.spec.retry_on.clone())),
         })
     }
 

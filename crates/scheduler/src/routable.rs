@@ -111,7 +111,7 @@ impl fmt::Display for Unroutable {
                 if names.iter().any(|name| is_any_engine(name)) {
                     let near: Vec<&Capability> =
                         missing.iter().filter_map(|m| m.did_you_mean.as_ref()).collect();
-                    return write!(f, "no factory has {}{}", needed(&names), suggestion(&near));
+                    return write!(f, "no factory has {}{}", either(&names), suggestion(&near));
                 }
                 let word = if names.len() == 1 { "capability" } else { "capabilities" };
                 let near: Vec<&Capability> = missing.iter().filter_map(|m| m.did_you_mean.as_ref()).collect();
@@ -147,11 +147,22 @@ pub(crate) fn is_any_engine(capability: &Capability) -> bool {
 
 /// `a`, `b` and an engine that reads prompts.
 pub(crate) fn needed(capabilities: &[&Capability]) -> String {
-    let words: Vec<String> = capabilities
-        .iter()
-        .map(|c| if is_any_engine(c) { "an engine that reads prompts".to_owned() } else { format!("`{c}`") })
-        .collect();
-    listed(&words, "and")
+    listed(&spelled_out(capabilities), "and")
+}
+
+fn either(capabilities: &[&Capability]) -> String {
+    listed(&spelled_out(capabilities), "or")
+}
+
+fn spelled_out(capabilities: &[&Capability]) -> Vec<String> {
+    let words = capabilities.iter().map(|capability| {
+        if is_any_engine(capability) {
+            "an engine that reads prompts".to_owned()
+        } else {
+            format!("`{capability}`")
+        }
+    });
+    words.collect()
 }
 
 /// `a`, `b` and `c`.

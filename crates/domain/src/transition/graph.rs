@@ -156,7 +156,11 @@ pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Time
 /// them have shipped or still can. One that was cancelled, by failing fast or by hand, never will.
 fn recovers(job: &Job, children: Tally) -> bool {
     let by_a_child = job.failure().is_some_and(|failure| failure.reason == FailReason::ChildFailed);
-    job.stage() == Stage::Failed && by_a_child && children.failed == 0 && children.total() > 0
+    let goes_on = job.spec.on_failure == FailurePolicy::Continue;
+    // Where it failed fast, those that are open may be about to be cancelled because of that: it would fail once more, and
+    // end the one that was retried.
+    let can_ship = children.failed == 0 && children.total() > 0 && (goes_on || children.open == 0);
+    job.stage() == Stage::Failed && by_a_child && can_ship
 }
 
 fn fail(next: &mut Transition, reason: FailReason, event: NewEvent) {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
-use crate::bench::{Repo, event, factory, job, shell_job, submit, up};
+use crate::bench::{Reader, Repo, event, factory, job, shell_job, submit, up};
 use crate::world::{Holder, Home, giga, manifest, run};
 
 const FIX: &str = "echo hello > greeting.txt";
@@ -224,7 +224,7 @@ async fn a_plan_promises_no_place_where_the_job_cannot_run() {
     for prompt in ["", "engine: any\n"] {
         for told in [planned(prompt), submitted(prompt)] {
             assert!(told.contains("no factory has an engine that reads prompts"), "{told}");
-            assert!(!told.contains("would be placed"), "{told}");
+            assert!(!told.contains("ould be placed"), "{told}");
         }
     }
     let (_, nothing) = mac.post("claim", json!({"factoryId": "mac-1", "requestId": "r"})).await;
@@ -237,7 +237,7 @@ async fn a_plan_promises_no_place_where_the_job_cannot_run() {
     }
 
     let script = "engine: shell\nscript: 'true'\n";
-    assert!(planned(script).contains("would be placed on mac-1 now"));
+    assert!(planned(script).contains("Would be placed on mac-1 now"));
     let beat = |more: serde_json::Value| {
         let mut beat = json!({"factoryId": "mac-1", "capabilities": ["engine:shell"], "seatLimit": 4});
         beat.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -253,7 +253,7 @@ async fn a_plan_promises_no_place_where_the_job_cannot_run() {
         ("app", false),
     ] {
         let told = planned(&format!("{script}repo: {repo}\n"));
-        assert_eq!(told.contains("would be placed on mac-1"), placed, "{repo}: {told}");
+        assert_eq!(told.contains("Would be placed on mac-1"), placed, "{repo}: {told}");
         assert_eq!(told.contains("or may clone it"), !placed, "{repo}: {told}");
     }
     let known = json!({"repos": [{"name": "app", "url": "https://example.org/team/app.git"}]});
@@ -262,7 +262,7 @@ async fn a_plan_promises_no_place_where_the_job_cannot_run() {
         [("app", true), ("https://example.org/team/app.git", true), ("https://evil.example/app.git", false)]
     {
         let told = planned(&format!("{script}repo: {repo}\n"));
-        assert_eq!(told.contains("would be placed on mac-1"), placed, "{repo}: {told}");
+        assert_eq!(told.contains("Would be placed on mac-1"), placed, "{repo}: {told}");
     }
 }
 
@@ -271,11 +271,15 @@ async fn a_plan_promises_no_place_where_the_job_cannot_run() {
 fn a_factory_says_what_it_may_clone() {
     let home = Home::new();
     let _origin = Repo::hello(&home);
-    let _server = up(&home, &["--git-allow", "git@example.org:team"]);
+    let _server = up(&home, &["--factories", "0"]);
+    let repos = home.path().join("repos");
+    let args = ["factory", "run", "--id", "mine", "--repos", repos.to_str().unwrap()];
+    let mut factory = Reader::spawn(&home, &[&args[..], &["--git-allow", "git@example.org:team"]].concat());
+    factory.until(|line| line == "ready factory mine");
     let planned = |repo: &str| {
         let more = format!("engine: shell\nscript: 'true'\nrepo: {repo}\n");
         home.write("job.md", manifest("x", &more));
-        home.giga(&["job", "plan", "job.md"]).ok().contains("would be placed on local-1")
+        home.giga(&["job", "plan", "job.md"]).ok().contains("Would be placed on mine")
     };
     assert!(planned("hello") && planned("git@example.org:team/app.git"));
     assert!(planned("ssh://git@example.org/team/app"), "another spelling of the same place");
@@ -290,7 +294,7 @@ fn a_failure_says_how_it_ended_and_when_it_is_tried_again() {
     let id = submit(&home, &shell_job("plain", "echo boom >&2; exit 3", "true"));
     home.giga(&["job", "wait", &id]).fails(1);
     let told = home.giga(&["job", "explain", &id]).ok();
-    assert!(told.contains("failed: exited with code 3; waiting for an operator"), "{told}");
+    assert!(told.contains("Failed: exited with code 3; waiting for an operator"), "{told}");
     assert!(told.contains("not retried, because the manifest does not say `retry: {on: [crash]}`"), "{told}");
     let log = home.giga(&["job", "logs", &id]).ok();
     assert!(log.contains("failed: exited with code 3: boom"), "{log}");
@@ -305,7 +309,7 @@ fn a_failure_says_how_it_ended_and_when_it_is_tried_again() {
     let id = submit(&home, &stubborn);
     event(&home, &id, "job.retried");
     let told = home.giga(&["job", "explain", &id]).ok();
-    assert!(told.contains("waiting to be retried: attempt 2 of 4 at "), "{told}");
+    assert!(told.contains("Waiting to be retried: attempt 2 of 4 at "), "{told}");
     assert!(told.contains("the last one failed: exited with code 3"), "{told}");
     assert!(home.giga(&["job", "show", &id]).ok().contains("last attempt"), "{told}");
 

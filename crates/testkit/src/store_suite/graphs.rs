@@ -215,7 +215,11 @@ pub async fn going_on_waits_for_all(world: &World) {
 pub async fn a_composite_recovers_with_its_child(world: &World) {
     let mac = world.factory("mac-1").await;
     let top = world.composite(|spec| spec.on_failure = FailurePolicy::Continue).await.id;
-    let parent = world.submit(world.new_child(top, |spec| spec.kind = JobKind::Composite)).await.id;
+    let goes_on = |spec: &mut JobSpec| {
+        spec.kind = JobKind::Composite;
+        spec.on_failure = FailurePolicy::Continue;
+    };
+    let parent = world.submit(world.new_child(top, goes_on)).await.id;
     let bad = world.child(parent).await.id;
     world.fails(bad, &mac).await;
     assert_eq!(world.settle().await, [parent, top]);
@@ -318,15 +322,14 @@ pub async fn a_requeued_composite_looks_again(world: &World) {
     world.ships(bad, &mac).await;
     assert_eq!(world.settle().await, [parent]);
     assert_eq!(world.stage(parent).await, Stage::Shipped);
-    // And where the child was faster than the operator.
+    // And where nobody says anything to it.
     let parent = world.composite(|_| ()).await.id;
     let child = world.child(parent).await.id;
     world.fails(child, &mac).await;
     world.settle().await;
     world.operate(child, OperatorAction::Requeue).await.unwrap();
+    assert_eq!(world.settle().await, [], "it failed fast, and waits for what comes of it");
     world.ships(child, &mac).await;
-    assert_eq!(world.settle().await, []);
-    world.operate(parent, OperatorAction::Requeue).await.unwrap();
     assert_eq!(world.settle().await, [parent]);
     assert_eq!(world.stage(parent).await, Stage::Shipped);
 }

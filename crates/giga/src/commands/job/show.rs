@@ -30,6 +30,9 @@ pub(super) async fn show(meant: &str, context: &Context) -> Done {
 pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
     let when = |time: &str| format!("{} ({})", printable(time), ago(time, output.now));
     let lease = job.lease.as_ref();
+    // Which is what the engine says.
+    let needs: Vec<String> =
+        job.capabilities.iter().filter(|needed| *needed != "engine:any").cloned().collect();
     let failure = job.failure.as_ref().map(Failure::words);
     let last_failure = job.last_failure.as_ref().map(Failure::words);
     let checkpoint = job.checkpoint.as_ref().map(|checkpoint| {
@@ -61,7 +64,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("priority", Some(job.priority.to_string())),
         ("repo", job.repo.clone()),
         ("engine", Some(job.engine.clone().unwrap_or_else(|| "any".to_owned()))),
-        ("needs", Some(joined(&job.capabilities))),
+        ("needs", Some(joined(&needs))),
         ("depends on", (!job.deps.is_empty()).then(|| format!("{} of {}", job.deps_mode, joined(&job.deps)))),
         ("failed attempts", Some(job.attempts.to_string())),
         ("evictions", (job.evictions > 0).then(|| job.evictions.to_string())),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use giga_api::client::{Client, Idempotency};
-use giga_api::wire::{Job, JobKind, PlanAnswer, Stage};
+use giga_api::wire::{FailReason, Job, JobKind, PlanAnswer, Retries, Stage};
 
 use super::explain::explanation_text;
 use super::manifest_file::ManifestFile;
@@ -100,7 +100,31 @@ fn plan_text(plan: &PlanAnswer) -> String {
     if let Some(usd) = plan.worst_case_usd {
         let _ = writeln!(text, "\nIt costs {usd} at most, including all retries.");
     }
+    if let Some(retries) = &plan.retries {
+        let _ = writeln!(text, "\n{}", retried(retries));
+    }
     text
+}
+
+/// What a failure leads to.
+fn retried(Retries { attempts, on, not_on }: &Retries) -> String {
+    if *attempts == 1 {
+        return "It is tried once: `retry.max` is 0.".to_owned();
+    }
+    let always = ["a lost factory", "a problem of the machine or the network", "an engine that breaks off"];
+    let told = |reason: &FailReason| match reason {
+        FailReason::Crash => "an exit code other than 0",
+        FailReason::VerifyFailed => "a failed verification",
+        FailReason::Timeout => "a run that takes too long",
+        other => other.label(),
+    };
+    let retried: Vec<&str> = always.into_iter().chain(on.iter().map(told)).collect();
+    let final_ones: Vec<&str> = not_on.iter().map(told).chain(["a spent budget"]).collect();
+    format!(
+        "It is tried up to {attempts} times. Retried: {}. Not retried: {}.",
+        retried.join(", "),
+        final_ones.join(", ")
+    )
 }
 
 #[cfg(test)]
