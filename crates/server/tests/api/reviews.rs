@@ -44,7 +44,7 @@ async fn a_verdict_against_it_needs_words() {
     let head = world.feed().await.len();
     for (verdict, told) in [("request_changes", "say what should change"), ("reject", "say why")] {
         for body in [json!({"verdict": verdict}), json!({"verdict": verdict, "comment": " \n"})] {
-            let refused = review(body).refused(400, "invalid_request", told).await;
+            let refused = review(body).refused(400, "invalid_request", told).await.json();
             assert_eq!(refused["errors"][0]["field"], "comment", "{refused}");
         }
     }
