@@ -7,7 +7,7 @@ use super::{Judgement, OperatorAction, Refund, Refusal, Transition, Verdict, aft
 use crate::job::ReviewGate;
 use crate::{
     Assumed, ChargeHow, Checkpoint, Epoch, FailReason, Failure, Job, JobKind, LeaseEnd, LeaseEndHow, Merge,
-    MergeState, NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
+    NewEvent, ReviewNote, RunOutcome, Spend, Stage, State, Timestamp, limits,
 };
 
 pub(super) fn operate(
@@ -86,10 +86,6 @@ pub(super) fn cancel(next: &mut Transition, reason: Option<&str>, event: NewEven
         let assumed = next.charge.filter(|charge| charge.how == ChargeHow::Assumed);
         let assumed = assumed.map(|charge| Assumed { charged: charge.spend.usd, charged_at: now, reported });
         next.job.lease_end = Some(LeaseEnd { epoch: next.job.epoch, how: LeaseEndHow::Cancelled, assumed });
-    }
-    // Nobody may take it up any more: what is being pushed is never cancelled.
-    if let Some(merge) = next.job.merge.as_mut().filter(|merge| merge.due().is_some()) {
-        merge.state = MergeState::SentBack { detail: "it was cancelled".to_owned() };
     }
     let state = State::Cancelled { reason: reason.map(str::to_owned) };
     next.enter(state, event);
