@@ -982,10 +982,50 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * An order to merge what has shipped: the coordinator's word for job, epoch and commit
+         * Jobs to be merged together: the coordinator's word for each job, epoch and commit
          * @description Needs the token of the factory itself.
          */
-        post: operations["claimMerge"];
+        post: operations["claimMerges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/merges/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Their holder announces what it is going to push; only then it may push it
+         * @description Needs the token of the factory itself.
+         */
+        post: operations["pushMerges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/merges/renew": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Their holder is still at them
+         * @description Needs the token of the factory itself.
+         */
+        post: operations["renewMerges"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1002,7 +1042,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What became of an order to merge
+         * What became of a merge
          * @description Needs the token of the factory itself.
          */
         post: operations["settleMerge"];
@@ -1730,10 +1770,10 @@ export interface components {
             message: string;
         };
         /**
-         * @description What stands in a job's way. Up to `excluded` they are the filters that a factory is held to.
+         * @description What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
          * @enum {string}
          */
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "failed";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "merge" | "failed";
         Budget: {
             productId: string;
             /**
@@ -1881,7 +1921,7 @@ export interface components {
         ClaimManyAnswer: {
             grants: components["schemas"]["ClaimAnswer"][];
         };
-        ClaimMergeRequest: {
+        ClaimMergesRequest: {
             factoryId: string;
         };
         /** @description What POST /api/fleet/claim answers. */
@@ -2096,7 +2136,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.shipped" | "job.merge_started" | "job.merged" | "job.merge_conflict" | "job.merge_failed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2118,6 +2158,10 @@ export interface components {
             products: string[];
             repos: components["schemas"]["FactoryRepo"][];
             canClone: boolean;
+            /** @description What it may clone: prefixes of URLs. Empty with `canClone`: it did not say. */
+            clones?: string[];
+            /** @description The machine that it runs on, as far as it said. */
+            host?: string | null;
             /** Format: int32 */
             seatLimit: number;
             /** Format: int32 */
@@ -2131,6 +2175,11 @@ export interface components {
             running: string[];
             enrolledAt: string;
             lastSeenAt?: string | null;
+        };
+        /** @description A process that speaks for a factory. A restart is the same one: the id goes with the folder that it works in. */
+        FactoryInstance: {
+            id: string;
+            host: string;
         };
         FactoryList: {
             factories: components["schemas"]["Factory"][];
@@ -2154,6 +2203,8 @@ export interface components {
         };
         FactoryRepo: {
             name: string;
+            /** @description Where it comes from: scheme, host and path. */
+            url?: string | null;
             lastUsedAt?: string | null;
         };
         /**
@@ -2176,7 +2227,7 @@ export interface components {
          * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
          * @enum {string}
          */
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
@@ -2241,9 +2292,20 @@ export interface components {
             health?: components["schemas"]["Health"];
             /** @description It can clone what it lacks. */
             canClone?: boolean;
+            /** @description What it may clone: prefixes of URLs, as scheme, host and path. Empty with `canClone`: anything. */
+            clones?: string[];
+            instance?: components["schemas"]["FactoryInstance"] | null;
+            /** @description Replace the process that has the name. */
+            takeOver?: boolean;
             /** Format: double */
             costUsdPerHour?: number | null;
             delivery?: components["schemas"]["Delivery"] | null;
+        };
+        /** @description A merge that the factory took. */
+        HeldMerge: {
+            jobId: string;
+            /** Format: int32 */
+            attempt: number;
         };
         IngestRequest: {
             /** @description A tracker that is set up, such as `github`. */
@@ -2306,6 +2368,7 @@ export interface components {
             lease?: components["schemas"]["Lease"] | null;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
             failure?: components["schemas"]["Failure"] | null;
+            lastFailure?: components["schemas"]["Failure"] | null;
             /** @description Who approved it so far, while it is in review. */
             approvals?: string[];
             gate?: components["schemas"]["ReviewGate"] | null;
@@ -2395,38 +2458,106 @@ export interface components {
             /** @description At most 50. */
             texts: string[];
         };
+        /** @description The way of the result into its branch. */
         Merge: {
             state: components["schemas"]["MergeState"];
-            /** @description The merge commit, once it is merged. */
+            /** @description The factory that merges it now. */
+            factoryId?: string | null;
+            /**
+             * Format: int32
+             * @description How often the repository refused it or could not be reached.
+             */
+            failures?: number;
+            /**
+             * Format: int32
+             * @description How often the job was done again because of it.
+             */
+            redos?: number;
+            /** @description From when on it is tried again, where something went wrong. */
+            retryAt?: string | null;
+            /** @description The commit that is being pushed, or brought it in. */
             commit?: string | null;
+            /** @description The branch. */
+            into?: string | null;
+            /** @description What went wrong the last time, in the repository's own words. */
             detail?: string | null;
+        };
+        /**
+         * @description Who moves the branch: the merge queue, or somebody who merges a pull request.
+         * @enum {string}
+         */
+        MergeBy: "push" | "pull_request";
+        /** @description A commit that contains the result and passed its checks. */
+        MergeCandidate: {
+            commit: string;
+            /** @description What the branch was at; nothing in an empty repository. */
+            tip?: string | null;
+            /** @description The branch. */
+            into: string;
+            /** @description What is pushed, if that is not the commit itself: the last one of its batch. */
+            head?: string | null;
         };
         /** @description The coordinator's word that this commit of this epoch is to be merged. */
         MergeOrder: {
             jobId: string;
             /** Format: int64 */
             leaseEpoch: number;
-            /** @description The job's name, for the merge's message. */
             name: string;
             repo: string;
             branch: string;
             commit: string;
             /**
              * Format: int32
-             * @description Comes back with what became of it.
+             * @description Comes back with every call about it.
              */
             attempt: number;
+            /** @description Where to, if not into the repository's own branch. */
+            target?: string | null;
+            strategy: components["schemas"]["MergeStrategy"];
+            /** @description Of the commit that is made. */
+            message: string;
+            /** @description Of the commit that is made, such as `Ana <ana@example.org>`; the factory itself if absent. */
+            author?: string | null;
+            /** @description Who approved it. */
+            reviewers?: string[];
+            /** @description What has to pass on the merged tree: the job's own, and then its product's. */
+            verify?: string[];
+            candidate?: components["schemas"]["MergeCandidate"] | null;
+        };
+        /** @description What is merged and checked together, one after the other in this order. */
+        MergeOrders: {
+            orders: components["schemas"]["MergeOrder"][];
+            /**
+             * Format: int64
+             * @description They are the factory's for so long after the last call about them.
+             */
+            leaseMs: number;
         };
         /**
-         * @description What became of an order to merge.
+         * @description What became of a merge. `unreachable`: nobody knows whether a push arrived; `outrun`: somebody else moved the branch.
          * @enum {string}
          */
-        MergeOutcome: "merged" | "conflict" | "failed";
+        MergeOutcome: "merged" | "conflict" | "checks_failed" | "refused" | "unreachable" | "outrun";
+        /** @description How results are merged; what is absent was not said. */
+        MergeSettings: {
+            strategy?: components["schemas"]["MergeStrategy"] | null;
+            by?: components["schemas"]["MergeBy"] | null;
+            /** @description Of the commit that is made; `{name}`, `{job}`, `{branch}` and `{reviewers}` are filled in. */
+            message?: string | null;
+            /** @description Of the commit that is made, such as `Ana <ana@example.org>`. */
+            author?: string | null;
+        };
         /**
-         * @description What a shipped job's repository made of it.
+         * @description How far the result of a job is on its way into its branch. `sent_back`: it was done again, or failed.
          * @enum {string}
          */
-        MergeState: "waiting" | "merging" | "merged" | "conflict" | "failed";
+        MergeState: "waiting" | "merging" | "pushing" | "merged" | "sent_back";
+        /**
+         * @description How a result comes into its branch. `rebase`: its own commits, made again on top; `fast_forward`: as it is, where the
+         *     branch has not moved.
+         * @enum {string}
+         */
+        MergeStrategy: "merge" | "squash" | "rebase" | "fast_forward";
         NewTopicJob: {
             /** @description Any JSON, at most 256 KiB; its bytes reach the handler as they were sent. */
             payload: unknown;
@@ -2487,6 +2618,7 @@ export interface components {
              * @description The job's own cap times the attempts that its retry policy allows.
              */
             worstCaseUsd?: number | null;
+            retries?: components["schemas"]["Retries"] | null;
             explanation: components["schemas"]["Explanation"];
         };
         /**
@@ -2518,7 +2650,7 @@ export interface components {
          * @description What programs decide by; each has one status and one title for ever.
          * @enum {string}
          */
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
         Product: {
             productId: string;
             /**
@@ -2530,6 +2662,10 @@ export interface components {
             share: number;
             weights: components["schemas"]["Weights"];
             repos: string[];
+            merge: components["schemas"]["MergeSettings"];
+            mergeChecks: string[];
+            /** Format: int32 */
+            mergeBatch: number;
         };
         ProductList: {
             /** @description By id; those that were ever set. */
@@ -2586,6 +2722,17 @@ export interface components {
             /** @description Such as `24h`. */
             idle: string;
         };
+        PushMerge: {
+            jobId: string;
+            /** Format: int32 */
+            attempt: number;
+            candidate: components["schemas"]["MergeCandidate"];
+        };
+        /** @description All of them or none. */
+        PushMergesRequest: {
+            factoryId: string;
+            merges: components["schemas"]["PushMerge"][];
+        };
         QueueState: {
             /**
              * Format: int64
@@ -2637,6 +2784,14 @@ export interface components {
             expiresAt: string;
             directives: components["schemas"]["Directive"][];
         };
+        /** @description Those that are still its. */
+        RenewMergesAnswer: {
+            merges: components["schemas"]["HeldMerge"][];
+        };
+        RenewMergesRequest: {
+            factoryId: string;
+            merges: components["schemas"]["HeldMerge"][];
+        };
         RenewRequest: {
             /** Format: int64 */
             leaseEpoch: number;
@@ -2659,6 +2814,18 @@ export interface components {
             quorum?: number | null;
             /** @description Who may; anyone if left out. */
             reviewers?: string[];
+        };
+        /** @description What is tried again after a failure. */
+        Retries: {
+            /**
+             * Format: int32
+             * @description How often it is tried at most.
+             */
+            attempts: number;
+            /** @description What is retried because the manifest asks for it. */
+            on: components["schemas"]["FailReason"][];
+            /** @description What is retried only where the manifest asks for it, and it does not. */
+            notOn: components["schemas"]["FailReason"][];
         };
         RetryDeadAnswer: {
             /** @description Those that are ready again. */
@@ -2779,15 +2946,25 @@ export interface components {
             weights?: components["schemas"]["Weights"] | null;
             /** @description The repositories that it owns, by name. One repository has one owner at most. */
             repos?: string[];
+            merge?: components["schemas"]["MergeSettings"] | null;
+            /** @description Commands that must pass on every merged tree, after the job's own. */
+            mergeChecks?: string[];
+            /**
+             * Format: int32
+             * @description How many results may be merged and checked together, 4 if left out.
+             */
+            mergeBatch?: number | null;
         };
         SettleMergeRequest: {
             factoryId: string;
             /** Format: int32 */
             attempt: number;
             outcome: components["schemas"]["MergeOutcome"];
-            /** @description With `merged`: the merge commit. */
+            /** @description With `merged`: the commit that brought it in. */
             commit?: string | null;
-            /** @description With `conflict` and `failed`. */
+            /** @description With `merged`: the branch that it is in. */
+            into?: string | null;
+            /** @description With `conflict`, `checks_failed`, `refused` and `unreachable`. */
             detail?: string | null;
         };
         /**
@@ -2821,7 +2998,7 @@ export interface components {
          * @description Where a job stands.
          * @enum {string}
          */
-        Stage: "queued" | "blocked" | "assigned" | "building" | "review" | "testing" | "shipped" | "failed" | "dead_letter" | "cancelled";
+        Stage: "queued" | "blocked" | "assigned" | "building" | "review" | "testing" | "shipping" | "shipped" | "failed" | "dead_letter" | "cancelled";
         StoreMetrics: {
             /**
              * Format: int64
@@ -3020,6 +3197,15 @@ export interface components {
     responses: {
         /** @description code: factory_exists */
         factory_exists: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description code: factory_in_use */
+        factory_in_use: {
             headers: {
                 [name: string]: unknown;
             };
@@ -4039,6 +4225,7 @@ export interface operations {
             401: components["responses"]["unauthenticated"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["request_timeout"];
+            409: components["responses"]["factory_in_use"];
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];
             500: components["responses"]["internal"];
@@ -5200,7 +5387,7 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
-    claimMerge: {
+    claimMerges: {
         parameters: {
             query?: never;
             header?: never;
@@ -5209,17 +5396,17 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ClaimMergeRequest"];
+                "application/json": components["schemas"]["ClaimMergesRequest"];
             };
         };
         responses: {
-            /** @description An order */
+            /** @description The orders */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MergeOrder"];
+                    "application/json": components["schemas"]["MergeOrders"];
                 };
             };
             /** @description Nothing for now */
@@ -5228,6 +5415,70 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["request_timeout"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    pushMerges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PushMergesRequest"];
+            };
+        };
+        responses: {
+            /** @description All of them are announced */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["not_yours"];
+            413: components["responses"]["payload_too_large"];
+            415: components["responses"]["unsupported_media_type"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    renewMerges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenewMergesRequest"];
+            };
+        };
+        responses: {
+            /** @description Those that are still its */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RenewMergesAnswer"];
+                };
             };
             400: components["responses"]["invalid_request"];
             401: components["responses"]["unauthenticated"];
