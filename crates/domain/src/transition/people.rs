@@ -19,16 +19,16 @@ pub(super) fn operate(
     let from = next.job.stage();
     let event = NewEvent::operated(action, reason);
     match (action, from) {
-        // Already so: a repeated action is answered again.
-        (OperatorAction::Ship, Stage::Shipping | Stage::Shipped)
-        | (OperatorAction::Cancel, Stage::Cancelled) => {}
         // Those that could not run it may be able to by now.
         (OperatorAction::Requeue, Stage::Queued) if !next.job.unfit().is_empty() => {
             next.job.attempts = 0;
             next.job.setback = None;
             next.note(event);
         }
-        (OperatorAction::Requeue, Stage::Queued) => {}
+        // Already so: a repeated action is answered again.
+        (OperatorAction::Ship, Stage::Shipping | Stage::Shipped)
+        | (OperatorAction::Requeue, Stage::Queued)
+        | (OperatorAction::Cancel, Stage::Cancelled) => {}
         (OperatorAction::Reject, Stage::Failed)
             if next.job.failure().is_some_and(|f| f.reason == FailReason::Rejected) => {}
         (OperatorAction::Ship, Stage::Testing) => ship(next, reason, now),

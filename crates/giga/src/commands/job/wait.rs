@@ -81,8 +81,8 @@ async fn wait_for_one(client: &Client, id: &str, wait: &Wait, context: &Context)
         match verdict(&job, wait.until) {
             Some(exit::WAITS) if wait.keep_waiting => {
                 // Once for each time that it comes there.
-                if said != Some((job.stage, job.lease_epoch)) {
-                    said = Some((job.stage, job.lease_epoch));
+                let here = Some((job.stage, job.lease_epoch));
+                if said.replace((job.stage, job.lease_epoch)) != here {
                     say(&waits_for(&job).unwrap_or_default());
                 }
             }
