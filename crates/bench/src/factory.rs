@@ -41,6 +41,9 @@ impl Stub {
             load: 0.0,
             health: Health::Ok,
             can_clone: true,
+            clones: Vec::new(),
+            instance: None,
+            take_over: false,
             cost_usd_per_hour: None,
             delivery: None,
         };

@@ -52,6 +52,16 @@ pub enum Error {
     At { field: String, error: Box<Error> },
     #[error("the job is not yours to take: {0}")]
     NotYours(&'static str),
+    #[error(
+        "factory {factory} is running on {host} since {since} and was heard from at {seen}; stop it there, choose another \
+         name with --id, or take this one over with --take-over"
+    )]
+    FactoryInUse {
+        factory: giga_domain::FactoryId,
+        host: String,
+        since: giga_domain::Timestamp,
+        seen: giga_domain::Timestamp,
+    },
     #[error("factory {0} has not sent a heartbeat yet; send one first")]
     NoHeartbeat(giga_domain::FactoryId),
 }

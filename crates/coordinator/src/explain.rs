@@ -7,8 +7,8 @@ use giga_domain::job::{DepsMode, repo_name};
 use giga_domain::manifest::Manifest;
 use giga_domain::transition::Tally;
 use giga_domain::{
-    FactoryId, FailReason, Job, JobId, JobKind, MergeState, Priority, ProductId, Stage, Timestamp, Usd,
-    limits,
+    FactoryId, FailReason, Failure, Job, JobId, JobKind, MergeState, Priority, ProductId, Stage, Timestamp,
+    Usd, limits,
 };
 use giga_ports::StoreError;
 use giga_ports::store::JobFilter;
@@ -37,6 +37,8 @@ pub struct DryRun {
     pub merges_into: Option<(FactoryId, String)>,
     /// The job's own cap, for each attempt that its retry policy allows.
     pub worst_case: Option<Usd>,
+    /// How often it is tried at most, and what is retried because its manifest asks for it. None of a composite.
+    pub retries: Option<(u32, Vec<FailReason>)>,
 }
 
 /// An explanation without factories, which only queued jobs have.
@@ -59,6 +61,7 @@ impl Coordinator {
                 foreign_repo,
                 merges_into: None,
                 worst_case: None,
+                retries: None,
             });
         }
         let view = crate::jobs::preview(&new, now);
@@ -66,15 +69,16 @@ impl Coordinator {
             let state = self.fleet.view.lock();
             routable(&view, &self.fleet.snapshot(&state, now, Whom::Everyone))
         };
-        let attempts = i64::from(new.spec.retry.max) + 1;
         let explanation = self.explain_queued(&view, now);
+        let attempts = new.spec.retry.attempts();
         Ok(DryRun {
             refused: routable.is_err() && self.fleet.flag("strict") == true,
             routable,
             merges_into: self.merges_into(&view, &explanation),
             explanation,
             foreign_repo,
-            worst_case: new.spec.budget.usd.map(|cap| attempts * cap),
+            worst_case: new.spec.budget.usd.map(|cap| i64::from(attempts) * cap),
+            retries: Some((attempts, new.spec.retry_on.clone())),
         })
     }
 
@@ -83,7 +87,7 @@ impl Coordinator {
         let name = repo_name(job.repo.as_deref()?);
         let state = self.fleet.view.lock();
         let said = |verdict: &FactoryVerdict| {
-            let repo = state.factories.get(&verdict.factory_id)?.advertised.repo(name)?;
+            let repo = state.factories.get(&verdict.factory_id)?.advertised.repo(repo_named)?;
             Some((verdict.factory_id.clone(), repo.merges_into.clone()?))
         };
         let mut verdicts: Vec<&FactoryVerdict> = explanation.factories.iter().collect();
@@ -252,19 +256,33 @@ fn retries(job: &Job, children: &[Job]) -> Vec<Remedy> {
         return vec![Remedy::advice("some of its deps will never ship; submit it again without them")];
     }
     if children.iter().any(|child| matches!(child.stage(), Stage::Cancelled | Stage::DeadLetter)) {
-        return vec![Remedy::advice("some of its children will not be retried; submit it again")];
+        return vec![Remedy::advice(
+            "some of its children are over without having shipped, so it cannot recover; submit it again",
+        )];
     }
     let failed = children.iter().filter(|child| child.stage() == Stage::Failed).take(MOST_NAMED);
     let mut remedies: Vec<Remedy> = failed
         .map(|child| {
-            let message = format!("see why {} failed, and retry it", child.spec.name);
+            let message = format!("see why {} failed, and retry it; this job follows", child.spec.name);
             Remedy::fix(message, Fix::Requeue(child.id))
         })
         .collect();
-    if job.stage() == Stage::Failed {
+    let follows = job.failure().is_some_and(|why| why.reason == FailReason::ChildFailed);
+    if job.stage() == Stage::Failed && !follows {
         remedies.push(Remedy::fix("then let it look at its children again", Fix::Requeue(job.id)));
     }
     remedies
+}
+
+/// What the manifest could have asked for, where that is why the job was not tried again.
+fn why_no_retry(job: &Job) -> String {
+    let asked_for = |reason: &FailReason| FailReason::RETRIED_ON_REQUEST.contains(reason);
+    match job.failure().map(|failure| failure.reason).filter(asked_for) {
+        Some(reason) if !job.spec.retry_on.contains(&reason) => {
+            format!("; not retried, because the manifest does not say `retry: {{on: [{}]}}`", reason.as_str())
+        }
+        _ => String::new(),
+    }
 }
 
 /// Why a job that waits for no factory and for no other job is where it is.
@@ -283,7 +301,16 @@ fn explain_unqueued(job: &Job) -> Explanation {
                 };
                 format!(", and it was asked to stop by {}: {why}", evict.deadline)
             });
-            let summary = format!("{verb}{}{}", on.unwrap_or_default(), asked.unwrap_or_default());
+            let again = job.setback.as_ref().map(|setback| {
+                let (next, of) = (job.attempts.saturating_add(1), job.spec.retry.attempts());
+                format!("; attempt {next} of {of}, the last one failed: {}", setback.failure.words())
+            });
+            let summary = format!(
+                "{verb}{}{}{}",
+                on.unwrap_or_default(),
+                asked.unwrap_or_default(),
+                again.unwrap_or_default()
+            );
             standing(summary, Vec::new(), Vec::new())
         }
         Stage::Review => {
@@ -300,10 +327,9 @@ fn explain_unqueued(job: &Job) -> Explanation {
         Stage::Shipping => explain_shipping(job),
         Stage::Failed => {
             let failure = job.failure();
-            let reason = failure.map_or("unknown", |f| f.reason.label());
-            let detail =
-                failure.and_then(|f| f.detail.as_deref()).map(|d| format!(": {d}")).unwrap_or_default();
-            let blocker = Blocker::new(BlockerCode::Failed, format!("{reason}{detail}"));
+            let reason = failure.map_or("for an unknown reason", Failure::headline);
+            let words = failure.map_or_else(|| reason.to_owned(), Failure::words);
+            let blocker = Blocker::new(BlockerCode::Failed, format!("{words}{}", why_no_retry(job)));
             let mut remedies =
                 vec![Remedy::fix("retry it", Fix::Requeue(id)), Remedy::fix("give it up", Fix::Cancel(id))];
             if failure.is_some_and(|f| f.reason.is_of_a_merge()) {
@@ -311,10 +337,10 @@ fn explain_unqueued(job: &Job) -> Explanation {
                 let branch = job.result.as_ref().map_or("", |result| &result.branch);
                 remedies.push(Remedy::command("take it as a branch", format!("git fetch origin {branch}")));
             }
-            standing(format!("failed ({reason}); waiting for an operator"), vec![blocker], remedies)
+            standing(format!("failed: {reason}; waiting for an operator"), vec![blocker], remedies)
         }
         Stage::DeadLetter => {
-            let reason = job.failure().map_or("unknown", |f| f.reason.label());
+            let reason = job.failure().map_or("for an unknown reason", Failure::headline);
             let remedy = Remedy::advice("final: submit it again once the cause is fixed");
             let summary = format!("dead letter: failed for good after {} attempts ({reason})", job.attempts);
             standing(summary, Vec::new(), vec![remedy])

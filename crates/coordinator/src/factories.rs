@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use giga_domain::factory::{Advertised, FactoryScope};
+use giga_domain::factory::{Advertised, FactoryScope, Instance};
 use giga_domain::token::{Permission, TokenSecret};
 use giga_domain::{Actor, Delivery, Factory, FactoryId, FactoryState, Timestamp};
 use giga_ports::StoreError;
@@ -104,8 +104,58 @@ impl Coordinator {
         Ok((factory, secret))
     }
 
-    /// What the factory says of itself. Written only when something changed; otherwise it is a sign of life.
-    pub async fn heartbeat(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
+    /// What the factory says of itself. Written only when something changed; otherwise it is a sign of life. Refused
+    /// where another process is this factory.
+    pub async fn heartbeat(
+        &self,
+        id: FactoryId,
+        mut advertised: Advertised,
+    ) -> Result<HeartbeatAnswer, Error> {
+        if let Some(instance) = &mut advertised.instance {
+            instance.since = self.since_when(&id, instance).await?;
+        }
+        self.accept(id, advertised).await
+    }
+
+    /// The same from a process that replaces whichever had the name: from now on that one is refused.
+    pub async fn take_over(
+        &self,
+        id: FactoryId,
+        mut advertised: Advertised,
+    ) -> Result<HeartbeatAnswer, Error> {
+        if let Some(instance) = &mut advertised.instance {
+            let known = self.instance_of(&id).map(|(_, known)| known).filter(|known| known.is_same(instance));
+            instance.since = known.map_or_else(|| self.core.store_now(), |known| known.since);
+        }
+        self.accept(id, advertised).await
+    }
+
+    /// Since when this process is the factory: from now on, where it is a new one and the name is free.
+    async fn since_when(&self, id: &FactoryId, instance: &Instance) -> Result<Timestamp, Error> {
+        if let Some((_, known)) = self.instance_of(id).filter(|(_, known)| known.is_same(instance)) {
+            return Ok(known.since);
+        }
+        // The other one may be heard from by another coordinator.
+        self.fleet.refresh().await?;
+        self.fleet.refresh_stale_heartbeats().await?;
+        match self.instance_of(id) {
+            Some((factory, known)) if !known.is_same(instance) && self.is_live(&factory) => {
+                let seen = self.last_seen(&factory).unwrap_or(known.since);
+                let Instance { host, since, .. } = known;
+                Err(Error::FactoryInUse { factory: id.clone(), host, since, seen })
+            }
+            Some((_, known)) if known.is_same(instance) => Ok(known.since),
+            _ => Ok(self.core.store_now()),
+        }
+    }
+
+    fn instance_of(&self, id: &FactoryId) -> Option<(Factory, Instance)> {
+        let factory = self.fleet.view.lock().factories.get(id).cloned()?;
+        let instance = factory.advertised.instance.clone()?;
+        Some((factory, instance))
+    }
+
+    async fn accept(&self, id: FactoryId, advertised: Advertised) -> Result<HeartbeatAnswer, Error> {
         self.fleet.presence.note(&id, self.core.store_now(), Some(advertised.load));
         let (known, delivery) = {
             let state = self.fleet.view.lock();

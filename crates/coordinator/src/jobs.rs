@@ -4,13 +4,14 @@ use giga_domain::job::ReviewGate;
 use giga_domain::manifest::{Dep, Manifest};
 use giga_domain::transition::was_cancelled;
 use giga_domain::{
-    Actor, Command, FactoryState, Holder, HolderAction, Job, JobId, Judgement, OperatorAction, ProductId,
-    Rev, Spend, Timestamp,
+    Actor, Command, FactoryId, FactoryState, Holder, HolderAction, Job, JobId, JobSpec, Judgement,
+    OperatorAction, ProductId, Rev, Spend, Timestamp,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Hold, NewJob, Steer, Submit, Submitted};
-use giga_scheduler::{JobView, Unroutable};
+use giga_scheduler::{JobView, Unroutable, routable};
 
+use crate::view::Whom;
 use crate::{Coordinator, Error, FieldProblem};
 
 #[derive(Debug, Clone)]
@@ -135,10 +136,35 @@ impl Coordinator {
     }
 
     /// Every write by a holder but a renewal.
-    pub async fn hold(&self, job: JobId, holder: Holder, actions: Vec<HolderAction>) -> Result<Job, Error> {
+    pub async fn hold(
+        &self,
+        job: JobId,
+        holder: Holder,
+        mut actions: Vec<HolderAction>,
+    ) -> Result<Job, Error> {
+        if let Some(HolderAction::Fail { failure, retryable }) = actions.last_mut()
+            && *retryable
+            && failure.reason.is_of_the_machine()
+        {
+            *retryable = self.others_could_run(job, &holder.factory).await?;
+        }
         let job = self.core.store.hold(Hold { job, holder, actions }).await?;
         self.core.metrics.lease_ended(&job);
         Ok(job)
+    }
+
+    /// Whether a factory is enrolled that could run the job, those apart that have shown that they cannot.
+    async fn others_could_run(&self, id: JobId, holder: &FactoryId) -> Result<bool, Error> {
+        let Some(job) = self.core.store.read().job(id).await? else { return Ok(false) };
+        self.fleet.refresh().await?;
+        let now = self.core.store_now();
+        let mut snapshot = {
+            let state = self.fleet.view.lock();
+            self.fleet.snapshot(&state, now, Whom::Everyone)
+        };
+        snapshot.factories.retain(|factory| factory.id != *holder && !job.unfit().contains(&factory.id));
+        let view = wanting(&job.spec, job.id, job.product.clone(), now);
+        Ok(routable(&view, &snapshot).is_ok())
     }
 
     /// With what its run has used up so far, where the holder knows.
@@ -221,20 +247,26 @@ fn fingerprint(manifest: &Manifest, body: &str, parent: Option<JobId>) -> String
 
 /// The job as it would stand in the queue, deps aside.
 pub(crate) fn preview(new: &NewJob, now: Timestamp) -> JobView {
-    let ready_at = new.spec.run_at.unwrap_or(now).max(now);
+    wanting(&new.spec, new.id, new.product.clone(), now)
+}
+
+/// A job that asks for this and has no past.
+fn wanting(spec: &JobSpec, id: JobId, product: ProductId, now: Timestamp) -> JobView {
+    let ready_at = spec.run_at.unwrap_or(now).max(now);
     JobView {
-        id: new.id,
+        id,
         rev: Rev(1),
-        product: new.product.clone(),
-        priority: new.spec.priority,
+        product,
+        priority: spec.priority,
         enqueued_at: ready_at,
         ready_at,
-        capabilities: new.spec.capabilities.clone(),
-        repo: new.spec.repo.clone(),
-        concurrency: new.spec.concurrency.clone(),
-        cost_cap: new.spec.budget.usd,
+        capabilities: spec.capabilities.clone(),
+        repo: spec.repo.clone(),
+        concurrency: spec.concurrency.clone(),
+        cost_cap: spec.budget.usd,
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),
+        earlier: None,
     }
 }

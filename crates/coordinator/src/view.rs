@@ -14,7 +14,7 @@ use giga_domain::{
 };
 use giga_ports::store::{JobFilter, Touch};
 use giga_ports::{StoreError, StoreReads};
-use giga_scheduler::{FactoryView, JobView, ReadyQueue, Snapshot};
+use giga_scheduler::{Earlier, FactoryView, JobView, ReadyQueue, Snapshot};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -386,6 +386,7 @@ impl Fleet {
             products: factory.scope.products.clone(),
             repos: factory.advertised.repos.clone(),
             can_clone: factory.advertised.can_clone,
+            clones: factory.advertised.clones.clone(),
             seat_limit: factory.advertised.seat_limit,
             seats_used: state.seats.get(&factory.id).copied().unwrap_or(0)
                 + on_offer.get(&factory.id).copied().unwrap_or(0),
@@ -491,6 +492,14 @@ pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>, pickup: D
             .flat_map(|t| t.left_out(pickup))
             .map(|(factory, until)| (factory.clone(), until))
             .collect(),
+        earlier: job.setback.as_ref().map(|setback| {
+            Box::new(Earlier {
+                next: job.attempts.saturating_add(1),
+                of: job.spec.retry.attempts(),
+                failure: setback.failure.words(),
+                unfit: setback.unfit.clone(),
+            })
+        }),
     })
 }
 

@@ -15,6 +15,9 @@ use crate::repo::is_repo_name;
 pub struct Capability(Arc<str>);
 
 impl Capability {
+    /// The engine of a job that leaves the choice to the factory. One that has any engine but the shell has this, too.
+    pub const ANY_ENGINE: &str = "any";
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -22,6 +25,11 @@ impl Capability {
     /// `repo:<name>`: what a factory advertises for a repository that it has at hand.
     pub fn repo(name: &str) -> Result<Self, IdError> {
         format!("repo:{name}").parse()
+    }
+
+    /// The engine, where it is one.
+    pub fn as_engine(&self) -> Option<&str> {
+        self.0.strip_prefix("engine:")
     }
 
     /// `engine:<name>`: what a job with that engine needs.

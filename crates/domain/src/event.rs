@@ -41,6 +41,7 @@ macro_rules! event_kinds {
             Rejected = "job.rejected", "A reviewer or an operator rejected it.";
             Requeued = "job.requeued", "An operator queued it again; its attempts start over.";
             ChildrenDone = "job.children_done", "All children of a composite have shipped; the gates decide where it goes.";
+            ChildrenRetried = "job.children_retried", "A composite that failed with a child follows its children again: all of them have shipped or still can.";
             Shipping = "job.shipping", "It is to be merged; see `merge` of the job for how far it is.";
             Shipped = "job.shipped", "It is done: its result, if it has one, is in the branch: `commit`, `into`.";
             MergeStarted = "job.merge_started", "A factory merges the result and checks the merged tree: `factoryId`, `attempt`.";

@@ -192,6 +192,11 @@ impl RetryPolicy {
         backoff::doubling(Duration::from_millis(self.backoff_ms), attempts, Self::LONGEST)
     }
 
+    /// How often it is tried at most.
+    pub const fn attempts(&self) -> u32 {
+        self.max.saturating_add(1)
+    }
+
     pub fn exhausted(&self, attempts: u32) -> bool {
         attempts > self.max
     }
@@ -271,6 +276,9 @@ pub struct JobSpec {
     pub budget: BudgetCaps,
     #[serde(default)]
     pub retry: RetryPolicy,
+    /// What is retried besides what always is; see [`FailReason::RETRIED_ON_REQUEST`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retry_on: Vec<FailReason>,
     #[serde(default)]
     pub review: ReviewGate,
     #[serde(default)]
@@ -426,6 +434,15 @@ words! {
 }
 
 impl FailReason {
+    /// What a manifest may add to what is retried (`retry: {on: […]}`). Each of them would often only fail again, so nobody
+    /// is charged for it unasked.
+    pub const RETRIED_ON_REQUEST: [Self; 3] = [Self::VerifyFailed, Self::Timeout, Self::Crash];
+
+    /// It says something about the machine and nothing about the job: there it would fail every time.
+    pub const fn is_of_the_machine(self) -> bool {
+        matches!(self, Self::NoEngine | Self::CapabilityMismatch)
+    }
+
     /// The work is done and its result is there; only its branch does not have it.
     pub const fn is_of_a_merge(self) -> bool {
         matches!(self, Self::MergeConflict | Self::MergeChecksFailed | Self::MergeRefused)
@@ -458,6 +475,16 @@ pub struct Failure {
     pub reason: FailReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+}
+
+/// Why the last attempt came to nothing, for as long as the job is tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Setback {
+    pub failure: Failure,
+    /// Factories that cannot run it at all. They do not get it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<FactoryId>,
 }
 
 /// How the last holder's lease ended. A repeated call of that holder is recognised by it and answered the
@@ -635,6 +662,8 @@ pub struct Job {
     pub last_factory: Option<FactoryId>,
     /// The last call of an operator or reviewer that changed it: the same one again is answered and does nothing.
     pub last_steer: Option<RequestId>,
+    /// While it is tried again.
+    pub setback: Option<Setback>,
     /// Of the last successful run.
     pub result: Option<JobResult>,
     /// Since it shipped.
@@ -666,6 +695,7 @@ impl Job {
             enqueued_at: now,
             last_factory: None,
             last_steer: None,
+            setback: None,
             result: None,
             merge: None,
             gate: None,
@@ -694,6 +724,11 @@ impl Job {
             State::Failed { failure } | State::DeadLetter { failure } => Some(failure),
             _ => None,
         }
+    }
+
+    /// Those that cannot run it at all.
+    pub fn unfit(&self) -> &[FactoryId] {
+        self.setback.as_ref().map(|setback| setback.unfit.as_slice()).unwrap_or_default()
     }
 
     pub const fn target(&self) -> Option<&Target> {

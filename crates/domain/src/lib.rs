@@ -11,6 +11,7 @@ pub mod capability;
 pub mod dispatch;
 pub mod effect;
 pub mod event;
+pub mod exit;
 pub mod factory;
 pub mod flag;
 pub mod graph;
@@ -50,7 +51,7 @@ pub use id::{
 };
 pub use job::{
     Assumed, Checkpoint, Evict, FailReason, Failure, Job, JobKind, JobResult, JobSpec, Lease, LeaseEnd,
-    LeaseEndHow, Merge, MergeState, Missed, Priority, ReviewNote, Target,
+    LeaseEndHow, Merge, MergeState, Missed, Priority, ReviewNote, Setback, Target,
 };
 pub use job_token::JobToken;
 pub use product::{Product, ProductSettings};

@@ -30,6 +30,8 @@ pub const REASON_CHARS: usize = 4_000;
 /// A sentence of a factory about a repository or a merge.
 pub const NOTE_CHARS: usize = 600;
 pub const FACTORY_REPOS: usize = 2_000;
+pub const FACTORY_CLONES: usize = 100;
+pub const REPO_URL_CHARS: usize = 400;
 pub const SEATS: u32 = 1_024;
 /// Jobs that one claim may name, and be granted.
 pub const CLAIM_JOBS: usize = 100;

@@ -21,8 +21,8 @@ use crate::job::{ReviewGate, ShipMode};
 use crate::word::words;
 use crate::{
     Artifact, ChargeHow, Checkpoint, DispatchSeq, Epoch, Evict, FactoryId, FailReason, Failure, Job,
-    JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Spend, Stage, State,
-    Timestamp, Usd,
+    JobResult, LeaseEnd, LeaseEndHow, NewEvent, RequestId, Rev, RunOutcome, RunReport, Setback, Spend, Stage,
+    State, Timestamp, Usd,
 };
 
 /// Who writes as the holder of a lease. Both parts are checked: the epoch fences zombies, the factory keeps a
@@ -46,6 +46,8 @@ pub enum HolderAction {
     Report(RunReport),
     Fail {
         failure: Failure,
+        /// Another attempt may well succeed, and somebody is there who could make it. Where it is not, the manifest may
+        /// still ask for one.
         retryable: bool,
     },
     Release {
@@ -225,6 +227,10 @@ impl Transition {
         let (from, to) = (self.job.stage(), state.stage());
         assert!(from.may_become(to), "transition() left its own table: {from} -> {to}");
         self.job.state = state;
+        // It succeeded, or its own failure says why it did not.
+        if !to.is_live() {
+            self.job.setback = None;
+        }
         self.note(NewEvent { from: Some(from), to: Some(to), ..event });
         if let State::Shipping { since } = self.job.state {
             self.job.merge = Some(merge::queued(&self.job, since));
@@ -253,18 +259,25 @@ impl Transition {
     fn use_up_attempt(&mut self, failure: Failure, lost: Option<&FactoryId>, now: Timestamp) {
         self.job.attempts += 1;
         let attempts = self.job.attempts;
+        let count = (attempts, self.job.spec.retry.attempts());
         if self.job.spec.retry.exhausted(attempts) {
-            let event = NewEvent::attempt_failed(&failure, attempts, lost, None);
+            let event = NewEvent::attempt_failed(&failure, count, lost, None);
             self.enter(State::Failed { failure: failure.clone() }, event);
             self.enter(State::DeadLetter { failure }, NewEvent::dead_lettered(attempts));
         } else {
-            // A holder that died says nothing against the job: it goes on as soon as somebody has a seat.
-            let pause = match failure.reason {
-                FailReason::LeaseExpired => Duration::ZERO,
-                _ => self.job.spec.retry.backoff(attempts),
+            // A holder that died, or that lacks something, says nothing against the job: it goes on as soon as somebody
+            // has a seat.
+            let of_the_machine = failure.reason.is_of_the_machine();
+            let pause = if of_the_machine || failure.reason == FailReason::LeaseExpired {
+                Duration::ZERO
+            } else {
+                self.job.spec.retry.backoff(attempts)
             };
             let ready_at = now.plus(pause);
-            let event = NewEvent::attempt_failed(&failure, attempts, lost, Some(ready_at));
+            let event = NewEvent::attempt_failed(&failure, count, lost, Some(ready_at));
+            let mut unfit = self.job.setback.take().map(|before| before.unfit).unwrap_or_default();
+            unfit.extend(self.job.last_factory.clone().filter(|_| of_the_machine));
+            self.job.setback = Some(Setback { failure, unfit });
             self.requeue(now, ready_at, event);
         }
     }
@@ -458,7 +471,7 @@ fn hold(
         HolderAction::Fail { failure, retryable } => {
             end_lease(next, holder, LeaseEndHow::Failed);
             next.close_run(RunOutcome::Failed { failure: failure.clone() }, RunReport::default());
-            if *retryable {
+            if *retryable || next.job.spec.retry_on.contains(&failure.reason) {
                 next.use_up_attempt(failure.clone(), None, now);
             } else {
                 next.job.attempts += 1;

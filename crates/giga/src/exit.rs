@@ -18,6 +18,7 @@ pub(crate) const AUTH: u8 = 4;
 pub(crate) const CONFLICT: u8 = 5;
 pub(crate) const REJECTED: u8 = 6;
 pub(crate) const BUDGET: u8 = 7;
+pub(crate) const WAITS: u8 = 8;
 pub(crate) const TIMEOUT: u8 = 124;
 pub(crate) const INTERRUPTED: u8 = 130;
 

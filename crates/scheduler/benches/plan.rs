@@ -197,6 +197,7 @@ impl Workload {
             products: Vec::new(),
             repos,
             can_clone: !at.is_multiple_of(10),
+            clones: Vec::new(),
             seat_limit: (self.seats.start() + at % spread) as u32,
             seats_used: 0,
             load: random.below(100) as f64 / 200.0,
@@ -235,6 +236,7 @@ fn shape(at: usize, random: &mut Random) -> JobView {
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),
+        earlier: None,
     }
 }
 

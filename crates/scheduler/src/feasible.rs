@@ -4,8 +4,7 @@
 //! A plan asks the same questions of thousands of pairs through the interned form in `fleet`; the property tests
 //! hold the two to the same answers.
 
-use giga_domain::job::repo_name;
-use giga_domain::repo::is_known;
+use giga_domain::factory::{may_clone, repo_meant};
 use giga_domain::{Capability, FactoryState, Health, Timestamp};
 use serde::Serialize;
 use strum::Display;
@@ -13,7 +12,7 @@ use strum::Display;
 use crate::{FactoryView, JobView, Policy, Snapshot};
 
 /// In the order in which they are asked; the first that fails is the rejection. Up to `Seats` they are about a
-/// factory, from `NotReady` to `Concurrency` about the job alone, the last two about the pair.
+/// factory, from `NotReady` to `Concurrency` about the job alone, the last three about the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -31,6 +30,7 @@ pub enum Filter {
     Concurrency,
     Offered,
     Excluded,
+    Unfit,
 }
 
 /// Why a factory cannot take the job.
@@ -59,7 +59,7 @@ pub(crate) fn admits_product(job: &JobView, factory: &FactoryView) -> bool {
 
 pub(crate) fn reaches_repo(job: &JobView, factory: &FactoryView) -> bool {
     let Some(repo) = &job.repo else { return true };
-    factory.can_clone || is_known(repo_name(repo), factory.repos.iter().map(|known| known.name.as_str()))
+    repo_meant(&factory.repos, repo).is_some() || may_clone(factory.can_clone, &factory.clones, repo)
 }
 
 /// Every filter about the factory that fails, in order. Empty: it could take the job now, as far as it is concerned.
@@ -125,11 +125,19 @@ pub(crate) fn pair_failures(job: &JobView, factory: &FactoryView, now: Timestamp
     if is_excluded(job, factory, now) {
         failures.push(Filter::Excluded);
     }
+    if is_unfit(job, factory) {
+        failures.push(Filter::Unfit);
+    }
     failures
 }
 
 pub(crate) fn live_offer(job: &JobView, now: Timestamp) -> Option<&giga_domain::FactoryId> {
     job.offered_to.as_ref().filter(|(_, deadline)| *deadline > now).map(|(to, _)| to)
+}
+
+/// It had the job and could not run it: asking again changes nothing.
+pub(crate) fn is_unfit(job: &JobView, factory: &FactoryView) -> bool {
+    job.unfit().contains(&factory.id)
 }
 
 /// A pickup that it missed counts against a factory until it shows that it is there: by asking for work itself. While
@@ -154,7 +162,7 @@ pub(crate) fn lacking<'a>(job: &'a JobView, factory: &'a FactoryView) -> Vec<&'a
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use giga_domain::job::repo_name;
 
     #[test]
     fn a_git_url_goes_by_the_name_of_its_last_segment() {

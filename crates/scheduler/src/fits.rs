@@ -104,6 +104,7 @@ mod tests {
             last_factory: None,
             offered_to: None,
             excluded: Vec::new(),
+            earlier: None,
         };
         let snapshot = Snapshot::default();
         let fleet = Fleet::new(&snapshot, Timestamp::ZERO, Seats::AsTheyAre);

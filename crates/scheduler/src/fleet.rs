@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use giga_domain::factory::canonical_url;
 use giga_domain::job::repo_name;
 use giga_domain::repo::short_names;
 use giga_domain::{Capability, FactoryId, ScoreTerm, Timestamp, Usd};
@@ -158,6 +159,9 @@ impl Candidates {
         let mut warm =
             job.repo.as_deref().and_then(|r| fleet.repo_warmth.get(repo_name(r))).into_iter().flatten();
         let mut next_warm = warm.next();
+        // A URL may belong to another repository of the same name: only the filter itself can say.
+        let by_name = job.repo.as_deref().is_some_and(|repo| canonical_url(repo).is_none());
+        let has_by_name = |warmth: Option<f64>| by_name && warmth.is_some();
         for (at, factory) in fleet.factories.iter().enumerate() {
             // Both lists run by index, so one look ahead finds the warmth of each.
             let warmth = match next_warm {
@@ -174,7 +178,7 @@ impl Candidates {
                     Some(Filter::Product)
                 } else if !capable {
                     Some(Filter::Capabilities)
-                } else if job.repo.is_some() && warmth.is_none() && !factory.can_clone {
+                } else if !has_by_name(warmth) && !feasible::reaches_repo(job, factory) {
                     Some(Filter::Repo)
                 } else {
                     None

@@ -27,4 +27,4 @@ pub use preempt::{Eviction, evictions, preemption_victim};
 pub use queue::ReadyQueue;
 pub use routable::{MissingCapability, Unroutable, routable};
 pub use score::{Score, Terms};
-pub use snapshot::{FactoryView, JobView, Policy, RunningJob, Snapshot, Weights};
+pub use snapshot::{Earlier, FactoryView, JobView, Policy, RunningJob, Snapshot, Weights};

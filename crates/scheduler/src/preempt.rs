@@ -116,8 +116,9 @@ impl Lookout {
         snapshot: &Snapshot,
         now: Timestamp,
     ) -> &mut HashSet<FactoryId> {
-        let is_like_others =
-            feasible::live_offer(job, now).is_none() && job.excluded.iter().all(|(_, until)| *until <= now);
+        let is_like_others = feasible::live_offer(job, now).is_none()
+            && job.unfit().is_empty()
+            && job.excluded.iter().all(|(_, until)| *until <= now);
         if !is_like_others {
             self.looks += 1;
             self.of_one = full_factories(job, snapshot, now);

@@ -68,11 +68,12 @@ pub fn routable(job: &JobView, snapshot: &Snapshot) -> Result<(), Unroutable> {
 
 fn missing_everywhere(job: &JobView, factories: &[FactoryView]) -> Vec<MissingCapability> {
     let nobody_has = |c: &&Capability| !factories.iter().any(|f| f.capabilities.contains(c));
-    let known = || factories.iter().flat_map(|f| f.capabilities.iter());
+    let known = || factories.iter().flat_map(|f| f.capabilities.iter()).filter(|c| !is_any_engine(c));
     let missing = job.capabilities.iter().filter(nobody_has);
     missing
         .map(|capability| {
-            let did_you_mean = nearest(capability.as_str(), known().map(Capability::as_str));
+            let did_you_mean = nearest(capability.as_str(), known().map(Capability::as_str))
+                .filter(|_| !is_any_engine(capability));
             let did_you_mean = did_you_mean.and_then(|near| known().find(|c| c.as_str() == near)).cloned();
             MissingCapability { capability: capability.clone(), did_you_mean }
         })
@@ -107,6 +108,11 @@ impl fmt::Display for Unroutable {
             Self::NoFactories => f.write_str("no factory has joined yet"),
             Self::Capabilities(missing) => {
                 let names: Vec<&Capability> = missing.iter().map(|m| &m.capability).collect();
+                if names.iter().any(|name| is_any_engine(name)) {
+                    let near: Vec<&Capability> =
+                        missing.iter().filter_map(|m| m.did_you_mean.as_ref()).collect();
+                    return write!(f, "no factory has {}{}", either(&names), suggestion(&near));
+                }
                 let word = if names.len() == 1 { "capability" } else { "capabilities" };
                 let near: Vec<&Capability> = missing.iter().filter_map(|m| m.did_you_mean.as_ref()).collect();
                 write!(f, "no factory has the {word} {}{}", quoted(&names), suggestion(&near))
@@ -116,7 +122,7 @@ impl fmt::Display for Unroutable {
                 write!(
                     f,
                     "no single factory has all that it needs; {closest} comes closest and lacks {}",
-                    quoted(lacks)
+                    needed(&lacks.iter().collect::<Vec<_>>())
                 )
             }
             Self::Repo { repo, did_you_mean } => {
@@ -132,6 +138,31 @@ impl std::error::Error for Unroutable {}
 
 fn suggestion<T: fmt::Display>(near: &[T]) -> String {
     if near.is_empty() { String::new() } else { format!(" (did you mean {}?)", quoted(near)) }
+}
+
+/// What a job that names no engine asks for, which nobody advertises by that name.
+pub(crate) fn is_any_engine(capability: &Capability) -> bool {
+    capability.as_engine() == Some(Capability::ANY_ENGINE)
+}
+
+/// `a`, `b` and an engine that reads prompts.
+pub(crate) fn needed(capabilities: &[&Capability]) -> String {
+    listed(&spelled_out(capabilities), "and")
+}
+
+fn either(capabilities: &[&Capability]) -> String {
+    listed(&spelled_out(capabilities), "or")
+}
+
+fn spelled_out(capabilities: &[&Capability]) -> Vec<String> {
+    let words = capabilities.iter().map(|capability| {
+        if is_any_engine(capability) {
+            "an engine that reads prompts".to_owned()
+        } else {
+            format!("`{capability}`")
+        }
+    });
+    words.collect()
 }
 
 /// `a`, `b` and `c`.

@@ -366,7 +366,10 @@ impl<'a> Planner<'a> {
         };
         let (fleet, now) = (&self.fleet, self.now);
         let place = |at: usize| Outcome::Place(at, candidates.terms_for(fleet, at, job));
-        let excluded = |at: usize| feasible::is_excluded(job, fleet.factories[at], now);
+        let excluded = |at: usize| {
+            let factory = fleet.factories[at];
+            feasible::is_unfit(job, factory) || feasible::is_excluded(job, factory, now)
+        };
         let open = |at: &usize| candidates.rank(fleet, *at).is_some() && !excluded(*at);
         if let Some(to) = feasible::live_offer(job, now) {
             return fleet.index_of(to).filter(open).map_or(Outcome::Not(Reach::Job, Filter::Offered), place);

@@ -36,6 +36,26 @@ pub struct JobView {
     pub offered_to: Option<(FactoryId, Timestamp)>,
     /// Factories that failed to pick it up, or will have when the offer ends, each until when it is left out.
     pub excluded: Vec<(FactoryId, Timestamp)>,
+    /// What the attempts before this one came to; boxed, because most jobs have none.
+    pub earlier: Option<Box<Earlier>>,
+}
+
+/// Attempts that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// Which attempt the next one is, and how many there are at most.
+    pub next: u32,
+    pub of: u32,
+    /// Why the last one failed, for people.
+    pub failure: String,
+    /// Factories that have shown that they cannot run it.
+    pub unfit: Vec<FactoryId>,
+}
+
+impl JobView {
+    pub fn unfit(&self) -> &[FactoryId] {
+        self.earlier.as_ref().map(|earlier| earlier.unfit.as_slice()).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +73,8 @@ pub struct FactoryView {
     pub products: Vec<ProductId>,
     pub repos: Vec<FactoryRepo>,
     pub can_clone: bool,
+    /// Prefixes of URLs; see [`giga_domain::factory::Advertised`].
+    pub clones: Vec<String>,
     pub seat_limit: u32,
     pub seats_used: u32,
     /// Its own measure of how busy it is, 0 for idle.

@@ -31,6 +31,7 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::LogGap => (StatusCode::CONFLICT, "Log offset gap"),
         Code::IdempotencyConflict => (StatusCode::CONFLICT, "Idempotency key used for something else"),
         Code::FactoryExists => (StatusCode::CONFLICT, "Factory already enrolled"),
+        Code::FactoryInUse => (StatusCode::CONFLICT, "Another process is this factory"),
         Code::NoHeartbeat => (StatusCode::CONFLICT, "No heartbeat yet"),
         Code::RepoOwned => (StatusCode::CONFLICT, "Another product owns the repository"),
         Code::RevMismatch => (StatusCode::PRECONDITION_FAILED, "Changed in the meantime"),
@@ -172,6 +173,7 @@ impl From<Error> for Problem {
             }
             Error::Blob(blob) => blob.into(),
             Error::Effects(effects) => effects.into(),
+            Error::FactoryInUse { .. } => Self::new(Code::FactoryInUse, error.to_string()),
             Error::NoHeartbeat(_) => Self::new(Code::NoHeartbeat, error.to_string()),
         }
     }

@@ -68,11 +68,13 @@ impl App {
             state: factory.state.into(),
             live: self.coordinator.is_live(factory),
             health: advertised.health.into(),
-            capabilities: texts(factory.usable_capabilities().iter()),
+            capabilities: texts(factory.scope.cut(&advertised.capabilities).iter()),
             advertised: texts(advertised.capabilities.iter()),
             products: texts(products),
             repos: advertised.repos.iter().map(repo).collect(),
             can_clone: advertised.can_clone,
+            clones: advertised.clones.clone(),
+            host: advertised.instance.as_ref().map(|instance| instance.host.clone()),
             seat_limit: advertised.seat_limit,
             seats_used: held.len() as u32,
             load: advertised.load,
@@ -88,6 +90,7 @@ impl App {
 fn repo(repo: &FactoryRepo) -> wire::FactoryRepo {
     wire::FactoryRepo {
         name: repo.name.clone(),
+        url: repo.url.clone(),
         last_used_at: repo.last_used_at.map(|at| at.to_string()),
         merges_into: repo.merges_into.clone(),
     }
@@ -143,6 +146,7 @@ shown_as! {
     }
     fn filter(Filter) -> wire::BlockerCode {
         Draining Stale Down Product Capabilities Repo Seats NotReady Paused Budget Concurrency Offered Excluded
+        Unfit
     }
 }
 

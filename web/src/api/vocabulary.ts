@@ -220,6 +220,7 @@ export const BLOCKER: Record<BlockerCode, Labeled> = {
   concurrency: { label: 'concurrency' },
   offered: { label: 'offered' },
   excluded: { label: 'excluded' },
+  unfit: { label: 'cannot run it' },
   no_factories: { label: 'no factories' },
   order: { label: 'queue order' },
   preemption: { label: 'preemption' },

@@ -46,6 +46,10 @@ describe('sentences', () => {
       event('job.retried', { data: { reason: 'crash', detail: 'exit status: 3', readyAt: 'soon' } as never }),
       'Exited with code 3: exit status: 3; will be retried',
     ],
+    [
+      event('job.failed', { data: { reason: 'crash', detail: 'exited with code 3: boom' } as never }),
+      'Exited with code 3: boom',
+    ],
     [event('job.retried', { data: { reason: 'timeout' } as never }), 'Timed out'],
     [event('job.failed', { cause: 'something broke' }), 'Something broke'],
     [event('job.unheard_of', { cause: 'something new' }), 'Something new'],
@@ -57,7 +61,9 @@ describe('sentences', () => {
 
 it('names a crash by how the process ended', () => {
   expect(failureTitle('crash', 'exit status: 3\nboom')).toBe('Exited with code 3');
-  expect(failureTitle('crash', 'signal: 9 (SIGKILL)')).toBe('Killed by signal 9');
+  expect(failureTitle('crash', 'signal: 9 (SIGKILL)')).toBe('Was ended by signal 9');
+  expect(failureTitle('crash', 'exited with code 3: boom')).toBe('Exited with code 3');
+  expect(failureTitle('crash', 'was ended by signal 9')).toBe('Was ended by signal 9');
   expect(failureTitle('crash')).toBe('Crashed');
   expect(failureTitle('verify_failed', 'exit status: 3')).toBe('Verification failed');
 });

@@ -30,6 +30,7 @@ const TONE: Record<EventType, Tone> = {
   'job.requeued': 'quiet',
   'job.children_done': 'ok',
   'job.shipping': 'busy',
+  'job.children_retried': 'quiet',
   'job.shipped': 'ok',
   'job.merge_started': 'busy',
   'job.merge_checked': 'ok',
@@ -82,8 +83,11 @@ export function eventTone({ type }: { type: string }): Tone {
 export function failureTitle(reason: string, detail?: string | null): string {
   const known = wordIn(FAIL_REASON, reason);
   if (known === 'crash') {
+    const [ended] = /^(exited with code|was ended by signal) -?\d+/.exec(detail ?? '') ?? [];
+    if (ended) return capitalized(ended);
+    // What factories of before wrote.
     const [, kind, number] = /^(?:[^\n]*\b)?(exit status|exit code|signal):? (\d+)/.exec(detail ?? '') ?? [];
-    if (number) return kind === 'signal' ? `Killed by signal ${number}` : `Exited with code ${number}`;
+    if (number) return kind === 'signal' ? `Was ended by signal ${number}` : `Exited with code ${number}`;
   }
   return capitalized(labelOf(FAIL_REASON, reason));
 }
@@ -92,7 +96,8 @@ function failed(data: Data, cause: string): string {
   const [reason, detail] = [word(data, 'reason'), word(data, 'detail')];
   if (!reason) return capitalized(cause || 'failed for an unknown reason');
   const title = failureTitle(reason, detail);
-  return detail && detail !== reason ? `${title}: ${detail}` : title;
+  if (!detail || detail === reason) return title;
+  return capitalized(detail).startsWith(title) ? capitalized(detail) : `${title}: ${detail}`;
 }
 
 /// A word from an event's data. Anyone may have put it there: only plain words are taken.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{BlockerCode, RemedyMethod, Role, ScoreTerm};
+use super::{BlockerCode, FailReason, RemedyMethod, Role, ScoreTerm};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -25,7 +25,22 @@ pub struct PlanAnswer {
     /// Where its result would be merged, in the words of the factory that would get it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merges_into: Option<String>,
+    /// How it would be tried again; absent for a composite, which runs nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retries>,
     pub explanation: Explanation,
+}
+
+/// What is tried again after a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Retries {
+    /// How often it is tried at most.
+    pub attempts: u32,
+    /// What is retried because the manifest asks for it.
+    pub on: Vec<FailReason>,
+    /// What is retried only where the manifest asks for it, and it does not.
+    pub not_on: Vec<FailReason>,
 }
 
 /// Why the job is where it is, and the smallest change that would move it.

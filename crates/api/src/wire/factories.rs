@@ -22,6 +22,12 @@ pub struct Factory {
     pub products: Vec<String>,
     pub repos: Vec<FactoryRepo>,
     pub can_clone: bool,
+    /// What it may clone: prefixes of URLs. Empty with `canClone`: it did not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clones: Vec<String>,
+    /// The machine that it runs on, as far as it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     pub seat_limit: u32,
     pub seats_used: u32,
     pub load: f64,
@@ -39,6 +45,9 @@ pub struct Factory {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FactoryRepo {
     pub name: String,
+    /// Where it comes from: scheme, host and path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<String>,
     /// Where results are merged, in words.
@@ -87,6 +96,15 @@ pub struct HeartbeatRequest {
     /// It can clone what it lacks.
     #[serde(default)]
     pub can_clone: bool,
+    /// What it may clone: prefixes of URLs, as scheme, host and path. Empty with `canClone`: anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clones: Vec<String>,
+    /// Which process this is. While one is heard from, another one under the same name is refused (`factory_in_use`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<FactoryInstance>,
+    /// Replace the process that has the name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub take_over: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>, minimum = 0)]
     pub cost_usd_per_hour: Option<Usd>,
@@ -94,6 +112,14 @@ pub struct HeartbeatRequest {
     /// counts as `poll`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
+}
+
+/// A process that speaks for a factory. A restart is the same one: the id goes with the folder that it works in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FactoryInstance {
+    pub id: String,
+    pub host: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -48,6 +48,9 @@ pub struct Job {
     pub checkpoint: Option<Checkpoint>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Why the last attempt failed, while it is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Failure>,
     /// Who approved it so far, while it is in review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<String>,
@@ -227,6 +230,13 @@ impl From<&domain::Checkpoint> for Checkpoint {
     }
 }
 
+impl Failure {
+    /// For people: how its process ended, or its reason; then what else is known.
+    pub fn words(&self) -> String {
+        domain::exit::words(self.reason.into(), self.detail.as_deref())
+    }
+}
+
 impl From<&domain::Failure> for Failure {
     fn from(failure: &domain::Failure) -> Self {
         Self { reason: failure.reason.into(), detail: failure.detail.clone() }
@@ -271,6 +281,7 @@ impl From<&domain::Job> for Job {
             }),
             checkpoint: job.checkpoint.as_ref().map(Into::into),
             failure: job.failure().map(Into::into),
+            last_failure: job.setback.as_ref().map(|setback| (&setback.failure).into()),
             approvals,
             gate: Some(job.gate()).filter(|gate| gate.quorum > 0).map(Into::into),
             reviews: Vec::new(),

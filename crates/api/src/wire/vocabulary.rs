@@ -270,7 +270,7 @@ words! {
 }
 
 words! {
-    /// What stands in a job's way. Up to `excluded` they are the filters that a factory is held to.
+    /// What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
     BlockerCode {
         Draining,
         Stale,
@@ -285,6 +285,7 @@ words! {
         Concurrency,
         Offered,
         Excluded,
+        Unfit,
         NoFactories,
         Order,
         Preemption,
@@ -342,6 +343,7 @@ words! {
         LogGap,
         IdempotencyConflict,
         FactoryExists,
+        FactoryInUse,
         NoHeartbeat,
         RepoOwned,
         RevMismatch,

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use giga_domain::{
-    CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp,
+    Capability, CapabilitySet, FactoryId, FactoryState, Job, JobId, Priority, ProductId, RequestId, Timestamp,
 };
 use giga_ports::StoreError;
 use giga_ports::store::Lost;
@@ -48,13 +48,20 @@ impl Claims {
         let suited = state.queue.ready_in_order(|job| {
             scope.allows_product(&job.product)
                 && job.capabilities.is_subset(&has)
+                && !job.unfit().contains(factory)
                 && ViewState::is_affordable(&policy, job)
         });
         let candidate = |job: &giga_scheduler::JobView| Candidate {
             job: job.id,
             product: job.product.clone(),
             priority: job.priority,
-            capabilities: job.capabilities.clone(),
+            // A factory knows no such capability of its own; that it has it was judged here.
+            capabilities: job
+                .capabilities
+                .iter()
+                .filter(|needed| needed.as_engine() != Some(Capability::ANY_ENGINE))
+                .cloned()
+                .collect(),
             repo: job.repo.clone(),
             enqueued_at: job.enqueued_at,
         };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{Fleet, advertised, factory_id, operator, request};
 use giga_coordinator::{Directive, Error};
-use giga_domain::factory::FactoryScope;
-use giga_domain::{FactoryState, Holder, HolderAction, Stage};
+use giga_domain::factory::{Advertised, FactoryScope, Instance};
+use giga_domain::{FactoryId, FactoryState, FailReason, Failure, Holder, HolderAction, Stage, Timestamp};
 use giga_ports::StoreError;
 
 #[tokio::test]
@@ -151,4 +151,57 @@ async fn a_heartbeat_that_says_nothing_new_writes_nothing() {
     assert!(fleet.coordinator.is_live(&factory), "yet it counts as alive");
     fleet.coordinator.heartbeat(mac.clone(), advertised(&["os:macos", "gpu"], 2)).await.unwrap();
     assert_eq!(fleet.store.stats().commits, before.commits + 1, "something new is written at once");
+}
+
+/// A machine that lacks something does not get the job again; without another one the job fails with the reason.
+#[tokio::test]
+async fn a_job_without_its_engine_is_tried_elsewhere_or_not_at_all() {
+    let fleet = Fleet::start().await;
+    let (mac, linux) = (fleet.factory("mac-1", &[], 4).await, fleet.factory("linux-1", &[], 4).await);
+    let job = fleet.submit("name: one").await.id;
+    let fail = async |who: &FactoryId, name: &str| {
+        let held = fleet.claim(who, name).await.expect("it is offered");
+        let failure = Failure { reason: FailReason::NoEngine, detail: Some("claude is gone".to_owned()) };
+        let holder = Holder { factory: who.clone(), epoch: held.epoch };
+        let failed = HolderAction::Fail { failure, retryable: true };
+        fleet.coordinator.hold(job, holder, vec![failed]).await.unwrap()
+    };
+    assert_eq!(fail(&mac, "r1").await.stage(), Stage::Queued);
+    assert_eq!(fleet.claim(&mac, "r2").await, None, "it has shown that it cannot");
+    assert_eq!(fleet.coordinator.claims().candidates(&mac, 9).await.unwrap(), [], "nor may it choose it");
+    let (_, told) = fleet.coordinator.explain(job).await.unwrap();
+    assert!(
+        told.summary.contains("attempt 2 of 4; the last one failed: no engine: claude is gone"),
+        "{told:?}"
+    );
+    let failed = fail(&linux, "r3").await;
+    assert_eq!((failed.stage(), failed.attempts), (Stage::Failed, 2), "nobody is left");
+    assert_eq!(failed.failure().unwrap().reason, FailReason::NoEngine);
+}
+
+fn speaking(id: &str, host: &str) -> Advertised {
+    let instance = Instance { id: id.to_owned(), host: host.to_owned(), since: Timestamp::ZERO };
+    Advertised { instance: Some(instance), ..advertised(&[], 2) }
+}
+
+#[tokio::test]
+async fn a_name_is_one_process_at_a_time() {
+    let fleet = Fleet::start().await;
+    let mac = fleet.factory("mac-1", &[], 2).await;
+    let beat = |says| fleet.coordinator.heartbeat(mac.clone(), says);
+    beat(speaking("a", "here")).await.unwrap();
+    let since = fleet.store.read().now().await.unwrap();
+    for (id, host) in [("b", "here"), ("a", "there")] {
+        let refused = beat(speaking(id, host)).await.unwrap_err();
+        let Error::FactoryInUse { factory, host, since: known, .. } = &refused else { panic!("{refused}") };
+        assert_eq!((factory, host.as_str(), *known), (&mac, "here", since));
+    }
+    beat(speaking("a", "here")).await.expect("a restart on the same machine");
+    let seen = fleet.store.read().factory(&mac).await.unwrap().unwrap().advertised.instance.unwrap();
+    assert_eq!((seen.id.as_str(), seen.since), ("a", since), "and still the same");
+
+    fleet.coordinator.take_over(mac.clone(), speaking("b", "there")).await.unwrap();
+    assert!(beat(speaking("a", "here")).await.is_err(), "it was replaced");
+    fleet.clock.advance(Duration::from_hours(1));
+    beat(speaking("a", "here")).await.expect("the other one is silent");
 }

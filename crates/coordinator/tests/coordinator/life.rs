@@ -126,7 +126,10 @@ async fn under_strict_a_job_that_nobody_could_run_is_refused_and_otherwise_warne
     let refused = fleet.try_submit("name: two\ncapabilities: [build]").await.unwrap_err();
     assert!(matches!(refused, Error::Unroutable(_)), "{refused}");
     assert_eq!(fleet.store.read().feed_head().await.unwrap(), before, "nothing was written");
-    assert!(fleet.try_submit("name: three\ncapabilities: [os:linux]").await.is_ok());
+    let refused = fleet.try_submit("name: prompt\ncapabilities: [os:linux]").await.unwrap_err();
+    assert!(refused.to_string().contains("no factory has an engine that reads prompts"), "{refused}");
+    let script = "engine: shell\nscript: 'true'";
+    assert!(fleet.try_submit(&format!("name: three\ncapabilities: [os:linux]\n{script}")).await.is_ok());
 }
 
 #[tokio::test]

@@ -110,23 +110,24 @@ impl NewEvent {
     }
 
     pub(crate) fn failed(failure: &Failure, attempt: u32) -> Self {
-        let cause = format!("{} (attempt {attempt}); will not be retried", failure.reason.label());
+        let cause = format!("{} (attempt {attempt}); will not be retried", failure.headline());
         Self::failure(EventKind::Failed, failure, cause)
     }
 
-    /// `lost`: the factory that let its lease expire. `ready_at`: of the next attempt, where there is one.
+    /// `attempt`: which one of how many. `lost`: the factory that let its lease expire. `ready_at`: of the next attempt, where there is one.
     pub(crate) fn attempt_failed(
         failure: &Failure,
-        attempt: u32,
+        attempt: (u32, u32),
         lost: Option<&FactoryId>,
         ready_at: Option<Timestamp>,
     ) -> Self {
         let (kind, what) = match lost {
             Some(factory) => (EventKind::LeaseExpired, format!("lease of {factory} expired")),
-            None => (EventKind::Retried, failure.reason.label().to_owned()),
+            None => (EventKind::Retried, failure.headline().to_owned()),
         };
+        let (attempt, of) = attempt;
         let then = ready_at.map(|at| format!("; retrying at {at}")).unwrap_or_default();
-        Self::failure(kind, failure, format!("{what} (attempt {attempt}){then}"))
+        Self::failure(kind, failure, format!("{what} (attempt {attempt} of {of}){then}"))
             .with_some("readyAt", ready_at.map(|at| at.to_string()))
             .with_some("factoryId", lost.map(FactoryId::as_str))
     }
@@ -176,6 +177,10 @@ impl NewEvent {
 
     fn hopeless(reason: FailReason, detail: String) -> Self {
         Self::failure(EventKind::Failed, &Failure { reason, detail: Some(detail.clone()) }, detail)
+    }
+
+    pub(crate) fn children_retried() -> Self {
+        Self::new(EventKind::ChildrenRetried, "no child has failed any more; following its children again")
     }
 
     pub(crate) fn children_done(to: Stage, shipped: u32) -> Self {

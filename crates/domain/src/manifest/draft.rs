@@ -124,7 +124,7 @@ impl Draft {
     }
 
     fn read(&self, root: &Node) -> Result<Manifest, ManifestError> {
-        fields::read(root, self.before.iter().cloned().chain(foreign_key(root)))
+        fields::read(root, self.before.iter().cloned().chain(foreign_key(root)).chain(missing_script(root)))
     }
 
     /// What the coordinator wrote itself, and nobody outside: a key may be that of a tracker's item.
@@ -172,6 +172,20 @@ fn foreign_key(root: &Node) -> Option<Problem> {
         message: format!(
             "idempotencyKey may not begin with `{TRACKER_KEY}`, which is reserved for items of trackers"
         ),
+    })
+}
+
+/// Jobs from before this was asked for are kept as they are, so it is asked of what comes in and not of what is read back.
+fn missing_script(root: &Node) -> Option<Problem> {
+    let (_, Node { value: Value::Text(engine), line }) = entry(root, "engine")? else { return None };
+    let has_script = entry(root, "script").is_some_and(|(_, node)| node.value != Value::Null);
+    (engine == "shell" && !has_script).then(|| Problem {
+        field: "script".to_owned(),
+        line: *line,
+        message:
+            "script is missing, which `engine: shell` runs, such as script: ./fix.sh; for a prompt, choose \
+                  another engine or leave engine out"
+                .to_owned(),
     })
 }
 

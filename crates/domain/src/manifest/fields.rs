@@ -12,7 +12,7 @@ use crate::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, MergeSettings, RetryPolicy, ReviewGate,
     ShipMode,
 };
-use crate::{Capability, CapabilitySet, JobId, Priority, limits};
+use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, limits};
 
 /// Idempotency keys that begin so are made from the items of trackers, and by nobody else.
 pub const TRACKER_KEY: &str = "tracker:";
@@ -101,7 +101,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
     let target = top.get("target").and_then(|f| branch(&f, p));
     let merge = top.get("merge").and_then(|f| merge(&f, p)).unwrap_or_default();
     let budget = top.get("budget").and_then(|f| budget(&f, p)).unwrap_or_default();
-    let retry = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
+    let (retry, retry_on) = top.get("retry").and_then(|f| retry(&f, p)).unwrap_or_default();
     let verify = top.get("verify").map(|f| verify(&f, p)).unwrap_or_default();
     let review = top.get("review").and_then(|f| review(&f, p)).unwrap_or_default();
     // A composite has nothing of its own to ship: its children have been shipped, each by its own gate.
@@ -130,6 +130,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         merge,
         budget,
         retry,
+        retry_on,
         verify,
         review,
         ship,
@@ -162,7 +163,11 @@ fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
         ("capabilities", !manifest.capabilities.is_empty(), "it is never placed on a factory"),
         ("priority", manifest.priority != Priority::default(), "it waits for no place on a factory"),
         ("budget", manifest.budget != BudgetCaps::default(), "it spends nothing itself"),
-        ("retry", manifest.retry != RetryPolicy::default(), "it has no attempts of its own"),
+        (
+            "retry",
+            manifest.retry != RetryPolicy::default() || !manifest.retry_on.is_empty(),
+            "it has no attempts of its own",
+        ),
         ("verify", !manifest.verify.is_empty(), "it has no result of its own to check"),
         ("concurrency", manifest.concurrency.is_some(), "it is never held"),
         ("runAt", manifest.run_at.is_some(), "it begins when its first child does"),
@@ -285,16 +290,37 @@ fn budget(field: &Field<'_>, p: &mut Problems) -> Option<BudgetCaps> {
     })
 }
 
-fn retry(field: &Field<'_>, p: &mut Problems) -> Option<RetryPolicy> {
-    let section = Section::open(&field.path, field.node, &["max", "backoff"], p)?;
+fn retry(field: &Field<'_>, p: &mut Problems) -> Option<(RetryPolicy, Vec<FailReason>)> {
+    let section = Section::open(&field.path, field.node, &["max", "backoff", "on"], p)?;
     let default = RetryPolicy::default();
     let max = section.get("max").and_then(|f| f.whole_number(0..=MOST_RETRIES, p));
     // Longer than an hour would be cut by the policy, which doubles the wait only up to there.
     let backoff = section.get("backoff").and_then(|f| f.duration(0..=HOUR_MS, p));
-    Some(RetryPolicy {
+    let on = section.get("on").map(|f| retry_on(&f, p)).unwrap_or_default();
+    let policy = RetryPolicy {
         max: max.map_or(default.max, |max| max as u32),
         backoff_ms: backoff.unwrap_or(default.backoff_ms),
-    })
+    };
+    Some((policy, on))
+}
+
+fn retry_on(field: &Field<'_>, p: &mut Problems) -> Vec<FailReason> {
+    let known = FailReason::RETRIED_ON_REQUEST;
+    let mut on = Vec::new();
+    for item in field.items("reasons", known.len(), p) {
+        let Some(text) = item.text("a reason", p) else { continue };
+        match known.into_iter().find(|reason| reason.as_str() == text) {
+            Some(reason) if on.contains(&reason) => {
+                item.refuse(format!("repeats {}; name each reason once", quoted(text)), p);
+            }
+            Some(reason) => on.push(reason),
+            None => {
+                let names = known.map(FailReason::as_str).join(", ");
+                item.expected(&format!("one of {names}"), p);
+            }
+        }
+    }
+    on
 }
 
 fn verify(field: &Field<'_>, p: &mut Problems) -> Vec<String> {

@@ -28,7 +28,7 @@ use crate::job::{
     BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, JobSpec, MergeSettings,
     RetryPolicy, ReviewGate, ShipMode,
 };
-use crate::{Capability, CapabilitySet, JobId, Priority, ProductId, Timestamp};
+use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, ProductId, Timestamp};
 
 /// Everything a manifest says, defaults filled in. Its JSON is the snapshot kept with the job, and is read back
 /// by [`from_json`] to an equal value.
@@ -57,6 +57,8 @@ pub struct Manifest {
     pub merge: MergeSettings,
     pub budget: BudgetCaps,
     pub retry: RetryPolicy,
+    /// What is retried besides what always is.
+    pub retry_on: Vec<FailReason>,
     pub verify: Vec<String>,
     pub review: ReviewGate,
     pub ship: ShipMode,
@@ -96,7 +98,9 @@ impl Manifest {
     /// The hot part. `deps` are resolved by the caller.
     pub fn to_spec(&self, deps: Vec<JobId>, parent: Option<JobId>) -> JobSpec {
         let mut capabilities = self.capabilities.clone();
-        if let Some(engine) = &self.engine {
+        if self.kind == JobKind::Agent {
+            // Any engine is still one that reads prompts: a script has to name the shell.
+            let engine = self.engine.as_deref().unwrap_or(Capability::ANY_ENGINE);
             let needed =
                 Capability::engine(engine).expect("an engine is a word, and every word is a capability");
             capabilities.insert(needed);
@@ -119,6 +123,7 @@ impl Manifest {
             merge: self.merge.clone(),
             budget: self.budget,
             retry: self.retry,
+            retry_on: self.retry_on.clone(),
             review: self.review.clone(),
             ship: self.ship,
             concurrency: self.concurrency.clone(),

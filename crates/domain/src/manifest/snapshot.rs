@@ -10,7 +10,7 @@ use super::{Dep, Manifest, from_json};
 use crate::job::{
     Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeSettings, ReviewGate, ShipMode,
 };
-use crate::{CapabilitySet, Priority, ProductId, Timestamp, Usd};
+use crate::{CapabilitySet, FailReason, Priority, ProductId, Timestamp, Usd};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,6 +67,8 @@ struct Budget {
 struct Retry {
     max: u32,
     backoff: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    on: Vec<FailReason>,
 }
 
 impl Serialize for Manifest {
@@ -93,7 +95,11 @@ impl Serialize for Manifest {
                 tokens: self.budget.tokens,
                 wall: self.budget.wall_ms.map(format_duration),
             },
-            retry: Retry { max: self.retry.max, backoff: format_duration(self.retry.backoff_ms) },
+            retry: Retry {
+                max: self.retry.max,
+                backoff: format_duration(self.retry.backoff_ms),
+                on: self.retry_on.clone(),
+            },
             verify: &self.verify,
             review: &self.review,
             ship: self.ship,

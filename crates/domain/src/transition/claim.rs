@@ -31,6 +31,9 @@ pub(super) fn check_claim(
     if target.as_ref().is_some_and(|t| t.factory != *factory && t.pickup_deadline > now) {
         return Err(Refusal::NotClaimable("it is offered to another factory"));
     }
+    if job.unfit().contains(factory) {
+        return Err(Refusal::NotClaimable("this factory has shown that it cannot run it"));
+    }
     if dispatch_seq.is_some_and(|offered| offered != job.dispatch_seq) {
         return Err(Refusal::NotClaimable("the offer is no longer current"));
     }

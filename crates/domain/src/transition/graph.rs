@@ -116,7 +116,10 @@ pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Time
         people::cancel(next, Some(&reason), NewEvent::cancelled_because(&reason), now);
         return;
     }
-    if stage != Stage::Blocked {
+    if recovers(&next.job, relations.children) {
+        next.enter(State::Blocked, NewEvent::children_retried());
+    }
+    if next.job.stage() != Stage::Blocked {
         return;
     }
     let mode = next.job.spec.deps_mode;
@@ -147,6 +150,17 @@ pub(super) fn reconsider(next: &mut Transition, relations: &Relations, now: Time
             }
         }
     }
+}
+
+/// Whether a composite that failed with a child follows its children again: somebody retried what had failed, and all of
+/// them have shipped or still can. One that was cancelled, by failing fast or by hand, never will.
+fn recovers(job: &Job, children: Tally) -> bool {
+    let by_a_child = job.failure().is_some_and(|failure| failure.reason == FailReason::ChildFailed);
+    let goes_on = job.spec.on_failure == FailurePolicy::Continue;
+    // Where it failed fast, those that are open may be about to be cancelled because of that: it would fail once more, and
+    // end the one that was retried.
+    let can_ship = children.failed == 0 && children.total() > 0 && (goes_on || children.open == 0);
+    job.stage() == Stage::Failed && by_a_child && can_ship
 }
 
 fn fail(next: &mut Transition, reason: FailReason, event: NewEvent) {

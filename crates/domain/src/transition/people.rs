@@ -19,6 +19,12 @@ pub(super) fn operate(
     let from = next.job.stage();
     let event = NewEvent::operated(action, reason);
     match (action, from) {
+        // Those that could not run it may be able to by now.
+        (OperatorAction::Requeue, Stage::Queued) if !next.job.unfit().is_empty() => {
+            next.job.attempts = 0;
+            next.job.setback = None;
+            next.note(event);
+        }
         // Already so: a repeated action is answered again.
         (OperatorAction::Ship, Stage::Shipping | Stage::Shipped)
         | (OperatorAction::Requeue, Stage::Queued)

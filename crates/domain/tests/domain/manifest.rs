@@ -9,7 +9,7 @@ use giga_domain::job::{
 use giga_domain::manifest::{
     Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
 };
-use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, Usd, limits};
+use giga_domain::{CapabilitySet, FailReason, JobId, Priority, Timestamp, Usd, limits};
 use serde_json::json;
 
 fn read(front: &str) -> Result<Manifest, ManifestError> {
@@ -42,7 +42,7 @@ base: main
 target: release/2.1
 merge: {strategy: squash, by: push, message: "{name}\n", author: Ana <ana@example.org>}
 budget: {usd: 2.50, tokens: 200000, wall: 20m}
-retry: {max: 5, backoff: 45s}
+retry: {max: 5, backoff: 45s, on: [crash, verify_failed]}
 verify: [cargo test]
 review: {quorum: 1, reviewers: [ana, bo]}
 ship: auto
@@ -86,6 +86,7 @@ fn the_full_example() {
             wall_ms: Some(1_200_000),
         },
         retry: RetryPolicy { max: 5, backoff_ms: 45_000 },
+        retry_on: vec![FailReason::Crash, FailReason::VerifyFailed],
         verify: vec!["cargo test".to_owned()],
         review: ReviewGate { quorum: 1, reviewers: vec!["ana".to_owned(), "bo".to_owned()] },
         ship: ShipMode::Auto,
@@ -120,6 +121,7 @@ fn everything_but_the_name_has_a_default() {
         merge: MergeSettings::default(),
         budget: BudgetCaps::default(),
         retry: RetryPolicy { max: 3, backoff_ms: 30_000 },
+        retry_on: Vec::new(),
         verify: Vec::new(),
         review: ReviewGate { quorum: 0, reviewers: Vec::new() },
         ship: ShipMode::Manual,
@@ -134,6 +136,24 @@ fn everything_but_the_name_has_a_default() {
         "name: x\nproduct:\nrepo: ~\nengine: any\nbudget:\nretry: {}\nverify: []\ndeps:\ncapabilities: null";
     assert_eq!(accepted(blank), expected, "empty values count as left out");
     assert_eq!(accepted("{name: x, budget: {}, retry: {}, review: {}}"), expected);
+}
+
+#[test]
+fn the_shell_needs_a_script_and_the_rest_a_prompt() {
+    let error = refused("name: x\nengine: shell");
+    assert_eq!(error.problems[0].field, "script");
+    assert_eq!(error.problems[0].line, Some(3), "where the engine is named");
+    let kept = serde_json::json!({"name": "x", "engine": "shell"});
+    assert!(from_json(&kept).is_ok(), "what was taken before can be read");
+    let needs = |front: &str| {
+        let spec = accepted(front).to_spec(Vec::new(), None);
+        spec.capabilities.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(needs("name: x"), ["engine:any"]);
+    assert_eq!(needs("name: x\nengine: any\ncapabilities: [gpu]"), ["engine:any", "gpu"]);
+    assert_eq!(needs("name: x\nengine: claude"), ["engine:claude"]);
+    assert_eq!(needs("name: x\nengine: shell\nscript: ./fix.sh"), ["engine:shell"]);
+    assert_eq!(needs("name: x\nkind: composite"), [""; 0], "it runs nowhere");
 }
 
 #[test]
@@ -298,7 +318,8 @@ fn the_spec_is_what_the_scheduler_needs() {
     assert_eq!((spec.engine.as_deref(), spec.repo.as_deref()), (Some("claude"), Some("hello")));
     assert_eq!((spec.deps, spec.parent, spec.priority), (vec![dep], Some(parent), Priority::Low));
     let any = accepted("name: x\nengine: any").to_spec(Vec::new(), None);
-    assert!(any.capabilities.is_empty() && any.engine.is_none());
+    let prompts = CapabilitySet::parse(["engine:any"]).unwrap();
+    assert!(any.capabilities == prompts && any.engine.is_none(), "whichever reads prompts");
     let longest = format!("name: x\nengine: {}", "e".repeat(64));
     assert_eq!(
         accepted(&longest).to_spec(Vec::new(), None).capabilities.len(),

@@ -4,7 +4,7 @@ use giga_domain::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, RetryPolicy, ReviewGate, ShipMode,
 };
 use giga_domain::manifest::{Dep, Manifest, Persona, from_json, parse_markdown};
-use giga_domain::{CapabilitySet, JobId, Priority, Timestamp, Usd, limits};
+use giga_domain::{CapabilitySet, FailReason, JobId, Priority, Timestamp, Usd, limits};
 use proptest::prelude::*;
 use proptest::{collection, option, sample};
 
@@ -93,6 +93,7 @@ prop_compose! {
         deps_mode in sample::select(&[DepsMode::All, DepsMode::Any]),
         budget in budget(),
         (max, backoff_ms) in (0..=100u32, 0..=3_600_000u64),
+        retry_on in sample::subsequence(FailReason::RETRIED_ON_REQUEST.to_vec(), 0..=3),
         verify in collection::vec(command(), 0..4),
         review in review(),
         (ship, key) in (sample::select(&[ShipMode::Manual, ShipMode::Auto]), option::of(printable())),
@@ -109,6 +110,7 @@ prop_compose! {
             deps_mode,
             budget,
             retry: RetryPolicy { max, backoff_ms },
+            retry_on,
             verify,
             review,
             ship,

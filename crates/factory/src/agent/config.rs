@@ -32,6 +32,8 @@ pub struct AgentConfig {
     pub checkpoint_every: Duration,
     /// Clone what is not here yet.
     pub can_clone: bool,
+    /// Replace another process that is this factory.
+    pub take_over: bool,
     /// Take one job, or find none, and leave.
     pub once: bool,
 }

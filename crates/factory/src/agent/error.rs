@@ -29,6 +29,9 @@ pub enum AgentError {
         "a factory {0} is enrolled already; choose another name with --id, or take this one over with --take-over"
     )]
     NameTaken(String),
+    /// In the coordinator's words.
+    #[error("{0}")]
+    NameInUse(String),
 }
 
 impl AgentError {

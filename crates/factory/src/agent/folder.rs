@@ -19,6 +19,29 @@ pub(super) fn hold(base: &Path) -> Result<File, AgentError> {
     }
 }
 
+/// The id of this folder, made at its first use. A copy of the folder is not this one: two agents would be taken for one.
+pub(super) fn instance_id(base: &Path) -> Result<String, AgentError> {
+    let path = base.join("instance");
+    let place = base.canonicalize().map_err(AgentError::file(base))?;
+    let place = place.to_string_lossy();
+    if let Ok(text) = std::fs::read_to_string(&path)
+        && let Some((id, kept_in)) = text.trim_end().split_once(' ')
+        && kept_in == place
+    {
+        return Ok(id.to_owned());
+    }
+    let random = getrandom::u64().map_err(|error| AgentError::file(&path)(std::io::Error::other(error)))?;
+    let id = format!("{random:016x}");
+    std::fs::write(&path, format!("{id} {place}\n")).map_err(AgentError::file(&path))?;
+    Ok(id)
+}
+
+/// The name of this machine.
+pub(super) fn host() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "an unnamed machine".to_owned() } else { name }
+}
+
 /// An empty place for the private files of runs. Prompts and scripts of a run that was cut off go here, and not where
 /// nobody looks for them.
 pub(super) fn fresh_scratch(base: &Path) -> Result<PathBuf, AgentError> {

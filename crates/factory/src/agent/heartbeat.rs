@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giga_api::client::ClientError;
-use giga_api::wire::{FactoryRepo, Health, HeartbeatRequest, RepoEntry};
+use giga_api::wire::{FactoryRepo, Health, HeartbeatRequest, ProblemCode, RepoEntry};
 use giga_domain::{Capability, CapabilitySet, limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,7 @@ fn entries(repos: Vec<LocalRepo>) -> Vec<RepoEntry> {
         room = room.saturating_sub(said.len());
         RepoEntry::Used(FactoryRepo {
             name: repo.name,
+            url: Some(repo.url.canonical().to_owned()),
             last_used_at: repo.last_used_at.map(|at| at.to_string()),
             merges_into: (room > 0).then_some(said),
         })
@@ -47,7 +48,7 @@ fn entries(repos: Vec<LocalRepo>) -> Vec<RepoEntry> {
 }
 
 /// Returns when the next one is due, and the capabilities that the coordinator knows now.
-async fn send(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError> {
+async fn send(shared: &Shared, take_over: bool) -> Result<(Duration, CapabilitySet), ClientError> {
     // One at a time: the last one sent must carry the latest state.
     let _one = shared.heartbeat_lock.lock().await;
     let repos = shared.workspace.discover().await;
@@ -62,6 +63,9 @@ async fn send(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError>
         load: used as f64 / f64::from(shared.seat_limit.max(1)),
         health: Health::Ok,
         can_clone: shared.can_clone,
+        clones: shared.workspace.clones(),
+        instance: Some(shared.instance.clone()),
+        take_over,
         cost_usd_per_hour: None,
         delivery: Some((*shared.delivery.actual.borrow()).into()),
     };
@@ -71,10 +75,17 @@ async fn send(shared: &Shared) -> Result<(Duration, CapabilitySet), ClientError>
 }
 
 /// Retries until the coordinator has accepted a heartbeat; a permanent refusal is an error.
-pub(super) async fn until_accepted(shared: &Shared, stop: &CancellationToken) -> Result<(), AgentError> {
+pub(super) async fn until_accepted(
+    shared: &Shared,
+    take_over: bool,
+    stop: &CancellationToken,
+) -> Result<(), AgentError> {
     loop {
-        match send(shared).await {
+        match send(shared, take_over).await {
             Ok(_) => return Ok(()),
+            Err(ClientError::Problem(problem)) if problem.code == ProblemCode::FactoryInUse => {
+                return Err(AgentError::NameInUse(problem.detail.clone()));
+            }
             Err(error) if !error.is_passing() => return Err(error.into()),
             Err(error) => tracing::warn!(%error, "the coordinator does not answer yet; retrying"),
         }
@@ -87,7 +98,7 @@ pub(super) async fn until_accepted(shared: &Shared, stop: &CancellationToken) ->
 
 /// Sends one now, for callers that need the coordinator to know first; it does not wait for long.
 pub(super) async fn send_now(shared: &Shared) {
-    match tokio::time::timeout(SEND_TIMEOUT, send(shared)).await {
+    match tokio::time::timeout(SEND_TIMEOUT, send(shared, false)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a heartbeat failed"),
         Err(_) => tracing::debug!("a heartbeat timed out"),
@@ -111,7 +122,7 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
             () = hinted => {}
         }
         actual.mark_unchanged();
-        delay = match send(&shared).await {
+        delay = match send(&shared, false).await {
             Ok((interval, capabilities)) => {
                 // A job may have waited for this capability, and the version of the queue does not change with it.
                 if reported.as_ref() != Some(&capabilities) {
@@ -119,6 +130,13 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
                     reported = Some(capabilities);
                 }
                 interval
+            }
+            // Whoever took the name over gets its jobs from now on. What is held here is saved and given back.
+            Err(ClientError::Problem(problem)) if problem.code == ProblemCode::FactoryInUse => {
+                tracing::error!("{}", problem.detail);
+                let _ = shared.replaced.set(problem.detail.clone());
+                stop.cancel();
+                return;
             }
             Err(error) => {
                 tracing::warn!(%error, "a heartbeat failed");

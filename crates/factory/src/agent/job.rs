@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use giga_api::wire::{Check, Checkpoint, PatchRequest, RunReport, Stage};
 use giga_domain::FailReason;
+use giga_domain::exit::words;
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -211,6 +212,7 @@ impl JobRun<'_> {
         request.resume.clone_from(&work.session);
         request.usage_before = work.session_usage;
         request.budget = work.budget;
+        request.env = resumed(place);
         self.note_spend(place);
         let report = self.run_engine(&*work.engine, request, None).await;
         self.meter.ended(&report, work.reserved);
@@ -229,7 +231,7 @@ impl JobRun<'_> {
         mut tail: Option<&mut Tail>,
     ) -> EngineReport {
         request.watchdog = self.shared.watchdog;
-        request.env = self.environment();
+        request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         let (sender, mut events) = tokio::sync::mpsc::channel(256);
         let run = engine.run(request, sender, self.keeper.stop.clone());
@@ -279,6 +281,7 @@ impl JobRun<'_> {
         let mut request = EngineRequest::new(place.path(), work.prompt.clone());
         // The command is what the manifest's author wrote for a shell; no field of the job is put into it.
         request.script = Some(command.to_owned());
+        request.env = resumed(place);
         let (began, mut tail) = (Instant::now(), Tail::default());
         let report = self.run_engine(&*work.shell, request, Some(&mut tail)).await;
         match report.outcome {
@@ -443,6 +446,12 @@ impl JobRun<'_> {
     }
 }
 
+/// Whether the folder holds the work of an earlier run: a script may have to go on from it.
+fn resumed(place: &Place) -> Vec<(String, String)> {
+    let resumed = matches!(place, Place::Repo(tree) if tree.start() == Start::Resumed);
+    vec![("GIGA_RESUMED".to_owned(), u8::from(resumed).to_string())]
+}
+
 /// Marks every process that a run starts, so that a later agent can find them.
 pub(super) fn run_marker(job: &str, epoch: u64) -> String {
     format!("{job}.{epoch}")
@@ -451,7 +460,7 @@ pub(super) fn run_marker(job: &str, epoch: u64) -> String {
 fn describe(ending: &Ending) -> String {
     match ending {
         Ending::Succeeded(_) => "succeeded".to_owned(),
-        Ending::Failed(failure) => format!("failed: {}: {}", failure.reason.as_str(), failure.detail),
+        Ending::Failed(failure) => format!("failed: {}", words(failure.reason, Some(&failure.detail))),
         Ending::Stopped(cause) => format!("stopped: {cause:?}"),
     }
 }

@@ -39,10 +39,11 @@ pub use intake::BrokerConnector;
 pub use sweep::{CoordinatorStages, DISK_FLOOR_BYTES};
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use giga_api::client::Client;
+use giga_api::wire::FactoryInstance;
 use giga_domain::{CapabilitySet, FactoryId};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -70,6 +71,9 @@ struct Shared {
     /// What the machine has, repositories aside.
     capabilities: CapabilitySet,
     can_clone: bool,
+    instance: FactoryInstance,
+    /// Another process became this factory, in the coordinator's words.
+    replaced: OnceLock<String>,
     seat_limit: u32,
     seats: Arc<Semaphore>,
     watchdog: Watchdog,
@@ -128,6 +132,8 @@ pub async fn run_with_ready(
         engines: usable.map(|(engine, _)| engine).collect(),
         capabilities,
         can_clone: config.can_clone,
+        instance: FactoryInstance { id: folder::instance_id(&config.base)?, host: folder::host() },
+        replaced: OnceLock::new(),
         seat_limit: config.seats,
         seats: Arc::new(Semaphore::new(config.seats as usize)),
         watchdog: config.watchdog,
@@ -149,9 +155,10 @@ pub async fn run_with_ready(
         heartbeat_hint: Notify::new(),
         heartbeat_lock: Mutex::default(),
     });
+    // Waited for, and before anything is touched that another process under this name may hold: without it nothing can be
+    // claimed either.
+    heartbeat::until_accepted(&shared, config.take_over, &stop).await?;
     recover::settle_leftovers(&shared).await;
-    // The first one is waited for: without it nothing can be claimed.
-    heartbeat::until_accepted(&shared, &stop).await?;
     let beating = tokio::spawn(heartbeat::run(shared.clone(), stop.clone()));
     let sweeping = tokio::spawn(sweep::run(shared.clone(), stop.clone()));
     if !stop.is_cancelled() {
@@ -175,7 +182,10 @@ pub async fn run_with_ready(
     shared.jobs.wait().await;
     stop.cancel();
     let _ = tokio::join!(beating, sweeping);
-    taken
+    match shared.replaced.get() {
+        Some(by) => Err(AgentError::NameInUse(by.clone())),
+        None => taken,
+    }
 }
 
 /// For an intake that cannot end in time, such as one that waits for a coordinator that hangs.

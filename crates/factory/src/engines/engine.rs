@@ -172,7 +172,7 @@ pub enum EngineOutcome {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {detail}", reason.as_str())]
+#[error("{}", giga_domain::exit::words(*reason, Some(detail)))]
 pub struct EngineFailure {
     pub reason: FailReason,
     /// For people; redacted.

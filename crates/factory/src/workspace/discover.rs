@@ -50,6 +50,11 @@ impl Workspace {
         found
     }
 
+    /// Which URLs may be cloned, as prefixes in one spelling.
+    pub(crate) fn clones(&self) -> Vec<String> {
+        self.inner.policy.clones()
+    }
+
     /// A manifest's `repo`: a known name, or a URL that the allow-list permits.
     pub async fn resolve(&self, repo: &str) -> Result<RepoSource, WorkspaceError> {
         if is_repo_name(repo) {

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use giga_domain::factory::is_below;
 use sha2::{Digest, Sha256};
 
 use super::error::WorkspaceError;
@@ -103,18 +104,20 @@ impl GitPolicy {
         self.allowed.iter().try_for_each(|prefix| canonical_prefix(prefix).map(drop))
     }
 
+    /// What may be cloned, in the spelling that the coordinator matches by. As many as it takes: more than that say nothing.
+    pub(crate) fn clones(&self) -> Vec<String> {
+        let prefixes = self.allowed.iter().filter_map(|prefix| canonical_prefix(prefix).ok());
+        let prefixes: Vec<String> = prefixes.collect();
+        if prefixes.len() > giga_domain::limits::FACTORY_CLONES { Vec::new() } else { prefixes }
+    }
+
     pub(crate) fn permits(&self, url: &GitUrl) -> Result<(), WorkspaceError> {
         if !self.protocols.contains(&url.protocol) {
             let rule = format!("the protocol {} is not allowed on this factory", url.protocol.as_str());
             return Err(WorkspaceError::refused("repository", &url.text, rule));
         }
         let allowed = self.allowed.iter().filter_map(|prefix| canonical_prefix(prefix).ok());
-        let matches = |prefix: String| {
-            url.canonical.strip_prefix(&prefix).is_some_and(|rest| {
-                prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/') || rest == ".git"
-            })
-        };
-        if allowed.into_iter().any(matches) {
+        if allowed.into_iter().any(|prefix| is_below(&url.canonical, &prefix)) {
             return Ok(());
         }
         let rule = "it is not on this factory's allow-list of git URLs (`allowed` in its configuration)";
@@ -190,6 +193,11 @@ impl GitUrl {
 
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// One spelling for all that mean the same.
+    pub fn canonical(&self) -> &str {
+        &self.canonical
     }
 
     pub const fn protocol(&self) -> Protocol {

@@ -81,7 +81,7 @@ pub(crate) struct RunArgs {
     /// Exit after one job, or at once if there is none
     #[arg(long)]
     pub(crate) once: bool,
-    /// Take over the name of an earlier factory and revoke its token
+    /// Take over the name of an earlier factory, even one that is running: its token is revoked, or it stops
     #[arg(long)]
     pub(crate) take_over: bool,
     /// Exit when stdin ends, so that the factories of `giga up` end with it

@@ -65,19 +65,27 @@ Examples:
   giga job logs fix-greeting -f
   giga job logs fix-greeting --epoch 1")]
     Logs(LogsArgs),
-    /// Wait until jobs have shipped, or cannot ship without help
+    /// Wait until jobs have shipped, or need somebody
     #[command(after_help = "\
 Examples:
   giga job wait fix-greeting
   giga job wait fix-greeting --until review --timeout 10m
   giga job wait $(giga job submit a.md -o name) $(giga job submit b.md -o name)
 
+It also ends when a job waits for a person, and says for what and how to answer: a review, or the
+word to ship. With --keep-waiting it says so and goes on, for the case that somebody else answers.
+
 Exit codes: 0 shipped or reached · 1 failed, dead-lettered or cancelled · 6 rejected at review
-            7 budget exceeded · 124 timed out. Of several jobs, the first bad one decides.")]
+            7 budget exceeded · 8 waiting for you · 124 timed out.
+            Of several jobs, the first bad one decides.")]
     Wait(WaitArgs),
     /// Ship a job that is ready to ship, and wait until it is merged
     #[command(after_help = "\
-A job that failed because it could not be merged is merged again as it is, without another run.
+It follows the merge and prints the commit. A conflict sends the job back for another run, and a
+repository that keeps refusing fails it: both are said with the reason. Ctrl-C stops following, not
+the merge. A job that failed because it could not be merged is merged again as it is, without
+another run.
+
 Exit codes: 0 shipped · 1 not merged: it was sent back, or failed.")]
     Ship(ShipArgs),
     /// Put a failed job back in the queue
@@ -109,7 +117,7 @@ pub(crate) struct SubmitArgs {
     /// Make them children of this job: id, end of an id, or name
     #[arg(long, value_name = "JOB")]
     pub(crate) parent: Option<String>,
-    /// Wait until it has shipped, or cannot ship without help
+    /// Wait until it has shipped, or needs somebody; see `giga job wait`
     #[arg(short, long)]
     pub(crate) wait: bool,
 }
@@ -192,6 +200,9 @@ pub(crate) struct WaitArgs {
     /// Give up after this long, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
+    /// Go on while a job waits for a review or the word to ship
+    #[arg(long)]
+    pub(crate) keep_waiting: bool,
 }
 
 #[derive(Debug, Args)]

@@ -43,7 +43,7 @@ where
 const EXIT_CODES: &str = "\
 Exit codes:
   0 ok · 1 failed · 2 usage · 3 not found · 4 not allowed · 5 conflict · 6 rejected at review
-  7 budget exceeded · 124 timed out · 130 interrupted";
+  7 budget exceeded · 8 waiting for you · 124 timed out · 130 interrupted";
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -305,7 +305,7 @@ pub(crate) struct ReviewArgs {
     pub(crate) job: String,
     #[command(flatten)]
     pub(crate) verdict: VerdictArgs,
-    /// A comment to go with it
+    /// A comment to go with it; required with --request-changes and --reject
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     /// Review as somebody else; admins only

@@ -94,10 +94,7 @@ impl<'d> Names<'d> {
             return format!("on {factory}");
         }
         if let Some(failure) = &job.failure {
-            return match &failure.detail {
-                Some(detail) => format!("{}: {detail}", failure.reason.label()),
-                None => failure.reason.label().to_owned(),
-            };
+            return failure.words();
         }
         if job.stage == Stage::Blocked { self.waiting_for(job) } else { String::new() }
     }

@@ -26,6 +26,17 @@ pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
         }
         _ => return look(&args.job, context).await,
     };
+    let says_something = args.message.as_ref().is_some_and(|message| !message.trim().is_empty());
+    match verdict {
+        ReviewVerdict::RequestChanges if !says_something => {
+            let why = "--request-changes needs a comment: say what should change with -m TEXT; the next run is given it";
+            return Err(CliError::Usage(why.to_owned()));
+        }
+        ReviewVerdict::Reject if !says_something => {
+            return Err(CliError::Usage("--reject needs a comment: say why with -m TEXT".to_owned()));
+        }
+        _ => {}
+    }
     let client = context.client()?;
     let id = context.job_id(&client, &args.job).await?;
     // About the result that stands there now: one that comes in between has to be looked at first.
@@ -179,7 +190,7 @@ fn shown_diff(diff: &str) -> String {
 }
 
 /// `1 of 2 approvals, from ana or bo`.
-fn needed(job: &Job) -> String {
+pub(super) fn needed(job: &Job) -> String {
     let quorum = job.gate.as_ref().map_or(1, |gate| gate.quorum).max(1);
     let reviewers = job.gate.as_ref().map(|gate| gate.reviewers.as_slice()).unwrap_or_default();
     let who = if reviewers.is_empty() { "anyone".to_owned() } else { reviewers.join(" or ") };

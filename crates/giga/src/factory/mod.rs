@@ -31,7 +31,7 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(25);
 
 pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliError> {
     let mut signals = Signals::listen()?;
-    let config = AgentConfig { once: args.once, ..agent_config(settings)? };
+    let config = AgentConfig { once: args.once, take_over: args.take_over, ..agent_config(settings)? };
     if !args.until_stdin_ends {
         for line in repos::lines(&config.git).await {
             say(&line);
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliEr
     let agent = async {
         // Held until the agent has ended.
         let _lock = base::lock(&config.base, args.until_stdin_ends).await?;
-        run_agent(config, args.take_over, stop.clone(), is_ready.clone()).await
+        run_agent(config, stop.clone(), is_ready.clone()).await
     };
     tokio::pin!(agent);
     tokio::select! {
@@ -69,13 +69,12 @@ pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliEr
 
 async fn run_agent(
     config: AgentConfig,
-    take_over: bool,
     stop: CancellationToken,
     is_ready: Arc<AtomicBool>,
 ) -> Result<(), CliError> {
     let id = config.id.clone();
     let ran = async {
-        if take_over {
+        if config.take_over {
             agent::take_over(&config).await?;
         }
         agent::run_with_ready(config, stop, || {
@@ -125,6 +124,7 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         can_clone: !git.allowed.is_empty(),
         git,
         broker: settings.factory_broker()?.map(|broker| broker::door(broker.value)),
+        take_over: false,
         once: false,
     })
 }

@@ -26,6 +26,10 @@ impl Repo {
         Self(bare)
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     pub(crate) fn git(&self, args: &[&str]) -> String {
         git(&self.0, args)
     }

@@ -24,8 +24,8 @@ async fn a_budget_is_set_spent_from_paused_and_resumed() {
     golden("show_without_limit", &["budget", "show", "demo"]);
     golden("set", &["budget", "set", "demo", "--total", "10", "--job", "2.50"]);
 
-    home.write("one.md", manifest("one", "engine: shell\n"));
-    home.write("two.md", manifest("two", "engine: shell\n"));
+    home.write("one.md", manifest("one", "engine: shell\nscript: 'true'\n"));
+    home.write("two.md", manifest("two", "engine: shell\nscript: 'true'\n"));
     home.giga(&["job", "submit", "one.md"]).ok();
     let (job, epoch) = mac.take("r1").await;
     let spend = json!({"leaseEpoch": epoch, "spend": {"usd": 1.25, "tokens": 1_200}});

@@ -20,7 +20,7 @@ async fn waiting_ends_as_the_job_did() {
     home.giga(&["job", "wait", "cancelled"]).fails(1);
 
     for (name, reason, code) in [("crashed", "crash", 1), ("spent", "budget_exceeded", 7)] {
-        submit(name, "engine: shell\n");
+        submit(name, "engine: shell\nscript: 'true'\n");
         let (job, epoch) = mac.take(name).await;
         assert_eq!(mac.fail(&job, epoch, reason).await["stage"], "failed");
         let waited = home.giga(&["job", "wait", name]);
@@ -28,7 +28,7 @@ async fn waiting_ends_as_the_job_did() {
         waited.fails(code);
     }
 
-    submit("rejected", "engine: shell\nreview: {quorum: 1}\n");
+    submit("rejected", "engine: shell\nscript: 'true'\nreview: {quorum: 1}\n");
     let (job, epoch) = mac.take("rejected").await;
     mac.report(&job, epoch).await;
     home.giga(&["review", "rejected", "--reject", "-m", "not like this"]).ok();
@@ -39,7 +39,7 @@ async fn waiting_ends_as_the_job_did() {
     let late = home.giga(&["job", "wait", "slow", "--timeout", "50ms"]);
     assert!(late.fails(124).contains("timed out"));
 
-    submit("shipped", "engine: shell\nship: auto\n");
+    submit("shipped", "engine: shell\nscript: 'true'\nship: auto\n");
     let (job, epoch) = mac.take("shipped").await;
     mac.report(&job, epoch).await;
     home.giga(&["job", "wait", "shipped"]).ok();

@@ -12,7 +12,7 @@ async fn a_capability_that_nobody_has_is_named_with_what_to_do() {
     for id in ["linux-1", "linux-2"] {
         Holder::enroll(&home, &server, id, &["os:linux", "engine:shell"]).await;
     }
-    home.write("build.md", manifest("wants-build", "capabilities: [build]\n"));
+    home.write("build.md", manifest("wants-build", "engine: shell\nscript: make\ncapabilities: [build]\n"));
 
     let submitted = crate::world::run(crate::world::giga(home.path()).args(["job", "submit", "build.md"]));
     assert!(submitted.err.contains("warning: ") && submitted.err.contains("`build`"), "{submitted:?}");
@@ -53,9 +53,16 @@ async fn a_job_that_would_run_shows_every_score() {
     let server = home.start();
     Holder::enroll(&home, &server, "linux-1", &["os:linux", "engine:shell"]).await;
     Holder::enroll(&home, &server, "xcode-1", &["os:macos", "engine:shell", "has:xcode"]).await;
-    home.write("job.md", manifest("easy", "capabilities: [os:linux]\nbudget: {usd: 1.5}\nretry: {max: 1}\n"));
+    home.write("job.md", manifest(
+            "easy",
+            "engine: shell\nscript: make\ncapabilities: [os:linux]\nbudget: {usd: 1.5}\nretry: {max: 1, on: [crash]}\n",
+        ));
     let plan = home.giga(&["job", "plan", "job.md"]).ok();
     assert!(plan.contains("It costs $3.00 at most"), "{plan}");
+    let retries = "It is tried up to 2 times. Retried: a lost factory, a problem of the machine or the network, an engine \
+                   that breaks off, an exit code other than 0. Not retried: a failed verification, a run that takes too \
+                   long, a spent budget.";
+    assert!(plan.contains(retries), "{plan}");
     home.giga(&["job", "submit", "job.md"]).ok();
     let text = home.giga(&["job", "explain", "easy"]).ok();
     let header = text.lines().find(|line| line.contains("FACTORY")).unwrap().to_owned();

@@ -11,7 +11,10 @@ async fn a_job_from_submit_to_shipped() {
     let server = home.start();
     let mac = Holder::enroll(&home, &server, "mac-1", &["os:linux", "engine:shell"]).await;
 
-    home.write("fix.md", manifest("fix-greeting", "engine: shell\nreview: {quorum: 1, reviewers: [ana]}\n"));
+    home.write(
+        "fix.md",
+        manifest("fix-greeting", "engine: shell\nscript: 'true'\nreview: {quorum: 1, reviewers: [ana]}\n"),
+    );
     let id = home.giga(&["job", "submit", "fix.md", "-o", "name"]).ok().trim().to_owned();
     let golden = |name: &str, args: &[&str]| {
         let out = home.giga(args).ok();
@@ -58,7 +61,7 @@ async fn submit_and_wait_in_one_go() {
     let home = Home::new();
     let server = home.start();
     let mac = Holder::enroll(&home, &server, "mac-1", &["os:linux", "engine:shell"]).await;
-    let text = manifest("auto", "engine: shell\nship: auto\n");
+    let text = manifest("auto", "engine: shell\nscript: 'true'\nship: auto\n");
     let path = home.path().to_owned();
     let submitted = tokio::task::spawn_blocking(move || {
         run_with_input(giga(&path).args(["job", "submit", "-", "--wait"]), text.as_bytes())

@@ -27,4 +27,5 @@ mod streams;
 mod top;
 mod topics;
 mod web;
+mod words;
 mod world;

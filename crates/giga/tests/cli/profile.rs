@@ -32,7 +32,7 @@ async fn a_profile_is_made_named_and_handed_to_the_factory() {
     golden("show", &["profile", "show", "coder"]);
     golden("show_version", &["profile", "show", "coder@1"]);
 
-    home.write("job.md", manifest("named", "persona: coder\nidempotencyKey: k\n"));
+    home.write("job.md", manifest("named", "persona: coder\nscript: 'true'\nidempotencyKey: k\n"));
     let id = home.giga(&["job", "submit", "job.md", "-o", "name"]).ok();
     let again = home.giga(&["job", "submit", "job.md", "-o", "name"]).ok();
     assert_eq!(id, again, "the manifest's own key counts, although only the coordinator knows the profile");
@@ -72,7 +72,7 @@ async fn a_review_shows_checks_cost_and_what_was_said_before() {
     let home = Home::new();
     let server = home.start();
     let mac = Holder::enroll(&home, &server, "mac-1", &["engine:shell"]).await;
-    home.write("job.md", manifest("fix", "engine: shell\nverify: [make test]\n"));
+    home.write("job.md", manifest("fix", "engine: shell\nscript: 'true'\nverify: [make test]\n"));
     home.giga(&["job", "submit", "job.md"]).ok();
     let asked = home.giga(&["review", "fix", "--request", "--quorum", "2", "--reviewers", "ana,bo,cy"]).ok();
     assert!(asked.contains("0 of 2 approvals, from ana or bo or cy"), "{asked}");

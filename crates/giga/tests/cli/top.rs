@@ -151,7 +151,7 @@ async fn filter_open_requeue_pause_quit() {
     let home = Home::new();
     let server = home.start();
     let mac = Holder::enroll(&home, &server, "mac-1", &["engine:shell"]).await;
-    home.write("fix.md", manifest("fix-greeting", "engine: shell\n"));
+    home.write("fix.md", manifest("fix-greeting", "engine: shell\nscript: 'true'\n"));
     home.write("night.md", manifest("nightly", "capabilities: [\"gpu:none\"]\n"));
     home.giga(&["job", "submit", "fix.md"]).ok();
     let (job, epoch) = mac.take("r1").await;

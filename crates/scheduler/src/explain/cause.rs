@@ -72,6 +72,9 @@ impl<'a> Case<'a> {
                 if feasible::is_excluded(job, factory, now) {
                     failures.push(Filter::Excluded);
                 }
+                if feasible::is_unfit(job, factory) {
+                    failures.push(Filter::Unfit);
+                }
                 Standing { factory, failures }
             })
             .collect();
@@ -176,6 +179,7 @@ fn effort(filter: Filter) -> usize {
         Filter::Down => 31,
         Filter::Repo => 40,
         Filter::Product => 50,
+        Filter::Unfit => 60,
         _ => 100,
     }
 }

@@ -4,14 +4,15 @@
 //! sentence says.
 
 use giga_domain::budget::PauseCause;
+use giga_domain::factory::canonical_url;
 use giga_domain::job::Concurrency;
-use giga_domain::{Capability, Timestamp, Usd};
+use giga_domain::{Capability, FactoryId, Timestamp, Usd};
 
 use super::cause::{Case, Prospect};
 use super::words::{excluded_until, moment, names, too_low};
 use super::{Fix, Remedy};
 use crate::feasible::{self, Filter};
-use crate::routable::quoted;
+use crate::routable::{is_any_engine, needed, quoted};
 use crate::{FactoryView, Limit, MissingCapability, Unroutable};
 
 pub(super) fn remedies(case: &Case<'_>) -> Vec<Remedy> {
@@ -57,10 +58,20 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
         Unroutable::Capabilities(missing) => {
             let mut remedies: Vec<Remedy> = missing.iter().filter_map(|m| did_you_mean(m, case)).collect();
             let names: Vec<&Capability> = missing.iter().map(|m| &m.capability).collect();
-            remedies.push(Remedy::command(
-                format!("start a factory that advertises {} and whose token allows it", quoted(&names)),
-                "giga factory enroll NAME",
-            ));
+            if names.iter().any(|name| is_any_engine(name)) {
+                remedies.push(Remedy::command(
+                    "install an engine such as claude or codex on a factory and start it again; this says what is missing there",
+                    "giga doctor",
+                ));
+                remedies.push(Remedy::advice("or make it a script: `engine: shell`, with `script`"));
+            }
+            let names: Vec<&Capability> = names.into_iter().filter(|name| !is_any_engine(name)).collect();
+            if !names.is_empty() {
+                remedies.push(Remedy::command(
+                    format!("start a factory that advertises {} and whose token allows it", quoted(&names)),
+                    "giga factory enroll NAME",
+                ));
+            }
             remedies
         }
         Unroutable::Product(product) => {
@@ -70,8 +81,10 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
             )]
         }
         Unroutable::NoSingleFactory { closest, lacks } => {
-            let mut remedies =
-                vec![Remedy::advice(format!("give {closest} {}: it has the rest", quoted(lacks)))];
+            let mut remedies = vec![Remedy::advice(format!(
+                "give {closest} {}: it has the rest",
+                needed(&lacks.iter().collect::<Vec<_>>())
+            ))];
             remedies.extend(only(Filter::Product, case));
             remedies
         }
@@ -81,7 +94,7 @@ fn routes(unroutable: &Unroutable, case: &Case<'_>) -> Vec<Remedy> {
                 remedies.push(Remedy::advice(format!("did you mean the repository `{near}`?")));
             }
             remedies.push(match case.factories.iter().find(|s| s.failures.contains(&Filter::Repo)) {
-                Some(s) => Remedy::advice(format!("check out `{repo}` on {}, or let it clone", s.factory.id)),
+                Some(s) => let_clone(repo, &s.factory.id),
                 None => Remedy::advice(format!("check out `{repo}` on a factory")),
             });
             remedies
@@ -207,18 +220,31 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
             "giga factory enroll NAME",
         ),
         Filter::Capabilities => {
-            Remedy::advice(format!("give {id} {}", quoted(&feasible::lacking(case.job, factory))))
+            Remedy::advice(format!("give {id} {}", needed(&feasible::lacking(case.job, factory))))
         }
-        Filter::Repo => Remedy::advice(format!(
-            "check out `{}` on {id}, or let it clone",
-            case.job.repo.as_deref().unwrap_or_default()
-        )),
+        Filter::Repo => let_clone(case.job.repo.as_deref().unwrap_or_default(), id),
+        Filter::Unfit => {
+            let message = format!("once {id} has what it lacked, let it try again");
+            Remedy::fix(message, Fix::Requeue(case.job.id))
+        }
         Filter::Seats => more_seats(&[factory]),
         Filter::Excluded => Remedy::advice(format!(
             "wait until {}, when {id} is asked again",
             excluded_until(case, &[factory])?
         )),
         _ => return None,
+    })
+}
+
+/// A URL can be allowed; a name says nothing about where to clone it from.
+fn let_clone(repo: &str, factory: &FactoryId) -> Remedy {
+    Remedy::advice(match canonical_url(repo) {
+        Some(_) => format!(
+            "allow `{repo}` on {factory} (`--git-allow`), or put a checkout of it among its repositories"
+        ),
+        None => {
+            format!("put a checkout of `{repo}` among the repositories of {factory}, or name it by its URL")
+        }
     })
 }
 

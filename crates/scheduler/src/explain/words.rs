@@ -10,7 +10,7 @@ use giga_domain::{CapabilitySet, Period, Timestamp};
 use super::cause::{Case, Count, Prospect};
 use super::{Blocker, BlockerCode};
 use crate::feasible::{self, Filter};
-use crate::routable::{listed, quoted};
+use crate::routable::{is_any_engine, listed, needed};
 use crate::{FactoryView, Limit, Unroutable};
 
 const NAMES_SHOWN: usize = 3;
@@ -29,8 +29,11 @@ pub(super) fn summary(case: &Case<'_>) -> String {
     if let Some((to, deadline)) = case.offer {
         return format!("on offer to {to}, which may take it until {}", moment(*deadline, case.now));
     }
+    let retry = case.job.earlier.as_ref().map_or_else(String::new, |earlier| {
+        format!(" (attempt {} of {}; the last one failed: {})", earlier.next, earlier.of, earlier.failure)
+    });
     match &case.prospect {
-        Prospect::Placed(factory) => format!("would be placed on {factory} now"),
+        Prospect::Placed(factory) => format!("would be placed on {factory} now{retry}"),
         Prospect::Behind { ahead, uses_up } => {
             format!("waiting its turn: {}", overtaken(*uses_up, case, *ahead))
         }
@@ -121,7 +124,7 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
         Filter::Capabilities if many => lacked_by_many(&factories, case),
         Filter::Repo if many => {
             let repo = case.job.repo.as_deref().unwrap_or_default();
-            format!("{who} have no repository `{repo}` and may not clone")
+            format!("{who} have no repository `{repo}` and may not clone it")
         }
         _ => factories.first().map(|f| format!("{who} {}", detail(filter, case, f))).unwrap_or_default(),
     }
@@ -129,7 +132,7 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
 
 fn lacked_by_many(factories: &[&FactoryView], case: &Case<'_>) -> String {
     let lacked: Vec<String> =
-        factories.iter().map(|factory| quoted(&feasible::lacking(case.job, factory))).collect();
+        factories.iter().map(|factory| needed(&feasible::lacking(case.job, factory))).collect();
     match lacked.as_slice() {
         [first, rest @ ..] if rest.iter().all(|other| other == first) => {
             format!("{} lack {first}", names(factories, "and"))
@@ -149,9 +152,12 @@ pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> 
         Filter::Stale => "is offline".to_owned(),
         Filter::Down => "reports itself as down".to_owned(),
         Filter::Product => format!("has a token that does not admit the product `{}`", case.job.product),
-        Filter::Capabilities => format!("lacks {}", quoted(&feasible::lacking(case.job, factory))),
+        Filter::Capabilities => format!("lacks {}", needed(&feasible::lacking(case.job, factory))),
         Filter::Repo => {
-            format!("has no repository `{}` and may not clone", case.job.repo.as_deref().unwrap_or_default())
+            format!(
+                "has no repository `{}` and may not clone it",
+                case.job.repo.as_deref().unwrap_or_default()
+            )
         }
         Filter::Seats => match factory.seat_limit {
             0 => "has no seats".to_owned(),
@@ -165,6 +171,10 @@ pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> 
         Filter::Excluded => match excluded_until(case, &[factory]) {
             Some(until) => format!("did not pick it up and is left out until {until}"),
             None => "did not pick it up in time".to_owned(),
+        },
+        Filter::Unfit => match &case.job.earlier {
+            Some(earlier) => format!("had it and could not run it ({})", earlier.failure),
+            None => "had it and could not run it".to_owned(),
         },
         Filter::NotReady | Filter::Paused | Filter::Budget | Filter::Concurrency => {
             gate_message(filter, case)
@@ -185,17 +195,26 @@ fn most_lasting(gates: &[Filter]) -> Option<&Filter> {
 
 fn gate_clause(gate: Filter, case: &Case<'_>) -> String {
     match gate {
-        Filter::NotReady => format!(
-            " until {}: scheduled for then, or backing off after a failed attempt",
-            moment(case.job.ready_at, case.now)
-        ),
+        Filter::NotReady => match &case.job.earlier {
+            Some(_) => format!(" to be retried: {}", gate_message(gate, case)),
+            None => format!(" until {}: scheduled for then", moment(case.job.ready_at, case.now)),
+        },
         _ => format!(": {}", gate_message(gate, case)),
     }
 }
 
 fn gate_message(gate: Filter, case: &Case<'_>) -> String {
     match gate {
-        Filter::NotReady => format!("the job is not ready until {}", moment(case.job.ready_at, case.now)),
+        Filter::NotReady => match &case.job.earlier {
+            Some(earlier) => format!(
+                "attempt {} of {} at {}; the last one failed: {}",
+                earlier.next,
+                earlier.of,
+                moment(case.job.ready_at, case.now),
+                earlier.failure
+            ),
+            None => format!("the job is not ready until {}", moment(case.job.ready_at, case.now)),
+        },
         Filter::Paused => paused(case),
         Filter::Budget => short_of_budget(case),
         Filter::Concurrency => match &case.job.concurrency {
@@ -312,7 +331,8 @@ fn overtaken(uses_up: Filter, case: &Case<'_>, ahead: Count) -> String {
 /// `2 live factories advertise a, b, c`.
 fn live_capabilities(case: &Case<'_>) -> String {
     let live: Vec<&FactoryView> = case.snapshot.factories.iter().filter(|f| f.live).collect();
-    let all: CapabilitySet = live.iter().flat_map(|f| f.capabilities.iter().cloned()).collect();
+    let advertised = live.iter().flat_map(|f| f.capabilities.iter()).filter(|c| !is_any_engine(c));
+    let all: CapabilitySet = advertised.cloned().collect();
     let mut shown: Vec<&str> =
         all.iter().take(CAPABILITIES_SHOWN).map(giga_domain::Capability::as_str).collect();
     let more = format!("and {} more", all.len().saturating_sub(CAPABILITIES_SHOWN));

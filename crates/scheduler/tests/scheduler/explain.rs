@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use giga_domain::budget::PerPeriod;
 use giga_domain::job::Concurrency;
 use giga_domain::{Actor, Budget, BudgetChange, BudgetSettings, FactoryState, Health, Priority, Usd};
-use giga_scheduler::{Explanation, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot};
+use giga_scheduler::{
+    Earlier, Explanation, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot,
+};
 
 use crate::world::{
     NOW, after, before, capabilities, factory, factory_id, fleet, full, job, minutes, policy_of, product,
@@ -236,6 +238,40 @@ golden!(repo_is_nowhere, {
     let job = JobView { repo: Some("https://example.org/team/helo.git".to_owned()), ..job(1) };
     situation(job, [FactoryView { repos: vec![repo("hello")], ..factory("mac-1") }, factory("mac-2")])
 });
+
+golden!(a_url_that_nobody_may_clone, {
+    let job = JobView { repo: Some("https://example.org/team/app.git".to_owned()), ..job(1) };
+    let clones = vec!["https://example.org/other".to_owned()];
+    situation(job, [FactoryView { can_clone: true, clones, ..factory("mac-1") }])
+});
+
+golden!(a_name_that_nobody_has, {
+    let clones = vec!["https://example.org/".to_owned()];
+    let clones = FactoryView { can_clone: true, clones, ..factory("mac-1") };
+    situation(JobView { repo: Some("app".to_owned()), ..job(1) }, [clones])
+});
+
+golden!(a_prompt_where_only_the_shell_is, situation(wanting(&["engine:any"]), [factory("mac-1")]));
+
+fn tried(unfit: &[&str]) -> JobView {
+    let earlier = Earlier {
+        next: 2,
+        of: 4,
+        failure: "exited with code 3: boom".to_owned(),
+        unfit: unfit.iter().copied().map(factory_id).collect(),
+    };
+    JobView { earlier: Some(Box::new(earlier)), ..job(1) }
+}
+
+golden!(backing_off_after_a_failure, {
+    situation(JobView { ready_at: after(minutes(1)), ..tried(&[]) }, [factory("mac-1")])
+});
+
+golden!(a_second_attempt, situation(tried(&[]), [factory("mac-1")]));
+
+golden!(the_only_one_could_not_run_it, situation(tried(&["mac-1"]), [factory("mac-1")]));
+
+golden!(another_one_gets_it, situation(tried(&["mac-1"]), [factory("mac-1"), factory("mac-2")]));
 
 golden!(product_is_not_admitted, {
     let other = FactoryView { products: vec![product("other")], ..factory("mac-1") };

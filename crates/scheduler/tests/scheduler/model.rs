@@ -113,7 +113,22 @@ impl<'a> Model<'a> {
             && factory.health != Health::Down
             && (factory.products.is_empty() || factory.products.contains(&job.product))
             && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
-            && job.repo.as_ref().is_none_or(|r| factory.can_clone || repo_here(r, factory).is_some())
+            && job.repo.as_ref().is_none_or(|r| {
+                let is_url = r.contains(':');
+                let known = match is_url {
+                    true => factory.repos.iter().any(|f| match &f.url {
+                        Some(url) => url == r,
+                        None => f.name == r.rsplit('/').next().unwrap().trim_end_matches(".git"),
+                    }),
+                    false => repo_here(r, factory).is_some(),
+                };
+                // The worlds have one URL, and `ssh://` is not a prefix of it.
+                let allowed = |prefix: &String| is_url && r.starts_with(&format!("{prefix}/"));
+                known
+                    || (factory.can_clone
+                        && (factory.clones.is_empty() || factory.clones.iter().any(allowed)))
+            })
+            && !job.earlier.as_ref().is_some_and(|earlier| earlier.unfit.contains(&factory.id))
             && self.seats_used[&factory.id] < factory.seat_limit
             && job.ready_at <= self.now
             && !product.paused

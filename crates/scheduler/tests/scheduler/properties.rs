@@ -156,7 +156,10 @@ proptest! {
             let on_offer = job.offered_to.as_ref().is_some_and(|(_, deadline)| *deadline > NOW);
             match plan.placements.iter().find(|p| p.job == job.id) {
                 Some(p) if !on_offer => {
-                    prop_assert_eq!(explained.summary, format!("would be placed on {} now", p.factory));
+                    let again = job.earlier.as_ref().map_or_else(String::new, |earlier| {
+                        format!(" (attempt 2 of 4; the last one failed: {})", earlier.failure)
+                    });
+                    prop_assert_eq!(explained.summary, format!("would be placed on {} now{again}", p.factory));
                     prop_assert!(explained.blockers.is_empty());
                 }
                 Some(_) => prop_assert!(explained.summary.starts_with("on offer to ")),

@@ -8,7 +8,7 @@ use giga_domain::{
     CapabilitySet, FactoryId, FactoryState, Health, JobId, PerTerm, Priority, ProductId, Rev, ScoreTerm,
     Timestamp, Usd,
 };
-use giga_scheduler::{FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
+use giga_scheduler::{Earlier, FactoryView, JobView, Policy, ProductPolicy, ReadyQueue, Snapshot, Weights};
 use proptest::collection::{btree_map, hash_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -61,6 +61,7 @@ pub(crate) fn job(number: u64) -> JobView {
         last_factory: None,
         offered_to: None,
         excluded: Vec::new(),
+        earlier: None,
     }
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn factory(name: &str) -> FactoryView {
         products: Vec::new(),
         repos: Vec::new(),
         can_clone: false,
+        clones: Vec::new(),
         seat_limit: 2,
         seats_used: 0,
         load: 0.0,
@@ -117,6 +119,8 @@ pub(crate) struct World {
 
 const TOKENS: [&str; 5] = ["os:linux", "engine:shell", "gpu", "repo:a", "node:20"];
 const REPOS: [&str; 5] = ["a", "b", "x/a", "y/x/a", "https://example.org/team/a.git"];
+/// As factories spell them: where a repository comes from.
+const URLS: [&str; 2] = ["https://example.org/team/a.git", "https://example.org/other/a.git"];
 const KEYS: [&str; 2] = ["k", "l"];
 
 pub(crate) fn worlds() -> impl Strategy<Value = World> {
@@ -185,6 +189,7 @@ fn any_job() -> impl Strategy<Value = JobView> {
         option::weighted(0.2, any_factory_id()),
         option::weighted(0.2, (any_factory_id(), any_time())),
         vec((any_factory_id(), any_time()), 0..2),
+        option::weighted(0.2, vec(any_factory_id(), 0..3)),
     );
     let times = (any_time(), option::weighted(0.3, any_time()));
     (what, limits, past, times).prop_map(|(what, limits, past, (enqueued_at, ready_at))| JobView {
@@ -201,6 +206,9 @@ fn any_job() -> impl Strategy<Value = JobView> {
         last_factory: past.0,
         offered_to: past.1,
         excluded: past.2,
+        earlier: past
+            .3
+            .map(|unfit| Box::new(Earlier { next: 2, of: 4, failure: "no engine".to_owned(), unfit })),
     })
 }
 
@@ -217,8 +225,16 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
     let has = (
         any_capabilities(TOKENS.len()),
         vec(any_product(), 0..2),
-        vec((select(&["a", "b", "c", "x/a", "y/x/a", "z/b"]), option::of(any_time())), 0..4),
+        vec(
+            (
+                select(&["a", "b", "c", "x/a", "y/x/a", "z/b"]),
+                option::of(any_time()),
+                option::weighted(0.3, select(&URLS)),
+            ),
+            0..4,
+        ),
         any::<bool>(),
+        prop_oneof![2 => Just(Vec::new()), 1 => vec(select(&["https://example.org/team", "ssh://"]), 1..3)],
     );
     let seats = (0..5_u32, 0..3_u32, select(&[0.0, 0.0, 0.5, 2.0]), option::of(any_amount(&[0, 5, 10])));
     (standing, has, seats).prop_map(|((draining, live, health), has, seats)| FactoryView {
@@ -232,9 +248,14 @@ fn any_factory() -> impl Strategy<Value = FactoryView> {
         repos: has
             .2
             .into_iter()
-            .map(|(name, used)| FactoryRepo { last_used_at: used, ..repo(name) })
+            .map(|(name, used, url)| FactoryRepo {
+                last_used_at: used,
+                url: url.map(str::to_owned),
+                ..repo(name)
+            })
             .collect(),
         can_clone: has.3,
+        clones: has.4.into_iter().map(str::to_owned).collect(),
         seat_limit: seats.0,
         seats_used: seats.1,
         load: seats.2,

@@ -74,7 +74,9 @@ impl From<Problem> for Status {
             Code::MethodNotAllowed => Grpc::Unimplemented,
             Code::RequestTimeout => Grpc::DeadlineExceeded,
             Code::Fenced | Code::NotYours | Code::RevMismatch | Code::ResultMismatch => Grpc::Aborted,
-            Code::IdempotencyConflict | Code::FactoryExists | Code::RepoOwned => Grpc::AlreadyExists,
+            Code::IdempotencyConflict | Code::FactoryExists | Code::FactoryInUse | Code::RepoOwned => {
+                Grpc::AlreadyExists
+            }
             Code::IllegalTransition | Code::LogGap | Code::NoHeartbeat | Code::Unroutable => {
                 Grpc::FailedPrecondition
             }

@@ -10,8 +10,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use giga_api::wire;
-use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope};
-use giga_domain::{Factory, FactoryId, FactoryState, limits};
+use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope, Instance};
+use giga_domain::{Factory, FactoryId, FactoryState, Timestamp, limits};
 
 use super::Answer;
 use crate::app::App;
@@ -113,7 +113,13 @@ pub(crate) async fn heartbeat(
 ) -> Answer<Json<wire::HeartbeatAnswer>> {
     let id: FactoryId = check::id("factoryId", &request.factory_id)?;
     caller.speaks_for(&id)?;
-    let answer = app.coordinator.heartbeat(id, advertised(request)?).await?;
+    let take_over = request.take_over;
+    let advertised = advertised(request)?;
+    let answer = if take_over {
+        app.coordinator.take_over(id, advertised).await?
+    } else {
+        app.coordinator.heartbeat(id, advertised).await?
+    };
     Ok(Json(wire::HeartbeatAnswer {
         heartbeat_interval_ms: answer.heartbeat_interval.as_millis() as u64,
         stale_after_ms: answer.stale_after.as_millis() as u64,
@@ -126,6 +132,11 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
     check::in_range("seatLimit", request.seat_limit, 1, limits::SEATS)?;
     check::in_range("load", request.load, 0.0, 1_000_000.0)?;
     check::at_most("repos", request.repos.len(), limits::FACTORY_REPOS)?;
+    check::at_most("clones", request.clones.len(), limits::FACTORY_CLONES)?;
+    for (index, prefix) in request.clones.iter().enumerate() {
+        check::text(&format!("clones[{index}]"), prefix, limits::REPO_URL_CHARS)?;
+    }
+    let instance = request.instance.map(instance).transpose()?;
     let cost = request
         .cost_usd_per_hour
         .map(|usd| check::dollars("costUsdPerHour", usd, check::MOST_PER_RUN))
@@ -134,6 +145,8 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
         capabilities: check::capabilities("capabilities", &request.capabilities)?,
         repos: request.repos.into_iter().enumerate().map(repo).collect::<Answer<_>>()?,
         can_clone: request.can_clone,
+        clones: request.clones,
+        instance,
         seat_limit: request.seat_limit,
         load: request.load,
         health: request.health.into(),
@@ -142,19 +155,27 @@ fn advertised(request: wire::HeartbeatRequest) -> Answer<Advertised> {
     })
 }
 
+/// Since when is the coordinator's to say.
+fn instance(instance: wire::FactoryInstance) -> Answer<Instance> {
+    check::name("instance.id", &instance.id, limits::NAME_CHARS)?;
+    check::name("instance.host", &instance.host, limits::NAME_CHARS)?;
+    Ok(Instance { id: instance.id, host: instance.host, since: Timestamp::ZERO })
+}
+
 fn repo((index, entry): (usize, wire::RepoEntry)) -> Answer<FactoryRepo> {
     let field = format!("repos[{index}]");
-    let (name, last_used_at, merges_into) = match entry {
-        wire::RepoEntry::Name(name) => (name, None, None),
-        wire::RepoEntry::Used(repo) => (repo.name, repo.last_used_at, repo.merges_into),
+    let (name, url, last_used_at, merges_into) = match entry {
+        wire::RepoEntry::Name(name) => (name, None, None, None),
+        wire::RepoEntry::Used(repo) => (repo.name, repo.url, repo.last_used_at, repo.merges_into),
     };
+    check::optional_text(&format!("{field}.url"), url.as_ref(), limits::REPO_URL_CHARS)?;
     check::name(&field, &name, limits::CONCURRENCY_KEY_CHARS)?;
     let last_used_at =
         last_used_at.map(|text| check::id(&format!("{field}.lastUsedAt"), &text)).transpose()?;
     if let Some(text) = &merges_into {
         check::name(&format!("{field}.mergesInto"), text, limits::NOTE_CHARS)?;
     }
-    Ok(FactoryRepo { name, last_used_at, merges_into })
+    Ok(FactoryRepo { name, url, last_used_at, merges_into })
 }
 
 pub(crate) async fn prune(

@@ -118,12 +118,24 @@ pub(crate) async fn review(
     }
     let reviewer = reviewer(&caller, request.reviewer)?;
     check::optional_text("comment", request.comment.as_ref(), limits::REASON_CHARS)?;
+    let says_something = request.comment.as_ref().is_some_and(|comment| !comment.trim().is_empty());
+    if request.verdict != wire::ReviewVerdict::Approve && !says_something {
+        return Err(Problem::field("comment", no_words(request.verdict)));
+    }
     let if_rev = header::if_match(&headers)?;
     let job = app.visible_job(&caller, path.id()?).await?;
     let epoch = request.lease_epoch.map(Epoch);
     let judgement = Judgement { verdict: request.verdict.into(), reviewer, comment: request.comment, epoch };
     let job = app.coordinator.review(job.id, judgement, if_rev, caller.actor()).await?;
     Ok(tagged_with_reviews(&job))
+}
+
+/// Whoever has to act on a verdict has to know what is wrong.
+const fn no_words(verdict: wire::ReviewVerdict) -> &'static str {
+    match verdict {
+        wire::ReviewVerdict::RequestChanges => "say what should change: the next run is given this comment",
+        _ => "say why it is rejected",
+    }
 }
 
 /// Whoever reviews goes by the label of the token, so that a quorum is as many people as it says. The event keeps both:

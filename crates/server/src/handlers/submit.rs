@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_coordinator::{KnownProfiles, SubmitRequest};
 use giga_domain::manifest::{Draft, Manifest, TRACKER_KEY};
-use giga_domain::{ProductId, limits};
+use giga_domain::{FailReason, ProductId, limits};
 
 use super::Answer;
 use crate::app::App;
@@ -68,6 +68,7 @@ pub(crate) async fn plan(
             .collect(),
         worst_case_usd: dry_run.worst_case,
         merges_into: dry_run.merges_into.filter(|(who, _)| visible.contains(who)).map(|(_, into)| into),
+        retries: dry_run.retries.map(|(attempts, on)| retries(attempts, &on)),
         explanation: shapes::explanation(dry_run.explanation, |v| visible.contains(&v.factory_id)),
     }))
 }
@@ -151,5 +152,14 @@ fn choose_key(headers: &HeaderMap, in_manifest: Option<String>) -> Answer<Option
             Err(Problem::field(name, "the manifest has another idempotencyKey; leave one of them out"))
         }
         _ => Ok(Some(in_header.to_owned())),
+    }
+}
+
+fn retries(attempts: u32, on: &[FailReason]) -> wire::Retries {
+    let rest = FailReason::RETRIED_ON_REQUEST.into_iter().filter(|reason| !on.contains(reason));
+    wire::Retries {
+        attempts,
+        on: on.iter().copied().map(Into::into).collect(),
+        not_on: rest.map(Into::into).collect(),
     }
 }

@@ -35,6 +35,25 @@ async fn whoever_reviews_goes_by_the_label_of_the_token() {
 }
 
 #[tokio::test]
+async fn a_verdict_against_it_needs_words() {
+    let world = World::start().await;
+    world.factory("f-1", &[]).await;
+    let job = world.in_review("demo", "f-1", "a").await;
+    let path = format!("/api/fleet/jobs/{}/review", job.id);
+    let review = |body: Value| world.post(&path).token(&world.admin).json(body);
+    let head = world.feed().await.len();
+    for (verdict, told) in [("request_changes", "say what should change"), ("reject", "say why")] {
+        for body in [json!({"verdict": verdict}), json!({"verdict": verdict, "comment": " \n"})] {
+            let refused = review(body).refused(400, "invalid_request", told).await.json();
+            assert_eq!(refused["errors"][0]["field"], "comment", "{refused}");
+        }
+    }
+    assert_eq!(world.feed().await.len(), head, "nothing happened");
+    let answer = review(json!({"verdict": "reject", "comment": "not like this"})).gives(200).await.json();
+    assert_eq!(answer["stage"], "failed");
+}
+
+#[tokio::test]
 async fn an_admin_may_speak_for_somebody_and_the_event_keeps_both() {
     let world = World::start().await;
     world.factory("f-1", &[]).await;

@@ -83,7 +83,8 @@ impl Repositories {
 fn passes(landed: &[Landed], with: Landed) -> bool {
     let all: BTreeSet<JobId> = landed.iter().map(|(job, _)| *job).collect();
     // Done again, it is another piece of work, which fits.
-    with.1.0 > 2 || !all.iter().any(|other| *other != with.0 && (digest(*other) + digest(with.0)) .is_multiple_of(12))
+    with.1.0 > 2
+        || !all.iter().any(|other| *other != with.0 && (digest(*other) + digest(with.0)).is_multiple_of(12))
 }
 
 /// All of them, on top of what is there.

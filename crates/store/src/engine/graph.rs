@@ -49,7 +49,7 @@ pub struct GraphWrites {
     pub seen_to: Vec<u64>,
     /// Jobs that are over: whoever waits for them.
     pub over: Vec<JobId>,
-    /// Composites among these jobs: a child of theirs has ended.
+    /// Composites among these jobs: a child of theirs has ended, or is tried again after it had failed.
     pub parents: BTreeSet<JobId>,
     /// Jobs that end their children with them: these, and for those that have not failed by then the row says why.
     pub ending: Vec<JobId>,
@@ -67,12 +67,12 @@ impl GraphWrites {
     }
 
     /// The job has just come to another stage.
-    pub(super) fn moved(&mut self, job: &Job) {
+    pub(super) fn moved(&mut self, from: Stage, job: &Job) {
         let stage = job.stage();
         if stage.is_terminal() {
             self.over.push(job.id);
         }
-        if stage.is_terminal() || stage == Stage::Failed {
+        if stage.is_terminal() || stage == Stage::Failed || from == Stage::Failed {
             self.parents.extend(job.spec.parent);
         }
         if ParentEnd::of(job).is_some() {

@@ -114,7 +114,7 @@ impl Working {
         if before.stage() != job.stage() {
             self.count(&before, 0, -1);
             self.count(&job, 1, 1);
-            self.writes.graph.moved(&job);
+            self.writes.graph.moved(before.stage(), &job);
         }
         if before.lease() != job.lease() {
             self.count_lease(&before, -1);

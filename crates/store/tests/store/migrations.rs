@@ -150,7 +150,8 @@ const COLUMN_PER_STAGE: &str = "\
         sum(CASE stage WHEN 'dead_letter' THEN jobs ELSE 0 END), \
         sum(CASE stage WHEN 'cancelled' THEN jobs ELSE 0 END) \
         FROM queue_counts GROUP BY product_id; \
-    DROP TABLE queue_counts; DELETE FROM schema_migrations WHERE version > 5";
+    DROP TABLE queue_counts; ALTER TABLE jobs DROP COLUMN setback; \
+    DELETE FROM schema_migrations WHERE version > 5";
 
 /// What the migrations after the third have made, taken back, but for the sixth.
 const BEFORE_BUDGETS: &str = "\

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope};
+use giga_domain::factory::{Advertised, FactoryRepo, FactoryScope, Instance};
 use giga_domain::token::TokenRecord;
 use giga_domain::{
     Actor, CapabilitySet, Delivery, Event, EventKind, Factory, FactoryId, FactoryState, Health, HolderAction,
@@ -71,6 +71,7 @@ fn everything() -> Advertised {
         capabilities: CapabilitySet::parse(["engine:shell", "gpu"]).unwrap(),
         repos: vec![
             FactoryRepo {
+                url: Some("https://example.org/team/hello".to_owned()),
                 last_used_at: Some(Timestamp::from_millis(1_000)),
                 merges_into: Some("origin/main".to_owned()),
                 ..FactoryRepo::named("hello")
@@ -78,6 +79,12 @@ fn everything() -> Advertised {
             FactoryRepo::named("world"),
         ],
         can_clone: true,
+        clones: vec!["https://example.org/team".to_owned()],
+        instance: Some(Instance {
+            id: "0123456789abcdef".to_owned(),
+            host: "mac".to_owned(),
+            since: Timestamp::from_millis(900),
+        }),
         seat_limit: 4,
         load: 0.3,
         health: Health::Degraded,

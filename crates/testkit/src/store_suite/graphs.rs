@@ -212,6 +212,44 @@ pub async fn going_on_waits_for_all(world: &World) {
     assert_eq!(world.stage(parent).await, Stage::Failed);
 }
 
+pub async fn a_composite_recovers_with_its_child(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let top = world.composite(|spec| spec.on_failure = FailurePolicy::Continue).await.id;
+    let goes_on = |spec: &mut JobSpec| {
+        spec.kind = JobKind::Composite;
+        spec.on_failure = FailurePolicy::Continue;
+    };
+    let parent = world.submit(world.new_child(top, goes_on)).await.id;
+    let bad = world.child(parent).await.id;
+    world.fails(bad, &mac).await;
+    assert_eq!(world.settle().await, [parent, top]);
+    assert_eq!(world.stage(top).await, Stage::Failed);
+    // Whoever retries the child says nothing to those above it.
+    world.operate(bad, OperatorAction::Requeue).await.unwrap();
+    assert_eq!(world.settle().await, [parent, top], "they wait for it again");
+    assert_eq!((world.stage(parent).await, world.stage(top).await), (Stage::Blocked, Stage::Blocked));
+    world.ships(bad, &mac).await;
+    assert_eq!(world.settle().await, [parent, top]);
+    assert_eq!((world.stage(parent).await, world.stage(top).await), (Stage::Shipped, Stage::Shipped));
+    let kinds: Vec<EventKind> = world.events(parent).await.iter().map(|event| event.kind).collect();
+    assert!(kinds.contains(&EventKind::ChildrenRetried), "{kinds:?}");
+}
+
+pub async fn a_composite_that_cancelled_children_stays_failed(world: &World) {
+    let mac = world.factory("mac-1").await;
+    let parent = world.composite(|_| ()).await.id;
+    let (bad, other) = (world.child(parent).await.id, world.child(parent).await.id);
+    world.fails(bad, &mac).await;
+    world.settle().await;
+    assert_eq!((world.stage(parent).await, world.stage(other).await), (Stage::Failed, Stage::Cancelled));
+    world.operate(bad, OperatorAction::Requeue).await.unwrap();
+    world.settle().await;
+    world.ships(bad, &mac).await;
+    world.settle().await;
+    assert_eq!(world.stage(parent).await, Stage::Failed, "one of its children never ships");
+    assert_eq!((world.stage(bad).await, world.stage(other).await), (Stage::Shipped, Stage::Cancelled));
+}
+
 pub async fn composites_in_composites(world: &World) {
     let mac = world.factory("mac-1").await;
     let top = world.composite(|_| ()).await.id;
@@ -284,15 +322,14 @@ pub async fn a_requeued_composite_looks_again(world: &World) {
     world.ships(bad, &mac).await;
     assert_eq!(world.settle().await, [parent]);
     assert_eq!(world.stage(parent).await, Stage::Shipped);
-    // And where the child was faster than the operator.
+    // And where nobody says anything to it.
     let parent = world.composite(|_| ()).await.id;
     let child = world.child(parent).await.id;
     world.fails(child, &mac).await;
     world.settle().await;
     world.operate(child, OperatorAction::Requeue).await.unwrap();
+    assert_eq!(world.settle().await, [], "it failed fast, and waits for what comes of it");
     world.ships(child, &mac).await;
-    assert_eq!(world.settle().await, []);
-    world.operate(parent, OperatorAction::Requeue).await.unwrap();
     assert_eq!(world.settle().await, [parent]);
     assert_eq!(world.stage(parent).await, Stage::Shipped);
 }

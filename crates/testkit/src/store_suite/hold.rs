@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::{
-    Check, Checkpoint, Epoch, EventKind, FactoryId, FailReason, HolderAction, Job, Refusal, Run, RunOutcome,
-    RunReport, Stage, State, Usd,
+    Check, Checkpoint, Epoch, EventKind, FactoryId, FailReason, Failure, HolderAction, Job, Refusal, Run,
+    RunOutcome, RunReport, Setback, Stage, State, Usd,
 };
 use giga_ports::StoreError;
-use giga_ports::store::ExpireLeases;
+use giga_ports::store::{Claimed, ExpireLeases};
 
 use super::World;
 use super::world::{LEASE, fail, holder};
@@ -42,6 +42,22 @@ pub async fn start_builds_once(world: &World) {
     world.advance(Duration::from_secs(3));
     assert_eq!(world.hold(job.id, &holder, [HolderAction::Start]).await.unwrap(), job);
     assert_eq!(world.snapshot(job.id).await, before, "a repeated start is no second start");
+}
+
+pub async fn why_it_is_tried_again_is_kept(world: &World) {
+    let (mac, linux) = (world.factory("mac-1").await, world.factory("linux-1").await);
+    let (job, holder) = world.building(&mac, |_| ()).await;
+    let failure = Failure { reason: FailReason::NoEngine, detail: Some("claude is gone".to_owned()) };
+    let failed = HolderAction::Fail { failure: failure.clone(), retryable: true };
+    let queued = world.hold(job.id, &holder, [failed]).await.unwrap();
+    let setback = Setback { failure, unfit: vec![mac.clone()] };
+    assert_eq!(queued.setback, Some(setback.clone()));
+    assert_eq!(world.job(job.id).await, queued, "as it was written");
+    let lost = world.claim(job.id, &mac).await;
+    assert!(matches!(lost, Claimed::Lost(_)), "{lost:?}");
+    let held = world.granted(job.id, &linux).await;
+    assert_eq!(world.job(job.id).await.setback, Some(setback), "also while the next one tries");
+    assert_eq!(held.attempts, 1);
 }
 
 pub async fn a_renewal_touches_the_lease_alone(world: &World) {

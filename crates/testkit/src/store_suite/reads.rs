@@ -9,8 +9,8 @@ use giga_domain::job::{
 };
 use giga_domain::stage::PerStage;
 use giga_domain::{
-    CapabilitySet, EventSeq, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority, ProductId, Stage,
-    Usd,
+    CapabilitySet, EventSeq, FailReason, FeedPos, HolderAction, Job, JobId, JobKind, JobSpec, Priority,
+    ProductId, Stage, Usd,
 };
 use giga_ports::store::{JobFilter, JobText, NewJob, QueueState, SetFlag};
 use serde_json::json;
@@ -304,6 +304,7 @@ pub async fn a_spec_comes_back_whole(world: &World) {
             wall_ms: Some(1),
         },
         retry: RetryPolicy { max: 7, backoff_ms: 1_234 },
+        retry_on: vec![FailReason::Crash, FailReason::VerifyFailed],
         review: ReviewGate { quorum: 2, reviewers: vec!["ana".to_owned(), "bo".to_owned()] },
         ship: ShipMode::Auto,
         concurrency: Some(Concurrency { key: "repo:hello".to_owned(), limit: 3 }),

@@ -91,9 +91,7 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
 /// What there is to say about how it went.
 fn why(job: &Job) -> Option<Pieces> {
     if let Some(failure) = &job.failure {
-        let detail =
-            failure.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
-        return Some(vec![(format!(" {}{detail}", failure.reason.label()), theme::bad())]);
+        return Some(vec![(format!(" {}", clean(&failure.words())), theme::bad())]);
     }
     if let Some(merge) = &job.merge {
         let style = match merge.state {
@@ -231,8 +229,7 @@ fn run(run: &Run, now: Timestamp, cells: usize) -> Vec<Pieces> {
         }
     };
     if let Some(failure) = &run.failure {
-        let detail = failure.detail.as_deref().unwrap_or_default();
-        below(format!("{} {detail}", failure.reason.label()), theme::bad());
+        below(failure.words(), theme::bad());
     }
     if let Some(summary) = &run.report.summary {
         below(summary.clone(), Style::new());

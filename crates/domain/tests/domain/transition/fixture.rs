@@ -39,6 +39,7 @@ pub(crate) fn spec() -> JobSpec {
         on_conflict: giga_domain::job::ConflictPolicy::Redo,
         budget: BudgetCaps::default(),
         retry: RetryPolicy { max: 3, backoff_ms: 1_000 },
+        retry_on: Vec::new(),
         review: ReviewGate { quorum: 1, reviewers: Vec::new() },
         ship: ShipMode::Manual,
         concurrency: None,

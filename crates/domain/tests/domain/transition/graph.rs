@@ -257,3 +257,40 @@ fn a_composite_that_is_requeued_waits_again() {
     assert_eq!(outcome(&next.job, children(2, 0, 0)), Some(Stage::Shipped));
     assert_eq!(outcome(&next.job, children(1, 1, 0)), Some(Stage::Failed), "nothing was done about it");
 }
+
+/// Which child failed is nothing to it: only that none of them has any more.
+#[test]
+fn a_composite_recovers_when_what_failed_is_tried_again() {
+    let expected = [
+        // shipped, failed, open: having failed fast, having gone on
+        ((0, 0, 0), None, None),
+        // Those that are open may be about to be cancelled.
+        ((0, 0, 2), None, Some(Stage::Blocked)),
+        ((1, 0, 1), None, Some(Stage::Blocked)),
+        ((2, 0, 0), Some(Stage::Shipped), Some(Stage::Shipped)),
+        // Another one failed, or was cancelled.
+        ((1, 1, 0), None, None),
+        ((1, 1, 1), None, None),
+    ];
+    for policy in [FailurePolicy::FailFast, FailurePolicy::Continue] {
+        for reason in FailReason::ALL {
+            let mut failed = composite(policy);
+            failed.state = State::Failed { failure: failure(reason) };
+            for ((shipped, lost, open), fast, on) in expected {
+                let stage = if policy == FailurePolicy::FailFast { fast } else { on };
+                let stage = stage.filter(|_| reason == FailReason::ChildFailed);
+                let relations = children(shipped, lost, open);
+                assert_eq!(outcome(&failed, relations), stage, "{policy}, {reason}: {relations:?}");
+            }
+        }
+    }
+    let mut failed = composite(FailurePolicy::Continue);
+    failed.state = State::Failed { failure: failure(FailReason::ChildFailed) };
+    let kinds: Vec<EventKind> =
+        reconsidered(&failed, children(2, 0, 0)).events.iter().map(|e| e.kind).collect();
+    assert_eq!(kinds, [EventKind::ChildrenRetried, EventKind::Shipped], "it says why it goes on");
+    failed.spec.review = ReviewGate { quorum: 1, reviewers: Vec::new() };
+    assert_eq!(outcome(&failed, children(2, 0, 0)), Some(Stage::Review), "its gates hold");
+    let again = reconsidered(&failed, children(1, 0, 1)).job;
+    assert_eq!(outcome(&again, children(1, 1, 0)), Some(Stage::Failed), "it may fail once more");
+}

@@ -1,9 +1,11 @@
 //! The fence: who holds may write, who does not may not, and a repeated final report is heard as such.
 
+use std::time::Duration;
+
 use giga_domain::job::RetryPolicy;
 use giga_domain::transition::was_cancelled;
 use giga_domain::{
-    Command, Epoch, FailReason, HolderAction, Job, OperatorAction, Refusal, Stage, State, transition,
+    Command, Epoch, FailReason, Failure, HolderAction, Job, OperatorAction, Refusal, Stage, State, transition,
 };
 
 use crate::transition::fixture::*;
@@ -206,4 +208,83 @@ fn exhausted_retries_go_through_failed_to_dead_letter() {
         Stage::Queued,
         "three retries are three"
     );
+}
+
+fn failing(reason: FailReason, retryable: bool) -> Command {
+    holder("a", 7, vec![HolderAction::Fail { failure: failure(reason), retryable }])
+}
+
+#[test]
+fn the_manifest_may_ask_for_more_retries() {
+    let mut job = job_in(Stage::Building);
+    for reason in FailReason::RETRIED_ON_REQUEST {
+        job.spec.retry_on.clear();
+        assert_eq!(after(&job, &failing(reason, false)).stage(), Stage::Failed, "{reason}, unasked");
+        job.spec.retry_on = vec![reason];
+        let again = after(&job, &failing(reason, false));
+        assert_eq!((again.stage(), again.attempts), (Stage::Queued, 1), "{reason}, as asked for");
+        job.attempts = job.spec.retry.max;
+        assert_eq!(
+            after(&job, &failing(reason, false)).stage(),
+            Stage::DeadLetter,
+            "{reason}, the last time"
+        );
+        job.attempts = 0;
+    }
+    assert_eq!(after(&job, &failing(FailReason::BudgetExceeded, false)).stage(), Stage::Failed);
+}
+
+#[test]
+fn the_last_failure_is_known_while_the_job_is_tried_again() {
+    let job = job_in(Stage::Building);
+    let waiting = after(&job, &failing(FailReason::Infrastructure, true));
+    let setback = waiting.setback.clone().expect("it is tried again");
+    assert_eq!((setback.failure, setback.unfit), (failure(FailReason::Infrastructure), Vec::new()));
+    let late = NOW.plus(Duration::from_hours(1));
+    let held = transition(&waiting, &claim("b", "again"), late).unwrap().job;
+    assert!(held.setback.is_some(), "still, while the next attempt runs");
+    let done = holder("b", held.epoch.0, vec![HolderAction::Start, report()]);
+    assert_eq!(transition(&held, &done, late).unwrap().job.setback, None, "it worked");
+    let gone = transition(&waiting, &operator(OperatorAction::Cancel), late).unwrap().job;
+    assert_eq!(gone.setback, None, "nobody tries any more");
+}
+
+#[test]
+fn a_machine_that_cannot_run_it_does_not_get_it_again() {
+    for reason in [FailReason::NoEngine, FailReason::CapabilityMismatch] {
+        let job = job_in(Stage::Building);
+        let mut held = job.clone();
+        held.last_factory = Some(factory("a"));
+        let waiting = after(&held, &failing(reason, true));
+        assert!(matches!(waiting.state, State::Queued { ready_at, .. } if ready_at == NOW), "no back-off");
+        assert_eq!(waiting.unfit(), [factory("a")]);
+        let refused = transition(&waiting, &claim("a", "again"), NOW);
+        assert!(matches!(refused, Err(Refusal::NotClaimable(_))), "{refused:?}");
+        let other = transition(&waiting, &claim("b", "again"), NOW).unwrap().job;
+        let both = holder(
+            "b",
+            other.epoch.0,
+            vec![HolderAction::Fail { failure: failure(reason), retryable: true }],
+        );
+        let both = transition(&other, &both, NOW).unwrap().job;
+        assert_eq!(both.unfit(), [factory("a"), factory("b")]);
+        // Whoever has seen to it says so.
+        let requeued = transition(&both, &operator(OperatorAction::Requeue), NOW).unwrap();
+        assert_eq!((requeued.job.unfit(), requeued.job.attempts, requeued.events.len()), (&[][..], 0, 1));
+        assert!(transition(&requeued.job, &claim("a", "again"), NOW).is_ok());
+        assert!(transition(&requeued.job, &operator(OperatorAction::Requeue), NOW).unwrap().is_silent());
+    }
+}
+
+#[test]
+fn events_count_the_attempts_and_say_how_a_process_ended() {
+    let job = job_in(Stage::Building);
+    let fail = |retryable| {
+        let failure =
+            Failure { reason: FailReason::Crash, detail: Some("exited with code 3: boom".to_owned()) };
+        let command = holder("a", 7, vec![HolderAction::Fail { failure, retryable }]);
+        transition(&job, &command, NOW).unwrap().events.remove(0).cause
+    };
+    assert_eq!(fail(false), "exited with code 3 (attempt 1); will not be retried");
+    assert!(fail(true).starts_with("exited with code 3 (attempt 1 of 4); retrying at "), "{}", fail(true));
 }

@@ -5,11 +5,11 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use giga_domain::job::{MergeCandidate, RetryPolicy, ReviewGate, ShipMode};
-use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
+use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange, Tally};
 use giga_domain::{
-    ChargeHow, Checkpoint, Command, Epoch, Evict, Holder, HolderAction, Job, JobId, MergeAction,
-    MergeOutcome, MergeState, OperatorAction, Refusal, Rev, Stage, State, Timestamp, Transition, Usd,
-    Verdict, transition,
+    ChargeHow, Checkpoint, Command, Epoch, Evict, FailReason, Holder, HolderAction, Job, JobId, JobKind,
+    MergeAction, MergeOutcome, MergeState, OperatorAction, Refusal, Rev, Stage, State, Timestamp, Transition,
+    Usd, Verdict, transition,
 };
 use proptest::prelude::*;
 use proptest::{collection, sample};
@@ -98,10 +98,10 @@ fn relations() -> impl Strategy<Value = Relations> {
     let count = || prop_oneof![3 => Just(0u32), 1 => 1..3u32];
     let parent =
         prop::option::weighted(0.05, Just(ParentEnd { parent: JobId::MIN, stage: Stage::Cancelled }));
-    (count(), count(), count(), parent).prop_map(|(shipped, lost, open, parent)| Relations {
-        deps: Deps { shipped, lost, open },
-        parent,
-        ..Relations::default()
+    let children = (count(), count(), count());
+    let children = children.prop_map(|(shipped, failed, open)| Tally { shipped, failed, open });
+    (count(), count(), count(), children, parent).prop_map(|(shipped, lost, open, children, parent)| {
+        Relations { deps: Deps { shipped, lost, open }, children, parent }
     })
 }
 
@@ -166,8 +166,13 @@ prop_compose! {
         ship in sample::select(&[ShipMode::Manual, ShipMode::Auto]),
         max in 0..3u32,
         in_a_repository in any::<bool>(),
+        composite in prop::bool::weighted(0.2),
+        retry_on in sample::subsequence(FailReason::RETRIED_ON_REQUEST.to_vec(), 0..=3),
     ) -> Job {
-        let mut job = job_in(if blocked { Stage::Blocked } else { Stage::Queued });
+        let in_a_repository = in_a_repository && !composite;
+        let mut job = job_in(if blocked || composite { Stage::Blocked } else { Stage::Queued });
+        job.spec.kind = if composite { JobKind::Composite } else { JobKind::Agent };
+        job.spec.retry_on = retry_on;
         job.epoch = Epoch(0);
         let reviewers = if named { vec!["ana".to_owned(), "bo".to_owned()] } else { Vec::new() };
         job.spec.review = ReviewGate { quorum, reviewers };
@@ -220,6 +225,15 @@ fn check_step(
     if announced && !matches!(command, Command::HoldMerge { .. }) {
         prop_assert_eq!(job.stage(), Stage::Shipping, "only its holder ends what is announced");
     }
+    if let (Command::Reconsider(relations), State::Failed { failure }) = (command, &before.state)
+        && job.stage() != Stage::Failed
+        && job.stage() != Stage::Cancelled
+    {
+        prop_assert_eq!(failure.reason, FailReason::ChildFailed, "nothing else is mended by children");
+        prop_assert_eq!(relations.children.failed, 0, "every child has shipped or still can");
+        prop_assert!(steps.first() == Some(&(Stage::Failed, Stage::Blocked)), "it waits for them again");
+    }
+    prop_assert!(job.setback.is_none() || job.stage().is_live(), "only what is tried again looks back");
     if before.stage().is_terminal() && after.refund.is_none() {
         prop_assert_eq!(job, before, "a terminal stage absorbs everything");
     }

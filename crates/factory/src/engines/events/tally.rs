@@ -18,7 +18,7 @@ use super::{LineEvent, classify, is_account_refusal, names_an_unknown_session};
 pub(in super::super) struct Exit {
     /// `None` when a signal ended it.
     pub(in super::super) code: Option<i32>,
-    /// `exit status: 3`, for people.
+    /// `exited with code 3`, for people.
     pub(in super::super) text: String,
 }
 
@@ -237,8 +237,7 @@ impl Tally {
 
 /// The engine did not report how it ended: its stderr may name the cause; otherwise it crashed, and may not do so again.
 fn unexplained(exit: &Exit, stderr_tail: &str) -> EngineFailure {
-    let detail =
-        with(&format!("the engine ended without saying that it was done ({})", exit.text), stderr_tail);
+    let detail = with(&format!("the engine {} without saying that it was done", exit.text), stderr_tail);
     let cause = classify(stderr_tail);
     match cause.reason {
         FailReason::Crash => EngineFailure::passing(FailReason::Crash, detail),

@@ -13,11 +13,13 @@ mod tree;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use giga_domain::FailReason;
+use giga_domain::exit::exit_words;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -131,12 +133,12 @@ async fn conclude(end: End, mut reader: OutputReader) -> Run {
             format!("the engine could not be waited for: {error}"),
         )),
         End::Exited(Ok(status)) => {
-            let exit = Exit { code: status.code(), text: status.to_string() };
+            let exit = Exit { code: status.code(), text: exit_words(status.code(), status.signal()) };
             session_is_unknown = reader.tally.session_is_unknown(&stderr_tail);
             match reader.tally.verdict(&exit, &stderr_tail) {
                 Ok(()) => {
                     if !status.success() {
-                        let note = format!("the engine reported success, then ended with {}", exit.text);
+                        let note = format!("the engine reported success, then {}", exit.text);
                         reader.sink.note(&note).await;
                     }
                     if let Some(overrun) = overrun(reader.tally.usage(), &reader.budget) {

@@ -33,7 +33,8 @@ async fn changes_are_made_elsewhere_on_the_commits_that_were_judged_with_the_rev
     let first = world.factory("a");
     let script = "if [ -f first.txt ]; then\n\
                   cat \"$GIGA_REVIEW_COMMENTS\" > said.txt; git log --format=%s > log.txt\n\
-                  else echo 1 > first.txt; git add .; git commit -qm 'the first round'; fi\n\
+                  echo \"$GIGA_RESUMED\" > resumed.txt\n\
+                  else test \"$GIGA_RESUMED\" = 0; echo 1 > first.txt; git add .; git commit -qm 'the first round'; fi\n\
                   test -n \"${GIGA_REVIEW_COMMENTS:-}\" || echo nobody has said anything";
     let job = world.submit("two-hosts", "repo: hello\nreview: {quorum: 1}\nship: auto", script).await;
     world.until_stage(&job, Stage::Review).await;
@@ -45,6 +46,7 @@ async fn changes_are_made_elsewhere_on_the_commits_that_were_judged_with_the_rev
     let reviewed = world.until(&job, |job| job.stage == Stage::Review && job.lease_epoch == 2).await;
     let branch = reviewed.result.unwrap().branch;
     assert_eq!(origin.file(&branch, "log.txt"), "the first round\nfirst");
+    assert_eq!(origin.file(&branch, "resumed.txt"), "1", "a script can tell that it goes on");
     let comments = origin.file(&branch, "said.txt");
     assert!(
         comments.contains("A reviewer (ana) asked for changes:\n\n> Say hello.\n> Then stop."),

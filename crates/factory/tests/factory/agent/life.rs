@@ -66,7 +66,7 @@ async fn changes_that_a_reviewer_asks_for_go_on_where_the_work_was() {
     let script = "if [ -f first.txt ]; then echo 2 > second.txt; else echo 1 > first.txt; fi";
     let job = world.submit("two-rounds", "repo: hello\nreview: {quorum: 1}\nship: auto", script).await;
     world.until_stage(&job, Stage::Review).await;
-    world.review(&job, ReviewVerdict::RequestChanges, None).await;
+    world.review(&job, ReviewVerdict::RequestChanges, Some("more, please")).await;
     world.until(&job, |job| job.stage == Stage::Review && job.lease_epoch == 2).await;
     world.review(&job, ReviewVerdict::Approve, None).await;
     world.until_merged(&job).await;
@@ -176,8 +176,15 @@ async fn an_engine_sees_no_token_but_its_jobs_own() {
     let mut ours: Vec<&str> = names.filter(|name| name.starts_with("GIGA_")).collect();
     ours.sort_unstable();
     ours.dedup();
-    let known =
-        ["GIGA_JOB_ID", "GIGA_LEASE_EPOCH", "GIGA_PROMPT_FILE", "GIGA_RUN_ID", "GIGA_TOKEN", "GIGA_URL"];
+    let known = [
+        "GIGA_JOB_ID",
+        "GIGA_LEASE_EPOCH",
+        "GIGA_PROMPT_FILE",
+        "GIGA_RESUMED",
+        "GIGA_RUN_ID",
+        "GIGA_TOKEN",
+        "GIGA_URL",
+    ];
     assert_eq!(ours, known);
     drop(factory);
 }

@@ -120,6 +120,9 @@ impl Scene {
                     load: 0.0,
                     health: Health::Ok,
                     can_clone: false,
+                    clones: Vec::new(),
+                    instance: None,
+                    take_over: false,
                     cost_usd_per_hour: None,
                     delivery: Some(Delivery::Stream.into()),
                 };

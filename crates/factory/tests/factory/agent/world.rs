@@ -148,6 +148,7 @@ impl World {
             watchdog: Watchdog { kill_grace: Duration::from_millis(500), ..Watchdog::default() },
             checkpoint_every: Duration::from_millis(200),
             can_clone: false,
+            take_over: false,
             broker: None,
             once: false,
         }

@@ -86,7 +86,7 @@ async fn exit_statuses_are_not_believed() {
 
     let ran = run("claude", "claude-success", "exit 1").await;
     ran.succeeded();
-    assert!(ran.notes()[0].contains("then ended with exit status: 1"), "{:?}", ran.notes());
+    assert!(ran.notes()[0].contains("then exited with code 1"), "{:?}", ran.notes());
 
     for program in Program::ALL {
         let ran = Bench::new(program.as_str(), &["print all is well", "exit 0"]).run().await;

@@ -43,14 +43,18 @@ async fn success() {
 async fn failure() {
     each("plain", &["exit 3"], Bench::run, |ran| {
         ran.failed(FailReason::Crash, false);
-        assert!(ran.failure().detail.contains("exit status: 3"), "{:?}", ran.failure());
+        assert!(ran.failure().detail.starts_with("exited with code 3"), "{:?}", ran.failure());
     })
     .await;
 }
 
 #[tokio::test]
 async fn death_by_a_signal() {
-    each("plain", &["abort"], Bench::run, |ran| ran.failed(FailReason::Crash, true)).await;
+    each("plain", &["abort"], Bench::run, |ran| {
+        ran.failed(FailReason::Crash, true);
+        assert!(ran.failure().detail.starts_with("was ended by signal 6"), "{:?}", ran.failure());
+    })
+    .await;
 }
 
 #[tokio::test]

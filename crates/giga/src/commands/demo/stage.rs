@@ -160,9 +160,7 @@ fn hopeless(job: &Job) -> Option<String> {
     }
     let ended = matches!(job.stage, Stage::Failed | Stage::DeadLetter | Stage::Cancelled);
     ended.then(|| match &job.failure {
-        Some(failure) => {
-            format!("{}: {}", failure.reason.label(), failure.detail.as_deref().unwrap_or("no reason given"))
-        }
+        Some(failure) => failure.words(),
         None => job.stage.label().to_owned(),
     })
 }

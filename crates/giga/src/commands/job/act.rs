@@ -1,8 +1,10 @@
 //! An operator's word: ship, requeue, reject, cancel.
 
 use giga_api::client::{Client, Signal};
-use giga_api::wire::{OperatorAction, Stage};
+use giga_api::wire::{Job, OperatorAction, Stage};
 
+use super::events::{last_seq, tell};
+use super::wait::meant;
 use crate::args::{ActArgs, ShipArgs};
 use crate::commands::Done;
 use crate::commands::context::Context;
@@ -29,34 +31,76 @@ pub(super) async fn act(action: OperatorAction, args: ActArgs, context: &Context
 pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
     let client = context.client()?;
     let id = context.job_id(&client, &args.act.job.job).await?;
+    // What happened before the word to ship is not news.
+    let seen = last_seq(&client, &id).await?;
     let mut job = client.act(&id, OperatorAction::Ship, args.act.reason, None).await?;
-    if !args.detach {
-        let mut follow = client.follow_job(&id, 0);
+    if !args.detach && job.stage == Stage::Shipping {
+        let mut left = Left(Some(meant(&job).to_owned()));
+        let mut follow = client.follow_job(&id, seen);
         while job.stage == Stage::Shipping {
-            if let Signal::Event(event) = follow.next().await? {
-                progress(&event.cause);
+            match follow.next().await? {
+                Signal::Event(event) => progress(&event.cause),
+                other => tell(&other),
             }
             job = client.job(&id).await?;
         }
+        left.0 = None;
     }
     let merge = job.merge.as_ref();
     let landed =
         merge.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
     let line = || {
         let (stage, name) = (job.stage.label(), printable(&job.name));
-        format!("{}  {stage}  {name}{}", job.id, landed.unwrap_or_default())
+        format!("{}  {stage}  {name}{}", job.id, printable(&landed.unwrap_or_default()))
     };
     context.output.one(&job.json, "/id", line)?;
     if let Some(note) = merge.and_then(|merge| merge.note.as_deref()) {
         say(&printable(note));
     }
-    if matches!(job.stage, Stage::Shipped | Stage::Shipping) {
-        return Ok(());
+    match job.stage {
+        Stage::Shipped => Ok(()),
+        Stage::Shipping => {
+            say(&follow_it(meant(&job)));
+            Ok(())
+        }
+        _ => {
+            say(&printable(&why_not(&job)));
+            Err(CliError::Ended(exit::FAILED))
+        }
     }
-    if let Some(why) = merge.and_then(|merge| merge.detail.as_deref()) {
-        say(&printable(why));
+}
+
+/// Says what goes on without whoever stops following, however that happens.
+struct Left(Option<String>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let Some(name) = &self.0 {
+            say(&follow_it(name));
+        }
     }
-    Err(CliError::Ended(exit::FAILED))
+}
+
+fn follow_it(name: &str) -> String {
+    printable(&format!("it is still shipping; follow it with: giga job wait {name}"))
+}
+
+/// Why a job that was to be shipped is somewhere else, and how it goes on.
+fn why_not(job: &Job) -> String {
+    let name = meant(job);
+    if let Some(failure) = &job.failure {
+        return format!("not merged: {}\nwhat can be done: giga job explain {name}", failure.words());
+    }
+    let detail = job.merge.as_ref().and_then(|merge| merge.detail.as_deref());
+    match (job.stage, detail) {
+        (Stage::Cancelled, _) => "not merged: it was cancelled".to_owned(),
+        (_, Some(detail)) => {
+            format!(
+                "not merged, and sent back to be done again: {detail}\nfollow it with: giga job wait {name}"
+            )
+        }
+        (stage, None) => format!("not merged: it is {}", stage.label()),
+    }
 }
 
 /// How many jobs below it have not ended. Only to be shown: whoever may not look cancels all the same.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use giga_api::wire::{Job, Lease, Run};
+use giga_api::wire::{Failure, Job, Lease, Run};
 
 use super::manifest_file::is_made_up;
 use crate::commands::Done;
@@ -30,10 +30,11 @@ pub(super) async fn show(meant: &str, context: &Context) -> Done {
 pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
     let when = |time: &str| format!("{} ({})", printable(time), ago(time, output.now));
     let lease = job.lease.as_ref();
-    let failure = job.failure.as_ref().map(|failure| match &failure.detail {
-        Some(detail) => format!("{}: {detail}", failure.reason.label()),
-        None => failure.reason.label().to_owned(),
-    });
+    // Which is what the engine says.
+    let needs: Vec<String> =
+        job.capabilities.iter().filter(|needed| *needed != "engine:any").cloned().collect();
+    let failure = job.failure.as_ref().map(Failure::words);
+    let last_failure = job.last_failure.as_ref().map(Failure::words);
     let checkpoint = job.checkpoint.as_ref().map(|checkpoint| {
         let parts = [&checkpoint.wip_ref, &checkpoint.commit, &checkpoint.session_id, &checkpoint.note];
         parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")
@@ -54,6 +55,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("id", Some(job.id.clone())),
         ("stage", Some(job.stage.label().to_owned())),
         ("failure", failure),
+        ("last attempt", last_failure),
         (
             "running on",
             lease.map(|l| format!("{} (lease ends {})", l.factory_id, ago(&l.expires_at, output.now))),
@@ -65,7 +67,7 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("priority", Some(job.priority.to_string())),
         ("repo", job.repo.clone()),
         ("engine", Some(job.engine.clone().unwrap_or_else(|| "any".to_owned()))),
-        ("needs", Some(joined(&job.capabilities))),
+        ("needs", Some(joined(&needs))),
         ("depends on", (!job.deps.is_empty()).then(|| format!("{} of {}", job.deps_mode, joined(&job.deps)))),
         ("failed attempts", Some(job.attempts.to_string())),
         ("evictions", (job.evictions > 0).then(|| job.evictions.to_string())),
@@ -107,8 +109,7 @@ fn runs_table(runs: &[Run], output: &Output) -> String {
     let mut table = Columns::new(&["EPOCH", "FACTORY", "OUTCOME", "STARTED", "ENDED", "COST", "RESULT~"]);
     for run in runs {
         let time = |at: &Option<String>| at.as_deref().map_or("-".to_owned(), |at| ago(at, output.now));
-        let failure =
-            run.failure.as_ref().map(|f| f.detail.clone().unwrap_or_else(|| f.reason.label().to_owned()));
+        let failure = run.failure.as_ref().map(Failure::words);
         let result = failure.or_else(|| run.report.summary.clone()).or_else(|| run.report.branch.clone());
         table.row([
             run.lease_epoch.to_string(),

@@ -1,10 +1,10 @@
 //! Handing in several jobs at once, or children of a job: all or none.
 
 use giga_api::client::{ClientError, Idempotency};
-use giga_api::wire::{BatchItem, BatchedJob, Stage};
+use giga_api::wire::{BatchItem, BatchedJob};
 
 use super::manifest_file::ManifestFile;
-use super::wait::wait_for;
+use super::wait::{Wait, wait_for};
 use crate::args::SubmitArgs;
 use crate::commands::Done;
 use crate::commands::context::Context;
@@ -37,7 +37,7 @@ pub(super) async fn submit_many(args: SubmitArgs, context: &Context) -> Done {
         }
     }
     let ids = answer.jobs.iter().map(|made| made.job.id.clone()).collect();
-    if args.wait { wait_for(&client, ids, Stage::Shipped, None, context).await } else { Ok(()) }
+    if args.wait { wait_for(&client, ids, &Wait::until_shipped(), context).await } else { Ok(()) }
 }
 
 /// The document as it is, and whether sending it twice makes one job.

@@ -48,7 +48,8 @@ pub(super) fn factory_routes() -> Vec<Route> {
         })
         .about("What the factory has, and that it is there")
         .takes::<wire::HeartbeatRequest>()
-        .gives::<wire::HeartbeatAnswer>(200, "When to send the next one, and directives"),
+        .gives::<wire::HeartbeatAnswer>(200, "When to send the next one, and directives")
+        .refuses(&[Code::FactoryInUse]),
         Route::new(
             Method::POST,
             "/api/fleet/factories/prune",

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use giga_domain::job::repo_name;
 use giga_domain::product::MERGE_BATCH;
 use giga_domain::transition::transition;
 use giga_domain::{Actor, Command, Factory, FactoryState, Job, Merge, ProductId, Refusal, State, Timestamp};
@@ -100,14 +99,10 @@ fn queue(job: &Job) -> Queue {
 
 type Queue = (ProductId, Option<String>, Option<String>);
 
-fn repo(job: &Job) -> &str {
-    repo_name(job.spec.repo.as_deref().unwrap_or_default())
-}
-
 /// It may serve the product, and has the repository or can get it.
 fn reaches(factory: &Factory, job: &Job) -> bool {
     factory.scope.allows_product(&job.product)
-        && (factory.advertised.can_clone || factory.advertised.repo(repo(job)).is_some())
+        && job.spec.repo.as_deref().is_some_and(|repo| factory.advertised.reaches_repo(repo))
 }
 
 impl Op for HoldMerges {

@@ -13,3 +13,6 @@ WHERE stage = 'shipped' AND EXISTS (
 
 UPDATE jobs SET stage = 'shipping', ended_at = NULL, state = json_build_object('stage', 'shipping', 'since', to_char(to_timestamp(updated_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text
 WHERE stage = 'shipped' AND merge::json ->> 'state' IN ('waiting', 'taken');
+
+-- Why the last attempt failed, while the job is tried again.
+ALTER TABLE jobs ADD COLUMN setback TEXT;

@@ -13,3 +13,6 @@ WHERE stage = 'shipped' AND EXISTS (
 
 UPDATE jobs SET stage = 'shipping', ended_at = NULL, state = json_object('stage', 'shipping', 'since', strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch'))
 WHERE stage = 'shipped' AND json_extract(merge, '$.state') IN ('waiting', 'taken');
+
+-- Why the last attempt failed, while the job is tried again.
+ALTER TABLE jobs ADD COLUMN setback TEXT;

@@ -21,6 +21,12 @@ export function reviewCommand(job: Pick<Job, 'id'>, { verdict, comment }: Draft,
   return `giga review ${job.id} --${verdict.replace('_', '-')}${text}${as}`;
 }
 
+/// Why a verdict cannot be given without a comment.
+const NEEDS_WORDS: Partial<Record<ReviewVerdict, string>> = {
+  request_changes: 'Say what should change: the next run gets this comment.',
+  reject: 'Say why you reject it.',
+};
+
 interface ReviewFormProps {
   job: Job;
   /// The result is shown; nobody can judge it otherwise.
@@ -37,7 +43,6 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   const [draft, setDraft] = useState<Draft>(() => ({ epoch: there, ...readDraft(job.id) }));
   const [reviewer, setReviewer] = useState('');
   const [problem, setProblem] = useState<unknown>();
-  const [wrong, setWrong] = useState<string>();
   const [busy, setBusy] = useState(false);
 
   const seen = draft.epoch ?? there;
@@ -48,18 +53,17 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   const reviewers = job.gate?.reviewers ?? [];
   const outsider = reviewers.length > 0 && me?.label !== undefined && !reviewers.includes(me.label ?? '');
 
+  // Whoever has to act on a verdict has to know what is wrong.
+  const missing = draft.comment.trim() === '' ? NEEDS_WORDS[draft.verdict] : undefined;
+
   const change = (part: Partial<Draft>) => {
     setDraft((old) => ({ ...old, epoch: seen, ...part }));
-    setWrong(undefined);
   };
 
   const send = async (event: FormEvent) => {
     event.preventDefault();
     const comment = draft.comment.trim();
-    if (draft.verdict === 'request_changes' && comment === '') {
-      setWrong('Say what should change: the next run gets this comment.');
-      return;
-    }
+    if (missing) return;
     setBusy(true);
     setProblem(undefined);
     try {
@@ -142,8 +146,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
           maxRows={14}
           value={draft.comment}
           onChange={(event) => change({ comment: event.currentTarget.value })}
-          required={draft.verdict === 'request_changes'}
-          error={wrong}
+          required={draft.verdict !== 'approve'}
         />
         {admin && reviewers.length > 0 && (
           <NativeSelect
@@ -161,12 +164,13 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
             type="submit"
             size="sm"
             loading={busy}
-            disabled={other || !isShown}
+            disabled={other || !isShown || missing !== undefined}
             color={draft.verdict === 'reject' ? 'red' : undefined}
           >
             {REVIEW_VERDICT[draft.verdict].label}
           </Button>
           {!isShown && <Hint>You can review run {there} once its result is shown.</Hint>}
+          {isShown && missing && <Hint>{missing}</Hint>}
         </Group>
         <CommandLine command={reviewCommand(job, draft, reviewer || undefined)} />
       </Stack>
