@@ -32,7 +32,7 @@ pub use checkout::Leftover;
 pub use discover::LocalRepo;
 pub use error::WorkspaceError;
 pub use folders::{FoundRepo, Skipped, Survey, survey};
-pub use gc::{GcOptions, GcReport, JobStates};
+pub use gc::{GcOptions, GcReport, JobState, JobStates, Known};
 pub use merge::{Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
 pub use policy::{Author, GitPolicy, GitUrl, Identity, Protocol, RepoSource};
 pub use record::{SpendNote, Start};

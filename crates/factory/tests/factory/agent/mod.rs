@@ -4,6 +4,7 @@ mod child;
 mod proxy;
 mod world;
 
+mod cleanup;
 mod crash;
 mod delivery;
 mod endings;

@@ -13,7 +13,7 @@ use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::{Actor, Delivery, Timestamp};
-use giga_factory::agent::{self, AgentConfig, AgentError};
+use giga_factory::agent::{self, AgentConfig, AgentError, CoordinatorStages};
 use giga_factory::engines::{EnginesConfig, Program, Watchdog};
 use giga_factory::workspace::{GitPolicy, Workspace};
 use giga_ports::store::{EvictJobs, NewEviction};
@@ -155,6 +155,14 @@ impl World {
 
     pub(crate) fn factory(&self, name: &str) -> Factory {
         Factory::start(self.config(name))
+    }
+
+    /// What the factory itself is told when it asks which jobs are over.
+    pub(crate) fn states_for(&self, factory: &str) -> CoordinatorStages {
+        let token = std::fs::read_to_string(self.base(factory).join("factory.token")).unwrap();
+        let (url, agent) = (self.url.clone(), "test".to_owned());
+        let options = ClientOptions { url, token: Some(token.trim().to_owned()), product: None, agent };
+        CoordinatorStages(Client::new(options).unwrap())
     }
 
     pub(crate) fn workspace(&self, factory: &str) -> Workspace {
