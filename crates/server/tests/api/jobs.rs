@@ -86,9 +86,9 @@ async fn a_factory_is_told_where_jobs_of_others_are_and_no_more() {
     });
     assert_eq!(answer, expected);
     world.get(&format!("/api/fleet/jobs/{held}")).token(&token).refused(404, "not_found", "").await;
-    world.get("/api/fleet/stages").token(&token).refused(422, "validation", "id").await;
-    ask("x").refused(422, "validation", "id").await;
-    ask(&vec![NOBODY; 101].join(",")).refused(422, "validation", "at most 100").await;
+    world.get("/api/fleet/stages").token(&token).refused(400, "invalid_request", "id").await;
+    ask("x").refused(400, "invalid_request", "id").await;
+    ask(&vec![NOBODY; 101].join(",")).refused(400, "invalid_request", "at most 100").await;
 }
 
 #[tokio::test]
