@@ -117,8 +117,8 @@ pub const FLAGS: &[FlagDef] = &[
     },
     FlagDef {
         name: "branch_retention_hours",
-        about: "How long branches of ended jobs are kept that were not merged; less than retention_hours, or nobody remembers whose they are",
-        kind: FlagType::Integer { min: 1, max: 87_600 },
+        about: "How long branches of ended jobs are kept that were not merged; set it lower than retention_hours: branches of forgotten jobs stay",
+        kind: FlagType::Integer { min: 0, max: 87_600 },
         default: "336",
     },
     FlagDef {
