@@ -249,7 +249,13 @@ fn borrow_objects(git_dir: &Path, mirror: &Mirror) -> Result<(), WorkspaceError>
         std::fs::create_dir_all(&info)?;
         let mut line = mirror.dir().join("objects").into_os_string();
         line.push("\n");
-        std::fs::write(info.join("alternates"), line.as_encoded_bytes())
+        std::fs::write(info.join("alternates"), line.as_encoded_bytes())?;
+        // Where the history begins, if the origin does not have all of it.
+        let shallow = mirror.dir().join("shallow");
+        if shallow.is_file() {
+            std::fs::copy(shallow, git_dir.join("shallow"))?;
+        }
+        Ok(())
     };
     attempt().map_err(WorkspaceError::io(&info))
 }

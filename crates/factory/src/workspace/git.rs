@@ -6,13 +6,14 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
 use super::error::{WorkspaceError, tidy};
+use super::notes::{Progress, without_progress};
 use super::policy::{Author, GitPolicy, Identity, Protocol};
-use crate::process::{self, Finished};
+use crate::process::{self, Finished, Watch};
 
 /// Settings that win over every file. A repository must not choose what this process runs.
 const OVERRIDES: &[(&str, &str)] = &[
@@ -112,6 +113,7 @@ impl Git {
             env: Vec::new(),
             protocol: None,
             stdin: None,
+            progress: None,
             stdout_limit: STDOUT_BYTES,
             limit: self.local_timeout,
         }
@@ -193,6 +195,7 @@ pub(crate) struct Call<'g> {
     env: Vec<(&'static str, OsString)>,
     protocol: Option<Protocol>,
     stdin: Option<Vec<u8>>,
+    progress: Option<Progress>,
     stdout_limit: usize,
     limit: Duration,
 }
@@ -249,6 +252,12 @@ impl Call<'_> {
         self
     }
 
+    /// Says how far it is, and has time as long as it gets on.
+    pub(crate) fn with_progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self.arg("--progress")
+    }
+
     pub(crate) fn at_most(mut self, bytes: usize) -> Self {
         self.stdout_limit = bytes;
         self
@@ -261,10 +270,16 @@ impl Call<'_> {
     }
 
     /// Whatever the exit code: some commands answer with it.
-    pub(crate) async fn run_any(self) -> Result<Output, WorkspaceError> {
+    pub(crate) async fn run_any(mut self) -> Result<Output, WorkspaceError> {
         let limit = self.limit;
         let cut_off = CutOff(self.notes.clone());
-        let finished = process::run(self.command(), self.stdin, self.stdout_limit, limit).await;
+        let has_progress = self.progress.is_some();
+        let watch = self
+            .progress
+            .take()
+            .map(|mut progress| -> Watch { Box::new(move |bytes| progress.read(bytes, Instant::now())) });
+        let (command, stdin) = (self.command(), self.stdin.take());
+        let finished = process::run_watched(command, stdin, self.stdout_limit, limit, watch).await;
         if finished.is_ok() {
             cut_off.ended_by_itself();
         }
@@ -275,6 +290,7 @@ impl Call<'_> {
             _ => WorkspaceError::NoGit(format!("`git` cannot be run: {error}")),
         })?;
         let Finished { status, stdout, truncated, stderr } = finished;
+        let stderr = if has_progress { without_progress(&stderr) } else { stderr };
         Ok(Output { status, stdout, truncated, stderr, action: self.action })
     }
 

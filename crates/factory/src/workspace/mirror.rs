@@ -12,6 +12,7 @@ use super::Workspace;
 use super::error::{WorkspaceError, tidy};
 use super::git::{Call, Output, take_cut_off};
 use super::lock::FileLock;
+use super::notes::Progress;
 use super::policy::{Author, GitUrl, RepoSource};
 use super::record::remove_folder;
 use super::refs::{CommitId, ORIGIN_HEAD, OUR_FOLDERS, check_target_branch};
@@ -329,20 +330,36 @@ impl LockedMirror<'_> {
         if has_head {
             refspecs.push(format!("+HEAD:{ORIGIN_HEAD}"));
         }
-        self.fetch_refs(&refspecs).await?.map_err(|output| output.error())
+        let progress = self.is_new().then(|| Progress::new(self.workspace.notes.clone(), &self.source.name));
+        self.fetch_with(&refspecs, progress).await?.map_err(|output| output.error())
+    }
+
+    /// Nothing was fetched yet: it may take minutes.
+    fn is_new(&self) -> bool {
+        !self.dir.join(ORIGIN_HEAD).exists()
     }
 
     /// Fetches exactly these; the inner error is the origin's answer that it could not.
     pub(crate) async fn fetch_refs(&self, refspecs: &[String]) -> Result<Result<(), Output>, WorkspaceError> {
-        let output = self
-            .call("fetching")
-            .args(["fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head"])
-            .args([
-                "--no-recurse-submodules",
-                "--no-auto-maintenance",
-                "--end-of-options",
-                self.url().as_str(),
-            ])
+        self.fetch_with(refspecs, None).await
+    }
+
+    async fn fetch_with(
+        &self,
+        refspecs: &[String],
+        progress: Option<Progress>,
+    ) -> Result<Result<(), Output>, WorkspaceError> {
+        let call = self.call("fetching").arg("fetch");
+        let call = match progress {
+            // What is quiet has no progress either.
+            Some(progress) => call.with_progress(progress),
+            None => call.arg("--quiet"),
+        };
+        let output = call
+            .args(["--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"])
+            // An origin may be shallow itself: its history begins where it says.
+            .args(["--no-auto-maintenance", "--update-shallow"])
+            .args(["--end-of-options", self.url().as_str()])
             .args(refspecs)
             .over(self.url().protocol())
             .run_any()

@@ -13,6 +13,7 @@ mod hostile;
 mod life;
 mod many;
 mod own;
+mod repositories;
 mod requests;
 mod shipping;
 mod spend;
