@@ -59,7 +59,7 @@ impl Workspace {
         // Half made, so without work in it.
         slot.clear().await?;
         let origin = Origin::fetch(&mirror, job, base, resume).await?;
-        let record = Record {
+        let mut record = Record {
             job,
             epoch,
             repo: repo.name.clone(),
@@ -67,13 +67,16 @@ impl Workspace {
             base: origin.base.clone().map(String::from),
             started_from: origin.from.clone().map(String::from),
             start: origin.start,
+            borrows: Vec::new(),
             quarantined: false,
         };
-        let built = self.build(&slot, &mirror, &origin).await;
-        if let Err(error) = built {
-            // Best effort: the next checkout clears what is left.
-            let _ = slot.clear().await;
-            return Err(error);
+        match self.build(&slot, &mirror, &origin).await {
+            Ok(borrows) => record.borrows = borrows,
+            Err(error) => {
+                // Best effort: the next checkout clears what is left.
+                let _ = slot.clear().await;
+                return Err(error);
+            }
         }
         slot.write(&record)?;
         let saved = match origin.unfinished {
@@ -137,7 +140,13 @@ impl Workspace {
         ids.into_iter().map(|(job, epoch)| self.slot(job, epoch)).collect()
     }
 
-    async fn build(&self, slot: &Slot, mirror: &Mirror, origin: &Origin) -> Result<(), WorkspaceError> {
+    /// Answers whose objects are borrowed beside the mirror's.
+    async fn build(
+        &self,
+        slot: &Slot,
+        mirror: &Mirror,
+        origin: &Origin,
+    ) -> Result<Vec<String>, WorkspaceError> {
         let tree = slot.tree();
         let format = origin.from.as_ref().map_or("sha1", CommitId::object_format);
         let branch = job_branch(slot.job, slot.epoch);
@@ -177,8 +186,9 @@ impl Workspace {
                     .run()
                     .await?;
             }
+            return self.fill_submodules(&tree, mirror, files).await;
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// The files of a commit in a folder of their own, with the mirror's objects borrowed.

@@ -70,6 +70,11 @@ impl Mirror {
         Self { workspace, source, dir }
     }
 
+    /// The mirror of another repository on this host.
+    pub(crate) fn of(&self, url: GitUrl) -> Self {
+        Self::new(self.workspace.clone(), RepoSource::new(url.short_name(), url.clone()))
+    }
+
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

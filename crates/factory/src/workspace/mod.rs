@@ -21,6 +21,7 @@ mod refs;
 mod result;
 mod snapshot;
 mod stack;
+mod submodules;
 mod target;
 mod worktree;
 

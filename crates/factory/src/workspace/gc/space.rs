@@ -9,7 +9,7 @@ use super::super::Workspace;
 use super::super::error::WorkspaceError;
 use super::super::mirror::LockedMirror;
 use super::super::policy::RepoSource;
-use super::super::record::Slot;
+use super::super::record::{Record, Slot};
 use super::{GcItem, GcKind, GcOptions, GcReport};
 
 const LOOSE_OBJECTS: u64 = 5_000;
@@ -60,7 +60,7 @@ impl Workspace {
             let locked = mirror.lock().await?;
             // Looked at under the lock: a checkout that began meanwhile has its folder by now, or waits.
             let borrowed: BTreeSet<String> =
-                self.slots().iter().filter_map(Slot::read).map(|record| record.url).collect();
+                self.slots().iter().filter_map(Slot::read).flat_map(Record::borrowed).collect();
             let branches = locked.call("listing branches").args(["for-each-ref", "--count=1", "refs/heads"]);
             if borrowed.contains(source.url.as_str()) {
                 report.kept.push(item("a work folder borrows from it"));

@@ -81,3 +81,28 @@ async fn the_log_says_how_far_a_first_fetch_is() {
     assert!(!log.contains("objects"), "{log}");
     factory.drain().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_sees_submodules_and_so_do_the_checks_of_the_merge() {
+    let world = World::start().await;
+    let lib = world.origin("lib");
+    let at = lib.git(&["rev-parse", "main"]);
+    let origin = world.origin_with("app", "main", |seed| {
+        let known = "[submodule \"lib\"]\n\tpath = lib\n\turl = ../lib.git\n";
+        let unknown = "[submodule \"x\"]\n\tpath = x\n\turl = https://host.invalid/x.git\n";
+        std::fs::write(seed.join(".gitmodules"), format!("{known}{unknown}")).unwrap();
+        for path in ["lib", "x"] {
+            git(seed, &["update-index", "--add", "--cacheinfo", &format!("160000,{at},{path}")]);
+            std::fs::create_dir(seed.join(path)).unwrap();
+        }
+    });
+    let factory = world.factory("a");
+    let more = "repo: app\nship: auto\nverify: [grep -q helo lib/greeting.txt]";
+    let job = world.submit("use-lib", more, "cp lib/greeting.txt copy.txt").await;
+    world.until_merged(&job).await;
+    let log = world.log(&job, None).await;
+    assert!(log.contains("[giga] submodule x is left empty: ") && log.contains("allow-list"), "{log}");
+    assert_eq!(origin.file("main", "copy.txt"), "helo");
+    assert_eq!(origin.git(&["rev-parse", "main:lib"]), at);
+    factory.drain().await;
+}

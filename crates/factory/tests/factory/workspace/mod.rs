@@ -11,3 +11,4 @@ mod parallel;
 mod repos;
 mod resume;
 mod strategies;
+mod submodules;
