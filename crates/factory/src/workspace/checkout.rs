@@ -168,6 +168,7 @@ impl Workspace {
         }
         if let Some(from) = &origin.from {
             let files = origin.unfinished.as_ref().unwrap_or(from);
+            let large = self.ready_for_large_files(&git_dir, mirror, files).await?;
             self.git()
                 .at(&git_dir, "checking out")
                 .arg("--work-tree")
@@ -175,8 +176,10 @@ impl Workspace {
                 .args(["checkout", "--quiet", "--no-guess", "-B", &branch, files.as_str(), "--"])
                 // Large files may come from the origin while they are checked out.
                 .over(mirror.url().protocol())
+                .giving_large_files(mirror, &large)
                 .run()
                 .await?;
+            mirror.keep_large_files(&git_dir).await?;
             if origin.unfinished.is_some() {
                 self.git()
                     .at(&git_dir, "opening the checkpoint")
@@ -199,15 +202,17 @@ impl Workspace {
         commit: &CommitId,
     ) -> Result<(), WorkspaceError> {
         let git_dir = self.init(tree, "giga-candidate", commit.object_format(), mirror).await?;
+        let large = self.ready_for_large_files(&git_dir, mirror, commit).await?;
         self.git()
             .at(&git_dir, "checking out")
             .arg("--work-tree")
             .arg(tree)
             .args(["checkout", "--quiet", "--detach", commit.as_str(), "--"])
             .over(mirror.url().protocol())
+            .giving_large_files(mirror, &large)
             .run()
-            .await
-            .map(drop)
+            .await?;
+        mirror.keep_large_files(&git_dir).await
     }
 
     async fn init(

@@ -34,6 +34,11 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("fetch.writeCommitGraph", "false"),
     ("submodule.recurse", "false"),
     ("transfer.bundleURI", "false"),
+    // Large files stay pointers, unless a call says otherwise; see `lfs`.
+    ("filter.lfs.process", ""),
+    ("filter.lfs.clean", ""),
+    ("filter.lfs.smudge", ""),
+    ("filter.lfs.required", "false"),
     // Background work would outlive the command, and pruning would take objects that work folders borrow.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
@@ -64,6 +69,8 @@ pub(crate) struct Git {
     local_timeout: Duration,
     /// The owner's own commits are signed here, so what is merged in their name is signed, too.
     pub(crate) signs: bool,
+    /// Installed, and wanted.
+    has_lfs: bool,
     /// Set where the user configured no ssh command: without it ssh would ask on a terminal.
     ssh_command: Option<&'static str>,
 }
@@ -91,8 +98,13 @@ impl Git {
             network_timeout: policy.network_timeout,
             local_timeout: policy.local_timeout,
             signs,
+            has_lfs: policy.large_files && is_lfs_installed(),
             ssh_command: (!has_ssh_command).then_some("ssh -oBatchMode=yes"),
         })
+    }
+
+    pub(crate) const fn has_lfs(&self) -> bool {
+        self.has_lfs
     }
 
     /// A command on the repository in `git_dir`, which is one of ours.
@@ -111,6 +123,7 @@ impl Git {
             notes: None,
             args: vec!["--no-pager".into()],
             env: Vec::new(),
+            config: Vec::new(),
             protocol: None,
             stdin: None,
             progress: None,
@@ -125,6 +138,11 @@ fn users_setting(get: &[&str]) -> Option<String> {
     let mut command = std::process::Command::new("git");
     let output = command.args(["config", "--global"]).args(get).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn is_lfs_installed() -> bool {
+    let asked = std::process::Command::new("git").args(["lfs", "version"]).stdin(Stdio::null()).output();
+    asked.is_ok_and(|output| output.status.success())
 }
 
 fn is_new_enough(version: &str) -> bool {
@@ -193,6 +211,8 @@ pub(crate) struct Call<'g> {
     notes: Option<PathBuf>,
     args: Vec<OsString>,
     env: Vec<(&'static str, OsString)>,
+    /// Stands above every file, as the overrides do.
+    config: Vec<(&'static str, OsString)>,
     protocol: Option<Protocol>,
     stdin: Option<Vec<u8>>,
     progress: Option<Progress>,
@@ -238,6 +258,11 @@ impl Call<'_> {
     /// May read a repository on this host.
     pub(crate) fn local_source(mut self) -> Self {
         self.protocol = Some(Protocol::File);
+        self
+    }
+
+    pub(crate) fn config(mut self, key: &'static str, value: impl Into<OsString>) -> Self {
+        self.config.push((key, value.into()));
         self
     }
 
@@ -321,8 +346,10 @@ impl Call<'_> {
             .env("GIT_AUTHOR_EMAIL", &git.identity.email)
             .env("GIT_COMMITTER_NAME", &git.identity.name)
             .env("GIT_COMMITTER_EMAIL", &git.identity.email)
-            .env("GIT_CONFIG_COUNT", OVERRIDES.len().to_string());
-        for (i, (key, value)) in OVERRIDES.iter().enumerate() {
+            .env("GIT_CONFIG_COUNT", (OVERRIDES.len() + self.config.len()).to_string());
+        let overrides = OVERRIDES.iter().map(|(key, value)| (*key, OsStr::new(*value)));
+        let config = self.config.iter().map(|(key, value)| (*key, value.as_os_str()));
+        for (i, (key, value)) in overrides.chain(config).enumerate() {
             command.env(format!("GIT_CONFIG_KEY_{i}"), key).env(format!("GIT_CONFIG_VALUE_{i}"), value);
         }
         if let Some(ssh) = git.ssh_command {

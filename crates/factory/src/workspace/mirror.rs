@@ -70,6 +70,14 @@ impl Mirror {
         Self { workspace, source, dir }
     }
 
+    pub(crate) const fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    pub(crate) fn has_lfs(&self) -> bool {
+        self.workspace.git().has_lfs()
+    }
+
     /// The mirror of another repository on this host.
     pub(crate) fn of(&self, url: GitUrl) -> Self {
         Self::new(self.workspace.clone(), RepoSource::new(url.short_name(), url.clone()))

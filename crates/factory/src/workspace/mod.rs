@@ -10,6 +10,7 @@ mod error;
 mod folders;
 pub mod gc;
 mod git;
+mod lfs;
 mod lock;
 mod merge;
 mod mirror;

@@ -229,7 +229,7 @@ impl Snapshotter<'_> {
             }
             call = call.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).stdin(paths);
         }
-        let output = call.run_any().await?;
+        let output = call.taking_large_files(self.mirror).run_any().await?;
         match missing {
             _ if output.status.success() => {}
             Missing::Note => left_out.push(tidy(&output.stderr)),

@@ -4,6 +4,7 @@ mod fixture;
 
 mod gc;
 mod hostile;
+mod large_files;
 mod life;
 mod merge;
 mod own;
