@@ -55,6 +55,9 @@ impl OriginHead {
 pub(crate) struct MirrorNote {
     pub(crate) name: String,
     pub(crate) url: String,
+    /// No job has named it: it is known as a part of another repository, not by its name.
+    #[serde(default)]
+    pub(crate) only_submodule: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -68,10 +71,6 @@ impl Mirror {
     pub(crate) fn new(workspace: Workspace, source: RepoSource) -> Self {
         let dir = workspace.inner.base.join("mirrors").join(format!("{}.git", source.slug));
         Self { workspace, source, dir }
-    }
-
-    pub(crate) const fn workspace(&self) -> &Workspace {
-        &self.workspace
     }
 
     pub(crate) fn has_lfs(&self) -> bool {
@@ -329,7 +328,19 @@ impl LockedMirror<'_> {
 
     /// A job used this mirror; the garbage collector's looks do not count.
     pub(crate) fn note_use(&self) -> Result<(), WorkspaceError> {
-        let note = MirrorNote { name: self.source.name.clone(), url: self.url().as_str().to_owned() };
+        self.note_use_as(false)
+    }
+
+    /// A job used another repository that has this one as a submodule.
+    pub(crate) fn note_use_as_submodule(&self) -> Result<(), WorkspaceError> {
+        let known = std::fs::read(self.beside("json")).ok();
+        let known: Option<MirrorNote> = known.and_then(|text| serde_json::from_slice(&text).ok());
+        self.note_use_as(known.is_none_or(|note| note.only_submodule))
+    }
+
+    fn note_use_as(&self, only_submodule: bool) -> Result<(), WorkspaceError> {
+        let (name, url) = (self.source.name.clone(), self.url().as_str().to_owned());
+        let note = MirrorNote { name, url, only_submodule };
         let path = self.beside("json");
         let text = serde_json::to_vec(&note).map_err(|error| WorkspaceError::io(&path)(error.into()))?;
         std::fs::write(&path, text).map_err(WorkspaceError::io(path))

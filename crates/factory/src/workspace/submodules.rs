@@ -111,10 +111,10 @@ impl Workspace {
 async fn fetch(mirror: &Mirror, commit: &CommitId) -> Result<(), WorkspaceError> {
     let locked = mirror.lock().await?;
     if mirror.dir().is_dir() && locked.commit_at(commit.as_str()).await?.is_some() {
-        return locked.note_use();
+        return locked.note_use_as_submodule();
     }
     locked.refresh().await?;
-    locked.note_use()?;
+    locked.note_use_as_submodule()?;
     if locked.commit_at(commit.as_str()).await?.is_none() {
         // On no branch any more; an origin may still have it.
         let wanted = format!("+{commit}:refs/giga/fetched/commit/{commit}");

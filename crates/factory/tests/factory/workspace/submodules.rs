@@ -83,6 +83,9 @@ async fn submodules_are_there_in_the_work_folder_and_in_the_merged_tree() {
     assert_eq!(text(tree.path().join("vendor/lib/inner/deep/deep.txt")), "deep.txt of deep\n");
     assert_eq!(text(tree.path().join("a.txt")), "a\n");
 
+    let known: Vec<_> = host.discover().await.into_iter().map(|repo| repo.name).collect();
+    assert_eq!(known, ["origin"], "a submodule is a part of it, not a repository that a job could name");
+
     // What is here already is not fetched again.
     std::fs::rename(fixture.path().join("lib.git"), fixture.path().join("away.git")).unwrap();
     let second = fixture.checkout(&host, job(2), 1).await;
