@@ -116,6 +116,12 @@ pub const FLAGS: &[FlagDef] = &[
         default: "0",
     },
     FlagDef {
+        name: "branch_retention_hours",
+        about: "How long branches of ended jobs are kept that were not merged; set it lower than retention_hours: branches of forgotten jobs stay",
+        kind: FlagType::Integer { min: 0, max: 87_600 },
+        default: "336",
+    },
+    FlagDef {
         name: "retention_hours",
         about: "How long shipped, cancelled and dead-lettered jobs are kept",
         kind: FlagType::Integer { min: 1, max: 87_600 },

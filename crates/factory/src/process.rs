@@ -27,10 +27,24 @@ pub(crate) struct Finished {
 
 /// An error of the kind `TimedOut` means that the command and all that it started were killed.
 pub(crate) async fn run(
+    command: Command,
+    stdin: Option<Vec<u8>>,
+    stdout_limit: usize,
+    limit: Duration,
+) -> io::Result<Finished> {
+    run_watched(command, stdin, stdout_limit, limit, None).await
+}
+
+/// Sees the error output as it is written.
+pub(crate) type Watch = Box<dyn FnMut(&[u8]) + Send>;
+
+/// The same for a command that says how far it is: while it does, its time begins anew.
+pub(crate) async fn run_watched(
     mut command: Command,
     stdin: Option<Vec<u8>>,
     stdout_limit: usize,
     limit: Duration,
+    watch: Option<Watch>,
 ) -> io::Result<Finished> {
     let mut child = command
         .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
@@ -40,8 +54,9 @@ pub(crate) async fn run(
         .kill_on_drop(true)
         .spawn()?;
     let group = Group::of(&child);
-    let stdout = Collector::start(child.stdout.take(), stdout_limit);
-    let stderr = Collector::start(child.stderr.take(), STDERR_BYTES);
+    let stdout = Collector::start(child.stdout.take(), stdout_limit, None);
+    let is_watched = watch.is_some();
+    let stderr = Collector::start(child.stderr.take(), STDERR_BYTES, watch);
     let pipe = child.stdin.take();
     let feed = async move {
         if let Some(mut pipe) = pipe {
@@ -49,9 +64,26 @@ pub(crate) async fn run(
             let _ = pipe.write_all(&stdin.unwrap_or_default()).await;
         }
     };
-    let Ok(status) = tokio::time::timeout(limit, async { tokio::join!(child.wait(), feed).0 }).await else {
-        drop(group);
-        return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no end within {} s", limit.as_secs())));
+    let ended = async { tokio::join!(child.wait(), feed).0 };
+    let too_late = async {
+        let mut deadline = tokio::time::Instant::now() + limit;
+        loop {
+            tokio::time::sleep_until(deadline).await;
+            let last = stderr.last_written().filter(|_| is_watched);
+            match last.map(|last| last + limit).filter(|later| *later > deadline) {
+                Some(later) => deadline = later,
+                None => return,
+            }
+        }
+    };
+    let status = tokio::select! {
+        biased;
+        status = ended => status,
+        () = too_late => {
+            drop(group);
+            let text = format!("no end within {} s", limit.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
     };
     group.disarm();
     let ((stdout, truncated), (stderr, _)) = tokio::join!(stdout.finish(), stderr.finish());
@@ -81,33 +113,53 @@ impl Drop for Group {
     }
 }
 
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    truncated: bool,
+    last_written: Option<tokio::time::Instant>,
+}
+
 /// Reads a pipe to its end, keeps the first bytes and drops the rest, so that the writer never blocks.
 struct Collector {
-    kept: Arc<Mutex<(Vec<u8>, bool)>>,
+    kept: Arc<Mutex<Kept>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Collector {
-    fn start(pipe: Option<impl AsyncRead + Unpin + Send + 'static>, limit: usize) -> Self {
-        let kept = Arc::new(Mutex::new((Vec::new(), false)));
+    fn start(
+        pipe: Option<impl AsyncRead + Unpin + Send + 'static>,
+        limit: usize,
+        mut watch: Option<Watch>,
+    ) -> Self {
+        let kept = Arc::new(Mutex::new(Kept::default()));
         let into = Arc::clone(&kept);
         let task = tokio::spawn(async move {
             let Some(mut pipe) = pipe else { return };
             let mut buffer = vec![0; 64 << 10];
             while let Ok(n @ 1..) = pipe.read(&mut buffer).await {
+                if let Some(watch) = &mut watch {
+                    watch(&buffer[..n]);
+                }
                 let mut kept = into.lock();
-                let room = limit.saturating_sub(kept.0.len()).min(n);
-                kept.0.extend_from_slice(&buffer[..room]);
-                kept.1 |= room < n;
+                let room = limit.saturating_sub(kept.bytes.len()).min(n);
+                kept.bytes.extend_from_slice(&buffer[..room]);
+                kept.truncated |= room < n;
+                kept.last_written = Some(tokio::time::Instant::now());
             }
         });
         Self { kept, task }
+    }
+
+    fn last_written(&self) -> Option<tokio::time::Instant> {
+        self.kept.lock().last_written
     }
 
     async fn finish(mut self) -> (Vec<u8>, bool) {
         if tokio::time::timeout(PIPE_GRACE, &mut self.task).await.is_err() {
             self.task.abort();
         }
-        std::mem::take(&mut *self.kept.lock())
+        let Kept { bytes, truncated, .. } = std::mem::take(&mut *self.kept.lock());
+        (bytes, truncated)
     }
 }

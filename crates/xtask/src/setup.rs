@@ -18,7 +18,19 @@ pub(crate) const BROWSER: &str = "GIGA_CHROMIUM";
 pub(crate) fn run() -> Result<()> {
     postgres()?;
     node()?;
+    git_lfs()?;
     nats()
+}
+
+fn git_lfs() -> Result<()> {
+    let is_there = || {
+        let asked = Command::new("git").args(["lfs", "version"]).output();
+        asked.is_ok_and(|output| output.status.success())
+    };
+    if !is_there() {
+        install("git-lfs")?;
+    }
+    if is_there() { Ok(()) } else { bail!("the tests need `git-lfs` on the PATH") }
 }
 
 /// For the page, and for what else comes from npm.

@@ -7,7 +7,7 @@ use super::transport::Call;
 use super::{Answer, Client, ClientError};
 use crate::wire::{
     ActionRequest, EventPage, Explanation, Job, JobPage, LogPiece, OperatorAction, PlanAnswer, Priority,
-    RequestReviewRequest, ReviewRequest, RunList, Stage, SubmitAnswer,
+    RequestReviewRequest, ReviewRequest, RunList, Stage, StageList, SubmitAnswer,
 };
 
 type Result<T> = std::result::Result<Answer<T>, ClientError>;
@@ -84,6 +84,12 @@ impl Client {
 
     pub async fn job(&self, id: &str) -> Result<Job> {
         self.ask(Call::get(&["jobs", id])).await
+    }
+
+    /// Where these jobs are, at most 100 of them; those that are unknown, or of products that the token does not cover,
+    /// are left out.
+    pub async fn stages(&self, ids: &[String]) -> Result<StageList> {
+        self.ask(Call::get(&["stages"]).query("id", Some(ids.join(",")))).await
     }
 
     pub async fn runs(&self, id: &str) -> Result<RunList> {

@@ -4,7 +4,7 @@ use giga_domain as domain;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{MergeOutcome, MergeStrategy};
+use super::{MergeOutcome, MergeStrategy, Stage};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -71,6 +71,34 @@ pub struct ArtifactList {
 pub struct ArtifactLink {
     pub url: String,
     pub expires_at: String,
+}
+
+/// Where jobs are, and nothing else of them: what it takes to clean up after jobs of others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageList {
+    /// Those that the coordinator knows and the caller's products cover.
+    pub jobs: Vec<JobStage>,
+    /// How long branches that were not merged are kept after the end of their job.
+    pub branch_retention_hours: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobStage {
+    pub id: String,
+    pub stage: Stage,
+    /// When it shipped, was cancelled or given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+}
+
+impl From<&domain::Job> for JobStage {
+    fn from(job: &domain::Job) -> Self {
+        let stage = job.stage();
+        let ended_at = stage.is_terminal().then(|| job.updated_at.to_string());
+        Self { id: job.id.to_string(), stage: stage.into(), ended_at }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -73,6 +73,11 @@ impl Coordinator {
         }
     }
 
+    /// How long factories keep branches of ended jobs that were not merged.
+    pub fn branch_retention_hours(&self) -> u64 {
+        self.fleet.flag("branch_retention_hours").as_u64().unwrap_or(u64::MAX / 3600)
+    }
+
     /// Removes everything past its time; returns how many jobs that were.
     pub async fn retire_old(&self) -> Result<usize, Error> {
         let hours = self.fleet.flag("retention_hours").as_u64().unwrap_or(u64::MAX / 3600);

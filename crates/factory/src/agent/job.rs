@@ -147,13 +147,10 @@ impl JobRun<'_> {
             };
         };
         let source = self.shared.workspace.resolve(repo).await?;
-        let checkout = self.shared.workspace.checkout(
-            work.job,
-            work.epoch,
-            &source,
-            work.base.as_deref(),
-            work.checkpoint.as_ref(),
-        );
+        let log = self.log.clone();
+        let workspace = self.shared.workspace.noting(move |text| log.note(text));
+        let checkout =
+            workspace.checkout(work.job, work.epoch, &source, work.base.as_deref(), work.checkpoint.as_ref());
         let tree = tokio::select! {
             tree = checkout => tree?,
             () = self.keeper.stop.cancelled() => return Err(self.keeper.stopped()),

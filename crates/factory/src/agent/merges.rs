@@ -170,9 +170,13 @@ impl Batches<'_> {
         while let Some(batch) = left.pop() {
             match self.try_together(&batch).await {
                 Tried::Settled(outcomes) => {
+                    let mut merged = Vec::new();
                     for (order, outcome) in batch.iter().zip(outcomes) {
-                        self.settle(order, outcome).await?;
+                        if self.settle(order, outcome).await? {
+                            merged.push(order);
+                        }
                     }
+                    self.clean_up(&merged).await;
                 }
                 Tried::Split(at) => {
                     let (before, after) = batch.split_at(at.clamp(1, batch.len() - 1));
@@ -319,7 +323,23 @@ impl Batches<'_> {
         }
     }
 
-    async fn settle(&self, order: &Order, outcome: Outcome) -> Result<(), ClientError> {
+    /// What is in leaves nothing on the origin.
+    async fn clean_up(&self, merged: &[&Order]) {
+        let cleaned = async {
+            let mut orders = Vec::with_capacity(merged.len());
+            for order in merged {
+                orders.push(read(self.shared, order).await?);
+            }
+            self.shared.workspace.forget_merged(&orders).await
+        };
+        if let Err(error) = cleaned.await {
+            // The next sweep finds it.
+            tracing::debug!(%error, "branches of merged jobs stay for now");
+        }
+    }
+
+    /// Whether it is merged, and the coordinator knows it.
+    async fn settle(&self, order: &Order, outcome: Outcome) -> Result<bool, ClientError> {
         let (word, commit, into, detail) = match outcome {
             Outcome::Merged { commit, into } => (wire::MergeOutcome::Merged, Some(commit), Some(into), None),
             Outcome::Outrun => (wire::MergeOutcome::Outrun, None, None, None),
@@ -343,9 +363,9 @@ impl Batches<'_> {
             // It took so long that somebody else was sent; they will find it as it is.
             Err(error) if !error.is_passing() => {
                 tracing::warn!(job = order.job_id, %error, "the merge report was refused");
-                Ok(())
+                Ok(false)
             }
-            settled => settled.map(drop),
+            answered => answered.map(|_| settled.commit.is_some()),
         }
     }
 

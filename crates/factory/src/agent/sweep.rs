@@ -1,25 +1,20 @@
-//! Cleans up every hour. The coordinator decides which jobs have ended.
+//! Cleans up every hour. The coordinator decides which jobs have ended, whoever ran them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use futures::{StreamExt, TryStreamExt};
 use giga_api::client::Client;
-use giga_api::wire::ProblemCode;
-use giga_domain::{JobId, Stage, Timestamp};
+use giga_domain::{JobId, Timestamp, limits};
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use crate::workspace::{GcOptions, JobStates};
+use crate::workspace::{GcOptions, JobState, JobStates, Known};
 
 /// With less than this free, mirrors that lie idle go as well.
 pub const DISK_FLOOR_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 const EVERY: Duration = Duration::from_hours(1);
-/// Jobs that are asked about at the same time.
-const CONCURRENCY: usize = 8;
 
 /// What the coordinator knows of jobs. No answer is an error, never "unknown".
 #[derive(Debug, Clone)]
@@ -27,20 +22,20 @@ pub struct CoordinatorStages(pub Client);
 
 #[async_trait]
 impl JobStates for CoordinatorStages {
-    async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String> {
-        let asked = jobs.iter().copied().map(|job| self.stage(job));
-        let known: Vec<_> = futures::stream::iter(asked).buffered(CONCURRENCY).try_collect().await?;
-        Ok(known.into_iter().flatten().collect())
-    }
-}
-
-impl CoordinatorStages {
-    async fn stage(&self, job: JobId) -> Result<Option<(JobId, Stage)>, String> {
-        match self.0.job(&job.to_string()).await {
-            Ok(answer) => Ok(Some((job, answer.stage.into()))),
-            Err(error) if error.code() == Some(ProblemCode::NotFound) => Ok(None),
-            Err(error) => Err(error.to_string()),
+    async fn known(&self, jobs: &[JobId]) -> Result<Known, String> {
+        let mut known = Known::default();
+        for some in jobs.chunks(limits::LISTED_IDS) {
+            let ids: Vec<String> = some.iter().map(ToString::to_string).collect();
+            let answer = self.0.stages(&ids).await.map_err(|error| error.to_string())?.value;
+            known.unmerged_kept = Duration::from_hours(answer.branch_retention_hours);
+            for job in answer.jobs {
+                let id: JobId = job.id.parse().map_err(|_| format!("`{}` is no job", job.id))?;
+                let ended_at = job.ended_at.map(|text| text.parse::<Timestamp>()).transpose();
+                let ended_at = ended_at.map_err(|error| format!("when {id} ended: {error}"))?;
+                known.jobs.insert(id, JobState { stage: job.stage.into(), ended_at });
+            }
         }
+        Ok(known)
     }
 }
 

@@ -59,7 +59,7 @@ impl Workspace {
         // Half made, so without work in it.
         slot.clear().await?;
         let origin = Origin::fetch(&mirror, job, base, resume).await?;
-        let record = Record {
+        let mut record = Record {
             job,
             epoch,
             repo: repo.name.clone(),
@@ -67,13 +67,16 @@ impl Workspace {
             base: origin.base.clone().map(String::from),
             started_from: origin.from.clone().map(String::from),
             start: origin.start,
+            borrows: Vec::new(),
             quarantined: false,
         };
-        let built = self.build(&slot, &mirror, &origin).await;
-        if let Err(error) = built {
-            // Best effort: the next checkout clears what is left.
-            let _ = slot.clear().await;
-            return Err(error);
+        match self.build(&slot, &mirror, &origin).await {
+            Ok(borrows) => record.borrows = borrows,
+            Err(error) => {
+                // Best effort: the next checkout clears what is left.
+                let _ = slot.clear().await;
+                return Err(error);
+            }
         }
         slot.write(&record)?;
         let saved = match origin.unfinished {
@@ -137,7 +140,13 @@ impl Workspace {
         ids.into_iter().map(|(job, epoch)| self.slot(job, epoch)).collect()
     }
 
-    async fn build(&self, slot: &Slot, mirror: &Mirror, origin: &Origin) -> Result<(), WorkspaceError> {
+    /// Answers whose objects are borrowed beside the mirror's.
+    async fn build(
+        &self,
+        slot: &Slot,
+        mirror: &Mirror,
+        origin: &Origin,
+    ) -> Result<Vec<String>, WorkspaceError> {
         let tree = slot.tree();
         let format = origin.from.as_ref().map_or("sha1", CommitId::object_format);
         let branch = job_branch(slot.job, slot.epoch);
@@ -159,6 +168,7 @@ impl Workspace {
         }
         if let Some(from) = &origin.from {
             let files = origin.unfinished.as_ref().unwrap_or(from);
+            let large = self.ready_for_large_files(&git_dir, mirror, files).await?;
             self.git()
                 .at(&git_dir, "checking out")
                 .arg("--work-tree")
@@ -166,8 +176,10 @@ impl Workspace {
                 .args(["checkout", "--quiet", "--no-guess", "-B", &branch, files.as_str(), "--"])
                 // Large files may come from the origin while they are checked out.
                 .over(mirror.url().protocol())
+                .giving_large_files(mirror, &large)
                 .run()
                 .await?;
+            mirror.keep_large_files(&git_dir).await?;
             if origin.unfinished.is_some() {
                 self.git()
                     .at(&git_dir, "opening the checkpoint")
@@ -177,8 +189,9 @@ impl Workspace {
                     .run()
                     .await?;
             }
+            return self.fill_submodules(&tree, mirror, files).await;
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// The files of a commit in a folder of their own, with the mirror's objects borrowed.
@@ -189,15 +202,17 @@ impl Workspace {
         commit: &CommitId,
     ) -> Result<(), WorkspaceError> {
         let git_dir = self.init(tree, "giga-candidate", commit.object_format(), mirror).await?;
+        let large = self.ready_for_large_files(&git_dir, mirror, commit).await?;
         self.git()
             .at(&git_dir, "checking out")
             .arg("--work-tree")
             .arg(tree)
             .args(["checkout", "--quiet", "--detach", commit.as_str(), "--"])
             .over(mirror.url().protocol())
+            .giving_large_files(mirror, &large)
             .run()
-            .await
-            .map(drop)
+            .await?;
+        mirror.keep_large_files(&git_dir).await
     }
 
     async fn init(
@@ -249,7 +264,13 @@ fn borrow_objects(git_dir: &Path, mirror: &Mirror) -> Result<(), WorkspaceError>
         std::fs::create_dir_all(&info)?;
         let mut line = mirror.dir().join("objects").into_os_string();
         line.push("\n");
-        std::fs::write(info.join("alternates"), line.as_encoded_bytes())
+        std::fs::write(info.join("alternates"), line.as_encoded_bytes())?;
+        // Where the history begins, if the origin does not have all of it.
+        let shallow = mirror.dir().join("shallow");
+        if shallow.is_file() {
+            std::fs::copy(shallow, git_dir.join("shallow"))?;
+        }
+        Ok(())
     };
     attempt().map_err(WorkspaceError::io(&info))
 }

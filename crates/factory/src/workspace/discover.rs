@@ -103,15 +103,20 @@ impl Workspace {
     /// Mirrors that the allow-list permits today.
     fn known_mirrors(&self, is_known: impl Fn(&RepoSource) -> bool) -> Vec<RepoSource> {
         let permitted = |source: &RepoSource| self.inner.policy.permits(&source.url).is_ok();
-        self.mirrored().filter(|source| permitted(source) && !is_known(source)).collect()
+        let named = self.mirror_notes().filter(|(_, note)| !note.only_submodule);
+        named.map(|(source, _)| source).filter(|source| permitted(source) && !is_known(source)).collect()
     }
 
     pub(crate) fn mirrored(&self) -> impl Iterator<Item = RepoSource> + use<> {
+        self.mirror_notes().map(|(source, _)| source)
+    }
+
+    fn mirror_notes(&self) -> impl Iterator<Item = (RepoSource, MirrorNote)> + use<> {
         let entries = std::fs::read_dir(self.inner.base.join("mirrors")).into_iter().flatten().flatten();
         entries.filter(|entry| entry.path().extension().is_some_and(|e| e == "json")).filter_map(|entry| {
             let note: MirrorNote = serde_json::from_slice(&std::fs::read(entry.path()).ok()?).ok()?;
             let source = RepoSource::new(&note.name, GitUrl::parse(&note.url).ok()?);
-            (entry.path().file_stem()?.to_str()? == source.slug).then_some(source)
+            (entry.path().file_stem()?.to_str()? == source.slug).then_some((source, note))
         })
     }
 

@@ -6,13 +6,14 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
 use super::error::{WorkspaceError, tidy};
+use super::notes::{Progress, without_progress};
 use super::policy::{Author, GitPolicy, Identity, Protocol};
-use crate::process::{self, Finished};
+use crate::process::{self, Finished, Watch};
 
 /// Settings that win over every file. A repository must not choose what this process runs.
 const OVERRIDES: &[(&str, &str)] = &[
@@ -33,6 +34,11 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("fetch.writeCommitGraph", "false"),
     ("submodule.recurse", "false"),
     ("transfer.bundleURI", "false"),
+    // Large files stay pointers, unless a call says otherwise; see `lfs`.
+    ("filter.lfs.process", ""),
+    ("filter.lfs.clean", ""),
+    ("filter.lfs.smudge", ""),
+    ("filter.lfs.required", "false"),
     // Background work would outlive the command, and pruning would take objects that work folders borrow.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
@@ -63,6 +69,8 @@ pub(crate) struct Git {
     local_timeout: Duration,
     /// The owner's own commits are signed here, so what is merged in their name is signed, too.
     pub(crate) signs: bool,
+    /// Installed, and wanted.
+    has_lfs: bool,
     /// Set where the user configured no ssh command: without it ssh would ask on a terminal.
     ssh_command: Option<&'static str>,
 }
@@ -90,8 +98,13 @@ impl Git {
             network_timeout: policy.network_timeout,
             local_timeout: policy.local_timeout,
             signs,
+            has_lfs: policy.large_files && is_lfs_installed(),
             ssh_command: (!has_ssh_command).then_some("ssh -oBatchMode=yes"),
         })
+    }
+
+    pub(crate) const fn has_lfs(&self) -> bool {
+        self.has_lfs
     }
 
     /// A command on the repository in `git_dir`, which is one of ours.
@@ -110,8 +123,10 @@ impl Git {
             notes: None,
             args: vec!["--no-pager".into()],
             env: Vec::new(),
+            config: Vec::new(),
             protocol: None,
             stdin: None,
+            progress: None,
             stdout_limit: STDOUT_BYTES,
             limit: self.local_timeout,
         }
@@ -123,6 +138,11 @@ fn users_setting(get: &[&str]) -> Option<String> {
     let mut command = std::process::Command::new("git");
     let output = command.args(["config", "--global"]).args(get).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn is_lfs_installed() -> bool {
+    let asked = std::process::Command::new("git").args(["lfs", "version"]).stdin(Stdio::null()).output();
+    asked.is_ok_and(|output| output.status.success())
 }
 
 fn is_new_enough(version: &str) -> bool {
@@ -191,8 +211,11 @@ pub(crate) struct Call<'g> {
     notes: Option<PathBuf>,
     args: Vec<OsString>,
     env: Vec<(&'static str, OsString)>,
+    /// Stands above every file, as the overrides do.
+    config: Vec<(&'static str, OsString)>,
     protocol: Option<Protocol>,
     stdin: Option<Vec<u8>>,
+    progress: Option<Progress>,
     stdout_limit: usize,
     limit: Duration,
 }
@@ -238,6 +261,11 @@ impl Call<'_> {
         self
     }
 
+    pub(crate) fn config(mut self, key: &'static str, value: impl Into<OsString>) -> Self {
+        self.config.push((key, value.into()));
+        self
+    }
+
     pub(crate) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
@@ -247,6 +275,12 @@ impl Call<'_> {
     pub(crate) fn noted_in(mut self, folder: &Path) -> Self {
         self.notes = Some(folder.to_owned());
         self
+    }
+
+    /// Says how far it is, and has time as long as it gets on.
+    pub(crate) fn with_progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self.arg("--progress")
     }
 
     pub(crate) fn at_most(mut self, bytes: usize) -> Self {
@@ -261,10 +295,16 @@ impl Call<'_> {
     }
 
     /// Whatever the exit code: some commands answer with it.
-    pub(crate) async fn run_any(self) -> Result<Output, WorkspaceError> {
+    pub(crate) async fn run_any(mut self) -> Result<Output, WorkspaceError> {
         let limit = self.limit;
         let cut_off = CutOff(self.notes.clone());
-        let finished = process::run(self.command(), self.stdin, self.stdout_limit, limit).await;
+        let has_progress = self.progress.is_some();
+        let watch = self
+            .progress
+            .take()
+            .map(|mut progress| -> Watch { Box::new(move |bytes| progress.read(bytes, Instant::now())) });
+        let (command, stdin) = (self.command(), self.stdin.take());
+        let finished = process::run_watched(command, stdin, self.stdout_limit, limit, watch).await;
         if finished.is_ok() {
             cut_off.ended_by_itself();
         }
@@ -275,6 +315,7 @@ impl Call<'_> {
             _ => WorkspaceError::NoGit(format!("`git` cannot be run: {error}")),
         })?;
         let Finished { status, stdout, truncated, stderr } = finished;
+        let stderr = if has_progress { without_progress(&stderr) } else { stderr };
         Ok(Output { status, stdout, truncated, stderr, action: self.action })
     }
 
@@ -305,8 +346,10 @@ impl Call<'_> {
             .env("GIT_AUTHOR_EMAIL", &git.identity.email)
             .env("GIT_COMMITTER_NAME", &git.identity.name)
             .env("GIT_COMMITTER_EMAIL", &git.identity.email)
-            .env("GIT_CONFIG_COUNT", OVERRIDES.len().to_string());
-        for (i, (key, value)) in OVERRIDES.iter().enumerate() {
+            .env("GIT_CONFIG_COUNT", (OVERRIDES.len() + self.config.len()).to_string());
+        let overrides = OVERRIDES.iter().map(|(key, value)| (*key, OsStr::new(*value)));
+        let config = self.config.iter().map(|(key, value)| (*key, value.as_os_str()));
+        for (i, (key, value)) in overrides.chain(config).enumerate() {
             command.env(format!("GIT_CONFIG_KEY_{i}"), key).env(format!("GIT_CONFIG_VALUE_{i}"), value);
         }
         if let Some(ssh) = git.ssh_command {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::error::WorkspaceError;
 
-/// Longer than any single fetch may take.
+/// Longer than any single fetch may take, but for the first one of a huge repository.
 const LONGEST_WAIT: Duration = Duration::from_mins(30);
 const BUSY: &[u8] = b"busy\n";
 

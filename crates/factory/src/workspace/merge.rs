@@ -173,7 +173,9 @@ impl Workspace {
         let path = self.inner.base.join("merges").join(format!("{}-{}", order.job, candidate.commit));
         let tree = CandidateTree { path };
         tree.clear();
-        self.open_at(&tree.path, &self.mirror(&order.repo), &candidate.commit).await?;
+        let mirror = self.mirror(&order.repo);
+        self.open_at(&tree.path, &mirror, &candidate.commit).await?;
+        self.fill_submodules(&tree.path, &mirror, &candidate.commit).await?;
         Ok(tree)
     }
 

@@ -12,6 +12,7 @@ use super::Workspace;
 use super::error::{WorkspaceError, tidy};
 use super::git::{Call, Output, take_cut_off};
 use super::lock::FileLock;
+use super::notes::Progress;
 use super::policy::{Author, GitUrl, RepoSource};
 use super::record::remove_folder;
 use super::refs::{CommitId, ORIGIN_HEAD, OUR_FOLDERS, check_target_branch};
@@ -54,6 +55,9 @@ impl OriginHead {
 pub(crate) struct MirrorNote {
     pub(crate) name: String,
     pub(crate) url: String,
+    /// No job has named it: it is known as a part of another repository, not by its name.
+    #[serde(default)]
+    pub(crate) only_submodule: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +71,15 @@ impl Mirror {
     pub(crate) fn new(workspace: Workspace, source: RepoSource) -> Self {
         let dir = workspace.inner.base.join("mirrors").join(format!("{}.git", source.slug));
         Self { workspace, source, dir }
+    }
+
+    pub(crate) fn has_lfs(&self) -> bool {
+        self.workspace.git().has_lfs()
+    }
+
+    /// The mirror of another repository on this host.
+    pub(crate) fn of(&self, url: GitUrl) -> Self {
+        Self::new(self.workspace.clone(), RepoSource::new(url.short_name(), url.clone()))
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -315,7 +328,19 @@ impl LockedMirror<'_> {
 
     /// A job used this mirror; the garbage collector's looks do not count.
     pub(crate) fn note_use(&self) -> Result<(), WorkspaceError> {
-        let note = MirrorNote { name: self.source.name.clone(), url: self.url().as_str().to_owned() };
+        self.note_use_as(false)
+    }
+
+    /// A job used another repository that has this one as a submodule.
+    pub(crate) fn note_use_as_submodule(&self) -> Result<(), WorkspaceError> {
+        let known = std::fs::read(self.beside("json")).ok();
+        let known: Option<MirrorNote> = known.and_then(|text| serde_json::from_slice(&text).ok());
+        self.note_use_as(known.is_none_or(|note| note.only_submodule))
+    }
+
+    fn note_use_as(&self, only_submodule: bool) -> Result<(), WorkspaceError> {
+        let (name, url) = (self.source.name.clone(), self.url().as_str().to_owned());
+        let note = MirrorNote { name, url, only_submodule };
         let path = self.beside("json");
         let text = serde_json::to_vec(&note).map_err(|error| WorkspaceError::io(&path)(error.into()))?;
         std::fs::write(&path, text).map_err(WorkspaceError::io(path))
@@ -329,20 +354,36 @@ impl LockedMirror<'_> {
         if has_head {
             refspecs.push(format!("+HEAD:{ORIGIN_HEAD}"));
         }
-        self.fetch_refs(&refspecs).await?.map_err(|output| output.error())
+        let progress = self.is_new().then(|| Progress::new(self.workspace.notes.clone(), &self.source.name));
+        self.fetch_with(&refspecs, progress).await?.map_err(|output| output.error())
+    }
+
+    /// Nothing was fetched yet: it may take minutes.
+    fn is_new(&self) -> bool {
+        !self.dir.join(ORIGIN_HEAD).exists()
     }
 
     /// Fetches exactly these; the inner error is the origin's answer that it could not.
     pub(crate) async fn fetch_refs(&self, refspecs: &[String]) -> Result<Result<(), Output>, WorkspaceError> {
-        let output = self
-            .call("fetching")
-            .args(["fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head"])
-            .args([
-                "--no-recurse-submodules",
-                "--no-auto-maintenance",
-                "--end-of-options",
-                self.url().as_str(),
-            ])
+        self.fetch_with(refspecs, None).await
+    }
+
+    async fn fetch_with(
+        &self,
+        refspecs: &[String],
+        progress: Option<Progress>,
+    ) -> Result<Result<(), Output>, WorkspaceError> {
+        let call = self.call("fetching").arg("fetch");
+        let call = match progress {
+            // What is quiet has no progress either.
+            Some(progress) => call.with_progress(progress),
+            None => call.arg("--quiet"),
+        };
+        let output = call
+            .args(["--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"])
+            // An origin may be shallow itself: its history begins where it says.
+            .args(["--no-auto-maintenance", "--update-shallow"])
+            .args(["--end-of-options", self.url().as_str()])
             .args(refspecs)
             .over(self.url().protocol())
             .run_any()

@@ -10,9 +10,11 @@ mod error;
 mod folders;
 pub mod gc;
 mod git;
+mod lfs;
 mod lock;
 mod merge;
 mod mirror;
+mod notes;
 mod policy;
 mod push;
 mod record;
@@ -20,6 +22,7 @@ mod refs;
 mod result;
 mod snapshot;
 mod stack;
+mod submodules;
 mod target;
 mod worktree;
 
@@ -32,7 +35,7 @@ pub use checkout::Leftover;
 pub use discover::LocalRepo;
 pub use error::WorkspaceError;
 pub use folders::{FoundRepo, Skipped, Survey, survey};
-pub use gc::{GcOptions, GcReport, JobStates};
+pub use gc::{GcOptions, GcReport, JobState, JobStates, Known};
 pub use merge::{Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
 pub use policy::{Author, GitPolicy, GitUrl, Identity, Protocol, RepoSource};
 pub use record::{SpendNote, Start};
@@ -43,12 +46,14 @@ pub use worktree::{Diff, Worktree};
 
 use git::Git;
 use mirror::Mirror;
+use notes::Notes;
 use record::Slot;
 
 /// The base folder of a factory: `mirrors/`, `work/` and `locks/`. Cheap to clone; several processes may share one.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     inner: Arc<Inner>,
+    notes: Notes,
 }
 
 #[derive(Debug)]
@@ -74,7 +79,14 @@ impl Workspace {
         }
         let git = Git::probe(&policy)?;
         let (seen, in_use) = (folders::Seen::default(), target::InUse::default());
-        Ok(Self { inner: Arc::new(Inner { base, policy, git, seen, in_use }) })
+        let inner = Inner { base, policy, git, seen, in_use };
+        Ok(Self { inner: Arc::new(inner), notes: Notes::default() })
+    }
+
+    /// The same folder, for somebody who is told how far a first fetch is and what a checkout leaves out.
+    #[must_use]
+    pub fn noting(&self, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { inner: self.inner.clone(), notes: Notes::to(note) }
     }
 
     /// The branch that the origin's HEAD is on, where it is on one.

@@ -80,6 +80,8 @@ pub struct GitPolicy {
     /// unchanged.
     pub update_checkouts: bool,
     pub identity: Identity,
+    /// Files that git-lfs tracks are checked out with their contents, if it is installed.
+    pub large_files: bool,
     pub network_timeout: Duration,
     pub local_timeout: Duration,
 }
@@ -92,6 +94,7 @@ impl Default for GitPolicy {
             repos: None,
             update_checkouts: false,
             identity: Identity::default(),
+            large_files: true,
             network_timeout: Duration::from_mins(10),
             local_timeout: Duration::from_mins(5),
         }

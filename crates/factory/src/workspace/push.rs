@@ -5,6 +5,7 @@
 use giga_domain::{Epoch, JobId};
 
 use super::error::{WorkspaceError, tidy};
+use super::git::Output;
 use super::mirror::Mirror;
 use super::refs::{
     CommitId, OurBranch, candidate_branch, fetched_wip_ref, job_branch, parse_trailer, wip_branch,
@@ -66,7 +67,7 @@ impl Mirror {
             PushTarget::Owners { receive, .. } => options.extend(receive.map(str::to_owned)),
             PushTarget::Result { .. } | PushTarget::Candidate { .. } => {}
         }
-        self.send(&branch, &options, &format!("{commit}:refs/heads/{branch}")).await
+        self.send(&branch, &options, format!("{commit}:refs/heads/{branch}")).await
     }
 
     /// Deletes one of our branches on the origin if it still is where it was when that was decided.
@@ -77,24 +78,42 @@ impl Mirror {
     ) -> Result<PushReply, WorkspaceError> {
         let name = branch.name();
         let lease = format!("--force-with-lease=refs/heads/{name}:{at}");
-        self.send(&name, &[lease], &format!(":refs/heads/{name}")).await
+        self.send(&name, &[lease], format!(":refs/heads/{name}")).await
+    }
+
+    /// The same for several at once; those that moved meanwhile stay.
+    pub(crate) async fn push_deletions(
+        &self,
+        branches: &[(OurBranch, CommitId)],
+    ) -> Result<(), WorkspaceError> {
+        let lease = |(branch, at): &(OurBranch, CommitId)| {
+            format!("--force-with-lease=refs/heads/{}:{at}", branch.name())
+        };
+        let leases: Vec<String> = branches.iter().map(lease).collect();
+        let refspecs = branches.iter().map(|(branch, _)| format!(":refs/heads/{}", branch.name()));
+        let output = self.call_push(&leases, &refspecs.collect::<Vec<_>>()).await?;
+        if output.status.success() { Ok(()) } else { Err(output.error()) }
+    }
+
+    async fn call_push(&self, options: &[String], refspecs: &[String]) -> Result<Output, WorkspaceError> {
+        self.call("pushing")
+            .args(["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"])
+            .args(["--recurse-submodules=no"])
+            .args(options)
+            .args(["--end-of-options", self.url().as_str()])
+            .args(refspecs)
+            .over(self.url().protocol())
+            .run_any()
+            .await
     }
 
     async fn send(
         &self,
         branch: &str,
         options: &[String],
-        refspec: &str,
+        refspec: String,
     ) -> Result<PushReply, WorkspaceError> {
-        let output = self
-            .call("pushing")
-            .args(["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"])
-            .args(["--recurse-submodules=no"])
-            .args(options)
-            .args(["--end-of-options", self.url().as_str(), refspec])
-            .over(self.url().protocol())
-            .run_any()
-            .await?;
+        let output = self.call_push(options, &[refspec]).await?;
         if output.status.success() {
             return Ok(PushReply::Done);
         }

@@ -35,6 +35,9 @@ pub(crate) struct Record {
     pub(crate) base: Option<String>,
     pub(crate) started_from: Option<String>,
     pub(crate) start: Start,
+    /// Other repositories whose objects the folder borrows: those of its submodules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) borrows: Vec<String>,
     /// A fenced holder's: from then on nothing of it leaves this host.
     #[serde(default)]
     pub(crate) quarantined: bool,
@@ -54,6 +57,11 @@ pub struct SpendNote {
 impl Record {
     pub(crate) fn source(&self) -> Result<RepoSource, WorkspaceError> {
         Ok(RepoSource::new(&self.repo, GitUrl::parse(&self.url)?))
+    }
+
+    /// Every repository whose mirror the folder cannot do without.
+    pub(crate) fn borrowed(self) -> impl Iterator<Item = String> {
+        self.borrows.into_iter().chain([self.url])
     }
 
     pub(crate) fn commit(text: Option<&String>) -> Result<Option<CommitId>, WorkspaceError> {

@@ -75,7 +75,11 @@ impl Worktree {
             Some("the work is in quarantine".to_owned())
         } else {
             let holder = (self.job(), self.epoch());
-            match self.mirror.push_wip(holder, &commit, saved.on_origin.clone()).await {
+            let pushed = match self.mirror.push_large_files(&commit, self.path()).await {
+                Ok(()) => self.mirror.push_wip(holder, &commit, saved.on_origin.clone()).await,
+                Err(error) => Err(error),
+            };
+            match pushed {
                 Ok(()) => {
                     saved.on_origin = Some(commit.clone());
                     None
@@ -169,6 +173,7 @@ impl Worktree {
             let rule = "the work is in quarantine and stays on this host";
             return Err(WorkspaceError::refused("branch", &result.branch, rule));
         }
+        self.mirror.push_large_files(&result.commit, self.path()).await?;
         let target = PushTarget::Result { job: self.job(), epoch: self.epoch() };
         match self.mirror.push(&result.commit, target).await? {
             PushReply::Done => Ok(()),

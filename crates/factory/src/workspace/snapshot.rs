@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::error::{WorkspaceError, tidy};
 use super::mirror::Mirror;
+use super::policy::GitUrl;
 use super::record::Slot;
 use super::refs::{CommitId, engine_ref};
 
@@ -48,7 +49,7 @@ impl Snapshotter<'_> {
         let submodules = self.take_out_submodules().await?;
         let excluded = self.find_excluded(&submodules, &mut left_out).await?;
         self.add_all(&excluded, missing, &mut left_out).await?;
-        self.put_back_submodules(&tree, &submodules).await?;
+        self.put_back_submodules(&tree, submodules, &mut left_out).await?;
         let tree = self.call("writing a tree").arg("write-tree").run().await?.text();
         Ok(Snapshot { head, tree, left_out })
     }
@@ -132,15 +133,47 @@ impl Snapshotter<'_> {
         Ok(submodules)
     }
 
-    async fn put_back_submodules(&self, tree: &Path, all: &[Submodule]) -> Result<(), WorkspaceError> {
+    async fn put_back_submodules(
+        &self,
+        tree: &Path,
+        all: Vec<Submodule>,
+        left_out: &mut Vec<String>,
+    ) -> Result<(), WorkspaceError> {
         use std::os::unix::ffi::OsStrExt;
-        // One that the engine replaced by a file is gone; a folder, even an empty one, still stands for it.
-        let stays = |s: &&Submodule| {
-            let path = tree.join(std::ffi::OsStr::from_bytes(&s.path));
-            !std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir())
-        };
-        let lines: Vec<_> = all.iter().filter(stays).map(|s| s.index_line("160000")).collect();
-        self.edit_index(lines.concat()).await
+        let mut lines = Vec::new();
+        for mut submodule in all {
+            let path = tree.join(std::ffi::OsStr::from_bytes(&submodule.path));
+            // One that the engine replaced by a file is gone; a folder, even an empty one, still stands for it.
+            if std::fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_dir()) {
+                continue;
+            }
+            let moved = head_of(&path).filter(|head| head.as_str().as_bytes() != submodule.commit);
+            match moved {
+                Some(head) if self.is_on_an_origin(&head).await? => {
+                    submodule.commit = head.as_str().as_bytes().to_vec();
+                }
+                // Nobody else could check it out.
+                Some(head) => left_out.push(format!(
+                    "{}: its commit {head} is not on the submodule's origin",
+                    printable(&submodule.path)
+                )),
+                None => {}
+            }
+            lines.extend(submodule.index_line("160000"));
+        }
+        self.edit_index(lines).await
+    }
+
+    /// Of any submodule: a commit is the same wherever it is.
+    async fn is_on_an_origin(&self, commit: &CommitId) -> Result<bool, WorkspaceError> {
+        let Some(record) = self.slot.read() else { return Ok(false) };
+        for url in &record.borrows {
+            let mirror = self.mirror.of(GitUrl::parse(url)?);
+            if mirror.dir().is_dir() && mirror.commit_at(commit.as_str()).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn edit_index(&self, lines: Vec<u8>) -> Result<(), WorkspaceError> {
@@ -196,7 +229,7 @@ impl Snapshotter<'_> {
             }
             call = call.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).stdin(paths);
         }
-        let output = call.run_any().await?;
+        let output = call.taking_large_files(self.mirror).run_any().await?;
         match missing {
             _ if output.status.success() => {}
             Missing::Note => left_out.push(tidy(&output.stderr)),
@@ -222,6 +255,28 @@ impl Submodule {
 
     fn index_line(&self, mode: &str) -> Vec<u8> {
         [mode.as_bytes(), b" ", &self.commit, b"\t", &self.path, b"\0"].concat()
+    }
+}
+
+/// Where the repository of a submodule is, read without git: its settings are the engine's.
+fn head_of(submodule: &Path) -> Option<CommitId> {
+    let git = submodule.join(".git");
+    let read = |name: &str| {
+        let mut path = git.clone();
+        for part in name.split('/') {
+            if !std::fs::symlink_metadata(&path).ok()?.is_dir() || matches!(part, "" | "." | "..") {
+                return None;
+            }
+            path.push(part);
+        }
+        let meta = std::fs::symlink_metadata(&path).ok()?;
+        (meta.is_file() && meta.len() < 1_000).then(|| std::fs::read_to_string(&path).ok())?
+    };
+    let head = read("HEAD")?;
+    match head.trim_end().strip_prefix("ref: ") {
+        Some(branch) if branch.starts_with("refs/heads/") => read(branch)?.trim_end().parse().ok(),
+        Some(_) => None,
+        None => head.trim_end().parse().ok(),
     }
 }
 

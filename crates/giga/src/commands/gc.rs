@@ -12,7 +12,7 @@ use super::Done;
 use super::context::Context;
 use crate::args::GcArgs;
 use crate::exit::CliError;
-use crate::output::{Columns, printable, say};
+use crate::output::{Columns, printable, say, span};
 use crate::system::SystemClock;
 
 pub(crate) async fn gc(args: GcArgs, context: &Context) -> Done {
@@ -62,16 +62,21 @@ fn print(reports: &[(PathBuf, GcReport)], dry_run: bool, context: &Context) -> D
     let items: Vec<Value> = rows
         .iter()
         .map(|(base, what, item)| {
-            let (kind, name, why) = (kind(item.kind), &item.name, &item.why);
-            json!({"base": base, "outcome": what, "kind": kind, "name": name, "why": why})
+            let GcItem { name, job, age, why, .. } = item;
+            let age = age.map(|age| age.as_secs());
+            json!({
+                "base": base, "outcome": what, "kind": kind(item.kind), "name": name, "jobId": job,
+                "endedSecondsAgo": age, "why": why,
+            })
         })
         .collect();
     let json = json!({"dryRun": dry_run, "items": items});
     context.output.list(&json, ("/items", "/name"), "nothing to clean up", || {
-        let mut table = Columns::new(&["FACTORY", "OUTCOME", "KIND", "NAME", "REASON~"]);
+        let mut table = Columns::new(&["FACTORY", "OUTCOME", "KIND", "NAME", "ENDED", "REASON~"]);
         for (base, what, item) in &rows {
             let factory = base.file_name().unwrap_or_default().to_string_lossy();
-            let cells = [&factory, *what, kind(item.kind), &item.name, &item.why];
+            let ended = item.age.map_or_else(|| "-".to_owned(), |age| format!("{} ago", span(age)));
+            let cells = [&factory, *what, kind(item.kind), &item.name, &ended, &item.why];
             table.row(cells.map(printable));
         }
         table.render()

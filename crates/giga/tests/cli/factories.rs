@@ -72,20 +72,30 @@ fn the_first_steps_lead_somewhere() {
 }
 
 #[test]
-fn gc_removes_what_is_merged_and_says_so_before() {
+fn gc_lists_unmerged_work_and_removes_it_when_its_time_is_over() {
     let home = Home::new();
     let origin = Repo::hello(&home);
     let _server = up(&home, &[]);
-    let id = submit(&home, &shell_job("fix-greeting", FIX, "true"));
-    event(&home, &id, "job.merged");
+    let id = submit(&home, &shell_job("fix-greeting", FIX, "true").replace("ship: auto", "ship: manual"));
+    home.giga(&["job", "wait", &id, "--until", "testing"]).ok();
+    home.giga(&["job", "cancel", &id]).ok();
+    let result = format!("giga/job/{id}/1");
 
-    let branches = || origin.git(&["for-each-ref", "--format=%(refname)", "refs/heads/aq"]);
-    let before = branches();
-    let planned = home.giga(&["gc", "--dry-run"]).ok();
-    assert!(planned.contains("would remove") && planned.contains(&format!("giga/job/{id}/1")), "{planned}");
-    assert_eq!(branches(), before, "a dry run touches nothing");
-    let done = home.giga(&["gc"]).ok();
-    assert!(done.contains("removed"), "{done}");
+    let branches = || origin.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/giga/job"]);
+    let listed = home.giga(&["gc"]).ok();
+    let kept = listed.lines().find(|line| line.contains(&result) && line.contains("origin branch")).unwrap();
+    assert!(kept.contains("kept") && kept.contains(" ago "), "{listed}");
+    assert!(kept.contains("not merged; goes in 13 days (the job is cancelled)"), "{listed}");
+    assert_eq!(branches().trim(), result);
+
+    home.giga(&["flags", "set", "branch_retention_hours", "0"]).ok();
+    let planned: Value = serde_json::from_str(&home.giga(&["gc", "--dry-run", "-o", "json"]).ok()).unwrap();
+    let item = planned["items"].as_array().unwrap().iter().find(|item| item["kind"] == "origin branch");
+    let item = item.unwrap();
+    assert_eq!((&item["outcome"], &item["jobId"]), (&Value::from("would remove"), &Value::from(id)));
+    assert!(item["name"] == *result && item["endedSecondsAgo"].is_u64(), "{item:#}");
+    assert_eq!(branches().trim(), result, "a dry run touches nothing");
+    assert!(home.giga(&["gc"]).ok().contains("removed"));
     assert_eq!(branches(), "");
     let again: Value = serde_json::from_str(&home.giga(&["gc", "-o", "json"]).ok()).unwrap();
     let outcomes = again["items"].as_array().unwrap().iter().map(|item| item["outcome"].as_str().unwrap());

@@ -65,6 +65,29 @@ pub(crate) async fn list(
     Ok(Json(wire::JobPage { jobs: jobs.iter().map(Into::into).collect(), next_cursor }))
 }
 
+/// Only where they are: a factory cleans up after jobs that others ran.
+pub(crate) async fn stages(
+    State(app): State<App>,
+    caller: Caller,
+    query: Query,
+) -> Answer<Json<wire::StageList>> {
+    let ids = query.list("id", |text| check::id::<JobId>("id", text))?;
+    if ids.is_empty() {
+        return Err(Problem::field(
+            "id",
+            "the query parameter is missing: name the jobs, separated by commas",
+        ));
+    }
+    check::at_most("id", ids.len(), limits::LISTED_IDS)?;
+    let jobs = app.coordinator.reads().jobs_by_id(&ids).await?;
+    let mut jobs: Vec<_> = jobs.iter().filter(|job| caller.products.allows(&job.product)).collect();
+    jobs.sort_unstable_by_key(|job| job.id);
+    Ok(Json(wire::StageList {
+        jobs: jobs.into_iter().map(Into::into).collect(),
+        branch_retention_hours: app.coordinator.branch_retention_hours(),
+    }))
+}
+
 /// Opaque to clients: what follows may change, the prefix tells old ones apart.
 fn to_cursor(last: &Job) -> String {
     format!("j1-{}", last.id)

@@ -65,6 +65,33 @@ async fn a_factory_sees_what_it_holds_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_factory_is_told_where_jobs_of_others_are_and_no_more() {
+    let world = World::start().await;
+    let token = world.factory("f-1", &["alpha"]).await;
+    world.factory("f-2", &["alpha"]).await;
+    let held = world.building("alpha", "f-2", "held").await.id;
+    let over = world.submit("alpha", "name: over\n").await.id;
+    let cancel = format!("/api/fleet/jobs/{over}/actions/cancel");
+    let ended = world.post(&cancel).token(&world.admin).gives(200).await.json()["updatedAt"].clone();
+    let foreign = world.submit("beta", "name: foreign\n").await.id;
+    let ask = |ids: &str| world.get(&format!("/api/fleet/stages?id={ids}")).token(&token);
+
+    let answer = ask(&format!("{over},{foreign},{NOBODY},{held}")).gives(200).await.json();
+    let expected = json!({
+        "jobs": [
+            {"id": held.to_string(), "stage": "building"},
+            {"id": over.to_string(), "stage": "cancelled", "endedAt": ended},
+        ],
+        "branchRetentionHours": 336,
+    });
+    assert_eq!(answer, expected);
+    world.get(&format!("/api/fleet/jobs/{held}")).token(&token).refused(404, "not_found", "").await;
+    world.get("/api/fleet/stages").token(&token).refused(400, "invalid_request", "id").await;
+    ask("x").refused(400, "invalid_request", "id").await;
+    ask(&vec![NOBODY; 101].join(",")).refused(400, "invalid_request", "at most 100").await;
+}
+
+#[tokio::test]
 async fn a_release_uses_no_attempt_and_a_failure_does() {
     let world = World::start().await;
     let token = world.factory("f-1", &[]).await;

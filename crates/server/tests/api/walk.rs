@@ -142,6 +142,7 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "appendLog" => format!("?leaseEpoch={held_epoch}&offset=0"),
         "putArtifact" => format!("?leaseEpoch={held_epoch}&name=new.txt"),
         "listCandidates" => format!("?factoryId={factory}"),
+        "listStages" => format!("?id={held},{review}"),
         "followArtifactLink" => things.link.clone(),
         _ => String::new(),
     };
@@ -197,9 +198,9 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "setFlag" => ("", Some(json!({"value": true})), 200),
         "issueToken" => ("", Some(json!({"role": "viewer", "products": [product]})), 201),
         "revokeToken" => (other_token_id.as_str(), None, 204),
-        "listJobs" | "listEvents" | "streamEvents" | "listFactories" | "listFlags" | "listTokens"
-        | "fleetMetrics" | "queueState" | "listAlerts" | "shadow" | "listCandidates" | "openapi"
-        | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
+        "listJobs" | "listStages" | "listEvents" | "streamEvents" | "listFactories" | "listFlags"
+        | "listTokens" | "fleetMetrics" | "queueState" | "listAlerts" | "shadow" | "listCandidates"
+        | "openapi" | "livez" | "readyz" | "prometheus" | "listTopics" | "pauseTopic" | "resumeTopic"
         | "pauseAllTopics" | "resumeAllTopics" | "listTopicJobs" | "listBudgets" | "getBudget"
         | "getBurndown" | "pauseBudget" | "resumeBudget" | "listProducts" | "getProduct" | "listProfiles"
         | "getProfile" | "getProfileVersion" | "listWebhooks" | "listEffects" | "whoami" => ("", None, 200),

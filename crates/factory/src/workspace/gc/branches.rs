@@ -1,30 +1,38 @@
 //! Branches of jobs that have ended, on this host and on the origin.
 //!
-//! A result goes only when a branch of the owner's, as just fetched, contains it. Every deletion names the commit
-//! that the decision was about, so a branch that moved meanwhile stays.
+//! A result goes when a branch of the owner's, as just fetched, contains it; unmerged work goes when its time is over.
+//! Every deletion names the commit that the decision was about, so a branch that moved meanwhile stays, and one whose
+//! last commit is somebody else's is theirs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use giga_domain::{Stage, Timestamp};
 
 use super::super::Workspace;
 use super::super::error::WorkspaceError;
+use super::super::merge::MergeOrder;
 use super::super::mirror::LockedMirror;
 use super::super::policy::RepoSource;
 use super::super::push::PushReply;
 use super::super::refs::{
-    BranchKind, CommitId, OUR_FOLDERS, OurBranch, engine_ref, fetched_wip_ref, head_ref,
+    BranchKind, CommitId, OUR_FOLDERS, OurBranch, engine_ref, fetched_wip_ref, head_ref, parse_trailer,
 };
 use super::space::pack;
-use super::{GcKind, GcOptions, GcReport, JobStates, ask, keeps};
+use super::{GcItem, GcKind, GcOptions, GcReport, JobStates, Known, ask, keeps};
+
+const CANDIDATE_KEPT: Duration = Duration::from_hours(1);
 
 type Branches = Vec<(OurBranch, CommitId)>;
+
+/// The reason why a branch may go, or why it stays.
+type Verdict = Result<String, String>;
 
 impl Workspace {
     pub(super) async fn gc_branches(
         &self,
         source: &RepoSource,
-        known: &dyn JobStates,
+        states: &dyn JobStates,
         options: &GcOptions,
         report: &mut GcReport,
     ) -> Result<(), WorkspaceError> {
@@ -38,84 +46,135 @@ impl Workspace {
         let origin = match origin_branches(&locked).await {
             Ok(branches) => Some(branches),
             Err(error) => {
-                report.kept(GcKind::OriginBranch, source.name.clone(), error.to_string());
+                let item = GcItem::new(GcKind::OriginBranch, source.name.clone(), error.to_string());
+                report.kept.push(item);
                 None
             }
         };
         let everywhere = local.iter().chain(origin.iter().flatten());
         let jobs: BTreeSet<_> = everywhere.map(|(branch, _)| branch.job()).collect();
-        let sweep = Sweep {
-            locked: &locked,
-            stages: ask(known, jobs.into_iter().collect()).await?,
-            fetched: origin.is_some(),
-            options,
-        };
+        let known = ask(states, jobs.into_iter().collect()).await?;
+        let sweep = Sweep { locked: &locked, known, fetched: origin.is_some(), options };
         for (branch, commit) in origin.unwrap_or_default() {
-            match sweep.judge(&branch, &commit).await? {
-                Err(why) => report.kept(GcKind::OriginBranch, branch.name(), why),
-                Ok(why) if options.dry_run => report.removed(GcKind::OriginBranch, branch.name(), why),
-                Ok(why) => match locked.push_deletion(&branch, &commit).await {
-                    Ok(PushReply::Done) => report.removed(GcKind::OriginBranch, branch.name(), why),
-                    Ok(PushReply::Raced) => report.kept(GcKind::OriginBranch, branch.name(), "it just moved"),
-                    Err(error) => report.kept(GcKind::OriginBranch, branch.name(), error.to_string()),
-                },
-            }
-        }
-        for (branch, commit) in local {
-            match sweep.judge(&branch, &commit).await? {
-                Err(why) => report.kept(GcKind::LocalBranch, branch.name(), why),
-                Ok(why) => {
-                    if !options.dry_run {
-                        locked.delete_ref(&head_ref(&branch.name()), &commit).await?;
-                        sweep.forget(&branch).await?;
-                    }
-                    report.removed(GcKind::LocalBranch, branch.name(), why);
+            let mut verdict = sweep.judge(&branch, &commit).await?;
+            if verdict.is_ok() && !options.dry_run {
+                match locked.push_deletion(&branch, &commit).await {
+                    Ok(PushReply::Done) => {}
+                    Ok(PushReply::Raced) => verdict = Err("it just moved".to_owned()),
+                    Err(error) => verdict = Err(error.to_string()),
                 }
             }
+            sweep.note(report, GcKind::OriginBranch, &branch, verdict);
+        }
+        for (branch, commit) in local {
+            let verdict = sweep.judge(&branch, &commit).await?;
+            if verdict.is_ok() && !options.dry_run {
+                delete_local(&locked, &branch, &commit).await?;
+            }
+            sweep.note(report, GcKind::LocalBranch, &branch, verdict);
         }
         if options.dry_run { Ok(()) } else { pack(&locked).await }
+    }
+
+    /// What jobs leave on the origin and here goes as soon as they are merged; what is missed, the next sweep finds. They
+    /// are all of one repository.
+    pub async fn forget_merged(&self, orders: &[MergeOrder]) -> Result<(), WorkspaceError> {
+        let Some(first) = orders.first() else { return Ok(()) };
+        let mirror = self.mirror(&first.repo);
+        let locked = mirror.lock().await?;
+        let mut patterns = Vec::new();
+        for order in orders {
+            for ours in ["giga", "aq"] {
+                patterns.extend([format!("{ours}/wip/{}", order.job), format!("{ours}/job/{}/*", order.job)]);
+            }
+        }
+        let mut gone = Branches::new();
+        for (branch, commit) in list_origin(&locked, &patterns).await? {
+            let is_result = orders.iter().any(|order| order.commit == commit);
+            if is_result || is_ours(&locked, &branch, &commit).await? {
+                gone.push((branch, commit));
+            }
+        }
+        if !gone.is_empty() {
+            locked.push_deletions(&gone).await.map_err(|error| locked.unreachable(error))?;
+        }
+        for (branch, commit) in local_branches(&locked).await? {
+            let is_work = matches!(branch.kind, BranchKind::Wip(_) | BranchKind::Job(..));
+            if is_work && orders.iter().any(|order| order.job == branch.job()) {
+                delete_local(&locked, &branch, &commit).await?;
+            }
+        }
+        Ok(())
     }
 }
 
 struct Sweep<'a> {
     locked: &'a LockedMirror<'a>,
-    stages: BTreeMap<giga_domain::JobId, Stage>,
+    known: Known,
     fetched: bool,
     options: &'a GcOptions,
 }
 
 impl Sweep<'_> {
-    /// `Ok` with the reason why the branch may go, `Err` with the reason why it stays.
-    async fn judge(
+    async fn judge(&self, branch: &OurBranch, commit: &CommitId) -> Result<Verdict, WorkspaceError> {
+        let job = self.known.jobs.get(&branch.job());
+        if let Some(why) = keeps(job) {
+            return Ok(Err(why));
+        }
+        let age = self.known.age(branch.job(), self.options.now);
+        let has_shipped = job.is_some_and(|job| job.stage == Stage::Shipped);
+        match branch.kind {
+            // Named by the first job of its batch: whoever takes the others over may need it for a moment.
+            BranchKind::Candidate(..) if age < Some(CANDIDATE_KEPT) => {
+                Ok(Err("the job has just ended".to_owned()))
+            }
+            BranchKind::Candidate(..) => Ok(Ok("the job has ended".to_owned())),
+            BranchKind::Wip(_) if has_shipped => Ok(Ok("the job has shipped".to_owned())),
+            _ if !self.fetched => Ok(Err("the origin cannot be asked whether it is merged".to_owned())),
+            BranchKind::Wip(_) => self.judge_unmerged(branch, commit).await,
+            BranchKind::Job(..) if self.is_merged(branch, commit).await? => Ok(Ok("merged".to_owned())),
+            BranchKind::Job(..) => self.judge_unmerged(branch, commit).await,
+            BranchKind::Quarantine(..) => self.judge_quarantined(branch, commit).await,
+        }
+    }
+
+    /// Work that is nowhere else, of a job that nobody can go on with.
+    async fn judge_unmerged(&self, branch: &OurBranch, commit: &CommitId) -> Result<Verdict, WorkspaceError> {
+        let job = branch.job();
+        let stage = self.known.jobs.get(&job).map_or("over", |job| job.stage.label());
+        let Some(age) = self.known.age(job, self.options.now) else {
+            return Ok(Err("not merged, and nobody knows when the job ended".to_owned()));
+        };
+        let left = self.known.unmerged_kept.saturating_sub(age);
+        if !left.is_zero() {
+            return Ok(Err(format!("not merged; goes in {} (the job is {stage})", in_words(left))));
+        }
+        if !is_ours(self.locked, branch, commit).await? {
+            return Ok(Err("not merged, and its last commit is somebody else's".to_owned()));
+        }
+        Ok(Ok(format!("not merged; the job is {stage} and ended {} ago", in_words(age))))
+    }
+
+    async fn judge_quarantined(
         &self,
         branch: &OurBranch,
         commit: &CommitId,
-    ) -> Result<Result<String, String>, WorkspaceError> {
-        if let Some(why) = keeps(self.stages.get(&branch.job())) {
-            return Ok(Err(why));
-        }
-        if let BranchKind::Wip(_) | BranchKind::Candidate(..) = branch.kind {
-            return Ok(Ok("the job has ended".to_owned()));
-        }
-        if !self.fetched {
-            return Ok(Err("the origin cannot be asked whether it is merged".to_owned()));
-        }
-        if self.locked.commit_at(commit.as_str()).await?.is_none() {
-            return Ok(Err("not fetched here, so not known to be merged".to_owned()));
-        }
+    ) -> Result<Verdict, WorkspaceError> {
         if !self.is_merged(branch, commit).await? {
             return Ok(Err("not merged".to_owned()));
         }
-        if let BranchKind::Quarantine(..) = branch.kind {
-            let age = self.options.now.since(self.committed_at(commit).await?);
-            if age < self.options.quarantine_kept {
-                return Ok(Err("quarantined not long ago".to_owned()));
-            }
+        let age = self.options.now.since(self.committed_at(commit).await?);
+        if age < self.options.quarantine_kept {
+            return Ok(Err("quarantined not long ago".to_owned()));
         }
         Ok(Ok("merged".to_owned()))
     }
 
     async fn is_merged(&self, branch: &OurBranch, commit: &CommitId) -> Result<bool, WorkspaceError> {
+        // What is not here is in no branch of the owner's: those were just fetched.
+        if self.locked.commit_at(commit.as_str()).await?.is_none() {
+            return Ok(false);
+        }
         if self.is_in_owners_branch(commit).await? {
             return Ok(true);
         }
@@ -138,15 +197,45 @@ impl Sweep<'_> {
         Ok(Timestamp::from_millis(seconds.parse::<i64>().unwrap_or(i64::MAX / 1_000).saturating_mul(1_000)))
     }
 
-    /// What this host noted beside the branch.
-    async fn forget(&self, branch: &OurBranch) -> Result<(), WorkspaceError> {
-        match &branch.kind {
-            BranchKind::Wip(job) => self.locked.drop_ref(&fetched_wip_ref(*job)).await?,
-            BranchKind::Job(job, epoch) => self.locked.drop_ref(&engine_ref(*job, *epoch)).await?,
-            BranchKind::Quarantine(..) | BranchKind::Candidate(..) => {}
+    fn note(&self, report: &mut GcReport, kind: GcKind, branch: &OurBranch, verdict: Verdict) {
+        let age = self.known.age(branch.job(), self.options.now);
+        let item = |why| GcItem::new(kind, branch.name(), why).of(branch.job(), age);
+        match verdict {
+            Ok(why) => report.removed.push(item(why)),
+            Err(why) => report.kept.push(item(why)),
         }
-        self.locked.drop_ref(&branch.fetched_ref()).await
     }
+}
+
+/// Whether the last commit is one that a factory made for this job: people may go on where one ended.
+async fn is_ours(
+    locked: &LockedMirror<'_>,
+    branch: &OurBranch,
+    commit: &CommitId,
+) -> Result<bool, WorkspaceError> {
+    if locked.commit_at(commit.as_str()).await?.is_none() {
+        locked.fetch_branch(&branch.name(), &branch.fetched_ref()).await?;
+    }
+    if locked.commit_at(commit.as_str()).await?.is_none() {
+        return Ok(false);
+    }
+    let signed = parse_trailer(&locked.message_of(commit).await?);
+    Ok(signed.is_some_and(|(job, _)| job == branch.job()))
+}
+
+/// With what this host noted beside the branch.
+async fn delete_local(
+    locked: &LockedMirror<'_>,
+    branch: &OurBranch,
+    commit: &CommitId,
+) -> Result<(), WorkspaceError> {
+    locked.delete_ref(&head_ref(&branch.name()), commit).await?;
+    match &branch.kind {
+        BranchKind::Wip(job) => locked.drop_ref(&fetched_wip_ref(*job)).await?,
+        BranchKind::Job(job, epoch) => locked.drop_ref(&engine_ref(*job, *epoch)).await?,
+        BranchKind::Quarantine(..) | BranchKind::Candidate(..) => {}
+    }
+    locked.drop_ref(&branch.fetched_ref()).await
 }
 
 async fn local_branches(locked: &LockedMirror<'_>) -> Result<Branches, WorkspaceError> {
@@ -157,10 +246,14 @@ async fn local_branches(locked: &LockedMirror<'_>) -> Result<Branches, Workspace
 
 async fn origin_branches(locked: &LockedMirror<'_>) -> Result<Branches, WorkspaceError> {
     locked.refresh().await?;
+    list_origin(locked, &OUR_FOLDERS.map(|ours| format!("{ours}/*"))).await
+}
+
+async fn list_origin(locked: &LockedMirror<'_>, patterns: &[String]) -> Result<Branches, WorkspaceError> {
     let call = locked.call("listing the origin's branches");
     let output = call
         .args(["ls-remote", "--quiet", "--end-of-options", locked.url().as_str()])
-        .args(OUR_FOLDERS.map(|ours| format!("refs/heads/{ours}/*")))
+        .args(patterns.iter().map(|pattern| format!("refs/heads/{pattern}")))
         .over(locked.url().protocol())
         .run()
         .await
@@ -176,4 +269,13 @@ async fn origin_branches(locked: &LockedMirror<'_>) -> Result<Branches, Workspac
 fn parse_line(line: &str, separator: char) -> Option<(OurBranch, CommitId)> {
     let (commit, name) = line.split_once(separator)?;
     Some((OurBranch::parse(name.strip_prefix("refs/heads/")?)?, commit.parse().ok()?))
+}
+
+fn in_words(time: Duration) -> String {
+    const DAY: u64 = 24 * 3600;
+    match time.as_secs() {
+        seconds if seconds >= 2 * DAY => format!("{} days", seconds / DAY),
+        seconds if seconds >= 2 * 3600 => format!("{} hours", seconds / 3600),
+        seconds => format!("{} minutes", seconds.div_ceil(60)),
+    }
 }

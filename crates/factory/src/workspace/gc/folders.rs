@@ -8,26 +8,27 @@ use super::super::record::Slot;
 use super::super::refs::{head_ref, job_branch, quarantine_branch};
 use super::super::snapshot::Missing;
 use super::super::worktree::Worktree;
-use super::{GcKind, GcOptions, GcReport, JobStates, ask, keeps};
+use super::{GcItem, GcKind, GcOptions, GcReport, JobStates, ask, keeps};
 
 impl Workspace {
     pub(super) async fn gc_folders(
         &self,
-        known: &dyn JobStates,
+        states: &dyn JobStates,
         options: &GcOptions,
         report: &mut GcReport,
     ) -> Result<(), WorkspaceError> {
         let slots = self.slots();
-        let stages = ask(known, slots.iter().map(|slot| slot.job).collect()).await?;
+        let known = ask(states, slots.iter().map(|slot| slot.job).collect()).await?;
         for slot in slots {
-            let name = format!("{}.{}", slot.job, slot.epoch);
-            let kind = GcKind::Worktree;
-            if let Some(why) = keeps(stages.get(&slot.job)) {
-                report.kept(kind, name, why);
+            let (job, name) = (slot.job, format!("{}.{}", slot.job, slot.epoch));
+            let age = known.age(job, options.now);
+            let item = |why: String| GcItem::new(GcKind::Worktree, name.clone(), why).of(job, age);
+            if let Some(why) = keeps(known.jobs.get(&job)) {
+                report.kept.push(item(why));
                 continue;
             }
             let Some(lock) = slot.try_lock()? else {
-                report.kept(kind, name, "a running agent holds it");
+                report.kept.push(item("a running agent holds it".to_owned()));
                 continue;
             };
             if slot.read().is_none() {
@@ -35,20 +36,20 @@ impl Workspace {
                     slot.clear().await?;
                     lock.remove();
                 }
-                report.removed(kind, name, "half made");
+                report.removed.push(item("half made".to_owned()));
                 continue;
             }
             let worktree = self.adopt_locked(slot, lock)?;
             if options.dry_run {
-                report.removed(kind, name, "the job has ended");
+                report.removed.push(item("the job has ended".to_owned()));
                 continue;
             }
             match save_first(&worktree).await {
                 Ok(why) => {
                     worktree.remove().await?;
-                    report.removed(kind, name, why);
+                    report.removed.push(item(why));
                 }
-                Err(error) => report.kept(kind, name, format!("its work cannot be saved: {error}")),
+                Err(error) => report.kept.push(item(format!("its work cannot be saved: {error}"))),
             }
         }
         if !options.dry_run {

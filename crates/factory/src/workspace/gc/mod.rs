@@ -1,7 +1,8 @@
 //! Cleaning up after jobs: explicit, repeatable, and safe to run beside a working agent.
 //!
-//! Never deletes what is not merged, what a running agent holds, or what belongs to a job that the coordinator does
-//! not know or has not ended. Where it cannot prove that something may go, it keeps it and says why.
+//! Never deletes what a running agent holds, what belongs to a job that the coordinator does not know or that has not
+//! ended, or what is not merged before its time is over. Where it cannot prove that something may go, it keeps it and
+//! says why.
 
 mod branches;
 mod folders;
@@ -19,8 +20,29 @@ use super::error::WorkspaceError;
 /// The coordinator's word on jobs.
 #[async_trait]
 pub trait JobStates: Send + Sync {
-    /// The stage of each job that the coordinator knows; a job that is missing in the answer is unknown to it.
-    async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String>;
+    /// A job that is missing in the answer is unknown to the coordinator.
+    async fn known(&self, jobs: &[JobId]) -> Result<Known, String>;
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    pub jobs: BTreeMap<JobId, JobState>,
+    /// How long branches that were not merged are kept after the end of their job.
+    pub unmerged_kept: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobState {
+    pub stage: Stage,
+    /// Of one that has ended for good.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl Known {
+    /// How long ago the job ended.
+    fn age(&self, job: JobId, now: Timestamp) -> Option<Duration> {
+        self.jobs.get(&job)?.ended_at.map(|ended| now.since(ended))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -59,7 +81,21 @@ pub enum GcKind {
 pub struct GcItem {
     pub kind: GcKind,
     pub name: String,
+    /// Whose it is; mirrors are nobody's.
+    pub job: Option<JobId>,
+    /// Since the end of the job, where it has ended.
+    pub age: Option<Duration>,
     pub why: String,
+}
+
+impl GcItem {
+    fn new(kind: GcKind, name: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), job: None, age: None, why: why.into() }
+    }
+
+    fn of(self, job: JobId, age: Option<Duration>) -> Self {
+        Self { job: Some(job), age, ..self }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,23 +106,13 @@ pub struct GcReport {
     pub free_bytes: u64,
 }
 
-impl GcReport {
-    fn removed(&mut self, kind: GcKind, name: impl Into<String>, why: impl Into<String>) {
-        self.removed.push(GcItem { kind, name: name.into(), why: why.into() });
-    }
-
-    fn kept(&mut self, kind: GcKind, name: impl Into<String>, why: impl Into<String>) {
-        self.kept.push(GcItem { kind, name: name.into(), why: why.into() });
-    }
-}
-
 impl Workspace {
-    pub async fn gc(&self, known: &dyn JobStates, options: GcOptions) -> Result<GcReport, WorkspaceError> {
+    pub async fn gc(&self, states: &dyn JobStates, options: GcOptions) -> Result<GcReport, WorkspaceError> {
         let mut report = GcReport::default();
         // Folders first: what is saved out of them goes to refs that the next step looks at.
-        self.gc_folders(known, &options, &mut report).await?;
+        self.gc_folders(states, &options, &mut report).await?;
         for source in self.mirrored().collect::<Vec<_>>() {
-            self.gc_branches(&source, known, &options, &mut report).await?;
+            self.gc_branches(&source, states, &options, &mut report).await?;
         }
         self.gc_space(&options, &mut report).await?;
         report.free_bytes = self.free_bytes()?;
@@ -95,19 +121,19 @@ impl Workspace {
 }
 
 /// Why a job's things stay, or `None` when it has ended for good.
-fn keeps(stage: Option<&Stage>) -> Option<String> {
-    match stage {
+fn keeps(job: Option<&JobState>) -> Option<String> {
+    match job {
         None => Some("the coordinator does not know the job".to_owned()),
-        Some(stage) if !stage.is_terminal() => Some(format!("the job is {stage}")),
+        Some(job) if !job.stage.is_terminal() => Some(format!("the job is {}", job.stage.label())),
         Some(_) => None,
     }
 }
 
-async fn ask(known: &dyn JobStates, jobs: Vec<JobId>) -> Result<BTreeMap<JobId, Stage>, WorkspaceError> {
+async fn ask(states: &dyn JobStates, jobs: Vec<JobId>) -> Result<Known, WorkspaceError> {
     if jobs.is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok(Known::default());
     }
-    let asked = known.stages(&jobs).await;
+    let asked = states.known(&jobs).await;
     asked.map_err(|detail| WorkspaceError::Git {
         action: "asking the coordinator about jobs".to_owned(),
         detail,

@@ -9,8 +9,8 @@ use super::super::Workspace;
 use super::super::error::WorkspaceError;
 use super::super::mirror::LockedMirror;
 use super::super::policy::RepoSource;
-use super::super::record::Slot;
-use super::{GcKind, GcOptions, GcReport};
+use super::super::record::{Record, Slot};
+use super::{GcItem, GcKind, GcOptions, GcReport};
 
 const LOOSE_OBJECTS: u64 = 5_000;
 const PACKS: u64 = 50;
@@ -51,26 +51,26 @@ impl Workspace {
             if !options.dry_run && self.free_bytes()? >= options.disk_floor_bytes {
                 break;
             }
-            let name = source.name.clone();
+            let item = |why: &str| GcItem::new(GcKind::Mirror, source.name.clone(), why);
             if used.is_none_or(|used| options.now.since(used) < options.mirror_idle) {
-                report.kept(GcKind::Mirror, name, "used not long ago");
+                report.kept.push(item("used not long ago"));
                 continue;
             }
             let mirror = self.mirror(&source);
             let locked = mirror.lock().await?;
             // Looked at under the lock: a checkout that began meanwhile has its folder by now, or waits.
             let borrowed: BTreeSet<String> =
-                self.slots().iter().filter_map(Slot::read).map(|record| record.url).collect();
+                self.slots().iter().filter_map(Slot::read).flat_map(Record::borrowed).collect();
             let branches = locked.call("listing branches").args(["for-each-ref", "--count=1", "refs/heads"]);
             if borrowed.contains(source.url.as_str()) {
-                report.kept(GcKind::Mirror, name, "a work folder borrows from it");
+                report.kept.push(item("a work folder borrows from it"));
             } else if !branches.run().await?.stdout.is_empty() {
-                report.kept(GcKind::Mirror, name, "it holds branches of jobs");
+                report.kept.push(item("it holds branches of jobs"));
             } else {
                 if !options.dry_run {
                     locked.remove().await?;
                 }
-                report.removed(GcKind::Mirror, name, "unused for long, and the disk is short of space");
+                report.removed.push(item("unused for long, and the disk is short of space"));
             }
         }
         Ok(())

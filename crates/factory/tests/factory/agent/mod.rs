@@ -4,6 +4,7 @@ mod child;
 mod proxy;
 mod world;
 
+mod cleanup;
 mod crash;
 mod delivery;
 mod endings;
@@ -12,6 +13,7 @@ mod hostile;
 mod life;
 mod many;
 mod own;
+mod repositories;
 mod requests;
 mod shipping;
 mod spend;

@@ -13,7 +13,7 @@ use giga_blobs::{FolderLogs, ObjectArtifacts};
 use giga_broker::Embedded;
 use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::{Actor, Delivery, Timestamp};
-use giga_factory::agent::{self, AgentConfig, AgentError};
+use giga_factory::agent::{self, AgentConfig, AgentError, CoordinatorStages};
 use giga_factory::engines::{EnginesConfig, Program, Watchdog};
 use giga_factory::workspace::{GitPolicy, Workspace};
 use giga_ports::store::{EvictJobs, NewEviction};
@@ -102,16 +102,31 @@ impl World {
 
     /// A bare origin that factories know by its name, with one commit on `main`.
     pub(crate) fn origin(&self, name: &str) -> Origin {
+        self.origin_on(name, "main")
+    }
+
+    /// The same with another name for its branch.
+    pub(crate) fn origin_on(&self, name: &str, branch: &str) -> Origin {
+        self.origin_with(name, branch, |seed| {
+            std::fs::write(seed.join("greeting.txt"), "helo\n").unwrap();
+        })
+    }
+
+    /// With these files in its first commit; without any, it has none.
+    pub(crate) fn origin_with(&self, name: &str, branch: &str, fill: impl Fn(&Path)) -> Origin {
         let path = self.path().join("repos").join(format!("{name}.git"));
         let seed = self.path().join("seeds").join(name);
         let unseen = self.path().join("seeds").join(format!("{name}.git"));
         std::fs::create_dir_all(&seed).unwrap();
-        git(self.path(), &["init", "-q", "--bare", "--initial-branch=main", unseen.to_str().unwrap()]);
-        git(&seed, &["init", "-q", "--initial-branch=main"]);
-        std::fs::write(seed.join("greeting.txt"), "helo\n").unwrap();
+        let initial = format!("--initial-branch={branch}");
+        git(self.path(), &["init", "-q", "--bare", &initial, unseen.to_str().unwrap()]);
+        git(&seed, &["init", "-q", &initial]);
+        fill(&seed);
         git(&seed, &["add", "."]);
-        git(&seed, &["commit", "-qm", "first"]);
-        git(&seed, &["push", "-q", unseen.to_str().unwrap(), "main"]);
+        if !git(&seed, &["status", "--porcelain"]).is_empty() {
+            git(&seed, &["commit", "-qm", "first"]);
+            git(&seed, &["push", "-q", unseen.to_str().unwrap(), branch]);
+        }
         // Whole from the first moment: a factory may be looking.
         std::fs::rename(unseen, &path).unwrap();
         Origin { path }
@@ -156,6 +171,14 @@ impl World {
 
     pub(crate) fn factory(&self, name: &str) -> Factory {
         Factory::start(self.config(name))
+    }
+
+    /// What the factory itself is told when it asks which jobs are over.
+    pub(crate) fn states_for(&self, factory: &str) -> CoordinatorStages {
+        let token = std::fs::read_to_string(self.base(factory).join("factory.token")).unwrap();
+        let (url, agent) = (self.url.clone(), "test".to_owned());
+        let options = ClientOptions { url, token: Some(token.trim().to_owned()), product: None, agent };
+        CoordinatorStages(Client::new(options).unwrap())
     }
 
     pub(crate) fn workspace(&self, factory: &str) -> Workspace {

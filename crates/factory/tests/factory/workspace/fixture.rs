@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::job::MergeStrategy;
 use giga_domain::{Epoch, JobId, Stage, Timestamp};
 use giga_factory::workspace::{
-    Candidate, CommitId, GcOptions, GitPolicy, JobStates, MergeOrder, Protocol, Pushed, RepoSource,
-    ResultCommit, Stacked, Workspace, WorkspaceError, Worktree,
+    Candidate, CommitId, GcOptions, GitPolicy, JobState, JobStates, Known, MergeOrder, Protocol, Pushed,
+    RepoSource, ResultCommit, Stacked, Workspace, WorkspaceError, Worktree,
 };
 
 pub(crate) struct Fixture {
@@ -201,7 +202,10 @@ pub(crate) async fn finish(worktree: &Worktree, file: &str, text: &str) -> Resul
     result
 }
 
-/// The coordinator's word, as a table.
+/// When the jobs of a test ended, those that have.
+pub(crate) const ENDED: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// The coordinator's word, as a table. Unmerged work is kept for two weeks.
 #[derive(Default)]
 pub(crate) struct Stages(pub(crate) BTreeMap<JobId, Stage>);
 
@@ -213,9 +217,18 @@ impl Stages {
 
 #[async_trait]
 impl JobStates for Stages {
-    async fn stages(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String> {
-        Ok(self.0.iter().filter(|(job, _)| jobs.contains(job)).map(|(job, stage)| (*job, *stage)).collect())
+    async fn known(&self, jobs: &[JobId]) -> Result<Known, String> {
+        let asked = self.0.iter().filter(|(job, _)| jobs.contains(job));
+        let state = |stage: Stage| JobState { stage, ended_at: stage.is_terminal().then_some(ENDED) };
+        Ok(Known { jobs: asked.map(|(job, stage)| (*job, state(*stage))).collect(), unmerged_kept: KEPT })
     }
+}
+
+pub(crate) const KEPT: Duration = Duration::from_hours(24 * 14);
+
+/// Not long after the jobs ended.
+pub(crate) fn soon() -> GcOptions {
+    GcOptions::at(ENDED.plus(KEPT / 2))
 }
 
 /// Long after everything that a test does.

@@ -1,14 +1,15 @@
 //! Cleaning up, and all the ways in which it must not.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use giga_domain::{Epoch, JobId, Stage};
 use giga_factory::workspace::gc::GcKind;
-use giga_factory::workspace::{GcOptions, JobStates, job_branch, quarantine_branch, wip_branch};
+use giga_factory::workspace::{GcOptions, JobStates, Known, job_branch, quarantine_branch, wip_branch};
 
-use super::fixture::{Fixture, Stages, far_future, finish, git, job, merge, order, rename_to_old, write};
+use super::fixture::{
+    ENDED, Fixture, KEPT, Stages, far_future, finish, git, job, merge, order, rename_to_old, soon, write,
+};
 
 #[tokio::test]
 async fn a_shipped_job_leaves_nothing_behind() {
@@ -76,21 +77,116 @@ async fn packing_keeps_what_work_folders_borrow() {
 }
 
 #[tokio::test]
-async fn unmerged_work_stays_whatever_the_stage() {
+async fn unmerged_work_stays_for_its_time_and_is_listed() {
     let fixture = Fixture::new();
     let host = fixture.host("one");
     let worktree = fixture.checkout(&host, job(1), 1).await;
-    let result = finish(&worktree, "a.txt", "a\n").await;
+    write(worktree.path(), "a.txt", "a\n");
+    worktree.checkpoint("half way", true).await.unwrap().unwrap();
+    let result = finish(&worktree, "b.txt", "b\n").await;
     worktree.remove().await.unwrap();
     for stage in Stage::ALL {
-        let report = host.gc(&Stages::all(&[(job(1), stage)]), far_future()).await.unwrap();
-        assert!(report.removed.is_empty(), "{stage}: {report:?}");
+        let report = host.gc(&Stages::all(&[(job(1), stage)]), soon()).await.unwrap();
+        // What has shipped has no use for what was saved on the way.
+        let gone = |name: &str| stage == Stage::Shipped && name.contains("wip");
+        assert!(report.removed.iter().all(|item| gone(&item.name)), "{stage}: {report:?}");
+        assert!(report.kept.iter().filter(|item| item.name == result.branch).count() == 2, "{report:?}");
+        if !stage.is_terminal() {
+            let report = host.gc(&Stages::all(&[(job(1), stage)]), far_future()).await.unwrap();
+            assert!(report.removed.is_empty(), "{stage}: somebody may go on with it: {report:?}");
+        }
     }
     let unknown = host.gc(&Stages::default(), far_future()).await.unwrap();
     assert!(unknown.removed.is_empty());
     assert!(unknown.kept.iter().all(|item| item.why.contains("does not know")), "{unknown:?}");
     assert!(fixture.origin_branches().contains(&result.branch));
     assert!(fixture.mirror_branches("one").contains(&result.branch));
+}
+
+#[tokio::test]
+async fn another_host_removes_unmerged_work_when_its_time_is_over() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let worktree = fixture.checkout(&one, job(1), 1).await;
+    write(worktree.path(), "a.txt", "a\n");
+    worktree.checkpoint("half way", true).await.unwrap().unwrap();
+    let result = finish(&worktree, "b.txt", "b\n").await;
+    // It has the repository, and has never seen the job.
+    fixture.checkout(&two, job(2), 1).await.remove().await.unwrap();
+    let cancelled = Stages::all(&[(job(1), Stage::Cancelled)]);
+
+    let day = Duration::from_hours(24);
+    let early = GcOptions::at(ENDED.plus(KEPT - 3 * day));
+    let report = two.gc(&cancelled, early).await.unwrap();
+    assert!(report.removed.is_empty(), "{report:?}");
+    assert_eq!(report.kept.len(), 2, "{report:?}");
+    for (item, branch) in report.kept.iter().zip([&result.branch, &wip_branch(job(1))]) {
+        assert_eq!((&item.name, item.job, item.age), (branch, Some(job(1)), Some(KEPT - 3 * day)));
+        assert_eq!(item.why, "not merged; goes in 3 days (the job is cancelled)");
+    }
+    let late = GcOptions::at(ENDED.plus(KEPT));
+    let planned = two.gc(&cancelled, GcOptions { dry_run: true, ..late.clone() }).await.unwrap();
+    assert_eq!(planned.removed[0].why, "not merged; the job is cancelled and ended 14 days ago");
+    assert_eq!(fixture.origin_branches().len(), 3, "a dry run touches nothing");
+    let report = two.gc(&cancelled, late.clone()).await.unwrap();
+    assert_eq!(report.removed, planned.removed);
+    assert_eq!(fixture.origin_branches(), ["main"]);
+    assert!(!fixture.mirror_branches("one").is_empty(), "that is the first host's own affair");
+    worktree.remove().await.unwrap();
+    one.gc(&cancelled, late).await.unwrap();
+    assert!(fixture.mirror_branches("one").is_empty());
+}
+
+#[tokio::test]
+async fn unmerged_work_that_somebody_went_on_with_is_theirs() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let worktree = fixture.checkout(&one, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let more = git(&fixture.origin(), &["commit-tree", "-m", "more", "-p", &result.branch, "main^{tree}"]);
+    git(&fixture.origin(), &["update-ref", &format!("refs/heads/{}", result.branch), &more]);
+    fixture.checkout(&two, job(2), 1).await.remove().await.unwrap();
+    let report = two.gc(&Stages::all(&[(job(1), Stage::Cancelled)]), far_future()).await.unwrap();
+    assert!(report.removed.is_empty(), "{report:?}");
+    assert!(report.kept[0].why.contains("somebody else's"), "{report:?}");
+    assert_eq!(git(&fixture.origin(), &["rev-parse", &result.branch]), more);
+}
+
+#[tokio::test]
+async fn a_merge_takes_the_branches_of_its_job_along_and_no_others() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.host("one"), fixture.host("two"));
+    let first = fixture.checkout(&one, job(1), 1).await;
+    write(first.path(), "a.txt", "a\n");
+    first.checkpoint("half way", true).await.unwrap().unwrap();
+    finish(&first, "b.txt", "not good enough\n").await;
+    let second = fixture.checkout(&one, job(1), 2).await;
+    let result = finish(&second, "b.txt", "good\n").await;
+    let other = fixture.checkout(&one, job(2), 1).await;
+    let others = finish(&other, "c.txt", "c\n").await;
+    for name in ["giga/main", "feature/x", &format!("giga/job/{}/notes", job(1))] {
+        git(&fixture.origin(), &["branch", name, "main"]);
+    }
+    // A person went on with the third run.
+    let third = job_branch(job(1), Epoch(3));
+    git(&fixture.origin(), &["branch", &third, "main"]);
+    rename_to_old(&fixture.origin(), &wip_branch(job(1)));
+
+    let merged = [order(&second, &result)];
+    merge(&two, &merged[0]).await.unwrap();
+    two.forget_merged(&merged).await.unwrap();
+    let mut expected = vec![
+        "feature/x".to_owned(),
+        third,
+        format!("giga/job/{}/notes", job(1)),
+        others.branch,
+        "giga/main".to_owned(),
+        "main".to_owned(),
+    ];
+    expected.sort();
+    assert_eq!(fixture.origin_branches(), expected);
+    one.forget_merged(&merged).await.unwrap();
+    assert_eq!(fixture.mirror_branches("one"), [job_branch(job(2), Epoch(1))]);
 }
 
 #[tokio::test]
@@ -104,7 +200,7 @@ async fn a_branch_that_is_merged_here_but_not_there_stays() {
     // Main was set back at the origin: the branch is the only copy again.
     git(&fixture.origin(), &["update-ref", "refs/heads/main", "main^"]);
     let shipped = Stages::all(&[(job(1), Stage::Shipped)]);
-    let report = host.gc(&shipped, far_future()).await.unwrap();
+    let report = host.gc(&shipped, soon()).await.unwrap();
     assert!(report.removed.is_empty(), "{report:?}");
 
     std::fs::rename(fixture.origin(), fixture.path().join("away.git")).unwrap();
@@ -262,7 +358,7 @@ struct Away;
 
 #[async_trait]
 impl JobStates for Away {
-    async fn stages(&self, _: &[JobId]) -> Result<BTreeMap<JobId, Stage>, String> {
+    async fn known(&self, _: &[JobId]) -> Result<Known, String> {
         Err("the coordinator does not answer".to_owned())
     }
 }

@@ -4,6 +4,7 @@ mod fixture;
 
 mod gc;
 mod hostile;
+mod large_files;
 mod life;
 mod merge;
 mod own;
@@ -11,3 +12,4 @@ mod parallel;
 mod repos;
 mod resume;
 mod strategies;
+mod submodules;

@@ -93,6 +93,17 @@ fn jobs_routes() -> Vec<Route> {
         .params(&jobs::filters())
         .params(&[LIMIT, query("cursor", "From `nextCursor` of the page before")])
         .gives::<wire::JobPage>(200, "A page of jobs"),
+        Route::new(
+            Method::GET,
+            "/api/fleet/stages",
+            "listStages",
+            RoleOrFactory(Viewer),
+            Scope::Products,
+            |m| on(m, jobs::stages),
+        )
+        .about("Where jobs are, and nothing else of them, whoever ran them: for cleaning up after them")
+        .params(&[query("id", "One or several ids, at most 100, separated by commas")])
+        .gives::<wire::StageList>(200, "Those that are known, with how long unmerged branches are kept"),
         Route::new(Method::GET, "/api/fleet/jobs/{id}", "getJob", RoleOrFactory(Viewer), Scope::Job, |m| {
             on(m, jobs::get)
         })
