@@ -84,7 +84,7 @@ impl Coordinator {
 
     /// As the best factory says, else one that could run it later.
     fn merges_into(&self, job: &JobView, explanation: &Explanation) -> Option<(FactoryId, String)> {
-        let name = repo_name(job.repo.as_deref()?);
+        let repo_named = job.repo.as_deref()?;
         let state = self.fleet.view.lock();
         let said = |verdict: &FactoryVerdict| {
             let repo = state.factories.get(&verdict.factory_id)?.advertised.repo(repo_named)?;

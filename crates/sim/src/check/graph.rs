@@ -91,6 +91,12 @@ impl Graph<'_> {
         }
     }
 
+    /// Somebody let one below it run without the deps that it has from above.
+    fn did_without_deps(&self, id: JobId) -> bool {
+        let mut children = self.children.get(&id).into_iter().flatten();
+        children.any(|child| self.freed.contains(child) || self.did_without_deps(*child))
+    }
+
     /// A composite goes on, or fails, as its children say.
     fn leaves(&self, job: &Job, to: Stage, event: &Event, found: &mut Findings) {
         let children = self.children.get(&job.id);
@@ -99,12 +105,10 @@ impl Graph<'_> {
         let is_lost = |stage: &Stage| matches!(stage, Stage::Failed | Stage::DeadLetter | Stage::Cancelled);
         let lost = stages.iter().filter(|stage| is_lost(stage)).count();
         let all_ended = stages.iter().all(|stage| is_lost(stage) || *stage == Stage::Shipped);
-        // A child that somebody let run without its deps takes its parent with it.
-        let freed = children.into_iter().flatten().any(|child| self.freed.contains(child));
         let reason = reason(event);
         let right = match to {
             Stage::Shipped | Stage::Review | Stage::Testing => {
-                !stages.is_empty() && lost == 0 && all_ended && (freed || self.deps_shipped(job))
+                !stages.is_empty() && lost == 0 && all_ended && (self.deps_shipped(job) || self.did_without_deps(job.id))
             }
             Stage::Failed if reason == Some("child_failed") => {
                 lost > 0 && (all_ended || job.spec.on_failure == FailurePolicy::FailFast)
