@@ -156,6 +156,12 @@ impl Stopped {
         factory.ended();
     }
 
+    /// Away for longer than a call is repeated: whoever comes now is told, whoever follows already goes on waiting.
+    fn check_away(&self) {
+        let refused = self.home.giga(&["job", "show", &self.id]).fails(1);
+        assert!(refused.contains("cannot reach"), "{refused}");
+    }
+
     /// Waits until the factory has said this about the job.
     fn factory_says(&self, words: &str) {
         let log = self.home.path().join("talk.log");
@@ -299,6 +305,7 @@ fn without_a_coordinator_nothing_is_pushed_that_was_not_announced() {
     let address = at.kill_coordinator();
     let _gate = at.stop.open();
     at.factory_says("not merged");
+    at.check_away();
     assert_eq!(at.tip(), at.before);
     at.start_coordinator(&address);
     at.check_shipped();
@@ -314,6 +321,7 @@ fn what_was_pushed_without_a_coordinator_is_found_when_it_is_back() {
     let address = at.kill_coordinator();
     let _gate = at.stop.open();
     at.factory_says("merged");
+    at.check_away();
     at.check_once();
     at.start_coordinator(&address);
     at.check_shipped();

@@ -3,6 +3,7 @@
 use giga_api::client::{Client, Signal};
 use giga_api::wire::{OperatorAction, Stage};
 
+use super::events::tell;
 use crate::args::{ActArgs, ShipArgs};
 use crate::commands::Done;
 use crate::commands::context::Context;
@@ -33,10 +34,14 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
     if !args.detach {
         let mut follow = client.follow_job(&id, 0);
         while job.stage == Stage::Shipping {
-            if let Signal::Event(event) = follow.next().await? {
-                progress(&event.cause);
+            match follow.next().await? {
+                Signal::Event(event) => {
+                    progress(&event.cause);
+                    job = client.job(&id).await?;
+                }
+                // Nothing is asked while nobody is there to answer: what happened meanwhile follows when it is back.
+                other => tell(&other),
             }
-            job = client.job(&id).await?;
         }
     }
     let merge = job.merge.as_ref();
