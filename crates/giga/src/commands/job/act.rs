@@ -39,10 +39,13 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
         let mut follow = client.follow_job(&id, seen);
         while job.stage == Stage::Shipping {
             match follow.next().await? {
-                Signal::Event(event) => progress(&event.cause),
+                Signal::Event(event) => {
+                    progress(&event.cause);
+                    job = client.job(&id).await?;
+                }
+                // Nothing is asked while nobody is there to answer: what happened meanwhile follows when it is back.
                 other => tell(&other),
             }
-            job = client.job(&id).await?;
         }
         left.0 = None;
     }
