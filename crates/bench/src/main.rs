@@ -1,8 +1,9 @@
 //! What this build reaches on this machine, as users would see it: real processes, gRPC between them, a real database,
-//! and a peer beside it in the same run. It measures and prints; it asserts nothing.
+//! and a peer beside it in the same run. It measures and prints; it asserts nothing about time.
 //!
 //! The drivers that it knows (PostgreSQL, for transactions and held snapshots) are for watching the database from
-//! outside, never for the work itself. `cargo xtask bench dispatch` builds and runs it.
+//! outside, never for the work itself. `cargo xtask bench dispatch` and `cargo xtask bench merges`
+//! build and run it.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -12,8 +13,10 @@
 mod database;
 mod factory;
 mod fleet;
+mod merges;
 mod peer;
 mod processes;
+mod repository;
 mod server;
 mod table;
 mod topics;
@@ -39,6 +42,14 @@ Examples:
 It creates databases of its own on that server and drops them. Nothing else should run meanwhile;
 `cargo xtask bench dispatch` does it all beside a private PostgreSQL.")]
     Dispatch(DispatchArgs),
+    /// Ready jobs of one repository through the merge queue, and the same ones merged by hand
+    #[command(after_help = "\
+Examples:
+  giga-bench merges --quick
+  giga-bench merges --check 0.1 --check 2 --json
+
+It needs git, and fails unless every job is in the branch exactly once.")]
+    Merges(MergesArgs),
     /// One worker process of a benchmark
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -59,6 +70,22 @@ struct DispatchArgs {
     #[arg(long, value_name = "PART", value_parser = ["topics", "idle", "backlog", "fleet", "peer", "sqlite"])]
     only: Vec<String>,
     /// Small sizes, one run each: whether it works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct MergesArgs {
+    /// How many seconds a check of the merged files takes; several may be named
+    #[arg(long, value_name = "SECONDS", default_values_t = [0.1, 2.0])]
+    check: Vec<f64>,
+    /// How many jobs are ready
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=20))]
+    jobs: u16,
+    /// Four jobs, one run each: whether it works, not how fast it is
     #[arg(long)]
     quick: bool,
     /// Print JSON instead of a table
@@ -139,6 +166,12 @@ impl Size {
 async fn main() -> Result<()> {
     match Command::parse() {
         Command::Dispatch(args) => dispatch(args).await,
+        Command::Merges(args) => {
+            let mut table = Table::default();
+            merges::measure(&args, &mut table).await?;
+            print_table(&table, args.json);
+            Ok(())
+        }
         Command::Worker(args) => worker::run(args).await,
         Command::Factory(args) => factory::run(args).await,
     }
@@ -177,12 +210,16 @@ async fn dispatch(args: DispatchArgs) -> Result<()> {
     if wants("sqlite") {
         topics::on_sqlite(size, &mut table).await?;
     }
-    if args.json {
+    print_table(&table, args.json);
+    Ok(())
+}
+
+fn print_table(table: &Table, json: bool) {
+    if json {
         println!("{}", table.json());
     } else {
         print!("{}", table.text());
     }
-    Ok(())
 }
 
 /// To stderr, so that the table can be redirected.

@@ -12,13 +12,10 @@ use tokio::process::{Child, Command};
 pub(crate) const PRODUCT: &str = "bench";
 
 /// The product's binary, which stands beside this one.
-fn giga() -> Result<PathBuf> {
+pub(crate) fn giga() -> Result<PathBuf> {
     let giga = std::env::current_exe()?.with_file_name("giga");
     if !giga.exists() {
-        bail!(
-            "there is no {}: build it with the same profile, or use `cargo xtask bench dispatch`",
-            giga.display()
-        );
+        bail!("there is no {}: build it with the same profile, or use `cargo xtask bench`", giga.display());
     }
     Ok(giga)
 }
@@ -73,9 +70,18 @@ impl Coordinator {
 
     /// Resident memory in KiB, where the system tells.
     pub(crate) fn memory_kib(&self) -> Option<f64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most that it ever was.
+    pub(crate) fn peak_memory_kib(&self) -> Option<f64> {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> Option<f64> {
         let path = PathBuf::from(format!("/proc/{}/status", self.process.id()?));
         let status = std::fs::read_to_string(path).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
         line.trim().trim_end_matches(" kB").trim().parse().ok()
     }
 

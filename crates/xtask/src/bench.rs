@@ -7,11 +7,13 @@ use anyhow::{Context, Result};
 
 use crate::{cargo, root, run, setup, target};
 
-/// `bench` runs the crates' own; `bench dispatch [WORDS]` runs `giga-bench dispatch WORDS` beside a private PostgreSQL.
+/// `bench` runs the crates' own; `bench dispatch [WORDS]` runs `giga-bench dispatch WORDS` beside a private PostgreSQL,
+/// `bench merges [WORDS]` runs `giga-bench merges WORDS`.
 pub(crate) fn bench(words: &[String]) -> Result<()> {
     setup::run()?;
     match words.split_first() {
         Some((what, rest)) if what == "dispatch" => dispatch(rest),
+        Some((what, rest)) if what == "merges" => merges(rest),
         _ => {
             run(cargo().args(["bench", "--locked", "-p", "giga-scheduler", "--bench", "plan"]))?;
             run(cargo().args(["bench", "--locked", "-p", "giga-store"]))
@@ -20,24 +22,25 @@ pub(crate) fn bench(words: &[String]) -> Result<()> {
 }
 
 fn dispatch(words: &[String]) -> Result<()> {
-    run(cargo().args([
-        "build",
-        "--release",
-        "--locked",
-        "-p",
-        "giga",
-        "-p",
-        "giga-bench",
-        "-p",
-        "giga-testkit",
-    ]))?;
-    let built = target().join("release");
+    let built = build(&["giga", "giga-bench", "giga-testkit"])?;
     let mut command = Command::new(built.join("with-postgres"));
     command.arg(built.join("giga-bench")).arg("dispatch");
     if let Some(peer) = install_peer()? {
         command.arg("--peer").arg(peer);
     }
     run(command.args(words))
+}
+
+fn merges(words: &[String]) -> Result<()> {
+    let built = build(&["giga", "giga-bench"])?;
+    run(Command::new(built.join("giga-bench")).arg("merges").args(words))
+}
+
+/// The folder of the programs.
+fn build(packages: &[&str]) -> Result<PathBuf> {
+    let packages = packages.iter().flat_map(|package| ["-p", package]);
+    run(cargo().args(["build", "--release", "--locked"]).args(packages))?;
+    Ok(target().join("release"))
 }
 
 /// The peer's packages, in the target folder. Without npm it is measured without a peer.
