@@ -327,6 +327,16 @@ fn explain_shipping(job: &Job) -> Explanation {
         MergeState::Pushing { factory, candidate, .. } => {
             (format!("shipping: the merged tree passed; {factory} pushes it to {}", candidate.into), None)
         }
+        MergeState::Proposed { into, .. } => {
+            let request = merge.request.as_ref();
+            match request.and_then(|request| request.opened.as_ref()) {
+                Some(opened) => {
+                    let why = format!("somebody merges it into {into}, or closes it");
+                    (format!("shipping: waits for its pull request {} to be merged", opened.url), Some(why))
+                }
+                None => (format!("shipping: its pull request into {into} is being opened"), None),
+            }
+        }
         _ => {
             let turn = "one result of a repository is merged at a time, in the order of shipping";
             ("shipping: waiting for its turn to be merged".to_owned(), Some(turn.to_owned()))

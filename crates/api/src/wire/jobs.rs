@@ -112,7 +112,7 @@ pub struct Merge {
     /// From when on it is tried again, where something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
-    /// The commit that is being pushed, or brought it in.
+    /// The commit that is being pushed, waits to be merged, or brought it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The branch.
@@ -121,11 +121,22 @@ pub struct Merge {
     /// What went wrong the last time, in the repository's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// The pull request that shows the result, from when it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<PullRequest>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PullRequest {
+    pub number: u64,
+    pub url: String,
 }
 
 impl From<&domain::Merge> for Merge {
     fn from(merge: &domain::Merge) -> Self {
-        let domain::Merge { attempt: _, failures, redos, state } = merge;
+        let domain::Merge { attempt: _, failures, redos, request, state } = merge;
+        let opened = request.as_ref().and_then(|request| request.opened.clone());
         let mut wire = Self {
             state: MergeState::Waiting,
             factory_id: merge.holder().map(ToString::to_string),
@@ -135,6 +146,7 @@ impl From<&domain::Merge> for Merge {
             commit: None,
             into: None,
             detail: None,
+            request: opened.map(|opened| PullRequest { number: opened.number, url: opened.url }),
         };
         match state {
             domain::MergeState::Waiting { due, detail } => {
@@ -146,6 +158,11 @@ impl From<&domain::Merge> for Merge {
                 wire.state = MergeState::Pushing;
                 wire.commit = Some(candidate.commit.clone());
                 wire.into = Some(candidate.into.clone());
+            }
+            domain::MergeState::Proposed { commit, into } => {
+                wire.state = MergeState::Proposed;
+                wire.commit = Some(commit.clone());
+                wire.into = Some(into.clone());
             }
             domain::MergeState::Done { commit, into } => {
                 wire.state = MergeState::Merged;

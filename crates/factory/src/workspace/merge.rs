@@ -204,7 +204,7 @@ impl Drop for CandidateTree {
     }
 }
 
-fn target(order: &MergeOrder, head: &OriginHead) -> Result<String, WorkspaceError> {
+pub(super) fn target(order: &MergeOrder, head: &OriginHead) -> Result<String, WorkspaceError> {
     let named = order.into.as_deref().or_else(|| head.branch());
     named.map(str::to_owned).ok_or_else(|| {
         let rule = "its HEAD is on no branch, so the order has to say where to merge";

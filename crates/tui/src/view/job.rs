@@ -99,7 +99,9 @@ fn why(job: &Job) -> Option<Pieces> {
         let style = match merge.state {
             MergeState::SentBack => theme::bad(),
             MergeState::Waiting if merge.failures > 0 => theme::warn(),
-            MergeState::Waiting | MergeState::Merging | MergeState::Pushing => theme::faint(),
+            MergeState::Waiting | MergeState::Merging | MergeState::Pushing | MergeState::Proposed => {
+                theme::faint()
+            }
             MergeState::Merged => theme::good(),
         };
         let commit = merge.commit.as_deref().map(|commit| format!(" {}", short(commit))).unwrap_or_default();

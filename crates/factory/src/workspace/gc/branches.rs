@@ -94,7 +94,8 @@ impl Sweep<'_> {
         if let Some(why) = keeps(self.stages.get(&branch.job())) {
             return Ok(Err(why));
         }
-        if let BranchKind::Wip(_) | BranchKind::Candidate(..) = branch.kind {
+        // The result itself is on the job's own branch.
+        if let BranchKind::Wip(_) | BranchKind::Candidate(..) | BranchKind::Request(_) = branch.kind {
             return Ok(Ok("the job has ended".to_owned()));
         }
         if !self.fetched {
@@ -143,7 +144,7 @@ impl Sweep<'_> {
         match &branch.kind {
             BranchKind::Wip(job) => self.locked.drop_ref(&fetched_wip_ref(*job)).await?,
             BranchKind::Job(job, epoch) => self.locked.drop_ref(&engine_ref(*job, *epoch)).await?,
-            BranchKind::Quarantine(..) | BranchKind::Candidate(..) => {}
+            BranchKind::Quarantine(..) | BranchKind::Candidate(..) | BranchKind::Request(_) => {}
         }
         self.locked.drop_ref(&branch.fetched_ref()).await
     }

@@ -1,7 +1,7 @@
 //! An operator's word: ship, requeue, reject, cancel.
 
 use giga_api::client::{Client, Signal};
-use giga_api::wire::{OperatorAction, Stage};
+use giga_api::wire::{Job, MergeState, OperatorAction, PullRequest, Stage};
 
 use crate::args::{ActArgs, ShipArgs};
 use crate::commands::Done;
@@ -25,14 +25,14 @@ pub(super) async fn act(action: OperatorAction, args: ActArgs, context: &Context
     Ok(())
 }
 
-/// Until it is merged, or is not going to be: who ships wants to know.
+/// Until it is merged, is not going to be, or waits for somebody who merges its pull request: who ships wants to know.
 pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
     let client = context.client()?;
     let id = context.job_id(&client, &args.act.job.job).await?;
     let mut job = client.act(&id, OperatorAction::Ship, args.act.reason, None).await?;
     if !args.detach {
         let mut follow = client.follow_job(&id, 0);
-        while job.stage == Stage::Shipping {
+        while job.stage == Stage::Shipping && request_of(&job).is_none() {
             if let Signal::Event(event) = follow.next().await? {
                 progress(&event.cause);
             }
@@ -40,13 +40,17 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
         }
     }
     let merge = job.merge.as_ref();
+    let landed = merge.filter(|_| job.stage == Stage::Shipped);
     let landed =
-        merge.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
+        landed.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
     let line = || {
         let (stage, name) = (job.stage.label(), printable(&job.name));
         format!("{}  {stage}  {name}{}", job.id, landed.unwrap_or_default())
     };
     context.output.one(&job.json, "/id", line)?;
+    if let Some(request) = request_of(&job) {
+        say(&format!("it ships when somebody merges {}", printable(&request.url)));
+    }
     if matches!(job.stage, Stage::Shipped | Stage::Shipping) {
         return Ok(());
     }
@@ -54,6 +58,12 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
         say(&printable(why));
     }
     Err(CliError::Ended(exit::FAILED))
+}
+
+/// The pull request that it waits for.
+fn request_of(job: &Job) -> Option<&PullRequest> {
+    let merge = job.merge.as_ref().filter(|merge| merge.state == MergeState::Proposed)?;
+    merge.request.as_ref()
 }
 
 /// How many jobs below it have not ended. Only to be shown: whoever may not look cancels all the same.
