@@ -3,7 +3,7 @@
 //! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that the explanation
 //! and what is planned never differ. All other stages are explained here. Nothing is decided or written.
 
-use giga_domain::job::{DepsMode, repo_name};
+use giga_domain::job::DepsMode;
 use giga_domain::manifest::Manifest;
 use giga_domain::transition::Tally;
 use giga_domain::{
@@ -373,6 +373,16 @@ fn explain_shipping(job: &Job) -> Explanation {
         }
         MergeState::Pushing { factory, candidate, .. } => {
             (format!("shipping: the merged tree passed; {factory} pushes it to {}", candidate.into), None)
+        }
+        MergeState::Proposed { into, .. } => {
+            let request = merge.request.as_ref();
+            match request.and_then(|request| request.opened.as_ref()) {
+                Some(opened) => {
+                    let why = format!("somebody merges it into {into}, or closes it");
+                    (format!("shipping: waits for its pull request {} to be merged", opened.url), Some(why))
+                }
+                None => (format!("shipping: its pull request into {into} is being opened"), None),
+            }
         }
         _ => {
             let turn = "one result of a repository is merged at a time, in the order of shipping";

@@ -123,6 +123,9 @@ impl Coordinator {
         if let Some(known) = self.fleet.view.lock().tenants.product(&product) {
             spec.merge = spec.merge.or(&known.settings.merge);
         }
+        if spec.repo.is_some() {
+            self.effects.check_merge_by(spec.merge.by)?;
+        }
         Ok(NewJob {
             id,
             product,

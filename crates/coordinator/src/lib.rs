@@ -48,7 +48,7 @@ pub use graph::{Dag, DagJob, NewItem, Progress};
 pub use jobs::{Directive, Renewal, SubmitAnswer, SubmitRequest};
 pub use keys::{ArtifactLink, LinkTo};
 pub use logs::LogPiece;
-pub use merges::{MergeHolder, TakenMerge};
+pub use merges::{MergeHolder, ProposedMerge, TakenMerge};
 pub use metrics::Metrics;
 pub use profiles::KnownProfiles;
 pub use topics::{
@@ -87,6 +87,8 @@ pub struct Options {
     pub lead_lease: Duration,
     /// How long the broker has to bring an offer to a stream before it is looked for without it.
     pub offer_grace: Duration,
+    /// How often open pull requests are looked at without a hint, while there are any.
+    pub requests_every: Duration,
 }
 
 impl Default for Options {
@@ -99,6 +101,7 @@ impl Default for Options {
             rotation_grace: Duration::from_mins(15),
             lead_lease: Duration::from_secs(20),
             offer_grace: Duration::from_millis(500),
+            requests_every: Duration::from_mins(2),
         }
     }
 }

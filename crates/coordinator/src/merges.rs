@@ -6,6 +6,7 @@ use std::time::Duration;
 use giga_domain::job::MergeCandidate;
 use giga_domain::{FactoryId, Job, JobId, MergeAction, MergeOutcome, ProductId, ProductSettings, Refusal};
 use giga_ports::StoreError;
+use giga_ports::effects::ForgeRepo;
 use giga_ports::store::{HoldMerge, HoldMerges, TakeMerges};
 
 use crate::{Coordinator, Error};
@@ -23,6 +24,16 @@ pub struct TakenMerge {
 pub struct MergeHolder {
     pub factory: FactoryId,
     pub merges: Vec<(JobId, u32)>,
+}
+
+/// A result on the branch of its pull request.
+#[derive(Debug, Clone)]
+pub struct ProposedMerge {
+    pub commit: String,
+    pub into: String,
+    pub branch: String,
+    /// Host and path of the repository, where it is on a host.
+    pub origin: Option<String>,
 }
 
 impl MergeHolder {
@@ -85,6 +96,19 @@ impl Coordinator {
     pub async fn settle_merge(&self, holder: MergeHolder, outcome: MergeOutcome) -> Result<Job, Error> {
         let settled = self.hold_merges(holder, |_| MergeAction::Settle(outcome.clone())).await?;
         settled.into_iter().next().ok_or(Error::NotYours("there is no such merge"))
+    }
+
+    /// The result is on the branch of its pull request, which is opened from here; where nobody here can open it, that is
+    /// said as a refusal.
+    pub async fn propose_merge(&self, holder: MergeHolder, proposed: ProposedMerge) -> Result<Job, Error> {
+        let id = holder.merges.first().map(|(id, _)| *id).ok_or(Error::NotYours("there is no such merge"))?;
+        let job = self.core.store.read().job(id).await?.ok_or(StoreError::NoSuchJob(id))?;
+        let ProposedMerge { commit, into, branch, origin } = proposed;
+        let outcome = match self.effects.forge_of(&job, origin.as_deref()) {
+            Ok(ForgeRepo { forge, repo }) => MergeOutcome::Proposed { commit, into, forge, repo, branch },
+            Err(detail) => MergeOutcome::Refused { detail },
+        };
+        self.settle_merge(holder, outcome).await
     }
 
     async fn hold_merges(

@@ -212,9 +212,10 @@ impl Fleet {
                     changes.budgets.extend(budget_behind(event, &state.tenants));
                     match (event.kind, event.job) {
                         (EventKind::DeadLettered, _) => state.dead_letters.push_back(event.at),
-                        (EventKind::MergeConflict | EventKind::MergeFailed, Some((id, _)))
-                            if event.to == Some(Stage::Failed) =>
-                        {
+                        (
+                            EventKind::MergeConflict | EventKind::MergeFailed | EventKind::RequestClosed,
+                            Some((id, _)),
+                        ) if event.to == Some(Stage::Failed) => {
                             let (at, cause) = (event.at, event.cause.clone());
                             state
                                 .failed_merges

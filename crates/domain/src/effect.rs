@@ -1,4 +1,4 @@
-//! Messages to webhooks and trackers, through one outbox.
+//! Messages to webhooks, trackers and forges, through one outbox.
 //!
 //! An effect is made once per event and target, from the feed, and its id says which: however often it is sent, it is
 //! sent under the same id, and whoever receives it can tell a repetition.
@@ -65,6 +65,11 @@ pub enum EffectTarget {
         tracker: String,
         item: String,
     },
+    /// The pull request of a job, at a forge by its name and in the repository there.
+    Forge {
+        forge: String,
+        repo: String,
+    },
 }
 
 impl EffectTarget {
@@ -72,15 +77,17 @@ impl EffectTarget {
         match self {
             Self::Webhook(id) => EffectReceiver::Webhook(*id),
             Self::Tracker { tracker, .. } => EffectReceiver::Tracker(tracker.clone()),
+            Self::Forge { forge, .. } => EffectReceiver::Forge(forge.clone()),
         }
     }
 }
 
-/// Who is spoken to. A tracker counts as one, whatever the item: its limits are for all of them.
+/// Who is spoken to. A tracker or a forge counts as one, whatever the item: its limits are for all of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectReceiver {
     Webhook(WebhookId),
     Tracker(String),
+    Forge(String),
 }
 
 impl EffectReceiver {
@@ -88,6 +95,7 @@ impl EffectReceiver {
         match self {
             Self::Webhook(_) => "webhook",
             Self::Tracker(_) => "tracker",
+            Self::Forge(_) => "forge",
         }
     }
 }
@@ -97,6 +105,7 @@ impl fmt::Display for EffectReceiver {
         match self {
             Self::Webhook(id) => write!(f, "webhook:{id}"),
             Self::Tracker(name) => write!(f, "tracker:{name}"),
+            Self::Forge(name) => write!(f, "forge:{name}"),
         }
     }
 }
@@ -110,7 +119,8 @@ impl FromStr for EffectReceiver {
                 id.parse().map(Self::Webhook).map_err(|error| format!("`{text}`: {error}"))
             }
             Some(("tracker", name)) => Ok(Self::Tracker(name.to_owned())),
-            _ => Err(format!("`{text}` is neither a webhook nor a tracker")),
+            Some(("forge", name)) => Ok(Self::Forge(name.to_owned())),
+            _ => Err(format!("`{text}` is neither a webhook nor a tracker nor a forge")),
         }
     }
 }
@@ -337,6 +347,7 @@ mod tests {
         for target in [
             EffectTarget::Webhook(WebhookId::from_u128(7)),
             EffectTarget::Tracker { tracker: "git:hub".to_owned(), item: "a/b#1".to_owned() },
+            EffectTarget::Forge { forge: "gitlab".to_owned(), repo: "a/b/c".to_owned() },
         ] {
             let receiver = target.receiver();
             assert_eq!(receiver.to_string().parse(), Ok(receiver));

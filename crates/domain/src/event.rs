@@ -50,6 +50,11 @@ macro_rules! event_kinds {
             MergeSentBack = "job.merge_sent_back", "It conflicts, or its checks fail on the merged tree; it is done again: `reason`, `detail`.";
             MergeConflict = "job.merge_conflict", "It conflicts, or its checks fail on the merged tree, and it is not done again: `reason`, `detail`.";
             MergeFailed = "job.merge_failed", "The repository refused the merge or could not be reached: `detail`, and `readyAt` where it is tried again.";
+            MergeProposed = "job.merge_proposed", "The result is on the branch of its pull request, which is opened or updated: `commit`, `into`, `branch`.";
+            RequestOpened = "job.request_opened", "Its pull request is open: `number`, `url`. It waits for somebody to merge it.";
+            RequestComment = "job.request_comment", "Somebody said something on its pull request: `by`, `comment`, and `verdict` where it is a review.";
+            RequestChecks = "job.request_checks", "The checks of its pull request are done: `passed`, `detail`.";
+            RequestClosed = "job.request_closed", "Somebody closed its pull request without merging it: `by`.";
             Cancelled = "job.cancelled", "An operator cancelled it, or its parent ended without it.";
             CostReported = "job.settled_up", "The holder of a cancelled run reported its final cost: `usdMicros`.";
             FactoryEnrolled = "factory.enrolled", "A factory was enrolled: `factoryId`.";

@@ -120,6 +120,17 @@ words! {
     }
 }
 
+words! {
+    "feedback policy",
+    /// What becomes of a request for changes, or of failed checks, on a pull request.
+    pub enum MergeFeedback {
+        /// An event, for whoever follows the job.
+        Events,
+        /// Another run, which is given the words. Failed checks lead to a bounded number of them.
+        Changes,
+    }
+}
+
 /// How a result is merged, as far as it was said: by the manifest, or by its product for what the manifest leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -128,6 +139,9 @@ pub struct MergeSettings {
     pub strategy: Option<MergeStrategy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<MergeBy>,
+    /// Of a pull request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<MergeFeedback>,
     /// The message of the commit that is made, with placeholders; see [`crate::merge_message`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -147,6 +161,7 @@ impl MergeSettings {
         Self {
             strategy: self.strategy.or(other.strategy),
             by: self.by.or(other.by),
+            feedback: self.feedback.or(other.feedback),
             message: self.message.or_else(|| other.message.clone()),
             author: self.author.or_else(|| other.author.clone()),
         }
@@ -430,6 +445,8 @@ words! {
         MergeChecksFailed,
         /// The repository refused the merge, or could not be reached for a long time.
         MergeRefused,
+        /// Somebody closed its pull request without merging it.
+        RequestClosed,
     }
 }
 
@@ -445,7 +462,10 @@ impl FailReason {
 
     /// The work is done and its result is there; only its branch does not have it.
     pub const fn is_of_a_merge(self) -> bool {
-        matches!(self, Self::MergeConflict | Self::MergeChecksFailed | Self::MergeRefused)
+        matches!(
+            self,
+            Self::MergeConflict | Self::MergeChecksFailed | Self::MergeRefused | Self::RequestClosed
+        )
     }
 
     /// What people read for it.
@@ -465,6 +485,7 @@ impl FailReason {
             Self::MergeConflict => "merge conflict",
             Self::MergeChecksFailed => "checks failed on the merged tree",
             Self::MergeRefused => "merge refused",
+            Self::RequestClosed => "pull request closed",
         }
     }
 }
@@ -542,8 +563,56 @@ pub struct Merge {
     /// How often the job was sent back because of it.
     #[serde(default)]
     pub redos: u32,
+    /// Where the result is shown to people, who merge it. It outlives the runs that are shown there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<PullRequest>,
     #[serde(flatten)]
     pub state: MergeState,
+}
+
+/// A pull request, or what a forge calls so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PullRequest {
+    /// By the name that the coordinator has for it.
+    pub forge: String,
+    /// As the forge calls it, such as `acme/app`.
+    pub repo: String,
+    /// Of this job alone, so that whatever request exists for it is the one.
+    pub branch: String,
+    /// What the forge calls it, once it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<OpenRequest>,
+    /// What was said there and has been passed on: at most [`PullRequest::SEEN`] of a kind, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRequest {
+    pub number: u64,
+    pub url: String,
+}
+
+impl PullRequest {
+    /// Whoever looks at a request looks at no more of a kind than this.
+    pub const SEEN: usize = 30;
+
+    /// Whether it is new; then it is not new again. The kind is what stands before the first `:`.
+    pub(crate) fn see(&mut self, id: &str) -> bool {
+        if self.seen.iter().any(|seen| seen == id) {
+            return false;
+        }
+        let kind = |id: &str| id.split(':').next().unwrap_or_default().to_owned();
+        let of_kind = |seen: &String| kind(seen) == kind(id);
+        if self.seen.iter().filter(|seen| of_kind(seen)).count() >= Self::SEEN
+            && let Some(oldest) = self.seen.iter().position(of_kind)
+        {
+            self.seen.remove(oldest);
+        }
+        self.seen.push(id.to_owned());
+        true
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -559,6 +628,8 @@ pub enum MergeState {
     Taken { factory: FactoryId, until: Timestamp },
     /// The intent: from here on this candidate is pushed, by whoever holds the merge, and nothing else is decided.
     Pushing { factory: FactoryId, until: Timestamp, candidate: MergeCandidate },
+    /// On the branch of its pull request: whoever merges or closes that decides.
+    Proposed { commit: String, into: String },
     Done {
         commit: String,
         /// Unknown for what was merged by an older version.
@@ -599,7 +670,7 @@ impl Merge {
         match &self.state {
             MergeState::Waiting { due, .. } => Some(*due),
             MergeState::Taken { until, .. } | MergeState::Pushing { until, .. } => Some(*until),
-            MergeState::Done { .. } | MergeState::SentBack { .. } => None,
+            MergeState::Proposed { .. } | MergeState::Done { .. } | MergeState::SentBack { .. } => None,
         }
     }
 

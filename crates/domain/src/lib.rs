@@ -62,6 +62,6 @@ pub use stage::{PerStage, Phase, Stage, State};
 pub use time::Timestamp;
 pub use transition::{
     Command, Holder, HolderAction, Judgement, MergeAction, MergeOutcome, OperatorAction, Refusal, Relations,
-    Transition, Verdict, transition,
+    RequestChange, RequestNews, Transition, Verdict, transition,
 };
 pub use usd::Usd;

@@ -9,9 +9,11 @@ mod eviction;
 mod graph;
 mod merge;
 mod people;
+mod request;
 
 pub use graph::{Deps, ParentEnd, Relations, Tally};
 pub use merge::{MERGE_QUEUE, MergeAction, MergeOutcome};
+pub use request::{RequestChange, RequestNews};
 
 use std::time::Duration;
 
@@ -146,6 +148,8 @@ pub enum Command {
         attempt: u32,
         action: MergeAction,
     },
+    /// What became of its pull request.
+    RequestNews(RequestNews),
     AddArtifact {
         holder: Holder,
         artifact: Artifact,
@@ -348,6 +352,7 @@ pub fn transition(job: &Job, command: &Command, now: Timestamp) -> Result<Transi
         Command::HoldMerge { factory, attempt, action } => {
             merge::hold(&mut next, factory, *attempt, action, now)?;
         }
+        Command::RequestNews(news) => request::take_news(&mut next, news, now)?,
         Command::AddArtifact { holder, artifact } => {
             check_holder(job, holder)?;
             next.note(NewEvent::artifact_added(artifact));

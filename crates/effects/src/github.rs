@@ -8,53 +8,33 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use giga_domain::{Effect, EffectOutcome, Stage, Timestamp};
+use giga_domain::{EffectOutcome, Stage, Timestamp};
 use giga_ports::EffectsError;
 use giga_ports::effects::{ItemName, TrackerItem};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Method, StatusCode, Url};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, Url};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::http::{Answer, Failure, Http};
+use crate::http::{Answer, Http};
+use crate::rest::{Rest, Trouble, parsed};
 use crate::tracker::{Status, Tracker, TrackerConfig, TrackerKind, is_owner, is_repo, no_such, settings};
 
-/// A hundred long comments fit.
-const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 const PER_PAGE: usize = 100;
 /// An issue with more comments than this gets no further look.
 const PAGES: usize = 50;
 /// Over all calls of one echo: whoever sends it has it for longer than that.
 const ECHO_WITHIN: Duration = Duration::from_secs(30);
-/// Where GitHub says that it is asked too often and not when to come back.
-const QUIET: Duration = Duration::from_mins(1);
 
 pub(crate) struct GitHub {
-    api: String,
+    rest: Rest,
     /// Where people see issues.
     web: String,
-    authorization: HeaderValue,
     close_on_ship: bool,
-    http: Http,
     /// What the markers of comments are signed with.
     marker_key: [u8; 32],
-}
-
-/// Why something was not done, and what follows from it.
-#[derive(Debug)]
-enum Trouble {
-    Gone(String),
-    Refused(String),
-    Later { detail: String, after: Option<Duration> },
-}
-
-impl Trouble {
-    fn later(detail: impl Into<String>) -> Self {
-        Self::Later { detail: detail.into(), after: None }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -82,22 +62,11 @@ impl GitHub {
 
     fn new(config: &TrackerConfig, http: Http) -> Result<Self, String> {
         let api = config.api.trim_end_matches('/').to_owned();
-        let url = Url::parse(&api).map_err(|error| format!("`{api}` is no URL: {error}"))?;
-        let host = url.host_str().ok_or_else(|| format!("`{api}` has no host"))?;
-        let authority = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
-        let web = match authority.strip_prefix("api.") {
-            Some(web) => format!("{}://{web}", url.scheme()),
-            None => format!("{}://{authority}", url.scheme()),
-        };
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", config.token.0.trim()))
-            .map_err(|_| "its token has characters that no token has".to_owned())?;
-        authorization.set_sensitive(true);
+        let web = web_of(&api)?;
         Ok(Self {
-            api,
+            rest: Rest::new(api, headers(&config.token.0)?, http),
             web,
-            authorization,
             close_on_ship: config.close_on_ship,
-            http,
             marker_key: Sha256::digest(config.token.0.trim()).into(),
         })
     }
@@ -231,23 +200,30 @@ impl GitHub {
         body: Option<Value>,
         now: Timestamp,
     ) -> Result<Answer, Trouble> {
-        let mut headers = HeaderMap::from_iter([
-            (ACCEPT, HeaderValue::from_static("application/vnd.github+json")),
-            (AUTHORIZATION, self.authorization.clone()),
-        ]);
-        headers.insert("x-github-api-version", HeaderValue::from_static("2022-11-28"));
-        if body.is_some() {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        let url = format!("{}{path}", self.api);
-        let body = body.map(|body| body.to_string().into_bytes());
-        let answer =
-            self.http.send(method, &url, headers, body, ANSWER_BYTES).await.map_err(|f| match f {
-                Failure::Refused(detail) => Trouble::Refused(detail),
-                Failure::Failed(detail) => Trouble::later(detail),
-            })?;
-        judge(answer, now)
+        self.rest.call(method, path, body, now).await
     }
+}
+
+/// Of every call to GitHub, with the token.
+pub(crate) fn headers(token: &str) -> Result<HeaderMap, String> {
+    let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+        .map_err(|_| "its token has characters that no token has".to_owned())?;
+    authorization.set_sensitive(true);
+    let mut headers = HeaderMap::from_iter([
+        (ACCEPT, HeaderValue::from_static("application/vnd.github+json")),
+        (AUTHORIZATION, authorization),
+    ]);
+    headers.insert("x-github-api-version", HeaderValue::from_static("2022-11-28"));
+    Ok(headers)
+}
+
+/// Where people see what is at an API's address: `https://github.com` for `https://api.github.com`.
+pub(crate) fn web_of(api: &str) -> Result<String, String> {
+    let url = Url::parse(api).map_err(|error| format!("`{api}` is no URL: {error}"))?;
+    let host = url.host_str().ok_or_else(|| format!("`{api}` has no host"))?;
+    let authority = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
+    let web = authority.strip_prefix("api.").unwrap_or(&authority);
+    Ok(format!("{}://{web}", url.scheme()))
 }
 
 #[async_trait]
@@ -286,59 +262,6 @@ impl Tracker for GitHub {
             Err(Trouble::Later { detail, after }) => EffectOutcome::Failed { detail, after },
         }
     }
-}
-
-fn judge(answer: Answer, now: Timestamp) -> Result<Answer, Trouble> {
-    let message = message_of(&answer);
-    match answer.status.as_u16() {
-        200..=299 if answer.cut => Err(Trouble::Refused("its answer is too large".to_owned())),
-        200..=299 => Ok(answer),
-        300..=399 => Err(Trouble::Gone("it has moved; name it as it is called now".to_owned())),
-        401 => Err(Trouble::later(format!("the token is not accepted ({message})"))),
-        403 | 429 => match quiet_for(&answer, now) {
-            Some(after) => Err(Trouble::Later { detail: message, after: Some(after) }),
-            None if answer.status == StatusCode::TOO_MANY_REQUESTS || message.contains("rate limit") => {
-                Err(Trouble::Later { detail: message, after: Some(QUIET) })
-            }
-            // About this item: others may go well.
-            None => Err(Trouble::Refused(format!("the token may not do this here ({message})"))),
-        },
-        404 | 410 => {
-            Err(Trouble::Gone(format!("it does not exist, or the token may not see it ({message})")))
-        }
-        400..=499 => Err(Trouble::Refused(message)),
-        _ => Err(Trouble::Later { detail: message, after: quiet_for(&answer, now) }),
-    }
-}
-
-/// How long GitHub wants to be left alone.
-fn quiet_for(answer: &Answer, now: Timestamp) -> Option<Duration> {
-    let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
-    answer.retry_after(now).or_else(|| {
-        let reset = number("x-ratelimit-reset").filter(|_| number("x-ratelimit-remaining") == Some(0))?;
-        let pause = Timestamp::from_millis(reset.saturating_mul(1_000)).since(now);
-        Some(pause.saturating_add(Duration::from_secs(1)).min(Effect::LONGEST_PAUSE))
-    })
-}
-
-/// The status with GitHub's own message, which holds nothing of ours.
-fn message_of(answer: &Answer) -> String {
-    #[derive(Deserialize)]
-    struct Reply {
-        message: String,
-    }
-    match serde_json::from_slice::<Reply>(&answer.body) {
-        Ok(reply) => {
-            let message: String = reply.message.chars().filter(|c| !c.is_control()).take(200).collect();
-            format!("{}: {message}", answer.status.as_u16())
-        }
-        Err(_) => answer.status.to_string(),
-    }
-}
-
-fn parsed<T: DeserializeOwned>(answer: &Answer) -> Result<T, Trouble> {
-    serde_json::from_slice(&answer.body)
-        .map_err(|error| Trouble::later(format!("its answer makes no sense: {error}")))
 }
 
 fn path(issue: &IssueRef, rest: &str) -> String {

@@ -1,15 +1,18 @@
-//! Webhooks and trackers: the only crate that talks to addresses which somebody typed.
+//! Webhooks, trackers and forges: the only crate that talks to addresses which somebody typed.
 //!
 //! It keeps nothing. What is to be sent, how often and when is the coordinator's affair; this crate sends once, to nobody
 //! that its owner has not allowed, and says what came of it.
 
 mod address;
+mod forge;
 mod github;
 mod guard;
 mod http;
+mod rest;
 mod tracker;
 mod webhook;
 
+pub use forge::{FORGES, ForgeConfig, ForgeKind};
 pub use guard::{Allowed, Lookup, Refused, SystemLookup};
 pub use tracker::{
     RepoAccess, SettingNames, TRACKERS, TrackerConfig, TrackerKind, TrackerSettings, TrackerToken,
@@ -21,19 +24,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use giga_domain::job::OpenRequest;
 use giga_domain::{Effect, EffectOutcome, EffectTarget, ProductId, Timestamp, Webhook};
-use giga_ports::effects::{ItemName, TrackerItem};
+use giga_ports::effects::{
+    ForgeRepo, ForgeTrouble, HookError, HookMessage, HookSubject, ItemName, Proposal, RepoPlace,
+    RequestState, TrackerItem,
+};
 use giga_ports::{Clock, Effects, EffectsError};
 
+use crate::forge::{Forge, OpenedForge, Place};
 use crate::guard::{Found, Guard};
 use crate::http::Http;
 use crate::tracker::{Status, Tracker};
+
+/// Over all calls of one thing that is done to a request: whoever sends it has it for longer than that.
+const FORGE_WITHIN: Duration = Duration::from_secs(40);
 
 /// What the operator set up.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub allowed: Allowed,
     pub trackers: Vec<TrackerConfig>,
+    pub forges: Vec<ForgeConfig>,
     /// Ten seconds by default.
     pub timeout: Option<Duration>,
 }
@@ -43,6 +55,7 @@ pub struct HttpEffects {
     http: Http,
     /// By the name of their kind.
     trackers: BTreeMap<&'static str, (TrackerConfig, Box<dyn Tracker>)>,
+    forges: BTreeMap<&'static str, OpenedForge>,
     clock: Arc<dyn Clock>,
 }
 
@@ -78,7 +91,15 @@ impl HttpEffects {
             let opened = (kind.open)(tracker, http(config.allowed.clone().and_host(&host))?);
             trackers.insert(kind.name, (tracker.clone(), opened.map_err(wrong)?));
         }
-        Ok(Self { http: http(config.allowed.clone())?, trackers, clock })
+        let mut forges = BTreeMap::new();
+        for forge in &config.forges {
+            let name = forge.kind.name;
+            let wrong = |what: String| Refused(format!("forge {name}: {what}"));
+            let host = host_of(&forge.api).ok_or_else(|| wrong(format!("`{}` has no host", forge.api)))?;
+            let http = http(config.allowed.clone().and_host(&host))?;
+            forges.insert(name, OpenedForge::new(forge, http).map_err(wrong)?);
+        }
+        Ok(Self { http: http(config.allowed.clone())?, trackers, forges, clock })
     }
 
     /// What marks what is written into trackers as written by whoever shares this key. Without it, only as written with
@@ -114,6 +135,38 @@ impl HttpEffects {
     }
 }
 
+impl HttpEffects {
+    fn forge(&self, at: &ForgeRepo) -> Result<&dyn Forge, ForgeTrouble> {
+        let known = self.forges.get(at.forge.as_str()).map(|opened| &*opened.forge);
+        known.ok_or_else(|| ForgeTrouble::Later {
+            // Somebody may set it up again.
+            detail: format!("there is no forge `{}` here any more", at.forge),
+            after: None,
+        })
+    }
+
+    /// What stands for a repository that no forge here has.
+    fn nowhere(&self, what: &str) -> EffectsError {
+        let known =
+            self.forges.values().map(|opened| format!("{} at {}", opened.config.kind.name, opened.host));
+        let known = known.collect::<Vec<_>>().join(", ");
+        let known = if known.is_empty() { "none is set up".to_owned() } else { format!("there is {known}") };
+        EffectsError::Malformed(format!(
+            "no forge of this coordinator has {what}, so no pull request can be opened ({known})"
+        ))
+    }
+}
+
+async fn within<T>(call: impl Future<Output = Result<T, rest::Trouble>> + Send) -> Result<T, ForgeTrouble> {
+    match tokio::time::timeout(FORGE_WITHIN, call).await {
+        Ok(done) => done.map_err(forge::trouble),
+        Err(_) => {
+            let detail = format!("not done within {} s", FORGE_WITHIN.as_secs());
+            Err(ForgeTrouble::Later { detail, after: None })
+        }
+    }
+}
+
 fn host_of(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
     Some(url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned())
@@ -128,6 +181,9 @@ impl Effects for HttpEffects {
             }
             (EffectTarget::Webhook(id), None) => {
                 EffectOutcome::Refused { detail: format!("there is no webhook {id} any more") }
+            }
+            (EffectTarget::Forge { .. }, _) => {
+                EffectOutcome::Refused { detail: "a request is opened and closed, not delivered".to_owned() }
             }
             (EffectTarget::Tracker { tracker, item }, _) => match self.tracker(tracker) {
                 Ok(tracker) => match Status::read(&effect.payload) {
@@ -162,12 +218,58 @@ impl Effects for HttpEffects {
     }
 
     fn allows(&self, tracker: &str, repo: &str, product: &ProductId) -> Option<bool> {
-        let (config, _) = self.trackers.get(tracker)?;
-        let rules = &config.repos;
+        let of_tracker = self.trackers.get(tracker).map(|(config, _)| &config.repos);
+        let rules = of_tracker.or_else(|| self.forges.get(tracker).map(|opened| &opened.config.repos))?;
         (!rules.is_empty()).then(|| rules.iter().any(|rule| rule.allows(repo, product)))
     }
 
     async fn item(&self, tracker: &str, item: &str) -> Result<TrackerItem, EffectsError> {
         self.tracker(tracker)?.item(item, self.now()).await
+    }
+
+    fn forges(&self) -> Vec<String> {
+        self.forges.keys().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn forge_of(&self, place: &RepoPlace) -> Result<ForgeRepo, EffectsError> {
+        let named = Place::of_url(&place.repo);
+        let Some(at) = named.or_else(|| place.origin.as_deref().and_then(Place::of_origin)) else {
+            // A folder of the factory's: by the name that its owner gave it, where that can only mean one.
+            let mut all = self.forges.values();
+            return match (all.next(), all.next()) {
+                (Some(only), None) if only.forge.repository(&place.repo).is_some() => {
+                    Ok(ForgeRepo { forge: only.config.kind.name.to_owned(), repo: place.repo.clone() })
+                }
+                _ => Err(self.nowhere(&format!("`{}`, which is a folder of the factory", place.repo))),
+            };
+        };
+        let found = self.forges.values().filter(|opened| opened.host == at.host);
+        let found = found.filter_map(|opened| Some((opened, opened.forge.repository(&at.path)?))).next();
+        match found {
+            Some((opened, repo)) => Ok(ForgeRepo { forge: opened.config.kind.name.to_owned(), repo }),
+            None => Err(self.nowhere(&format!("{}/{}", at.host, at.path))),
+        }
+    }
+
+    async fn open_request(&self, at: &ForgeRepo, proposal: &Proposal) -> Result<OpenRequest, ForgeTrouble> {
+        within(self.forge(at)?.open(&at.repo, proposal, self.now())).await
+    }
+
+    async fn look_at_request(
+        &self,
+        at: &ForgeRepo,
+        branch: &str,
+        commit: &str,
+    ) -> Result<Option<RequestState>, ForgeTrouble> {
+        within(self.forge(at)?.look(&at.repo, branch, commit, self.now())).await
+    }
+
+    async fn close_request(&self, at: &ForgeRepo, branch: &str) -> Result<String, ForgeTrouble> {
+        within(self.forge(at)?.close(&at.repo, branch, self.now())).await
+    }
+
+    fn read_hook(&self, forge: &str, message: &HookMessage<'_>) -> Result<Option<HookSubject>, HookError> {
+        let opened = self.forges.get(forge).ok_or_else(|| HookError::NoSuchForge(forge.to_owned()))?;
+        opened.read_hook(message)
     }
 }

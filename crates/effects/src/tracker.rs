@@ -134,7 +134,7 @@ impl RepoAccess {
             None => (None, text),
         };
         let (owner, repo) = place.split_once('/').ok_or_else(wrong)?;
-        if !is_owner(owner) || !(repo == "*" || is_repo(repo)) {
+        if !is_owner(owner) || !(repo == "*" || repo.split('/').all(is_repo)) {
             return Err(wrong());
         }
         let repo = (repo != "*").then(|| repo.to_ascii_lowercase());
@@ -226,7 +226,7 @@ mod tests {
         assert!(!may("acme/app", "acme/app2", &demo) && !may("acme/*", "acme2/app", &demo));
         assert!(may("demo=acme/*", "acme/app", &demo) && !may("demo=acme/*", "acme/app", &other));
         for wrong in
-            ["", "*", "*/*", "acme", "acme/", "/app", "=acme/app", "De Mo=acme/app", "acme/app/x", "acme/a*"]
+            ["", "*", "*/*", "acme", "acme/", "/app", "=acme/app", "De Mo=acme/app", "acme/app//x", "acme/a*"]
         {
             assert!(RepoAccess::read(wrong).is_err(), "{wrong}");
         }

@@ -6,6 +6,5 @@
 pub mod agent;
 pub mod engines;
 pub mod folder;
-pub mod forge;
 mod process;
 pub mod workspace;

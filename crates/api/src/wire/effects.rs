@@ -47,7 +47,7 @@ pub struct WebhookList {
     pub webhooks: Vec<Webhook>,
 }
 
-/// A message to a webhook or tracker, and its delivery.
+/// A message to a webhook, tracker or forge, and its delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Effect {
@@ -63,6 +63,9 @@ pub struct Effect {
     /// The tracker that it is sent to, and the item that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracker: Option<String>,
+    /// The forge that it is sent to; `item` is the repository there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forge: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// The event's type, for webhooks.
@@ -124,9 +127,12 @@ impl From<&domain::Webhook> for Webhook {
 
 impl From<&domain::Effect> for Effect {
     fn from(effect: &domain::Effect) -> Self {
-        let (webhook_id, tracker, item) = match &effect.target {
-            EffectTarget::Webhook(id) => (Some(id.to_string()), None, None),
-            EffectTarget::Tracker { tracker, item } => (None, Some(tracker.clone()), Some(item.clone())),
+        let (webhook_id, tracker, forge, item) = match &effect.target {
+            EffectTarget::Webhook(id) => (Some(id.to_string()), None, None, None),
+            EffectTarget::Tracker { tracker, item } => {
+                (None, Some(tracker.clone()), None, Some(item.clone()))
+            }
+            EffectTarget::Forge { forge, repo } => (None, None, Some(forge.clone()), Some(repo.clone())),
         };
         let due_at = match effect.state {
             domain::EffectState::Pending { due } => Some(due.to_string()),
@@ -138,6 +144,7 @@ impl From<&domain::Effect> for Effect {
             job_id: effect.job.map(|id| id.to_string()),
             webhook_id,
             tracker,
+            forge,
             item,
             kind: effect.payload.get("type").and_then(Value::as_str).map(str::to_owned),
             state: effect.state.name().into(),

@@ -115,7 +115,7 @@ pub struct Merge {
     /// From when on it is tried again, where something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
-    /// The commit that brought it in.
+    /// The commit that waits to be merged by a pull request, or brought it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The branch.
@@ -127,11 +127,22 @@ pub struct Merge {
     /// Of what was merged: what its owner should know about it, such as what to do in a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The pull request that shows the result, from when it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<PullRequest>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PullRequest {
+    pub number: u64,
+    pub url: String,
 }
 
 impl From<&domain::Merge> for Merge {
     fn from(merge: &domain::Merge) -> Self {
-        let domain::Merge { attempt: _, failures, redos, state } = merge;
+        let domain::Merge { attempt: _, failures, redos, request, state } = merge;
+        let opened = request.as_ref().and_then(|request| request.opened.clone());
         let mut wire = Self {
             state: MergeState::Waiting,
             factory_id: merge.holder().map(ToString::to_string),
@@ -142,6 +153,7 @@ impl From<&domain::Merge> for Merge {
             into: None,
             detail: None,
             note: None,
+            request: opened.map(|opened| PullRequest { number: opened.number, url: opened.url }),
         };
         match state {
             domain::MergeState::Waiting { due, detail } => {
@@ -153,6 +165,11 @@ impl From<&domain::Merge> for Merge {
             domain::MergeState::Pushing { candidate, .. } => {
                 wire.state = MergeState::Pushing;
                 wire.into = Some(candidate.into.clone());
+            }
+            domain::MergeState::Proposed { commit, into } => {
+                wire.state = MergeState::Proposed;
+                wire.commit = Some(commit.clone());
+                wire.into = Some(into.clone());
             }
             domain::MergeState::Done { commit, into, note } => {
                 wire.state = MergeState::Merged;

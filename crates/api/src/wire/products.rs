@@ -6,7 +6,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{MergeBy, MergeStrategy, ScoreTerm};
+use super::{MergeBy, MergeFeedback, MergeStrategy, ScoreTerm};
 
 /// How much each term of a score counts for the product's jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct MergeSettings {
     pub strategy: Option<MergeStrategy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<MergeBy>,
+    /// Of a pull request; `events` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<MergeFeedback>,
     /// Of the commit that is made; `{name}`, `{job}`, `{branch}` and `{reviewers}` are filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -77,15 +80,17 @@ pub struct MergeSettings {
 
 impl From<MergeSettings> for domain::job::MergeSettings {
     fn from(settings: MergeSettings) -> Self {
-        let MergeSettings { strategy, by, message, author } = settings;
-        Self { strategy: strategy.map(Into::into), by: by.map(Into::into), message, author }
+        let MergeSettings { strategy, by, feedback, message, author } = settings;
+        let (strategy, by) = (strategy.map(Into::into), by.map(Into::into));
+        Self { strategy, by, feedback: feedback.map(Into::into), message, author }
     }
 }
 
 impl From<&domain::job::MergeSettings> for MergeSettings {
     fn from(settings: &domain::job::MergeSettings) -> Self {
-        let domain::job::MergeSettings { strategy, by, message, author } = settings.clone();
-        Self { strategy: strategy.map(Into::into), by: by.map(Into::into), message, author }
+        let domain::job::MergeSettings { strategy, by, feedback, message, author } = settings.clone();
+        let (strategy, by) = (strategy.map(Into::into), by.map(Into::into));
+        Self { strategy, by, feedback: feedback.map(Into::into), message, author }
     }
 }
 

@@ -109,6 +109,7 @@ words! {
         MergeConflict,
         MergeChecksFailed,
         MergeRefused,
+        RequestClosed,
     }
 }
 
@@ -133,12 +134,13 @@ impl From<&domain::RunOutcome> for RunOutcome {
 
 words! {
     /// How far the result of a job is on its way into its branch. `sent_back`: it was done again, or failed.
-    MergeState { Waiting, Merging, Pushing, Merged, SentBack, }
+    MergeState { Waiting, Merging, Pushing, Proposed, Merged, SentBack, }
 }
 
 words! {
-    /// What became of a merge. `unreachable`: nobody knows whether a push arrived; `outrun`: somebody else moved the branch.
-    MergeOutcome { Merged, Conflict, ChecksFailed, Refused, Unreachable, Outrun, }
+    /// What became of a merge. `unreachable`: nobody knows whether a push arrived; `outrun`: somebody else moved the
+    /// branch; `proposed`: it is on the branch of its pull request.
+    MergeOutcome { Merged, Conflict, ChecksFailed, Refused, Unreachable, Outrun, Proposed, }
 }
 
 words! {
@@ -150,6 +152,11 @@ words! {
 words! {
     /// Who moves the branch: the merge queue, or somebody who merges a pull request.
     MergeBy [of domain::job::MergeBy] { Push, PullRequest, }
+}
+
+words! {
+    /// What a request for changes, or failed checks, on a pull request lead to: an event, or another run with the words.
+    MergeFeedback [of domain::job::MergeFeedback] { Events, Changes, }
 }
 
 words! {

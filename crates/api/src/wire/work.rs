@@ -4,7 +4,7 @@ use giga_domain as domain;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{MergeOutcome, MergeStrategy, Stage};
+use super::{MergeBy, MergeOutcome, MergeStrategy, Stage};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -131,6 +131,9 @@ pub struct MergeOrder {
     /// Where to, if not into the repository's own branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// With `pull_request` the commit goes to the branch of its pull request, as it is, and the merge is settled as
+    /// `proposed`.
+    pub by: MergeBy,
     pub strategy: MergeStrategy,
     /// Of the commit that is made.
     pub message: String,
@@ -221,15 +224,21 @@ pub struct SettleMergeRequest {
     pub factory_id: String,
     pub attempt: u32,
     pub outcome: MergeOutcome,
-    /// With `merged`: the commit that brought it in.
+    /// With `merged`: the commit that brought it in. With `proposed`: the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// With `merged`: the branch that it is in.
+    /// With `merged`: the branch that it is in. With `proposed`: the one that it is to be merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
     /// With `merged`: what the owner should know about it, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// With `proposed`: the branch of the pull request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// With `proposed`: host and path of where that branch is, such as `github.com/acme/app`, where it is on a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// What went wrong, in the repository's own words or those of the checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

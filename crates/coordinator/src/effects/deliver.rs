@@ -144,6 +144,7 @@ impl Effects {
                 Err(error) => return EffectOutcome::Failed { detail: error.to_string(), after: None },
             },
             EffectTarget::Tracker { .. } => None,
+            EffectTarget::Forge { .. } => return self.deliver_request(effect).await,
         };
         self.port.deliver(effect, webhook.as_ref()).await
     }
@@ -197,6 +198,9 @@ impl Effects {
             Ok(settled) if settled.state == EffectState::Dead => {
                 let detail = settled.detail.unwrap_or_default();
                 tracing::warn!(effect = %effect.id, detail, "a delivery was given up");
+                if let EffectTarget::Forge { .. } = effect.target {
+                    self.request_given_up(effect, &detail).await;
+                }
             }
             Ok(_) => {}
             Err(error) => {

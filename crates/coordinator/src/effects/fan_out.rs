@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::Effects;
 use super::change_webhooks;
 use super::deliver::SAFETY_LOOK;
+use super::requests::{concerns_requests, to_forge};
 use super::trackers::tracker_of;
 use crate::Error;
 
@@ -46,7 +47,8 @@ impl Effects {
         while self.lead.leading().is_some() {
             let webhooks = self.known_webhooks().await?;
             let trackers = self.port.trackers();
-            if webhooks.is_empty() && trackers.is_empty() {
+            let has_forges = !self.port.forges().is_empty();
+            if webhooks.is_empty() && trackers.is_empty() && !has_forges {
                 break;
             }
             let moved_elsewhere = self.known().cursor.is_none();
@@ -58,7 +60,7 @@ impl Effects {
             } else {
                 webhooks
             };
-            if trackers.is_empty() {
+            if trackers.is_empty() && !has_forges {
                 // Before the first of them came nobody listened.
                 seen = seen.max(webhooks.iter().map(|webhook| webhook.since).min().unwrap_or_default());
             }
@@ -105,6 +107,7 @@ impl Effects {
         trackers: &[String],
     ) -> Result<Vec<NewEffect>, Error> {
         let jobs = self.tracked_jobs(events, trackers).await?;
+        let shown = self.shown_jobs(events).await?;
         let mut effects = Vec::new();
         for event in events {
             let listens = |webhook: &&Webhook| {
@@ -116,8 +119,30 @@ impl Effects {
             if let Some(job) = event.job.and_then(|(id, _)| jobs.get(&id)) {
                 effects.extend(to_tracker(event, job, trackers));
             }
+            if let Some(job) = event.job.and_then(|(id, _)| shown.get(&id)) {
+                effects.extend(to_forge(event, job));
+            }
         }
         Ok(effects)
+    }
+
+    /// Those that events of theirs may have made a pull request necessary or pointless for.
+    async fn shown_jobs(&self, events: &[Event]) -> Result<HashMap<JobId, Job>, Error> {
+        if self.port.forges().is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut ids: Vec<JobId> = events
+            .iter()
+            .filter(|event| concerns_requests(event))
+            .filter_map(|event| Some(event.job?.0))
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let jobs = self.core.store.read().jobs_by_id(&ids).await?;
+        Ok(jobs.into_iter().map(|job| (job.id, job)).collect())
     }
 
     /// Of the jobs whose stage changed, those that came from a tracker.

@@ -1,4 +1,4 @@
-//! Effects: from the feed into the outbox, from the outbox to webhooks and trackers.
+//! Effects: from the feed into the outbox, from the outbox to webhooks, trackers and forges.
 //!
 //! The leader does both, and nothing breaks where two believe that they lead: the outbox moves its cursor by
 //! compare-and-set and hands every effect to one sender at a time. Nothing that matters is kept here.
@@ -7,6 +7,7 @@ mod deliver;
 mod fan_out;
 mod metrics;
 mod receiver_backoff;
+mod requests;
 mod trackers;
 mod webhooks;
 
@@ -17,7 +18,7 @@ pub(crate) use metrics::EffectMetrics;
 
 use std::sync::Arc;
 
-use giga_domain::{Event, EventKind, FeedPos, Webhook, WebhookId};
+use giga_domain::{Event, EventKind, FeedPos, Job, Webhook, WebhookId};
 use giga_ports::StoreError;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -27,6 +28,7 @@ use crate::dispatch::Lead;
 use crate::hints::Hints;
 use crate::view::{Fleet, Follower};
 use receiver_backoff::ReceiverBackoff;
+use requests::OpenRequests;
 
 /// Sends effects. What this node knows of the outbox are copies, which may be old.
 pub struct Effects {
@@ -41,6 +43,9 @@ pub struct Effects {
     moved: Notify,
     /// Rung when something may be due.
     due: Notify,
+    requests: Mutex<OpenRequests>,
+    /// Rung when something happened to a pull request, or there is one more.
+    look: Notify,
 }
 
 #[derive(Default)]
@@ -77,6 +82,8 @@ impl Effects {
             backoff: Mutex::default(),
             moved: Notify::new(),
             due: Notify::new(),
+            requests: Mutex::default(),
+            look: Notify::new(),
         }
     }
 
@@ -91,6 +98,9 @@ impl Effects {
     pub(crate) fn spawn(self: &Arc<Self>) {
         self.core.tasks.spawn(self.clone().keep_fanning_out());
         self.core.tasks.spawn(self.clone().keep_delivering());
+        if !self.port.forges().is_empty() {
+            self.core.tasks.spawn(self.clone().keep_looking());
+        }
     }
 
     /// Something may have been put into the outbox, here or elsewhere.
@@ -107,12 +117,15 @@ impl Effects {
         }
         self.moved.notify_one();
         self.due.notify_one();
+        self.look.notify_one();
     }
 
     /// As far as is known here; whoever is added rings.
     fn nobody_listens(&self) -> bool {
         let webhooks = self.known().webhooks.clone();
-        webhooks.is_some_and(|webhooks| webhooks.is_empty()) && self.port.trackers().is_empty()
+        webhooks.is_some_and(|webhooks| webhooks.is_empty())
+            && self.port.trackers().is_empty()
+            && self.port.forges().is_empty()
     }
 
     async fn known_webhooks(&self) -> Result<Arc<Vec<Webhook>>, StoreError> {
@@ -151,6 +164,10 @@ impl Follower for Effects {
             self.due.notify_one();
         }
         self.moved.notify_one();
+    }
+
+    fn sees_jobs(&self, jobs: &[Job]) {
+        self.see_requests(jobs);
     }
 }
 

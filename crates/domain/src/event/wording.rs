@@ -286,6 +286,7 @@ impl NewEvent {
     pub(crate) fn merge_given_up(failure: &Failure) -> Self {
         let kind = match failure.reason {
             FailReason::MergeRefused => EventKind::MergeFailed,
+            FailReason::RequestClosed => EventKind::RequestClosed,
             _ => EventKind::MergeConflict,
         };
         let detail = failure.detail.as_deref().unwrap_or_default();
@@ -298,6 +299,60 @@ impl NewEvent {
             .with("detail", detail)
             .with_some("readyAt", retry_at.map(|at| at.to_string()))
     }
+}
+
+/// Jobs: their pull requests.
+impl NewEvent {
+    pub(crate) fn merge_proposed(commit: &str, into: &str, branch: &str) -> Self {
+        let cause = format!("pushed to {branch}; opening its pull request into {into}");
+        Self::new(EventKind::MergeProposed, cause)
+            .with("commit", commit)
+            .with("into", into)
+            .with("branch", branch)
+    }
+
+    pub(crate) fn request_opened(number: u64, url: &str) -> Self {
+        Self::new(EventKind::RequestOpened, format!("waiting for its pull request {url} to be merged"))
+            .with("number", number)
+            .with("url", url)
+    }
+
+    pub(crate) fn request_comment(by: &str, verdict: Option<Verdict>, words: &str) -> Self {
+        let what = match verdict {
+            None => "comment",
+            Some(Verdict::Approve) => "approval",
+            Some(Verdict::RequestChanges) => "request for changes",
+            Some(Verdict::Reject) => "rejection",
+        };
+        let said = if words.is_empty() { String::new() } else { format!(": {}", first_line(words)) };
+        Self::new(EventKind::RequestComment, format!("{what} on its pull request by {by}{said}"))
+            .with("by", by)
+            .with_some("verdict", verdict.map(Verdict::as_str))
+            .with("comment", words)
+    }
+
+    pub(crate) fn request_checks(passed: bool, detail: &str) -> Self {
+        let what = if passed { "passed" } else { "failed" };
+        let which = if detail.is_empty() { String::new() } else { format!(": {}", first_line(detail)) };
+        Self::new(EventKind::RequestChecks, format!("checks of its pull request {what}{which}"))
+            .with("passed", passed)
+            .with("detail", detail)
+    }
+
+    /// Somebody merged what had been given up.
+    pub(crate) fn merged_after_all() -> Self {
+        Self::new(EventKind::Shipping, "its pull request was merged after all")
+    }
+
+    /// To another run, because of what was said on its pull request.
+    pub(crate) fn request_sent_back(by: &str) -> Self {
+        let cause = format!("changes requested on its pull request by {by}; queued for another run");
+        Self::new(EventKind::ChangesRequested, cause).with("reviewer", by)
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.trim().lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
 /// Factories and their tokens.

@@ -258,7 +258,8 @@ fn branch(field: &Field<'_>, p: &mut Problems) -> Option<String> {
 }
 
 fn merge(field: &Field<'_>, p: &mut Problems) -> Option<MergeSettings> {
-    let section = Section::open(&field.path, field.node, &["strategy", "by", "message", "author"], p)?;
+    let keys = ["strategy", "by", "feedback", "message", "author"];
+    let section = Section::open(&field.path, field.node, &keys, p)?;
     let message = section.get("message").and_then(|f| {
         let text = f.command("the message of the merge, such as `{name}`", p)?;
         if let Err(why) = crate::merge_message::check(&text) {
@@ -276,6 +277,7 @@ fn merge(field: &Field<'_>, p: &mut Problems) -> Option<MergeSettings> {
     Some(MergeSettings {
         strategy: section.get("strategy").and_then(|f| f.word(p)),
         by: section.get("by").and_then(|f| f.word(p)),
+        feedback: section.get("feedback").and_then(|f| f.word(p)),
         message,
         author,
     })

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::job::{ConflictPolicy, MergeCandidate};
+use crate::job::{ConflictPolicy, MergeCandidate, PullRequest};
 use crate::{
     FactoryId, FailReason, Failure, Job, Merge, MergeState, NewEvent, ReviewNote, Stage, State, Timestamp,
     Verdict, backoff, limits,
@@ -24,7 +24,7 @@ const OUTAGES_ANNOUNCED: u32 = 150;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// How often a job is sent back to be redone.
-const REDOS: u32 = 2;
+pub(super) const REDOS: u32 = 2;
 /// Who is named as the reviewer of what is sent back.
 pub const MERGE_QUEUE: &str = "merge-queue";
 
@@ -67,6 +67,14 @@ pub enum MergeOutcome {
     },
     /// Somebody else moved the branch: the candidate is on a tip that is no longer there.
     Outrun,
+    /// The result is on the branch of its pull request, which is to be merged into `into`.
+    Proposed {
+        commit: String,
+        into: String,
+        forge: String,
+        repo: String,
+        branch: String,
+    },
 }
 
 const NOTHING_TO_MERGE: Refusal = Refusal::NotClaimable("there is nothing to merge now");
@@ -115,6 +123,7 @@ pub(super) fn hold(
     if merge.attempt != attempt || merge.holder() != Some(factory) {
         let again = matches!((&merge.state, action),
             (MergeState::Done { commit: known, .. }, MergeAction::Settle(MergeOutcome::Merged { commit, .. }))
+            | (MergeState::Proposed { commit: known, .. }, MergeAction::Settle(MergeOutcome::Proposed { commit, .. }))
                 if known == commit);
         return if again { Ok(()) } else { Err(NOT_YOURS) };
     }
@@ -160,8 +169,22 @@ fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Resu
             next.enter(State::Shipped, NewEvent::shipped(commit, into));
         }
         // What is announced may be in the branch by now: only a look at the branch says what became of it.
-        MergeOutcome::Conflict { .. } | MergeOutcome::ChecksFailed { .. } if announced.is_some() => {
+        MergeOutcome::Conflict { .. } | MergeOutcome::ChecksFailed { .. } | MergeOutcome::Proposed { .. }
+            if announced.is_some() =>
+        {
             return Err(Refusal::NotClaimable("a candidate that passed is being pushed"));
+        }
+        MergeOutcome::Proposed { commit, into, forge, repo, branch } => {
+            let same = merge.request.take().filter(|known| (&known.forge, &known.repo) == (forge, repo));
+            merge.request = Some(same.unwrap_or_else(|| PullRequest {
+                forge: forge.clone(),
+                repo: repo.clone(),
+                branch: branch.clone(),
+                opened: None,
+                seen: Vec::new(),
+            }));
+            merge.state = MergeState::Proposed { commit: commit.clone(), into: into.clone() };
+            next.note(NewEvent::merge_proposed(commit, into, branch));
         }
         MergeOutcome::Conflict { detail } => send_back(next, FailReason::MergeConflict, detail, now),
         MergeOutcome::ChecksFailed { detail } => send_back(next, FailReason::MergeChecksFailed, detail, now),
@@ -244,7 +267,7 @@ fn facts(job: &Job, reason: FailReason, detail: &str) -> String {
     format!("The result of the last run {what}. Do it again on the branch as it is now.\n\n{detail}{earlier}")
 }
 
-fn fail(next: &mut Transition, reason: FailReason, detail: &str) {
+pub(super) fn fail(next: &mut Transition, reason: FailReason, detail: &str) {
     if let Some(merge) = next.job.merge.as_mut() {
         merge.state = MergeState::SentBack { detail: detail.to_owned() };
     }
@@ -265,7 +288,8 @@ pub(super) fn shipping(job: &Job, now: Timestamp) -> State {
 /// A job that enters the queue.
 pub(super) fn queued(job: &Job, since: Timestamp) -> Merge {
     let redos = job.merge.as_ref().map_or(0, |merge| merge.redos);
-    Merge { attempt: 0, failures: 0, redos, state: MergeState::Waiting { due: since, detail: None } }
+    let request = job.merge.as_ref().and_then(|merge| merge.request.clone());
+    Merge { attempt: 0, failures: 0, redos, request, state: MergeState::Waiting { due: since, detail: None } }
 }
 
 /// Whether the word to ship is enough for a job that failed: its result is there, and only the merge did not work.

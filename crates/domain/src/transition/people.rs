@@ -213,7 +213,7 @@ fn is_repeated(job: &Job, judgement: &Judgement) -> bool {
 }
 
 /// The next run goes on from the commit that was judged, and from the engine's session where there was one.
-fn resume_from_result(job: &mut Job) {
+pub(super) fn resume_from_result(job: &mut Job) {
     let Some(result) = &job.result else { return };
     let earlier = job.checkpoint.take().unwrap_or_default();
     job.checkpoint = Some(Checkpoint {

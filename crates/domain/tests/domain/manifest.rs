@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use giga_domain::job::{
-    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeBy, MergeSettings,
-    MergeStrategy, RetryPolicy, ReviewGate, ShipMode,
+    BudgetCaps, Concurrency, ConflictPolicy, DepsMode, FailurePolicy, JobKind, MergeBy, MergeFeedback,
+    MergeSettings, MergeStrategy, RetryPolicy, ReviewGate, ShipMode,
 };
 use giga_domain::manifest::{
     Dep, Draft, Manifest, ManifestError, Persona, from_json, parse_markdown, suggest,
@@ -40,7 +40,7 @@ depsMode: any
 onConflict: fail
 base: main
 target: release/2.1
-merge: {strategy: squash, by: push, message: "{name}\n", author: Ana <ana@example.org>}
+merge: {strategy: squash, by: push, feedback: changes, message: "{name}\n", author: Ana <ana@example.org>}
 budget: {usd: 2.50, tokens: 200000, wall: 20m}
 retry: {max: 5, backoff: 45s, on: [crash, verify_failed]}
 verify: [cargo test]
@@ -77,6 +77,7 @@ fn the_full_example() {
         merge: MergeSettings {
             strategy: Some(MergeStrategy::Squash),
             by: Some(MergeBy::Push),
+            feedback: Some(MergeFeedback::Changes),
             message: Some("{name}\n".to_owned()),
             author: Some("Ana <ana@example.org>".to_owned()),
         },

@@ -8,7 +8,6 @@ use giga_domain::FactoryId;
 
 use super::BrokerConnector;
 use crate::engines::{EnginesConfig, Watchdog};
-use crate::forge::Forge;
 use crate::workspace::GitPolicy;
 
 #[derive(Debug, Clone)]
@@ -23,8 +22,6 @@ pub struct AgentConfig {
     pub seats: u32,
     pub engines: EnginesConfig,
     pub git: GitPolicy,
-    /// Where results are shown as pull requests; plain git remotes have none.
-    pub forge: Arc<dyn Forge>,
     /// Where its offers can be read, for the delivery mode `broker`.
     pub broker: Option<Arc<dyn BrokerConnector>>,
     pub watchdog: Watchdog,

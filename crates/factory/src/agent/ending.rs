@@ -44,7 +44,8 @@ const fn may_help(reason: FailReason) -> bool {
         | FailReason::ChildFailed
         | FailReason::MergeConflict
         | FailReason::MergeChecksFailed
-        | FailReason::MergeRefused => false,
+        | FailReason::MergeRefused
+        | FailReason::RequestClosed => false,
     }
 }
 

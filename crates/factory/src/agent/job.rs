@@ -21,7 +21,7 @@ use super::grant::Grant;
 use super::lease::{Held, LeaseKeeper, StopCause};
 use super::log::RunLog;
 use super::meter::Meter;
-use super::{Shared, lease, plan::Work, requests, save};
+use super::{Shared, lease, plan::Work, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
 };
@@ -326,18 +326,6 @@ impl JobRun<'_> {
                     result.lines_removed
                 ));
                 self.keep_diff(tree).await;
-                let holder = (tree.job(), tree.epoch());
-                match requests::open(self.shared, holder, tree.repo(), &result.branch, &work.title, body)
-                    .await
-                {
-                    Ok(Some(opened)) => {
-                        self.log.note(&format!("pull request: {}", opened.url));
-                        report.pull_request = Some(opened.url);
-                    }
-                    Ok(None) => {}
-                    // The result is pushed and can be merged; only its showcase is missing.
-                    Err(error) => self.log.note(&format!("no pull request: {error}")),
-                }
                 report.branch = Some(result.branch);
                 report.commit = Some(result.commit.to_string());
                 report.files_changed = u32::try_from(result.files_changed).ok();

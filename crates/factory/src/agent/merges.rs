@@ -18,10 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::backoff::jittered;
 use super::checks::Tail;
-use super::requests::RequestOutcome;
-use super::{Shared, intake, requests};
+use super::{Shared, intake};
 use crate::engines::{Engine, EngineEvent, EngineOutcome, EngineRequest, RUN_MARKER};
-use crate::workspace::{Author, Candidate, MergeOrder, Prepared, Pushed, Stacked, WorkspaceError};
+use crate::workspace::{Author, Candidate, MergeOrder, Prepared, Proposed, Pushed, Stacked, WorkspaceError};
 
 /// While a stream delivers hints, how often to look without one: a hint may be lost, or the factory that took an order
 /// may have died.
@@ -140,6 +139,7 @@ enum Tried {
 #[derive(Clone)]
 enum Outcome {
     Merged { commit: String, into: String },
+    Proposed { commit: String, into: String, branch: String, origin: Option<String> },
     Outrun,
     Not(wire::MergeOutcome, String),
 }
@@ -207,15 +207,10 @@ impl Batches<'_> {
         if let Some(announced) = batch.first().and_then(|order| order.candidate.as_ref()) {
             return self.finish(batch, &orders, announced).await;
         }
-        if self.shared.forge.has_requests() {
-            if batch.len() > 1 {
-                return Tried::Split(1);
-            }
-            match requests::merge(self.shared, &orders[0]).await {
-                Ok(Some(outcome)) => return Tried::Settled(vec![of_request(outcome)]),
-                Ok(None) => {}
-                Err(error) => return Tried::Settled(vec![Outcome::of(&error)]),
-            }
+        if let [order] = orders.as_slice()
+            && batch[0].by == wire::MergeBy::PullRequest
+        {
+            return Tried::Settled(vec![self.propose(order).await]);
         }
         let prepared = match self.shared.workspace.prepare_merges(&orders).await {
             Ok(prepared) if prepared.stacked.len() < batch.len() => {
@@ -257,6 +252,19 @@ impl Batches<'_> {
             _ => without_push(one, &prepared),
         };
         Tried::Settled(prepared.stacked.iter().map(outcome).collect())
+    }
+
+    async fn propose(&self, order: &MergeOrder) -> Outcome {
+        match self.shared.workspace.propose(order).await {
+            Ok(Proposed::On { branch, into }) => Outcome::Proposed {
+                commit: order.commit.to_string(),
+                into,
+                branch,
+                origin: order.repo.url.host_and_path().map(|(host, path)| format!("{host}/{path}")),
+            },
+            Ok(Proposed::AlreadyIn { commit, into }) => Outcome::Merged { commit: commit.to_string(), into },
+            Err(error) => Outcome::of(&error),
+        }
     }
 
     /// What somebody else has announced: all of it was, so all of it is settled by one push.
@@ -340,25 +348,42 @@ impl Batches<'_> {
 
     /// Whether it is merged, and the coordinator knows it.
     async fn settle(&self, order: &Order, outcome: Outcome) -> Result<bool, ClientError> {
-        let (word, commit, into, detail) = match outcome {
-            Outcome::Merged { commit, into } => (wire::MergeOutcome::Merged, Some(commit), Some(into), None),
-            Outcome::Outrun => (wire::MergeOutcome::Outrun, None, None, None),
-            Outcome::Not(word, detail) => (word, None, None, Some(last(&detail, MOST_DETAIL))),
+        let mut settled = SettleMergeRequest {
+            factory_id: self.shared.id.to_string(),
+            attempt: order.attempt,
+            outcome: wire::MergeOutcome::Outrun,
+            commit: None,
+            into: None,
+            note: None,
+            branch: None,
+            origin: None,
+            detail: None,
         };
-        let note = match (&commit, &into) {
-            (Some(commit), Some(into)) => self.note(order, commit, into).await,
-            _ => None,
-        };
-        if let Some(commit) = &commit {
-            let merged = note.as_deref().unwrap_or("merged");
-            tracing::info!(job = order.job_id, commit, into, "{merged}");
+        match outcome {
+            Outcome::Merged { commit, into } => {
+                settled.outcome = wire::MergeOutcome::Merged;
+                settled.note = self.note(order, &commit, &into).await;
+                (settled.commit, settled.into) = (Some(commit), Some(into));
+            }
+            Outcome::Proposed { commit, into, branch, origin } => {
+                settled.outcome = wire::MergeOutcome::Proposed;
+                (settled.commit, settled.into) = (Some(commit), Some(into));
+                (settled.branch, settled.origin) = (Some(branch), origin);
+            }
+            Outcome::Outrun => {}
+            Outcome::Not(word, detail) => {
+                settled.outcome = word;
+                settled.detail = Some(last(&detail, MOST_DETAIL));
+            }
+        }
+        let SettleMergeRequest { outcome: word, commit, into, note, detail, .. } = &settled;
+        if let Some(commit) = commit {
+            let said = note.as_deref().unwrap_or(word.as_str());
+            tracing::info!(job = order.job_id, commit, into, "{said}");
         } else {
             tracing::warn!(job = order.job_id, outcome = %word, detail, "not merged");
         }
         self.held.forget(&order.job_id);
-        let factory_id = self.shared.id.to_string();
-        let attempt = order.attempt;
-        let settled = SettleMergeRequest { factory_id, attempt, outcome: word, commit, into, note, detail };
         match self.shared.client.settle_merge(&order.job_id, &settled).await {
             // It took so long that somebody else was sent; they will find it as it is.
             Err(error) if !error.is_passing() => {
@@ -459,13 +484,6 @@ fn without_push(stacked: &Stacked, prepared: &Prepared) -> Outcome {
             };
             Outcome::Not(wire::MergeOutcome::Conflict, detail)
         }
-    }
-}
-
-fn of_request(merged: RequestOutcome) -> Outcome {
-    match merged {
-        RequestOutcome::Merged { commit, into } => Outcome::Merged { commit: commit.to_string(), into },
-        RequestOutcome::Not { detail } => Outcome::Not(wire::MergeOutcome::Refused, detail),
     }
 }
 

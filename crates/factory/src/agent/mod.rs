@@ -28,7 +28,6 @@ mod merges;
 mod meter;
 mod plan;
 mod recover;
-mod requests;
 mod save;
 mod sweep;
 
@@ -50,7 +49,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engines::{self, Engine, Secret, Watchdog};
-use crate::forge::Forge;
 use crate::workspace::Workspace;
 
 /// How long an engine may take to report whether it is ready.
@@ -65,7 +63,6 @@ struct Shared {
     id: FactoryId,
     base: PathBuf,
     workspace: Workspace,
-    forge: Arc<dyn Forge>,
     /// Those that are ready.
     engines: Vec<Arc<dyn Engine>>,
     /// What the machine has, repositories aside.
@@ -128,7 +125,6 @@ pub async fn run_with_ready(
         id: config.id.clone(),
         base: config.base.clone(),
         workspace,
-        forge: config.forge.clone(),
         engines: usable.map(|(engine, _)| engine).collect(),
         capabilities,
         can_clone: config.can_clone,

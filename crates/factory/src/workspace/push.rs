@@ -1,6 +1,6 @@
-//! The only way by which anything leaves this host: four kinds of targets, and quarantine is none of them.
+//! The only way by which anything leaves this host: five kinds of targets, and quarantine is none of them.
 //!
-//! Never forces. A WIP branch is replaced only when it still is what this holder last saw there.
+//! Never forces. A branch that a job has for all of its runs is replaced only when it still is what was last seen there.
 
 use giga_domain::{Epoch, JobId};
 
@@ -8,7 +8,8 @@ use super::error::{WorkspaceError, tidy};
 use super::git::Output;
 use super::mirror::Mirror;
 use super::refs::{
-    CommitId, OurBranch, candidate_branch, fetched_wip_ref, job_branch, parse_trailer, wip_branch,
+    CommitId, OurBranch, candidate_branch, fetched_wip_ref, job_branch, parse_trailer, request_branch,
+    wip_branch,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,11 @@ pub(crate) enum PushTarget<'a> {
     Candidate {
         job: JobId,
     },
+    /// What its pull request shows; `seen` as above.
+    Request {
+        job: JobId,
+        seen: Option<&'a CommitId>,
+    },
     /// A branch of the owner's, or beside it, checked by `check_into`; `receive` says how git is to receive it.
     Owners {
         branch: &'a str,
@@ -39,6 +45,7 @@ impl PushTarget<'_> {
             Self::Wip { job, .. } => wip_branch(job),
             Self::Result { job, epoch } => job_branch(job, epoch),
             Self::Candidate { job } => candidate_branch(job, commit),
+            Self::Request { job, .. } => request_branch(job),
             Self::Owners { branch, .. } => branch.to_owned(),
         }
     }
@@ -60,7 +67,7 @@ impl Mirror {
         let branch = to.branch(commit);
         let mut options = vec![];
         match to {
-            PushTarget::Wip { seen, .. } => {
+            PushTarget::Wip { seen, .. } | PushTarget::Request { seen, .. } => {
                 let seen = seen.map_or("", CommitId::as_str);
                 options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));
             }
@@ -145,7 +152,7 @@ impl Mirror {
             let locked = self.lock().await?;
             seen = locked.fetch_branch(&wip_branch(job), &fetched_wip_ref(job)).await?;
             if let Some(theirs) = &seen {
-                self.check_epoch((job, epoch), theirs).await?;
+                self.check_epoch(&wip_branch(job), (job, epoch), theirs).await?;
             }
         }
         let detail = "the branch kept changing under this push".to_owned();
@@ -156,6 +163,7 @@ impl Mirror {
     /// replace either.
     pub(crate) async fn check_epoch(
         &self,
+        branch: &str,
         (job, ours): (JobId, Epoch),
         found: &CommitId,
     ) -> Result<(), WorkspaceError> {
@@ -163,8 +171,8 @@ impl Mirror {
             Some((owner, theirs)) if owner == job && theirs <= ours => Ok(()),
             Some((owner, theirs)) if owner == job => Err(WorkspaceError::Superseded { job, ours, theirs }),
             _ => {
-                let detail = format!("{found} on it is not a checkpoint of this job");
-                Err(WorkspaceError::PushRefused { branch: wip_branch(job), detail })
+                let detail = format!("{found} on it was not made for this job");
+                Err(WorkspaceError::PushRefused { branch: branch.to_owned(), detail })
             }
         }
     }

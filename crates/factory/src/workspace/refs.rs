@@ -80,6 +80,11 @@ pub(crate) fn candidate_branch(job: JobId, commit: &CommitId) -> String {
     format!("giga/merge/{job}/{commit}")
 }
 
+/// What a pull request shows: one per job, moved on by each result in turn.
+pub fn request_branch(job: JobId) -> String {
+    format!("giga/request/{job}")
+}
+
 pub(crate) fn head_ref(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
@@ -125,8 +130,16 @@ pub(crate) fn is_checkpoint(job: JobId, message: &str) -> bool {
 }
 
 /// Where our branches are, under today's name and under the one before it. Whatever else is called `giga/…` is not ours.
-pub(crate) const OUR_FOLDERS: [&str; 7] =
-    ["giga/wip", "giga/job", "giga/quarantine", "giga/merge", "aq/wip", "aq/job", "aq/quarantine"];
+pub(crate) const OUR_FOLDERS: [&str; 8] = [
+    "giga/wip",
+    "giga/job",
+    "giga/quarantine",
+    "giga/merge",
+    "giga/request",
+    "aq/wip",
+    "aq/job",
+    "aq/quarantine",
+];
 
 /// One of ours, by its branch name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,6 +154,7 @@ pub(crate) enum BranchKind {
     Job(JobId, Epoch),
     Quarantine(JobId, Epoch),
     Candidate(JobId, CommitId),
+    Request(JobId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,6 +191,7 @@ impl OurBranch {
                 let (job, commit) = rest.split_once('/')?;
                 BranchKind::Candidate(job.parse().ok()?, commit.parse().ok()?)
             }
+            "request" if spelling == Spelling::Giga => BranchKind::Request(rest.parse().ok()?),
             _ => return None,
         };
         let parsed = Self { kind, spelling };
@@ -190,6 +205,7 @@ impl OurBranch {
             BranchKind::Job(job, epoch) => job_branch(*job, *epoch),
             BranchKind::Quarantine(job, epoch) => quarantine_branch(*job, *epoch),
             BranchKind::Candidate(job, commit) => candidate_branch(*job, commit),
+            BranchKind::Request(job) => request_branch(*job),
         };
         match self.spelling {
             Spelling::Giga => name,
@@ -200,6 +216,7 @@ impl OurBranch {
     pub(crate) const fn job(&self) -> JobId {
         match &self.kind {
             BranchKind::Wip(job)
+            | BranchKind::Request(job)
             | BranchKind::Job(job, _)
             | BranchKind::Quarantine(job, _)
             | BranchKind::Candidate(job, _) => *job,
@@ -242,6 +259,7 @@ mod tests {
             format!("giga/job/{JOB}/3"),
             format!("giga/quarantine/{JOB}/0"),
             format!("giga/merge/{JOB}/{commit}"),
+            format!("giga/request/{JOB}"),
             format!("aq/wip/{JOB}"),
             format!("aq/job/{JOB}/3"),
             format!("aq/quarantine/{JOB}/0"),
@@ -262,14 +280,18 @@ mod tests {
                 format!("job/../{JOB}/1"),
                 format!("other/{JOB}"),
                 format!("merge/{JOB}/3"),
+                format!("request/{JOB}/3"),
             ] {
                 let bad = format!("{prefix}/{bad}");
                 assert_eq!(OurBranch::parse(&bad), None, "{bad}");
             }
         }
-        for bad in
-            ["main".to_owned(), format!("refs/heads/giga/wip/{JOB}"), format!("aq/merge/{JOB}/{commit}")]
-        {
+        for bad in [
+            "main".to_owned(),
+            format!("refs/heads/giga/wip/{JOB}"),
+            format!("aq/merge/{JOB}/{commit}"),
+            format!("aq/request/{JOB}"),
+        ] {
             assert_eq!(OurBranch::parse(&bad), None, "{bad}");
         }
     }

@@ -116,7 +116,7 @@ impl Worktree {
         let commit = self.commit_with(snapshot, &format!("wip: {}", one_line(note)), &trailer).await?;
         let locked = self.mirror.lock().await?;
         if let Some(found) = locked.commit_at(&name).await? {
-            locked.check_epoch((self.job(), self.epoch()), &found).await?;
+            locked.check_epoch(&wip_branch(self.job()), (self.job(), self.epoch()), &found).await?;
         }
         locked.set_ref(&name, &commit).await?;
         Ok(commit)

@@ -146,7 +146,7 @@ async fn read_commit(locked: &LockedMirror<'_>, commit: &CommitId) -> Result<Rea
 }
 
 /// The branch of exactly this job and epoch; one that was reported by an older version has its old name.
-fn result_branch(order: &MergeOrder) -> Result<OurBranch, WorkspaceError> {
+pub(super) fn result_branch(order: &MergeOrder) -> Result<OurBranch, WorkspaceError> {
     let wanted = BranchKind::Job(order.job, order.epoch);
     OurBranch::parse(&order.branch).filter(|branch| branch.kind == wanted).ok_or_else(|| {
         let rule = format!("the order is for {}", job_branch(order.job, order.epoch));
@@ -155,7 +155,7 @@ fn result_branch(order: &MergeOrder) -> Result<OurBranch, WorkspaceError> {
 }
 
 /// The commit of the order, from this host or from its branch on the origin, where it must still be the tip.
-async fn check_result_is_here(
+pub(super) async fn check_result_is_here(
     locked: &LockedMirror<'_>,
     order: &MergeOrder,
     branch: &OurBranch,
@@ -178,7 +178,7 @@ async fn check_result_is_here(
 }
 
 /// The merge that brought the result in; the result itself when it came in another way.
-async fn find_merge(
+pub(super) async fn find_merge(
     locked: &LockedMirror<'_>,
     order: &MergeOrder,
     tip: &CommitId,

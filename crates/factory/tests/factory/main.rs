@@ -4,5 +4,4 @@
 mod agent;
 mod engines;
 mod folder;
-mod forge;
 mod workspace;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Subcommand};
 use giga_api::wire::{EffectState, EventType};
-use giga_effects::{TRACKERS, TrackerKind};
+use giga_effects::{ForgeKind, TRACKERS, TrackerKind};
 
 use super::word;
-use crate::config::{Key, TrackerKey};
+use crate::config::{ForgeKey, Key, TrackerKey};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Outbound access")]
@@ -17,6 +17,8 @@ pub(crate) struct OutsideArgs {
     pub(crate) effects_allow: Vec<String>,
     #[command(flatten)]
     pub(crate) trackers: TrackerArgs,
+    #[command(flatten)]
+    pub(crate) forges: ForgeArgs,
     /// Close an issue when its job ships [env: GIGA_TRACKER_CLOSE_ON_SHIP]
     #[arg(long)]
     pub(crate) tracker_close_on_ship: bool,
@@ -48,8 +50,8 @@ fn tracker_arg(kind: &'static TrackerKind, key: TrackerKey) -> Arg {
             .action(ArgAction::Set)
             .help(format!("Address of {display_name}'s API [env: {variable}] [default: {default_api}]")),
         TrackerKey::TokenFile => arg.value_name("FILE").action(ArgAction::Set).help(format!(
-            "File with a token for {display_name} issues; enables the tracker `{name}` [env: {variable}; {} \
-             holds the token itself]",
+            "File with a token for {display_name}; enables the tracker `{name}` and pull requests there [env: \
+             {variable}; {} holds the token itself]",
             settings.token_variable
         )),
         TrackerKey::Repos => arg.value_name("REPO").help(format!(
@@ -61,17 +63,75 @@ fn tracker_arg(kind: &'static TrackerKind, key: TrackerKey) -> Arg {
 
 impl FromArgMatches for TrackerArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = Key::of_trackers().filter_map(|key| {
-            let values: Vec<String> = matches.get_many::<String>(key.name())?.cloned().collect();
-            Some((key, values.join(",")))
-        });
-        Ok(Self(given.collect()))
+        Ok(Self(given(Key::of_trackers(), matches)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// The flags of every kind of forge, and what was given for them.
+#[derive(Debug, Default)]
+pub(crate) struct ForgeArgs(pub(crate) Vec<(Key, String)>);
+
+impl Args for ForgeArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(Key::of_forges().filter_map(|key| match key {
+            Key::Forge(kind, of_forge) => Some(forge_arg(kind, of_forge)),
+            _ => None,
+        }))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+fn forge_arg(kind: &'static ForgeKind, key: ForgeKey) -> Arg {
+    let ForgeKind { name, display_name, default_api, settings, .. } = kind;
+    let key_of = Key::Forge(kind, key);
+    let variable = key_of.variable();
+    let arg = Arg::new(key_of.name()).long(key_of.name()).action(ArgAction::Set).value_name("FILE");
+    match key {
+        ForgeKey::Api => arg
+            .value_name("URL")
+            .help(format!("Address of {display_name}'s API [env: {variable}] [default: {default_api}]")),
+        ForgeKey::TokenFile => arg.help(format!(
+            "File with a token for {display_name}; enables pull requests there [env: {variable}; {} holds the \
+             token itself]",
+            settings.token_variable
+        )),
+        ForgeKey::Repos => {
+            arg.value_name("REPO").action(ArgAction::Append).value_delimiter(',').help(format!(
+                "Repositories that products may use with that token: owner/repo, owner/* or PRODUCT=owner/repo \
+                 [env: {variable}] [default: any]"
+            ))
+        }
+        ForgeKey::SecretFile => arg.help(format!(
+            "File with the secret of the webhook that {display_name} sends to /api/hooks/{name} [env: {variable}]"
+        )),
+    }
+}
+
+impl FromArgMatches for ForgeArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(given(Key::of_forges(), matches)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn given(keys: impl Iterator<Item = Key>, matches: &ArgMatches) -> Vec<(Key, String)> {
+    let given = keys.filter_map(|key| {
+        let values: Vec<String> = matches.get_many::<String>(key.name())?.cloned().collect();
+        Some((key, values.join(",")))
+    });
+    given.collect()
 }
 
 #[derive(Debug, Subcommand)]

@@ -105,9 +105,6 @@ pub(crate) struct WorkArgs {
     /// Prefixes of Git URLs that jobs may name, such as https://github.com/org [env: GIGA_GIT_ALLOW]
     #[arg(long, value_delimiter = ',', value_name = "PREFIX")]
     pub(crate) git_allow: Vec<String>,
-    /// How to open pull requests: none, gh (the GitHub CLI) or github (GITHUB_TOKEN) [env: GIGA_FORGE] [default: none]
-    #[arg(long, value_name = "FORGE")]
-    pub(crate) forge: Option<String>,
     /// How often to checkpoint running jobs [env: GIGA_CHECKPOINT_EVERY] [default: 60s]
     #[arg(long, value_name = "TIME")]
     pub(crate) checkpoint_every: Option<String>,

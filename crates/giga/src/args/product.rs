@@ -1,7 +1,7 @@
 //! `giga budget …`, `giga product …`, `giga profile …`
 
 use clap::{Args, Subcommand};
-use giga_api::wire::{MergeBy, MergeStrategy};
+use giga_api::wire::{MergeBy, MergeFeedback, MergeStrategy};
 use giga_domain::id::IdError;
 use giga_domain::{ScoreTerm, Usd};
 
@@ -185,6 +185,9 @@ pub(crate) struct SetProductArgs {
     /// Who moves the branch: push or pull_request
     #[arg(long, value_name = "WAY", value_parser = word::<MergeBy>())]
     pub(crate) merge_by: Option<MergeBy>,
+    /// What a request for changes or failed checks on a pull request lead to: events or changes
+    #[arg(long, value_name = "POLICY", value_parser = word::<MergeFeedback>())]
+    pub(crate) merge_feedback: Option<MergeFeedback>,
     /// Message of merge commits; {name}, {job}, {branch} and {reviewers} are filled in
     #[arg(long, value_name = "TEXT")]
     pub(crate) merge_message: Option<String>,

@@ -55,6 +55,7 @@ async fn set(args: SetProductArgs, client: &Client, output: &Output) -> Done {
         merge: Some(MergeSettings {
             strategy: args.merge.or(now.merge.strategy),
             by: args.merge_by.or(now.merge.by),
+            feedback: args.merge_feedback.or(now.merge.feedback),
             message: given_or(args.merge_message, now.merge.message.as_deref()),
             author: given_or(args.merge_author, now.merge.author.as_deref()),
         }),
@@ -88,10 +89,11 @@ fn text(product: &Product) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m\n", printable(&product.product_id));
     let weights = product.weights.0.iter().map(|(term, weight)| format!("{term} {weight}"));
     let weights = weights.collect::<Vec<_>>().join(", ");
-    let MergeSettings { strategy, by, message, author } = &product.merge;
+    let MergeSettings { strategy, by, feedback, message, author } = &product.merge;
     let merge = [
         Some(format!("{} by {}", strategy.unwrap_or(MergeStrategy::Merge), by.unwrap_or(MergeBy::Push))),
         Some(format!("up to {} together", product.merge_batch)),
+        feedback.map(|feedback| format!("feedback as {feedback}")),
         message.as_ref().map(|message| format!("message `{message}`")),
         author.as_ref().map(|author| format!("author {author}")),
     ];

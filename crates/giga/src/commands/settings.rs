@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use giga_effects::{TRACKERS, TrackerKind};
+use giga_effects::{FORGES, TRACKERS, TrackerToken};
 use serde_json::{Value, json};
 
 use super::Done;
 use super::context::Context;
-use crate::config::{Key, Origin, Setting, Settings, TrackerKey, mask_url};
+use crate::config::{ForgeKey, Key, Origin, Setting, Settings, TrackerKey, mask_url};
 use crate::output::{Columns, printable, span};
 
 pub(crate) fn show(context: &Context) -> Done {
@@ -46,7 +46,6 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::Repos.name(), settings.repos().map_or_else(|| or_none(Key::Repos), folder)),
         (Key::UpdateCheckouts.name(), switch(settings.update_checkouts()?)),
         (Key::GitAllow.name(), or_none(Key::GitAllow)),
-        (Key::Forge.name(), plain(settings.forge_name())),
         (Key::CheckpointEvery.name(), time(settings.checkpoint_every()?)),
         (Key::EngineIdle.name(), time(settings.engine_idle()?)),
         (Key::EngineWall.name(), time(settings.engine_wall()?)),
@@ -56,9 +55,21 @@ pub(crate) fn show(context: &Context) -> Done {
         let repos = Key::Tracker(kind, TrackerKey::Repos);
         rows.extend([
             (Key::Tracker(kind, TrackerKey::Api).name(), plain(settings.tracker_api(kind))),
-            (kind.settings.token, tracker_token(settings, kind)),
+            (kind.settings.token, hidden(settings.tracker_token(kind))),
             (repos.name(), or_none(repos)),
         ]);
+    }
+    for kind in FORGES {
+        if !kind.shares_tracker {
+            let repos = Key::Forge(kind, ForgeKey::Repos);
+            rows.extend([
+                (Key::Forge(kind, ForgeKey::Api).name(), plain(settings.forge_api(kind))),
+                (kind.settings.token, hidden(settings.forge_token(kind))),
+                (repos.name(), or_none(repos)),
+            ]);
+        }
+        let secret = Key::Forge(kind, ForgeKey::SecretFile).name();
+        rows.push((secret, hidden(settings.forge_secret(kind))));
     }
     rows.extend([
         (Key::TrackerCloseOnShip.name(), switch(settings.close_on_ship()?)),
@@ -78,8 +89,8 @@ pub(crate) fn show(context: &Context) -> Done {
 }
 
 /// Whether there is one, and nothing of it.
-fn tracker_token(settings: &Settings, kind: &'static TrackerKind) -> (String, String) {
-    match settings.tracker_token(kind) {
+fn hidden(secret: Result<Option<Setting<TrackerToken>>, CliError>) -> (String, String) {
+    match secret {
         Ok(Some(token)) => ("***".to_owned(), token.origin.to_string()),
         Ok(None) => ("-".to_owned(), "none found".to_owned()),
         Err(error) => ("-".to_owned(), error.to_string()),

@@ -4,12 +4,10 @@
 //! factory, and the project may be somebody else's.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use giga_domain::FactoryId;
 use giga_factory::engines::EnginesConfig;
-use giga_factory::forge::{Forge, GhCli, GitHub, PlainGit, RestApi};
 
 use super::{Key, Origin, Setting, Settings, duration, mask_url};
 use crate::exit::CliError;
@@ -17,7 +15,6 @@ use crate::exit::CliError;
 /// More would be a mistake of the finger.
 const MOST_SEATS: u32 = 256;
 const MOST_FACTORIES: u32 = 32;
-const GITHUB: &str = "github.com";
 
 impl Settings {
     pub(crate) fn factories(&self) -> Result<Setting<u32>, CliError> {
@@ -73,28 +70,6 @@ impl Settings {
         let Setting { value, origin } = self.get_or(Key::GitAllow, "");
         let prefixes = value.split(',').map(str::trim).filter(|prefix| !prefix.is_empty());
         Setting { value: prefixes.map(str::to_owned).collect(), origin }
-    }
-
-    pub(crate) fn forge_name(&self) -> Setting<String> {
-        self.get_or(Key::Forge, "none")
-    }
-
-    /// Where results are shown as pull requests. The token never stands in a file or a flag.
-    pub(crate) fn forge(&self) -> Result<Arc<dyn Forge>, CliError> {
-        let Setting { value, origin } = self.forge_name();
-        match value.as_str() {
-            "none" => Ok(Arc::new(PlainGit)),
-            "gh" => Ok(Arc::new(GitHub::new(GhCli::new(GITHUB, "gh")))),
-            "github" => {
-                let missing =
-                    || CliError::Config(format!("{origin}: `github` needs a token in GITHUB_TOKEN"));
-                let token = std::env::var("GITHUB_TOKEN").map_err(|_| missing())?;
-                let api = RestApi::new(GITHUB, "https://api.github.com", &token);
-                let api = api.map_err(|error| CliError::Config(format!("{origin}: {error}")))?;
-                Ok(Arc::new(GitHub::new(api)))
-            }
-            other => Err(CliError::Config(format!("{origin}: `{other}` is not one of none, gh, github"))),
-        }
     }
 
     /// A broker that a factory can read by itself. One setting serves coordinator and factory, so the coordinator's other

@@ -50,7 +50,6 @@ fn work(args: &WorkArgs) -> Given {
         (Key::Repos, path(args.repos.as_ref())),
         (Key::UpdateCheckouts, args.update_checkouts.then(|| "true".to_owned())),
         (Key::GitAllow, (!args.git_allow.is_empty()).then(|| args.git_allow.join(","))),
-        (Key::Forge, args.forge.clone()),
         (Key::CheckpointEvery, args.checkpoint_every.clone()),
         (Key::EngineIdle, args.engine_idle.clone()),
         (Key::EngineWall, args.engine_wall.clone()),
@@ -62,6 +61,7 @@ fn outside(args: &OutsideArgs) -> Given {
         (Key::EffectsAllow, (!args.effects_allow.is_empty()).then(|| args.effects_allow.join(","))),
         (Key::TrackerCloseOnShip, args.tracker_close_on_ship.then(|| "true".to_owned())),
     ];
+    given.extend(args.forges.0.iter().map(|(key, value)| (*key, Some(value.clone()))));
     given.extend(args.trackers.0.iter().map(|(key, value)| (*key, Some(value.clone()))));
     given
 }

@@ -1,6 +1,6 @@
-//! The one table of settings: name in giga.toml, flag, variable. Those of trackers come from their kinds.
+//! The one table of settings: name in giga.toml, flag, variable. Those of trackers and forges come from their kinds.
 
-use giga_effects::{SettingNames, TRACKERS, TrackerKind};
+use giga_effects::{FORGES, ForgeKind, SettingNames, TRACKERS, TrackerKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -22,11 +22,12 @@ pub(crate) enum Key {
     Repos,
     UpdateCheckouts,
     GitAllow,
-    Forge,
     CheckpointEvery,
     EngineIdle,
     EngineWall,
     EffectsAllow,
+    /// A setting of one kind of forge, where it does not share it with the tracker of its name.
+    Forge(&'static ForgeKind, ForgeKey),
     /// A setting of one kind of tracker.
     Tracker(&'static TrackerKind, TrackerKey),
     TrackerCloseOnShip,
@@ -52,8 +53,30 @@ impl TrackerKey {
     }
 }
 
+/// What is set for each kind of forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForgeKey {
+    Api,
+    TokenFile,
+    Repos,
+    SecretFile,
+}
+
+impl ForgeKey {
+    pub(crate) const ALL: [Self; 4] = [Self::Api, Self::TokenFile, Self::Repos, Self::SecretFile];
+
+    const fn names(self, kind: &'static ForgeKind) -> SettingNames {
+        match self {
+            Self::Api => kind.settings.api,
+            Self::TokenFile => kind.settings.token_file,
+            Self::Repos => kind.settings.repos,
+            Self::SecretFile => kind.secret_file,
+        }
+    }
+}
+
 impl Key {
-    const PLAIN: [Self; 24] = [
+    const PLAIN: [Self; 23] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -72,7 +95,6 @@ impl Key {
         Self::Repos,
         Self::UpdateCheckouts,
         Self::GitAllow,
-        Self::Forge,
         Self::CheckpointEvery,
         Self::EngineIdle,
         Self::EngineWall,
@@ -81,11 +103,17 @@ impl Key {
     ];
 
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        Self::PLAIN.into_iter().chain(Self::of_trackers())
+        Self::PLAIN.into_iter().chain(Self::of_trackers()).chain(Self::of_forges())
     }
 
     pub(crate) fn of_trackers() -> impl Iterator<Item = Self> {
         TRACKERS.iter().flat_map(|kind| TrackerKey::ALL.map(|key| Self::Tracker(kind, key)))
+    }
+
+    pub(crate) fn of_forges() -> impl Iterator<Item = Self> {
+        let own = |kind: &&ForgeKind, key: &ForgeKey| *key == ForgeKey::SecretFile || !kind.shares_tracker;
+        let keys = FORGES.iter().flat_map(|kind| ForgeKey::ALL.map(|key| (kind, key)));
+        keys.filter(move |(kind, key)| own(kind, key)).map(|(kind, key)| Self::Forge(kind, key))
     }
 
     pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
@@ -127,11 +155,11 @@ impl Key {
             Self::Repos => ("repos", "--repos", "GIGA_REPOS"),
             Self::UpdateCheckouts => ("update-checkouts", "--update-checkouts", "GIGA_UPDATE_CHECKOUTS"),
             Self::GitAllow => ("git-allow", "--git-allow", "GIGA_GIT_ALLOW"),
-            Self::Forge => ("forge", "--forge", "GIGA_FORGE"),
             Self::CheckpointEvery => ("checkpoint-every", "--checkpoint-every", "GIGA_CHECKPOINT_EVERY"),
             Self::EngineIdle => ("engine-idle", "--engine-idle", "GIGA_ENGINE_IDLE"),
             Self::EngineWall => ("engine-wall", "--engine-wall", "GIGA_ENGINE_WALL"),
             Self::EffectsAllow => ("effects-allow", "--effects-allow", "GIGA_EFFECTS_ALLOW"),
+            Self::Forge(kind, key) => key.names(kind),
             Self::Tracker(kind, key) => key.names(kind),
             Self::TrackerCloseOnShip => {
                 ("tracker-close-on-ship", "--tracker-close-on-ship", "GIGA_TRACKER_CLOSE_ON_SHIP")
@@ -148,5 +176,6 @@ impl Key {
     pub(crate) const fn is_path(self) -> bool {
         matches!(self, Self::TokenFile | Self::Data | Self::Base | Self::Repos)
             || matches!(self, Self::Tracker(_, TrackerKey::TokenFile))
+            || matches!(self, Self::Forge(_, ForgeKey::TokenFile | ForgeKey::SecretFile))
     }
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use duration::duration;
 pub(crate) use flags::flags;
-pub(crate) use key::{Key, TrackerKey};
+pub(crate) use key::{ForgeKey, Key, TrackerKey};
 pub(crate) use mask::mask_url;
 
 use crate::exit::CliError;

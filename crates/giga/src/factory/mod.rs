@@ -107,7 +107,6 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
     let id = settings.factory_id()?.value;
     let git = git_policy(settings)?;
     Ok(AgentConfig {
-        forge: settings.forge()?,
         url: url.value,
         base: settings.factory_base(&id).value,
         id,
@@ -154,12 +153,11 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
 }
 
 /// The settings of a factory that `giga up` hands on to its factories.
-pub(crate) const HANDED_ON: [Key; 8] = [
+pub(crate) const HANDED_ON: [Key; 7] = [
     Key::Seats,
     Key::Repos,
     Key::UpdateCheckouts,
     Key::GitAllow,
-    Key::Forge,
     Key::CheckpointEvery,
     Key::EngineIdle,
     Key::EngineWall,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use giga_domain::{FactoryId, Job, JobId, MergeAction, ProductId};
+use giga_domain::{FactoryId, Job, JobId, MergeAction, ProductId, RequestNews};
 
 use super::noun::Result;
 use super::{Execute, Intercept, Write};
@@ -18,6 +18,9 @@ macro_rules! merges {
                 /// What their holder does, with all of them or with none. A merge that is no longer the factory's is
                 /// refused as `NotClaimable`.
                 hold_merges(HoldMerges) -> Vec<Job>;
+
+                /// What became of a job's pull request. What is not about its result is refused as `NotClaimable`.
+                request_news(TakeRequestNews) -> Job;
             }
         }
     };
@@ -44,4 +47,10 @@ pub struct HoldMerge {
     pub job: JobId,
     pub attempt: u32,
     pub action: MergeAction,
+}
+
+#[derive(Debug, Clone)]
+pub struct TakeRequestNews {
+    pub job: JobId,
+    pub news: RequestNews,
 }

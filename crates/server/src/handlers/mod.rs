@@ -13,6 +13,7 @@ pub(crate) mod flags;
 pub(crate) mod fleet;
 pub(crate) mod health;
 pub(crate) mod holders;
+pub(crate) mod hooks;
 pub(crate) mod jobs;
 pub(crate) mod links;
 pub(crate) mod products;

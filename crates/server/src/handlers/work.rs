@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
-use giga_coordinator::{MergeHolder, TakenMerge};
-use giga_domain::job::{MergeSettings, MergeStrategy};
+use giga_coordinator::{MergeHolder, ProposedMerge, TakenMerge};
+use giga_domain::job::{MergeBy, MergeSettings, MergeStrategy};
 use giga_domain::{Epoch, JobId, MergeOutcome, limits, merge_message};
 
 use super::{Answer, tagged};
@@ -86,7 +86,7 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
     let incomplete = || Problem::internal("an order to merge lacks what it is about");
     let result = job.result.as_ref().ok_or_else(incomplete)?;
     let merge = job.merge.as_ref().ok_or_else(incomplete)?;
-    let MergeSettings { strategy, by: _, message, author } = &job.spec.merge;
+    let MergeSettings { strategy, by, feedback: _, message, author } = &job.spec.merge;
     Ok(wire::MergeOrder {
         job_id: job.id.to_string(),
         lease_epoch: result.epoch.0,
@@ -96,6 +96,7 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
         commit: result.commit.clone(),
         attempt: merge.attempt,
         target: job.spec.target.clone(),
+        by: by.unwrap_or(MergeBy::Push).into(),
         strategy: strategy.unwrap_or(MergeStrategy::Merge).into(),
         message: merge_message::render(message.as_deref(), &job),
         author: author.clone(),
@@ -154,8 +155,29 @@ pub(crate) async fn settle_merge(
     if let Some(note) = &request.note {
         check::name("note", note, limits::NOTE_CHARS)?;
     }
+    check::optional_text("branch", request.branch.as_ref(), BRANCH_CHARS)?;
+    check::optional_text("origin", request.origin.as_ref(), limits::URL_CHARS)?;
     let (detail, note) = (request.detail.unwrap_or_default(), request.note);
     let outcome = match (request.outcome, request.commit, request.into) {
+        (wire::MergeOutcome::Proposed, Some(commit), Some(into)) => {
+            let Some(branch) = request.branch else {
+                return Err(Problem::field("branch", "`proposed` comes with the branch of the pull request"));
+            };
+            let proposed = ProposedMerge { commit, into, branch, origin: request.origin };
+            return match app.coordinator.propose_merge(holder, proposed).await {
+                Ok(job) => Ok(tagged(&job)),
+                Err(error) => Err(app.refused(&caller, id, error).await),
+            };
+        }
+        (wire::MergeOutcome::Proposed, None, _) => {
+            return Err(Problem::field("commit", "`proposed` comes with the commit of the result"));
+        }
+        (wire::MergeOutcome::Proposed, _, None) => {
+            return Err(Problem::field(
+                "into",
+                "`proposed` comes with the branch that it is to be merged into",
+            ));
+        }
         (wire::MergeOutcome::Merged, Some(commit), Some(into)) => MergeOutcome::Merged { commit, into, note },
         (wire::MergeOutcome::Merged, None, _) => {
             return Err(Problem::field("commit", "`merged` comes with the commit that brought it in"));

@@ -25,7 +25,7 @@ async fn an_order_names_what_is_merged_and_goes_to_one_factory() {
     let expected = json!({
         "jobId": job.id.to_string(), "leaseEpoch": 1, "name": "fix", "repo": "hello",
         "branch": format!("giga/job/{}/1", job.id), "commit": "c0ffee", "attempt": 1,
-        "strategy": "merge", "message": format!("Merge fix ({})", job.id), "reviewers": [], "verify": [],
+        "by": "push", "strategy": "merge", "message": format!("Merge fix ({})", job.id), "reviewers": [], "verify": [],
     });
     assert_eq!(order, json!({"orders": [expected], "leaseMs": 45_000}));
     claim(&world, "f-1", &token).gives(204).await;

@@ -159,6 +159,8 @@ fn sample(route: &Route, things: &Things) -> Sample {
         "appendLog" => (held.as_str(), Some(json!("one line")), 200),
         "actOnJob" => (held.as_str(), Some(json!({"reason": "no longer needed"})), 200),
         "reviewJob" => (review.as_str(), Some(json!({"verdict": "approve"})), 200),
+        // No forge is set up here, whoever asks.
+        "receiveHook" => ("", Some(json!({})), 404),
         "claimMerges" => ("", Some(json!({"factoryId": factory})), 204),
         "settleMerge" => {
             let body = json!({"factoryId": "f-alpha", "attempt": 1, "outcome": "merged", "commit": "abc", "into": "main"});
@@ -244,7 +246,13 @@ fn sample(route: &Route, things: &Things) -> Sample {
         (_, true) => "coder",
         _ => "strict",
     };
-    let path = route.path.replace("{id}", id).replace("{action}", "cancel").replace("{name}", name) + &query;
+    let path = route
+        .path
+        .replace("{id}", id)
+        .replace("{action}", "cancel")
+        .replace("{name}", name)
+        .replace("{forge}", "github")
+        + &query;
     let path = path.replace("{product}", product).replace("{version}", "1");
     let by_header = match route.scope {
         Scope::Products => body.is_none(),

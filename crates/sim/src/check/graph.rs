@@ -108,7 +108,10 @@ impl Graph<'_> {
         let reason = reason(event);
         let right = match to {
             Stage::Shipped | Stage::Review | Stage::Testing => {
-                !stages.is_empty() && lost == 0 && all_ended && (self.deps_shipped(job) || self.did_without_deps(job.id))
+                !stages.is_empty()
+                    && lost == 0
+                    && all_ended
+                    && (self.deps_shipped(job) || self.did_without_deps(job.id))
             }
             Stage::Failed if reason == Some("child_failed") => {
                 lost > 0 && (all_ended || job.spec.on_failure == FailurePolicy::FailFast)

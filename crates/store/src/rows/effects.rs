@@ -200,7 +200,7 @@ pub(crate) fn effect_receiver(fields: &mut Fields<'_>) -> Read<(EffectReceiver, 
 pub(crate) fn effects_waiting(fields: &mut Fields<'_>) -> Read<(WebhookId, u64)> {
     match fields.parse()? {
         EffectReceiver::Webhook(id) => Ok((id, fields.count()?)),
-        EffectReceiver::Tracker(_) => fields.contradiction("it is no webhook"),
+        EffectReceiver::Tracker(_) | EffectReceiver::Forge(_) => fields.contradiction("it is no webhook"),
     }
 }
 

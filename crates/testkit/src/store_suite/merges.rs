@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use giga_domain::factory::Advertised;
-use giga_domain::job::MergeCandidate;
+use giga_domain::job::{MergeBy, MergeCandidate};
 use giga_domain::{
-    EventKind, FactoryId, HolderAction, Job, MergeAction, MergeOutcome, MergeState, OperatorAction,
-    RunReport, Stage,
+    EventKind, FactoryId, HolderAction, Job, MergeAction, MergeOutcome, MergeState, OperatorAction, Refusal,
+    RequestChange, RequestNews, RunReport, Stage,
 };
 use giga_ports::StoreError;
-use giga_ports::store::{Advertise, HoldMerge, HoldMerges, Reconsider, TakeMerges};
+use giga_ports::store::{Advertise, HoldMerge, HoldMerges, Reconsider, TakeMerges, TakeRequestNews};
 
 use super::World;
 use super::world::product;
@@ -115,6 +115,53 @@ pub async fn a_job_is_shipped_once_it_is_in(world: &World) {
     assert_eq!(done.merge.as_ref().unwrap().state, state);
     assert_eq!(world.job(job.id).await, done);
     assert_eq!(take(world, &mac).await, None, "once is enough");
+}
+
+fn proposed() -> MergeAction {
+    let text = str::to_owned;
+    MergeAction::Settle(MergeOutcome::Proposed {
+        commit: text("c0ffee"),
+        into: text("main"),
+        forge: text("github"),
+        repo: text("acme/app"),
+        branch: text("giga/request/x"),
+    })
+}
+
+fn news(job: &Job, about: &str, change: RequestChange) -> TakeRequestNews {
+    TakeRequestNews { job: job.id, news: RequestNews { about: about.to_owned(), change } }
+}
+
+pub async fn what_is_proposed_waits_for_people_and_holds_nobody_up(world: &World) {
+    let mac = factory(world, "mac-1").await;
+    let by_request = |spec: &mut giga_domain::JobSpec| {
+        spec.repo = Some("hello".to_owned());
+        spec.merge.by = Some(MergeBy::PullRequest);
+    };
+    let (job, holder) = world.building(&mac, by_request).await;
+    world.hold(job.id, &holder, [HolderAction::Report(report())]).await.unwrap();
+    world.operate(job.id, OperatorAction::Ship).await.unwrap();
+    let next = shipping(world, &mac, Some("hello")).await;
+    let taken = take_batch(world, &mac, 8).await;
+    assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id], "it is shown alone");
+    hold(world, &job, (&mac, 1), proposed()).await.unwrap();
+    assert_eq!(take(world, &mac).await.expect("the next of the queue").id, next.id);
+    world.advance(LEASE);
+    assert_eq!(take(world, &mac).await.expect("nobody settled it").id, next.id, "the other waits for people");
+
+    let opened = RequestChange::Opened { number: 7, url: "https://forge/7".to_owned() };
+    let told = world.store.request_news(news(&job, "c0ffee", opened.clone())).await.unwrap();
+    assert_eq!(told.merge.as_ref().unwrap().request.as_ref().unwrap().opened.as_ref().unwrap().number, 7);
+    assert_eq!(world.job(job.id).await, told);
+    let again = world.store.request_news(news(&job, "c0ffee", opened)).await.unwrap();
+    assert_eq!(again.rev, told.rev, "heard before");
+    let merged = RequestChange::Merged { commit: "abc123".to_owned(), into: "main".to_owned() };
+    let old = world.store.request_news(news(&job, "older", merged.clone())).await.unwrap_err();
+    assert!(matches!(old, StoreError::Refused(Refusal::NotClaimable(_))), "{old}");
+    assert_eq!(world.job(job.id).await, told);
+    let done = world.store.request_news(news(&job, "c0ffee", merged)).await.unwrap();
+    assert_eq!(done.stage(), Stage::Shipped);
+    assert_eq!(world.job(job.id).await, done);
 }
 
 pub async fn dependents_wait_until_it_is_in(world: &World) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use giga_domain::job::{MergeBy, MergeSettings, MergeStrategy};
+use giga_domain::job::{MergeBy, MergeFeedback, MergeSettings, MergeStrategy};
 use giga_domain::{EventKind, Product, ProductSettings, Rev, ScoreTerm, Weights};
 use giga_ports::StoreError;
 use giga_ports::store::{SetProduct, ShareKey};
@@ -39,6 +39,7 @@ pub async fn a_product_is_set_and_told(world: &World) {
         merge: MergeSettings {
             strategy: Some(MergeStrategy::Squash),
             by: Some(MergeBy::PullRequest),
+            feedback: Some(MergeFeedback::Changes),
             message: Some("{name}\n\n{job}".to_owned()),
             author: Some("Ana <ana@example.org>".to_owned()),
         },

@@ -97,7 +97,9 @@ fn why(job: &Job) -> Option<Pieces> {
         let style = match merge.state {
             MergeState::SentBack => theme::bad(),
             MergeState::Waiting if merge.failures > 0 => theme::warn(),
-            MergeState::Waiting | MergeState::Merging | MergeState::Pushing => theme::faint(),
+            MergeState::Waiting | MergeState::Merging | MergeState::Pushing | MergeState::Proposed => {
+                theme::faint()
+            }
             MergeState::Merged => theme::good(),
         };
         if let Some(note) = &merge.note {

@@ -7,5 +7,6 @@ mod holder;
 mod merge;
 mod money;
 mod properties;
+mod requests;
 mod reviews;
 mod table;

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::mem::discriminant;
 use std::time::Duration;
 
-use giga_domain::job::{MergeCandidate, RetryPolicy, ReviewGate, ShipMode};
+use giga_domain::job::{MergeCandidate, MergeFeedback, RetryPolicy, ReviewGate, ShipMode};
 use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange, Tally};
 use giga_domain::{
     ChargeHow, Checkpoint, Command, Epoch, Evict, FailReason, Holder, HolderAction, Job, JobId, JobKind,
-    MergeAction, MergeOutcome, MergeState, OperatorAction, Refusal, Rev, Stage, State, Timestamp, Transition,
-    Usd, Verdict, transition,
+    MergeAction, MergeOutcome, MergeState, OperatorAction, Refusal, RequestChange, RequestNews, Rev, Stage,
+    State, Timestamp, Transition, Usd, Verdict, transition,
 };
 use proptest::prelude::*;
 use proptest::{collection, sample};
@@ -19,11 +19,36 @@ use crate::transition::fixture::*;
 /// A command before it is known which epoch and revision the job will have.
 #[derive(Debug, Clone)]
 enum Intent {
-    Claim { who: &'static str, request: u8, rev_off: u64, seq_off: Option<u64> },
-    Hold { who: &'static str, epoch_off: i64, actions: Vec<HolderAction> },
-    Target { who: &'static str, rev_off: u64 },
-    Evict { rev_off: u64, for_job: bool, after_ms: u64 },
-    Merge { who: &'static str, attempt_off: i32, action: MergeAction },
+    Claim {
+        who: &'static str,
+        request: u8,
+        rev_off: u64,
+        seq_off: Option<u64>,
+    },
+    Hold {
+        who: &'static str,
+        epoch_off: i64,
+        actions: Vec<HolderAction>,
+    },
+    Target {
+        who: &'static str,
+        rev_off: u64,
+    },
+    Evict {
+        rev_off: u64,
+        for_job: bool,
+        after_ms: u64,
+    },
+    Merge {
+        who: &'static str,
+        attempt_off: i32,
+        action: MergeAction,
+    },
+    /// About the result that the job has, or about another.
+    Request {
+        about_it: bool,
+        change: RequestChange,
+    },
     Plain(Command),
 }
 
@@ -63,6 +88,11 @@ impl Intent {
                     .saturating_add_signed(*attempt_off),
                 action: action.clone(),
             },
+            Self::Request { about_it, change } => {
+                let of_job = job.result.as_ref().filter(|_| *about_it).map(|result| result.commit.clone());
+                let about = of_job.unwrap_or_else(|| "older".to_owned());
+                Command::RequestNews(RequestNews { about, change: change.clone() })
+            }
             Self::Plain(command) => command.clone(),
         }
     }
@@ -120,9 +150,37 @@ fn merge_action() -> impl Strategy<Value = MergeAction> {
             MergeOutcome::Refused { detail: text("x") },
             MergeOutcome::Unreachable { detail: text("x") },
             MergeOutcome::Outrun,
+            MergeOutcome::Proposed {
+                commit: text("c"),
+                into: text("main"),
+                forge: text("github"),
+                repo: text("acme/app"),
+                branch: text("giga/request/x"),
+            },
         ])
         .prop_map(MergeAction::Settle),
     ]
+}
+
+fn request_change() -> impl Strategy<Value = RequestChange> {
+    let text = String::from;
+    let said = |id: &str, verdict| RequestChange::Said {
+        id: id.to_owned(),
+        by: text("ana"),
+        verdict,
+        words: text("x"),
+    };
+    sample::select(vec![
+        RequestChange::Opened { number: 7, url: text("https://forge/7") },
+        RequestChange::NotOpened { detail: text("x") },
+        RequestChange::Merged { commit: text("m"), into: text("main") },
+        RequestChange::Closed { by: None },
+        said("review:1", Some(Verdict::RequestChanges)),
+        said("review:2", Some(Verdict::RequestChanges)),
+        said("comment:1", None),
+        RequestChange::Checks { id: text("checks:1:failed"), passed: false, detail: text("x") },
+        RequestChange::Checks { id: text("checks:2:failed"), passed: false, detail: text("x") },
+    ])
 }
 
 fn intent() -> impl Strategy<Value = Intent> {
@@ -142,6 +200,8 @@ fn intent() -> impl Strategy<Value = Intent> {
         5 => who().prop_map(|who| Intent::Plain(Command::TakeMerge { factory: factory(who), lease: LEASE, joins: false })),
         6 => (who(), prop_oneof![8 => Just(0i32), 1 => Just(-1)], merge_action())
             .prop_map(|(who, attempt_off, action)| Intent::Merge { who, attempt_off, action }),
+        6 => (prop::bool::weighted(0.9), request_change())
+            .prop_map(|(about_it, change)| Intent::Request { about_it, change }),
         3 => relations().prop_map(|relations| Intent::Plain(Command::Reconsider(relations))),
         1 => (0..3u32, any::<bool>()).prop_map(|(quorum, may_weaken)| {
             let gate = ReviewGate { quorum, reviewers: Vec::new() };
@@ -168,6 +228,7 @@ prop_compose! {
         in_a_repository in any::<bool>(),
         composite in prop::bool::weighted(0.2),
         retry_on in sample::subsequence(FailReason::RETRIED_ON_REQUEST.to_vec(), 0..=3),
+        feedback in prop::option::of(sample::select(&[MergeFeedback::Events, MergeFeedback::Changes])),
     ) -> Job {
         let in_a_repository = in_a_repository && !composite;
         let mut job = job_in(if blocked || composite { Stage::Blocked } else { Stage::Queued });
@@ -177,6 +238,7 @@ prop_compose! {
         let reviewers = if named { vec!["ana".to_owned(), "bo".to_owned()] } else { Vec::new() };
         job.spec.review = ReviewGate { quorum, reviewers };
         job.spec.ship = ship;
+        job.spec.merge.feedback = feedback;
         job.spec.repo = in_a_repository.then(|| "hello".to_owned());
         job.spec.retry = RetryPolicy { max, backoff_ms: 1_000 };
         job
@@ -219,7 +281,10 @@ fn check_step(
     let is_in = job.merge.as_ref().is_some_and(|merge| matches!(merge.state, MergeState::Done { .. }));
     let has_a_result = job.result.is_some() && job.spec.repo.is_some();
     prop_assert_eq!(job.stage() == Stage::Shipped && has_a_result, is_in, "shipped means merged");
-    let moves = job.merge.as_ref().is_some_and(|merge| merge.due().is_some());
+    let moves = job
+        .merge
+        .as_ref()
+        .is_some_and(|merge| merge.due().is_some() || matches!(merge.state, MergeState::Proposed { .. }));
     prop_assert_eq!(job.stage() == Stage::Shipping, moves, "a merge is under way exactly while shipping");
     let announced = before.merge.as_ref().is_some_and(giga_domain::Merge::is_pushing);
     if announced && !matches!(command, Command::HoldMerge { .. }) {

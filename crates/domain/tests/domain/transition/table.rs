@@ -3,8 +3,8 @@
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::transition::{Deps, ParentEnd, Relations, RunChange};
 use giga_domain::{
-    Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, Rev, RunOutcome, RunReport,
-    Stage, State, Target, Timestamp, Usd, Verdict, transition,
+    Command, EventKind, FailReason, HolderAction, Job, OperatorAction, Refusal, RequestChange, RequestNews,
+    Rev, RunOutcome, RunReport, Stage, State, Target, Timestamp, Usd, Verdict, transition,
 };
 
 use crate::transition::fixture::*;
@@ -53,6 +53,10 @@ fn row(name: &str) -> (Command, Timestamp) {
         "request_review" => {
             let gate = ReviewGate { quorum: 2, reviewers: Vec::new() };
             Command::RequestReview { gate, may_weaken: false }
+        }
+        "request_merged" => {
+            let change = RequestChange::Merged { commit: "abc".to_owned(), into: "main".to_owned() };
+            Command::RequestNews(RequestNews { about: "c0ffee".to_owned(), change })
         }
         "target" => Command::Target { rev: Rev(11), factory: factory("b"), pickup_deadline: NOW.plus(LEASE) },
         "ship" => operator(OperatorAction::Ship),
@@ -108,7 +112,7 @@ fn every_stage_under_every_command() {
             assert_eq!(outcome(&job_in(*stage), &command, now), *expected, "{name} when {stage}");
         }
     }
-    assert_eq!(commands.len(), 25, "a command without a row");
+    assert_eq!(commands.len(), 26, "a command without a row");
 }
 
 /// Each step that the table of the specification has may be taken, and no other.

@@ -128,7 +128,8 @@ impl Sweep<'_> {
             BranchKind::Candidate(..) if age < Some(CANDIDATE_KEPT) => {
                 Ok(Err("the job has just ended".to_owned()))
             }
-            BranchKind::Candidate(..) => Ok(Ok("the job has ended".to_owned())),
+            // The result itself is on the job's own branch.
+            BranchKind::Candidate(..) | BranchKind::Request(_) => Ok(Ok("the job has ended".to_owned())),
             BranchKind::Wip(_) if has_shipped => Ok(Ok("the job has shipped".to_owned())),
             _ if !self.fetched => Ok(Err("the origin cannot be asked whether it is merged".to_owned())),
             BranchKind::Wip(_) => self.judge_unmerged(branch, commit).await,
@@ -233,7 +234,7 @@ async fn delete_local(
     match &branch.kind {
         BranchKind::Wip(job) => locked.drop_ref(&fetched_wip_ref(*job)).await?,
         BranchKind::Job(job, epoch) => locked.drop_ref(&engine_ref(*job, *epoch)).await?,
-        BranchKind::Quarantine(..) | BranchKind::Candidate(..) => {}
+        BranchKind::Quarantine(..) | BranchKind::Candidate(..) | BranchKind::Request(_) => {}
     }
     locked.drop_ref(&branch.fetched_ref()).await
 }

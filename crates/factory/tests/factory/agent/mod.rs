@@ -1,6 +1,7 @@
 //! The agent against a real coordinator over HTTP, real git origins and real processes. Nothing here reaches a network.
 
 mod child;
+mod forge;
 mod proxy;
 mod world;
 

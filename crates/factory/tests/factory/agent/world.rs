@@ -17,7 +17,7 @@ use giga_factory::agent::{self, AgentConfig, AgentError, CoordinatorStages};
 use giga_factory::engines::{EnginesConfig, Program, Watchdog};
 use giga_factory::workspace::{GitPolicy, Workspace};
 use giga_ports::store::{EvictJobs, NewEviction};
-use giga_ports::{Broker, Clock, Store};
+use giga_ports::{Broker, Clock, Effects, Store};
 use giga_server::ServerOptions;
 use giga_store::Tuning;
 use giga_testkit::SeededRandomness;
@@ -35,7 +35,7 @@ pub(crate) const LEASE_MS: u64 = 2_000;
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
-struct RealClock;
+pub(crate) struct RealClock;
 
 impl Clock for RealClock {
     fn now(&self) -> Timestamp {
@@ -52,6 +52,7 @@ pub(crate) struct World {
     pub(crate) coordinator: Arc<Coordinator>,
     pub(crate) store: Arc<dyn Store>,
     shutdown: CancellationToken,
+    served: Option<JoinHandle<std::io::Result<()>>>,
 }
 
 impl World {
@@ -60,22 +61,17 @@ impl World {
     }
 
     pub(crate) async fn start_on(broker: Arc<dyn Broker>) -> Self {
+        Self::start_with(broker, Arc::new(Recorded::default()), Options::default()).await
+    }
+
+    pub(crate) async fn start_with(
+        broker: Arc<dyn Broker>,
+        effects: Arc<dyn Effects>,
+        options: Options,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(RealClock);
-        let url = format!("sqlite:{}", folder.path().join("giga.db").display());
-        let stores = giga_store::open(&url, clock.clone(), Tuning::default()).await.unwrap();
-        let store = stores.jobs.clone();
-        let ports = Ports {
-            store: stores.jobs,
-            topics: stores.topics,
-            broker,
-            clock,
-            random: Arc::new(SeededRandomness::new(3)),
-            logs: Arc::new(FolderLogs::new(folder.path().join("logs"))),
-            artifacts: Arc::new(ObjectArtifacts::folder(&folder.path().join("artifacts")).unwrap()),
-            effects: Arc::new(Recorded::default()),
-        };
-        let coordinator = Coordinator::start(ports, Options::default()).await.unwrap();
+        std::fs::create_dir(folder.path().join("repos")).unwrap();
+        let (coordinator, store) = Self::coordinator(folder.path(), broker, effects, options).await;
         let actor = Actor::system("test");
         coordinator.set_flag("lease_ms", json!(LEASE_MS), actor).await.unwrap();
         let admin = coordinator.new_admin().await.unwrap().reveal().to_owned();
@@ -84,7 +80,7 @@ impl World {
         let shutdown = CancellationToken::new();
         let served =
             giga_server::serve(coordinator.clone(), listener, ServerOptions::default(), shutdown.clone());
-        tokio::spawn(served);
+        let served = Some(tokio::spawn(served));
         let options = ClientOptions {
             url: url.clone(),
             token: Some(admin.clone()),
@@ -92,8 +88,48 @@ impl World {
             agent: "test".to_owned(),
         };
         let client = Client::new(options).unwrap();
-        std::fs::create_dir(folder.path().join("repos")).unwrap();
-        Self { folder, client, admin, url, coordinator, store, shutdown }
+        Self { folder, client, admin, url, coordinator, store, shutdown, served }
+    }
+
+    /// Another coordinator on the same store and at the same address, as after a crash: nothing is handed over.
+    pub(crate) async fn restart(&mut self, effects: Arc<dyn Effects>, options: Options) {
+        self.shutdown.cancel();
+        if let Some(served) = self.served.take() {
+            served.abort();
+            let _ = served.await;
+        }
+        self.coordinator.stop().await;
+        let broker = Arc::new(Embedded::new());
+        (self.coordinator, self.store) = Self::coordinator(self.path(), broker, effects, options).await;
+        let address = self.url.strip_prefix("http://").unwrap().to_owned();
+        let listener = TcpListener::bind(address).await.unwrap();
+        self.shutdown = CancellationToken::new();
+        let (coordinator, shutdown) = (self.coordinator.clone(), self.shutdown.clone());
+        let served = giga_server::serve(coordinator, listener, ServerOptions::default(), shutdown);
+        self.served = Some(tokio::spawn(served));
+    }
+
+    async fn coordinator(
+        folder: &Path,
+        broker: Arc<dyn Broker>,
+        effects: Arc<dyn Effects>,
+        options: Options,
+    ) -> (Arc<Coordinator>, Arc<dyn Store>) {
+        let clock = Arc::new(RealClock);
+        let url = format!("sqlite:{}", folder.join("giga.db").display());
+        let stores = giga_store::open(&url, clock.clone(), Tuning::default()).await.unwrap();
+        let store = stores.jobs.clone();
+        let ports = Ports {
+            store: stores.jobs,
+            topics: stores.topics,
+            broker,
+            clock,
+            random: Arc::new(SeededRandomness::new(3)),
+            logs: Arc::new(FolderLogs::new(folder.join("logs"))),
+            artifacts: Arc::new(ObjectArtifacts::folder(&folder.join("artifacts")).unwrap()),
+            effects,
+        };
+        (Coordinator::start(ports, options).await.unwrap(), store)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -118,6 +154,7 @@ impl World {
         let seed = self.path().join("seeds").join(name);
         let unseen = self.path().join("seeds").join(format!("{name}.git"));
         std::fs::create_dir_all(&seed).unwrap();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let initial = format!("--initial-branch={branch}");
         git(self.path(), &["init", "-q", "--bare", &initial, unseen.to_str().unwrap()]);
         git(&seed, &["init", "-q", &initial]);
@@ -152,7 +189,6 @@ impl World {
 
     pub(crate) fn config_in(world: &Path, url: &str, admin: &str, factory: &str) -> AgentConfig {
         AgentConfig {
-            forge: Arc::new(giga_factory::forge::PlainGit),
             url: url.to_owned(),
             id: factory.parse().unwrap(),
             base: world.join(factory),

@@ -1,7 +1,7 @@
 //! An operator's word: ship, requeue, reject, cancel.
 
 use giga_api::client::{Client, Signal};
-use giga_api::wire::{Job, OperatorAction, Stage};
+use giga_api::wire::{Job, MergeState, OperatorAction, PullRequest, Stage};
 
 use super::events::{last_seq, tell};
 use super::wait::meant;
@@ -27,7 +27,7 @@ pub(super) async fn act(action: OperatorAction, args: ActArgs, context: &Context
     Ok(())
 }
 
-/// Until it is merged, or is not going to be: who ships wants to know.
+/// Until it is merged, is not going to be, or waits for somebody who merges its pull request: who ships wants to know.
 pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
     let client = context.client()?;
     let id = context.job_id(&client, &args.act.job.job).await?;
@@ -37,7 +37,7 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
     if !args.detach && job.stage == Stage::Shipping {
         let mut left = Left(Some(meant(&job).to_owned()));
         let mut follow = client.follow_job(&id, seen);
-        while job.stage == Stage::Shipping {
+        while job.stage == Stage::Shipping && request_of(&job).is_none() {
             match follow.next().await? {
                 Signal::Event(event) => {
                     progress(&event.cause);
@@ -50,8 +50,9 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
         left.0 = None;
     }
     let merge = job.merge.as_ref();
+    let landed = merge.filter(|_| job.stage == Stage::Shipped);
     let landed =
-        merge.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
+        landed.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
     let line = || {
         let (stage, name) = (job.stage.label(), printable(&job.name));
         format!("{}  {stage}  {name}{}", job.id, printable(&landed.unwrap_or_default()))
@@ -63,7 +64,9 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
     match job.stage {
         Stage::Shipped => Ok(()),
         Stage::Shipping => {
-            say(&follow_it(meant(&job)));
+            let waits =
+                request_of(&job).map(|request| format!("it ships when somebody merges {}", request.url));
+            say(&printable(&waits.unwrap_or_else(|| follow_it(meant(&job)))));
             Ok(())
         }
         _ => {
@@ -104,6 +107,12 @@ fn why_not(job: &Job) -> String {
         }
         (stage, None) => format!("not merged: it is {}", stage.label()),
     }
+}
+
+/// The pull request that it waits for.
+fn request_of(job: &Job) -> Option<&PullRequest> {
+    let merge = job.merge.as_ref().filter(|merge| merge.state == MergeState::Proposed)?;
+    merge.request.as_ref()
 }
 
 /// How many jobs below it have not ended. Only to be shown: whoever may not look cancels all the same.

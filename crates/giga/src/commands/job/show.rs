@@ -46,7 +46,8 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         let into = merge.into.as_ref().map(|into| format!("into {into}"));
         let on = merge.factory_id.as_ref().map(|id| format!("on {id}"));
         let again = merge.retry_at.as_ref().map(|at| format!("again at {at}:"));
-        let more = [merge.commit.clone(), into, on, again, merge.detail.clone()];
+        let request = merge.request.as_ref().map(|request| request.url.clone());
+        let more = [merge.commit.clone(), into, on, again, request, merge.detail.clone()];
         let more = more.into_iter().flatten().collect::<Vec<_>>().join(" ");
         format!("{} {more}", merge.state).trim_end().to_owned()
     });

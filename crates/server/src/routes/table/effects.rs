@@ -6,12 +6,25 @@ use giga_api::wire;
 use giga_domain::token::Role::{Admin, Operator, Submitter};
 
 use super::{LIMIT, header, query, word};
-use crate::handlers::effects;
-use crate::routes::Access::Role;
+use crate::handlers::{effects, hooks};
+use crate::routes::Access::{Public, Role};
 use crate::routes::{Code, Content, Route, Scope};
 
 pub(super) fn effect_routes() -> Vec<Route> {
     vec![
+        Route::new(Method::POST, "/api/hooks/{forge}", "receiveHook", Public, Scope::Nothing, |m| {
+            on(m, hooks::receive)
+        })
+        .about("What a forge (`github`, `gitlab`) sends when something happens to a pull request; its signature is the permission")
+        .takes_bytes()
+        .params(&[
+            header("x-hub-signature-256", "GitHub's signature, made with the secret that is set on the coordinator"),
+            header("x-github-event", "What GitHub's message is about"),
+            header("x-gitlab-token", "GitLab's copy of the secret that is set on the coordinator"),
+            header("x-gitlab-event", "What GitLab's message is about"),
+        ])
+        .answer(204, "It was heard; the pull request that it is about is looked at", Content::Nothing)
+        .refuses(&[Code::Unauthenticated, Code::NotFound]),
         // The address of a webhook may be a secret of its own.
         Route::new(Method::GET, "/api/fleet/webhooks", "listWebhooks", Role(Admin), Scope::Products, |m| {
             on(m, effects::webhooks)
@@ -53,7 +66,7 @@ pub(super) fn effect_routes() -> Vec<Route> {
         Route::new(Method::GET, "/api/fleet/effects", "listEffects", Role(Operator), Scope::Products, |m| {
             on(m, effects::list)
         })
-        .about("Messages to webhooks and trackers and their delivery, newest first")
+        .about("Messages to webhooks, trackers and forges and their delivery, newest first")
         .params(&[
             word::<wire::EffectState>("state", "Only those in this state"),
             query("webhook", "Sent to this webhook"),

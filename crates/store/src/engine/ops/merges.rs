@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use giga_domain::job::MergeBy;
 use giga_domain::product::MERGE_BATCH;
 use giga_domain::transition::transition;
 use giga_domain::{Actor, Command, Factory, FactoryState, Job, Merge, ProductId, Refusal, State, Timestamp};
 use giga_ports::StoreError;
-use giga_ports::store::{HoldMerge, HoldMerges, TakeMerges};
+use giga_ports::store::{HoldMerge, HoldMerges, TakeMerges, TakeRequestNews};
 
 use super::super::{Needs, Op, Working};
 
@@ -84,6 +85,11 @@ fn go_together(first: &Job, other: &Job) -> bool {
     let pushed = |job: &Job| job.merge.as_ref()?.candidate().map(|candidate| candidate.pushed().to_owned());
     // What failed before is tried alone: it holds nobody else up.
     let is_fresh = |job: &Job| job.merge.as_ref().is_some_and(|merge| merge.failures == 0);
+    // A pull request shows one result.
+    let is_alone = |job: &Job| job.spec.merge.by == Some(MergeBy::PullRequest);
+    if is_alone(first) || is_alone(other) {
+        return false;
+    }
     queue(first) == queue(other)
         && match (pushed(first), pushed(other)) {
             (None, None) => is_fresh(first) && is_fresh(other),
@@ -125,5 +131,16 @@ impl Op for HoldMerges {
         }
         let actor = Actor::Factory(self.factory.clone());
         commands.iter().map(|(job, command)| working.apply(*job, command, &actor).cloned()).collect()
+    }
+}
+
+impl Op for TakeRequestNews {
+    fn needs(&self, needs: &mut Needs) {
+        needs.jobs.insert(self.job);
+    }
+
+    fn decide(&self, working: &mut Working) -> Result<Job, StoreError> {
+        let command = Command::RequestNews(self.news.clone());
+        working.apply(self.job, &command, &Actor::system("forge")).cloned()
     }
 }

@@ -33,7 +33,7 @@ impl Op for FanOut {
 fn is_settled(working: &Working, new: &NewEffect) -> bool {
     let is_gone = match &new.target {
         EffectTarget::Webhook(id) => working.effects.webhook(*id).is_none(),
-        EffectTarget::Tracker { .. } => false,
+        EffectTarget::Tracker { .. } | EffectTarget::Forge { .. } => false,
     };
     is_gone || working.effects.get(&new.id).is_ok()
 }

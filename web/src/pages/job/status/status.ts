@@ -173,6 +173,10 @@ function shipping({ job, now }: Known): JobStatus {
       return status('busy', `Merging and checking the merged tree${on}`);
     case 'pushing':
       return status('busy', `Pushing it to ${merge.into ?? 'its branch'}`);
+    case 'proposed':
+      return merge.request
+        ? status('warn', `Waiting for its pull request ${merge.request.url} to be merged`)
+        : status('busy', 'Opening its pull request');
     default: {
       const failures = merge?.failures ?? 0;
       if (failures === 0) return status('busy', 'Waiting for its turn to be merged');
