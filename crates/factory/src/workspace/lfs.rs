@@ -246,9 +246,9 @@ fn import(engine: &Path, oid: &str, to: &Path) -> Result<bool, WorkspaceError> {
         }
         let is_it = const_hex::encode(hash.finalize()) == oid;
         if is_it {
-            std::fs::rename(&fresh, to)?
+            std::fs::rename(&fresh, to)?;
         } else {
-            std::fs::remove_file(&fresh)?
+            std::fs::remove_file(&fresh)?;
         }
         Ok(is_it)
     };

@@ -24,9 +24,11 @@ impl Notes {
 
     /// Text from git and from repositories is made printable first.
     pub(crate) fn note(&self, text: &str) {
-        match &self.0 {
-            Some(sink) => sink(&tidy(text).replace('\n', " ")),
-            None => tracing::info!(note = tidy(text)),
+        let text = tidy(text).replace('\n', " ");
+        if let Some(sink) = &self.0 {
+            sink(&text);
+        } else {
+            tracing::info!(text);
         }
     }
 }

@@ -214,14 +214,15 @@ Examples:
 
 Exit codes: 0 jobs can run here · 1 something that every job needs is missing")]
     Doctor,
-    /// Remove what finished jobs left on this machine: work folders, merged branches, checkpoints
+    /// Remove what finished jobs left: work folders on this machine, branches here and on the origins
     #[command(after_help = "\
 Examples:
   giga gc --dry-run
   giga gc --base /srv/factory
 
-It keeps unmerged work, whatever a running factory uses, and everything of a job that the coordinator
-does not know to have finished. Factories run the same cleanup every hour.")]
+It lists unmerged work and keeps it for 14 days after its job ended (giga flags set branch_retention_hours).
+It keeps whatever a running factory uses, and everything of a job that the coordinator does not know to
+have finished. Factories run the same cleanup every hour.")]
     Gc(GcArgs),
     /// Watch a folder: submit the Markdown files dropped into it, and move them as their jobs progress
     #[command(after_help = "\

@@ -132,9 +132,8 @@ impl Sweep<'_> {
             BranchKind::Candidate(..) | BranchKind::Request(_) => Ok(Ok("the job has ended".to_owned())),
             BranchKind::Wip(_) if has_shipped => Ok(Ok("the job has shipped".to_owned())),
             _ if !self.fetched => Ok(Err("the origin cannot be asked whether it is merged".to_owned())),
-            BranchKind::Wip(_) => self.judge_unmerged(branch, commit).await,
             BranchKind::Job(..) if self.is_merged(branch, commit).await? => Ok(Ok("merged".to_owned())),
-            BranchKind::Job(..) => self.judge_unmerged(branch, commit).await,
+            BranchKind::Wip(_) | BranchKind::Job(..) => self.judge_unmerged(branch, commit).await,
             BranchKind::Quarantine(..) => self.judge_quarantined(branch, commit).await,
         }
     }

@@ -205,7 +205,7 @@ async fn submodules_within_submodules_come_to_an_end() {
     let worktree = fixture.checkout(&host, job(1), 1).await;
     let at = |depth: usize| worktree.path().join(vec!["next"; depth].join("/"));
     assert!(at(5).join("file.txt").is_file() && !at(6).join("file.txt").exists());
-    let path = vec!["next"; 6].join("/");
+    let path = ["next"; 6].join("/");
     let note = format!("submodule {path} is left empty");
     assert!(
         notes.lock().iter().any(|told| told.starts_with(&note) && told.contains("5 levels")),
