@@ -168,10 +168,15 @@ impl Stopped {
         let mut tail = Command::new("tail");
         let mut tail = tail.args(["-n", "+1", "-F"]).arg(log).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let said = lines.any(|line| line.contains(words) && line.contains(&self.id));
+        let (words, id) = (words.to_owned(), self.id.clone());
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            sender.send(lines.any(|line| line.contains(&words) && line.contains(&id)))
+        });
+        let said = receiver.recv_timeout(PATIENCE);
         tail.kill().unwrap();
         tail.wait().unwrap();
-        assert!(said);
+        assert_eq!(said, Ok(true), "the factory did not say it");
     }
 
     fn tip(&self) -> String {
