@@ -125,7 +125,7 @@ impl Stopped {
             _ => "true".to_owned(),
         };
         let id = submit(&home, &manifest("one", "manual", &verify));
-        let waits = follower(&home, &["job", "wait", &id]);
+        let waits = follower(&home, &["job", "wait", "--keep-waiting", &id]);
         home.giga(&["job", "wait", &id, "--until", "testing"]).ok();
         move_branch(&home);
         let before = origin.git(&["rev-parse", "main"]);
