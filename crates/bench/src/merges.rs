@@ -171,7 +171,7 @@ impl Round {
             }
             anyhow::Ok(())
         };
-        let (_, took) = tokio::try_join!(ships, async {
+        let ((), took) = tokio::try_join!(ships, async {
             self.until(before.feed_head, &ids, Stage::Shipped).await?;
             Ok(start.elapsed())
         })?;

@@ -158,13 +158,11 @@ impl HttpEffects {
 }
 
 async fn within<T>(call: impl Future<Output = Result<T, rest::Trouble>> + Send) -> Result<T, ForgeTrouble> {
-    match tokio::time::timeout(FORGE_WITHIN, call).await {
-        Ok(done) => done.map_err(forge::trouble),
-        Err(_) => {
-            let detail = format!("not done within {} s", FORGE_WITHIN.as_secs());
-            Err(ForgeTrouble::Later { detail, after: None })
-        }
+    if let Ok(done) = tokio::time::timeout(FORGE_WITHIN, call).await {
+        return done.map_err(forge::trouble);
     }
+    let detail = format!("not done within {} s", FORGE_WITHIN.as_secs());
+    Err(ForgeTrouble::Later { detail, after: None })
 }
 
 fn host_of(url: &str) -> Option<String> {
@@ -243,8 +241,8 @@ impl Effects for HttpEffects {
                 _ => Err(self.nowhere(&format!("`{}`, which is a folder of the factory", place.repo))),
             };
         };
-        let found = self.forges.values().filter(|opened| opened.host == at.host);
-        let found = found.filter_map(|opened| Some((opened, opened.forge.repository(&at.path)?))).next();
+        let mut found = self.forges.values().filter(|opened| opened.host == at.host);
+        let found = found.find_map(|opened| Some((opened, opened.forge.repository(&at.path)?)));
         match found {
             Some((opened, repo)) => Ok(ForgeRepo { forge: opened.config.kind.name.to_owned(), repo }),
             None => Err(self.nowhere(&format!("{}/{}", at.host, at.path))),

@@ -25,20 +25,11 @@ pub(crate) struct Finished {
     pub(crate) stderr: String,
 }
 
-/// An error of the kind `TimedOut` means that the command and all that it started were killed.
-pub(crate) async fn run(
-    command: Command,
-    stdin: Option<Vec<u8>>,
-    stdout_limit: usize,
-    limit: Duration,
-) -> io::Result<Finished> {
-    run_watched(command, stdin, stdout_limit, limit, None).await
-}
-
 /// Sees the error output as it is written.
 pub(crate) type Watch = Box<dyn FnMut(&[u8]) + Send>;
 
-/// The same for a command that says how far it is: while it does, its time begins anew.
+/// An error of the kind `TimedOut` means that the command and all that it started were killed. The time of a command that says
+/// how far it is begins anew while it does.
 pub(crate) async fn run_watched(
     mut command: Command,
     stdin: Option<Vec<u8>>,

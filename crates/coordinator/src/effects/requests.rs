@@ -157,7 +157,9 @@ impl Effects {
     pub(super) fn see_requests(&self, jobs: &[Job]) {
         let mut requests = self.requests.lock();
         let before = requests.open.len();
-        jobs.iter().for_each(|job| requests.see(job));
+        for job in jobs {
+            requests.see(job);
+        }
         if requests.open.len() > before {
             // The next look is due in time for it.
             self.look.notify_one();
@@ -212,14 +214,12 @@ impl Effects {
         let opened = self.port.open_request(at, &proposal).await.map_err(EffectOutcome::from)?;
         let url = opened.url.clone();
         let change = RequestChange::Opened { number: opened.number, url: opened.url };
-        match self.tell_job(job.id, &proposal.commit, change).await.map_err(failed)? {
-            Some(_) => Ok(Some(url)),
-            None => {
-                let now = self.core.store.read().job(job.id).await.map_err(|error| failed(error.into()))?;
-                let is_wanted = now.is_some_and(|job| !is_given_up(&job));
-                Ok(is_wanted.then_some(url))
-            }
+        if self.tell_job(job.id, &proposal.commit, change).await.map_err(failed)?.is_some() {
+            return Ok(Some(url));
         }
+        let now = self.core.store.read().job(job.id).await.map_err(|error| failed(error.into()))?;
+        let is_wanted = now.is_some_and(|job| !is_given_up(&job));
+        Ok(is_wanted.then_some(url))
     }
 
     async fn proposal(&self, job: &Job) -> Result<Option<Proposal>, Error> {

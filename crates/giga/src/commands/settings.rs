@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Done;
 use super::context::Context;
 use crate::config::{ForgeKey, Key, Origin, Setting, Settings, TrackerKey, mask_url};
+use crate::exit::CliError;
 use crate::output::{Columns, printable, span};
 
 pub(crate) fn show(context: &Context) -> Done {

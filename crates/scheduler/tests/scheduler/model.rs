@@ -115,12 +115,13 @@ impl<'a> Model<'a> {
             && job.capabilities.iter().all(|c| factory.capabilities.contains(c))
             && job.repo.as_ref().is_none_or(|r| {
                 let is_url = r.contains(':');
-                let known = match is_url {
-                    true => factory.repos.iter().any(|f| match &f.url {
+                let known = if is_url {
+                    factory.repos.iter().any(|f| match &f.url {
                         Some(url) => url == r,
                         None => f.name == r.rsplit('/').next().unwrap().trim_end_matches(".git"),
-                    }),
-                    false => repo_here(r, factory).is_some(),
+                    })
+                } else {
+                    repo_here(r, factory).is_some()
                 };
                 // The worlds have one URL, and `ssh://` is not a prefix of it.
                 let allowed = |prefix: &String| is_url && r.starts_with(&format!("{prefix}/"));
