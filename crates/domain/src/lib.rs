@@ -20,6 +20,7 @@ pub mod job;
 pub mod job_token;
 pub mod limits;
 pub mod manifest;
+mod merge;
 pub mod merge_message;
 pub mod product;
 pub mod profile;

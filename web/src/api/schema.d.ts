@@ -280,7 +280,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Messages to webhooks and trackers and their delivery, newest first
+         * Messages to webhooks, trackers and forges and their delivery, newest first
          * @description Needs the role operator or higher.
          */
         get: operations["listEffects"];
@@ -1240,6 +1240,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/stages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where jobs are, and nothing else of them, whoever ran them: for cleaning up after them
+         * @description Needs the role viewer or higher, or the token of a factory.
+         */
+        get: operations["listStages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/tokens": {
         parameters: {
             query?: never;
@@ -1572,6 +1592,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hooks/{forge}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a forge (`github`, `gitlab`) sends when something happens to a pull request; its signature is the permission
+         * @description Needs no token.
+         */
+        post: operations["receiveHook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/openapi.json": {
         parameters: {
             query?: never;
@@ -1770,10 +1810,10 @@ export interface components {
             message: string;
         };
         /**
-         * @description What stands in a job's way. Up to `excluded` they are the filters that a factory is held to.
+         * @description What stands in a job's way. Up to `unfit` they are the filters that a factory is held to.
          * @enum {string}
          */
-        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "merge" | "failed";
+        BlockerCode: "draining" | "stale" | "down" | "product" | "capabilities" | "repo" | "seats" | "not_ready" | "paused" | "budget" | "concurrency" | "offered" | "excluded" | "unfit" | "no_factories" | "order" | "preemption" | "dependency" | "child" | "review" | "ship" | "merge" | "failed";
         Budget: {
             productId: string;
             /**
@@ -2036,7 +2076,7 @@ export interface components {
         EchoRequest: {
             jobId: string;
         };
-        /** @description A message to a webhook or tracker, and its delivery. */
+        /** @description A message to a webhook, tracker or forge, and its delivery. */
         Effect: {
             /** @description Sent with it, the same at every attempt. */
             id: string;
@@ -2046,6 +2086,8 @@ export interface components {
             webhookId?: string | null;
             /** @description The tracker that it is sent to, and the item that it is about. */
             tracker?: string | null;
+            /** @description The forge that it is sent to; `item` is the repository there. */
+            forge?: string | null;
             item?: string | null;
             /** @description The event's type, for webhooks. */
             type?: string | null;
@@ -2136,7 +2178,7 @@ export interface components {
          * @description See `docs/events.md`; also the SSE event's name.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed";
+        EventType: "job.submitted" | "job.unblocked" | "job.targeted" | "job.assigned" | "job.diverged" | "job.started" | "job.checkpointed" | "job.artifact_added" | "job.artifact_removed" | "job.reported" | "job.failed" | "job.retried" | "job.released" | "job.lease_expired" | "job.eviction_asked" | "job.preempted" | "job.dead_lettered" | "job.review_requested" | "job.approved" | "job.changes_requested" | "job.rejected" | "job.requeued" | "job.children_done" | "job.children_retried" | "job.shipping" | "job.shipped" | "job.merge_started" | "job.merge_checked" | "job.merged" | "job.merge_sent_back" | "job.merge_conflict" | "job.merge_failed" | "job.merge_proposed" | "job.request_opened" | "job.request_comment" | "job.request_checks" | "job.request_closed" | "job.cancelled" | "job.settled_up" | "factory.enrolled" | "factory.changed" | "factory.draining" | "factory.resumed" | "factory.deregistered" | "token.issued" | "token.revoked" | "topic.paused" | "topic.resumed" | "topic.retried" | "dispatch.leader_changed" | "budget.changed" | "budget.paused" | "budget.resumed" | "budget.exhausted" | "product.changed" | "profile.added" | "webhook.added" | "webhook.removed" | "effect.given_up" | "effect.revived" | "flag.changed";
         /** @description Why the job is where it is, and the smallest change that would move it. */
         Explanation: {
             summary: string;
@@ -2158,6 +2200,10 @@ export interface components {
             products: string[];
             repos: components["schemas"]["FactoryRepo"][];
             canClone: boolean;
+            /** @description What it may clone: prefixes of URLs. Empty with `canClone`: it did not say. */
+            clones?: string[];
+            /** @description The machine that it runs on, as far as it said. */
+            host?: string | null;
             /** Format: int32 */
             seatLimit: number;
             /** Format: int32 */
@@ -2171,6 +2217,11 @@ export interface components {
             running: string[];
             enrolledAt: string;
             lastSeenAt?: string | null;
+        };
+        /** @description A process that speaks for a factory. A restart is the same one: the id goes with the folder that it works in. */
+        FactoryInstance: {
+            id: string;
+            host: string;
         };
         FactoryList: {
             factories: components["schemas"]["Factory"][];
@@ -2194,7 +2245,11 @@ export interface components {
         };
         FactoryRepo: {
             name: string;
+            /** @description Where it comes from: scheme, host and path. */
+            url?: string | null;
             lastUsedAt?: string | null;
+            /** @description Where results are merged, in words. */
+            mergesInto?: string | null;
         };
         /**
          * @description A factory that is draining finishes what it holds and is given nothing new.
@@ -2216,7 +2271,7 @@ export interface components {
          * @description Why a run or a job failed. A holder may name those up to `infrastructure`; the others are the coordinator's.
          * @enum {string}
          */
-        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused";
+        FailReason: "verify_failed" | "budget_exceeded" | "timeout" | "crash" | "capability_mismatch" | "no_engine" | "infrastructure" | "lease_expired" | "rejected" | "dependency_failed" | "child_failed" | "merge_conflict" | "merge_checks_failed" | "merge_refused" | "request_closed";
         FailRequest: {
             jobId: string;
             /** Format: int64 */
@@ -2281,6 +2336,11 @@ export interface components {
             health?: components["schemas"]["Health"];
             /** @description It can clone what it lacks. */
             canClone?: boolean;
+            /** @description What it may clone: prefixes of URLs, as scheme, host and path. Empty with `canClone`: anything. */
+            clones?: string[];
+            instance?: components["schemas"]["FactoryInstance"] | null;
+            /** @description Replace the process that has the name. */
+            takeOver?: boolean;
             /** Format: double */
             costUsdPerHour?: number | null;
             delivery?: components["schemas"]["Delivery"] | null;
@@ -2352,6 +2412,7 @@ export interface components {
             lease?: components["schemas"]["Lease"] | null;
             checkpoint?: components["schemas"]["Checkpoint"] | null;
             failure?: components["schemas"]["Failure"] | null;
+            lastFailure?: components["schemas"]["Failure"] | null;
             /** @description Who approved it so far, while it is in review. */
             approvals?: string[];
             gate?: components["schemas"]["ReviewGate"] | null;
@@ -2393,6 +2454,12 @@ export interface components {
             leaseEpoch: number;
             branch: string;
             commit: string;
+        };
+        JobStage: {
+            id: string;
+            stage: components["schemas"]["Stage"];
+            /** @description When it shipped, was cancelled or given up. */
+            endedAt?: string | null;
         };
         Lease: {
             factoryId: string;
@@ -2458,12 +2525,15 @@ export interface components {
             redos?: number;
             /** @description From when on it is tried again, where something went wrong. */
             retryAt?: string | null;
-            /** @description The commit that brought it in. */
+            /** @description The commit that waits to be merged by a pull request, or brought it in. */
             commit?: string | null;
             /** @description The branch. */
             into?: string | null;
             /** @description What went wrong the last time, in the repository's own words. */
             detail?: string | null;
+            /** @description Of what was merged: what its owner should know about it, such as what to do in a checkout. */
+            note?: string | null;
+            request?: components["schemas"]["PullRequest"] | null;
         };
         /**
          * @description Who moves the branch: the merge queue, or somebody who merges a pull request.
@@ -2480,6 +2550,11 @@ export interface components {
             /** @description What is pushed, if that is not the commit itself: the last one of its batch. */
             head?: string | null;
         };
+        /**
+         * @description What a request for changes, or failed checks, on a pull request lead to: an event, or another run with the words.
+         * @enum {string}
+         */
+        MergeFeedback: "events" | "changes";
         /** @description The coordinator's word that this commit of this epoch is to be merged. */
         MergeOrder: {
             jobId: string;
@@ -2496,6 +2571,11 @@ export interface components {
             attempt: number;
             /** @description Where to, if not into the repository's own branch. */
             target?: string | null;
+            /**
+             * @description With `pull_request` the commit goes to the branch of its pull request, as it is, and the merge is settled as
+             *     `proposed`.
+             */
+            by: components["schemas"]["MergeBy"];
             strategy: components["schemas"]["MergeStrategy"];
             /** @description Of the commit that is made. */
             message: string;
@@ -2517,14 +2597,16 @@ export interface components {
             leaseMs: number;
         };
         /**
-         * @description What became of a merge. `unreachable`: nobody knows whether a push arrived; `outrun`: somebody else moved the branch.
+         * @description What became of a merge. `unreachable`: nobody knows whether a push arrived; `outrun`: somebody else moved the
+         *     branch; `proposed`: it is on the branch of its pull request.
          * @enum {string}
          */
-        MergeOutcome: "merged" | "conflict" | "checks_failed" | "refused" | "unreachable" | "outrun";
+        MergeOutcome: "merged" | "conflict" | "checks_failed" | "refused" | "unreachable" | "outrun" | "proposed";
         /** @description How results are merged; what is absent was not said. */
         MergeSettings: {
             strategy?: components["schemas"]["MergeStrategy"] | null;
             by?: components["schemas"]["MergeBy"] | null;
+            feedback?: components["schemas"]["MergeFeedback"] | null;
             /** @description Of the commit that is made; `{name}`, `{job}`, `{branch}` and `{reviewers}` are filled in. */
             message?: string | null;
             /** @description Of the commit that is made, such as `Ana <ana@example.org>`. */
@@ -2534,7 +2616,7 @@ export interface components {
          * @description How far the result of a job is on its way into its branch. `sent_back`: it was done again, or failed.
          * @enum {string}
          */
-        MergeState: "waiting" | "merging" | "pushing" | "merged" | "sent_back";
+        MergeState: "waiting" | "merging" | "pushing" | "proposed" | "merged" | "sent_back";
         /**
          * @description How a result comes into its branch. `rebase`: its own commits, made again on top; `fast_forward`: as it is, where the
          *     branch has not moved.
@@ -2601,6 +2683,9 @@ export interface components {
              * @description The job's own cap times the attempts that its retry policy allows.
              */
             worstCaseUsd?: number | null;
+            /** @description Where its result would be merged, in the words of the factory that would get it. */
+            mergesInto?: string | null;
+            retries?: components["schemas"]["Retries"] | null;
             explanation: components["schemas"]["Explanation"];
         };
         /**
@@ -2632,7 +2717,7 @@ export interface components {
          * @description What programs decide by; each has one status and one title for ever.
          * @enum {string}
          */
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
         Product: {
             productId: string;
             /**
@@ -2703,6 +2788,11 @@ export interface components {
         PruneRequest: {
             /** @description Such as `24h`. */
             idle: string;
+        };
+        PullRequest: {
+            /** Format: int64 */
+            number: number;
+            url: string;
         };
         PushMerge: {
             jobId: string;
@@ -2796,6 +2886,18 @@ export interface components {
             quorum?: number | null;
             /** @description Who may; anyone if left out. */
             reviewers?: string[];
+        };
+        /** @description What is tried again after a failure. */
+        Retries: {
+            /**
+             * Format: int32
+             * @description How often it is tried at most.
+             */
+            attempts: number;
+            /** @description What is retried because the manifest asks for it. */
+            on: components["schemas"]["FailReason"][];
+            /** @description What is retried only where the manifest asks for it, and it does not. */
+            notOn: components["schemas"]["FailReason"][];
         };
         RetryDeadAnswer: {
             /** @description Those that are ready again. */
@@ -2930,11 +3032,17 @@ export interface components {
             /** Format: int32 */
             attempt: number;
             outcome: components["schemas"]["MergeOutcome"];
-            /** @description With `merged`: the commit that brought it in. */
+            /** @description With `merged`: the commit that brought it in. With `proposed`: the result. */
             commit?: string | null;
-            /** @description With `merged`: the branch that it is in. */
+            /** @description With `merged`: the branch that it is in. With `proposed`: the one that it is to be merged into. */
             into?: string | null;
-            /** @description With `conflict`, `checks_failed`, `refused` and `unreachable`. */
+            /** @description With `merged`: what the owner should know about it, in a sentence. */
+            note?: string | null;
+            /** @description With `proposed`: the branch of the pull request. */
+            branch?: string | null;
+            /** @description With `proposed`: host and path of where that branch is, such as `github.com/acme/app`, where it is on a host. */
+            origin?: string | null;
+            /** @description What went wrong, in the repository's own words or those of the checks. */
             detail?: string | null;
         };
         /**
@@ -2969,6 +3077,16 @@ export interface components {
          * @enum {string}
          */
         Stage: "queued" | "blocked" | "assigned" | "building" | "review" | "testing" | "shipping" | "shipped" | "failed" | "dead_letter" | "cancelled";
+        /** @description Where jobs are, and nothing else of them: what it takes to clean up after jobs of others. */
+        StageList: {
+            /** @description Those that the coordinator knows and the caller's products cover. */
+            jobs: components["schemas"]["JobStage"][];
+            /**
+             * Format: int64
+             * @description How long branches that were not merged are kept after the end of their job.
+             */
+            branchRetentionHours: number;
+        };
         StoreMetrics: {
             /**
              * Format: int64
@@ -3167,6 +3285,15 @@ export interface components {
     responses: {
         /** @description code: factory_exists */
         factory_exists: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description code: factory_in_use */
+        factory_in_use: {
             headers: {
                 [name: string]: unknown;
             };
@@ -4186,6 +4313,7 @@ export interface operations {
             401: components["responses"]["unauthenticated"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["request_timeout"];
+            409: components["responses"]["factory_in_use"];
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];
             500: components["responses"]["internal"];
@@ -5856,6 +5984,37 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    listStages: {
+        parameters: {
+            query?: {
+                /** @description One or several ids, at most 100, separated by commas */
+                id?: string;
+            };
+            header?: {
+                /** @description Only this product; needed where the token has several and one must be chosen */
+                "x-product-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that are known, with how long unmerged branches are kept */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StageList"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthenticated"];
+            403: components["responses"]["forbidden"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listTokens: {
         parameters: {
             query?: never;
@@ -6465,6 +6624,43 @@ export interface operations {
             403: components["responses"]["forbidden"];
             500: components["responses"]["internal"];
             503: components["responses"]["unavailable"];
+        };
+    };
+    receiveHook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description GitHub's signature, made with the secret that is set on the coordinator */
+                "x-hub-signature-256"?: string;
+                /** @description What GitHub's message is about */
+                "x-github-event"?: string;
+                /** @description GitLab's copy of the secret that is set on the coordinator */
+                "x-gitlab-token"?: string;
+                /** @description What GitLab's message is about */
+                "x-gitlab-event"?: string;
+            };
+            path: {
+                forge: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description It was heard; the pull request that it is about is looked at */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["unauthenticated"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            413: components["responses"]["payload_too_large"];
         };
     };
     openapi: {

@@ -74,7 +74,7 @@ impl Forge {
     }
 
     pub(crate) fn has(&self, origin: &Path) {
-        self.known.lock().origin = origin.to_owned();
+        origin.clone_into(&mut self.known.lock().origin);
     }
 
     /// What a coordinator uses to reach it, as the forge of this kind.
@@ -346,7 +346,7 @@ impl Forge {
                     _ => {}
                 }
                 if let Some(base) = body["base"].as_str() {
-                    known.pull_mut(number).base = base.to_owned();
+                    base.clone_into(&mut known.pull_mut(number).base);
                 }
                 let pull = known.pull(number);
                 ok(shown(&known, pull))
