@@ -132,6 +132,7 @@ export const FAIL_REASON: Record<FailReason, Labeled> = {
   merge_conflict: { label: 'merge conflict' },
   merge_checks_failed: { label: 'checks failed on the merged tree' },
   merge_refused: { label: 'merge refused' },
+  request_closed: { label: 'pull request closed' },
 };
 
 interface VerdictFacts extends Labeled {

@@ -273,9 +273,12 @@ fn is_repository(path: &Path) -> bool {
 fn origin_url(folder: &Path, origin: &str) -> Result<GitUrl, WorkspaceError> {
     match GitUrl::parse(origin) {
         Ok(url) => Ok(url),
+        Err(error) if origin.contains("::") => Err(error),
         Err(error) => match folder.join(origin).canonicalize() {
-            Ok(path) if !origin.contains("::") => GitUrl::of_folder(&path),
-            _ => Err(error),
+            Ok(path) => GitUrl::of_folder(&path),
+            // Away for now, as a disk or a share may be: it is still where it was.
+            Err(_) if origin.starts_with('/') => GitUrl::of_folder(Path::new(origin)),
+            Err(_) => Err(error),
         },
     }
 }
