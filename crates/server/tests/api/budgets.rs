@@ -209,7 +209,7 @@ async fn a_product_has_a_share_and_repositories_that_nobody_else_has() {
     put("other", json!({"repos": ["hello"]})).refused(409, "repo_owned", "belongs to product demo").await;
     for (body, field) in [
         (json!({"share": 0}), "share"),
-        (json!({"repos": ["a b"]}), "repos[0]"),
+        (json!({"repos": ["-b"]}), "repos[0]"),
         (json!({"weights": {"speed": 1}}), "weights.speed"),
         (json!({"weights": {"load": -1}}), "weights.load"),
     ] {

@@ -149,7 +149,7 @@ impl DemoStage {
 const PLAYING: &str = "playing";
 
 fn commit_of(job: &Job) -> Option<String> {
-    job.merge.as_ref()?.commit.clone()
+    job.merge.as_ref().filter(|merge| merge.state == MergeState::Merged)?.commit.clone()
 }
 
 /// Why a job will not get any further by itself.
