@@ -30,6 +30,25 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
       onChange={(event) => set(key, event.currentTarget.value)}
     />
   );
+  const choice = (
+    key: TextKey,
+    field: Field,
+    label: string,
+    description: string,
+    data: { value: string; label: string }[],
+  ) => (
+    <Select
+      label={label}
+      description={description}
+      placeholder={data[0]?.label}
+      clearable
+      clearButtonProps={{ 'aria-label': `Clear ${label.toLowerCase()}` }}
+      value={form[key] || null}
+      error={errors[field]}
+      onChange={(chosen) => set(key, chosen ?? '')}
+      data={data}
+    />
+  );
   return (
     <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
       {runs && <Personas form={form} set={set} errors={errors} />}
@@ -88,6 +107,61 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
       )}
       {runs && (
         <>
+          {text(
+            'target',
+            'target',
+            'Target branch',
+            "Where the result goes; the repository's own if empty",
+            'main',
+          )}
+          {text('base', 'base', 'Base branch', 'Where the work starts; the target if empty', 'main')}
+          {choice(
+            'mergeStrategy',
+            'merge.strategy',
+            'Merge strategy',
+            'How the result comes into its branch',
+            [
+              { value: 'merge', label: 'merge commit' },
+              { value: 'squash', label: 'squash' },
+              { value: 'rebase', label: 'rebase' },
+              { value: 'fast_forward', label: 'fast-forward only' },
+            ],
+          )}
+          {choice('mergeBy', 'merge.by', 'Merged by', 'Who moves the branch', [
+            { value: 'push', label: 'the merge queue' },
+            { value: 'pull_request', label: 'a pull request' },
+          ])}
+          {choice('mergeFeedback', 'merge.feedback', 'Pull request feedback', 'What review and CI lead to', [
+            { value: 'events', label: 'events' },
+            { value: 'changes', label: 'another run' },
+          ])}
+          {choice('onConflict', 'onConflict', 'On a conflict', 'When it cannot be merged as it is', [
+            { value: 'redo', label: 'do it again' },
+            { value: 'fail', label: 'fail' },
+          ])}
+          {text(
+            'mergeMessage',
+            'merge.message',
+            'Merge message',
+            'Of the merge commit',
+            'Merge {name} ({job})',
+          )}
+          {text(
+            'mergeAuthor',
+            'merge.author',
+            'Merge author',
+            'Of the merge commit',
+            'Ana <ana@example.org>',
+          )}
+          <TagsInput
+            label="Also retry on"
+            description="Beside failures that are nobody's fault"
+            data={['crash', 'verify_failed', 'timeout']}
+            value={form.retryOn}
+            error={errors['retry.on']}
+            acceptValueOnBlur
+            onChange={(reasons) => set('retryOn', reasons)}
+          />
           {text('budgetWall', 'budget.wall', 'Time limit', 'A run that takes longer is stopped', '20m')}
           {text('budgetTokens', 'budget.tokens', 'Token limit', 'Tokens per run', '200000')}
           {text('retryMax', 'retry.max', 'Retries', 'After the first attempt', '3')}

@@ -6,7 +6,8 @@ import type { FieldError } from '../../api/problem';
 /// them has an error:
 // biome-ignore format: a table
 export const UNDER_MORE = [
-  'persona', 'deps', 'depsMode', 'onFailure', 'budget.tokens', 'budget.wall', 'retry.max', 'retry.backoff',
+  'persona', 'base', 'target', 'merge.strategy', 'merge.by', 'merge.feedback', 'merge.message', 'merge.author', 'onConflict',
+  'deps', 'depsMode', 'onFailure', 'budget.tokens', 'budget.wall', 'retry.max', 'retry.backoff', 'retry.on',
   'review.reviewers', 'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
 ] as const;
 // biome-ignore format: a table
@@ -22,6 +23,7 @@ export type FieldErrors = Partial<Record<Field, string>>;
 const WHOLE = new Map<string, Field>([
   ['budget', 'budget.usd'],
   ['retry', 'retry.max'],
+  ['merge', 'merge.strategy'],
   ['review', 'review.quorum'],
   ['concurrency', 'concurrency.key'],
 ]);

@@ -21,11 +21,20 @@ export const EMPTY_FORM = {
   deps: [] as PickedJob[],
   depsMode: '' as DepsMode | '',
   onFailure: '',
+  base: '',
+  target: '',
+  mergeStrategy: '',
+  mergeBy: '',
+  mergeFeedback: '',
+  mergeMessage: '',
+  mergeAuthor: '',
+  onConflict: '',
   budgetUsd: '',
   budgetTokens: '',
   budgetWall: '',
   retryMax: '',
   retryBackoff: '',
+  retryOn: [] as string[],
   verify: [] as string[],
   quorum: '',
   reviewers: [] as string[],
@@ -56,6 +65,19 @@ export function toManifest(form: JobForm): Manifest {
   if (!runs) put('kind', 'composite');
   if (runs) {
     put('repo', word(form.repo));
+    put('base', word(form.base));
+    put('target', word(form.target));
+    put(
+      'merge',
+      parts({
+        strategy: word(form.mergeStrategy),
+        by: word(form.mergeBy),
+        feedback: word(form.mergeFeedback),
+        message: block(form.mergeMessage),
+        author: word(form.mergeAuthor),
+      }),
+    );
+    put('onConflict', word(form.onConflict));
     put('engine', word(form.engine));
     if (form.engine.trim() === 'shell' || form.persona.trim() !== '') put('script', block(form.script));
     put('persona', word(form.persona));
@@ -71,7 +93,10 @@ export function toManifest(form: JobForm): Manifest {
       'budget',
       parts({ usd: number(form.budgetUsd), tokens: number(form.budgetTokens), wall: word(form.budgetWall) }),
     );
-    put('retry', parts({ max: number(form.retryMax), backoff: word(form.retryBackoff) }));
+    put(
+      'retry',
+      parts({ max: number(form.retryMax), backoff: word(form.retryBackoff), on: list(form.retryOn) }),
+    );
     put('verify', list(form.verify));
   }
   put('review', parts({ quorum: number(form.quorum), reviewers: list(form.reviewers) }));

@@ -35,6 +35,7 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
   const composite = kind === 'composite';
   const [budget, retry] = [record(manifest.budget), record(manifest.retry)];
   const [review, concurrency] = [record(manifest.review), record(manifest.concurrency)];
+  const merge = record(manifest.merge);
   return {
     name: text(manifest.name),
     product: text(manifest.product),
@@ -47,11 +48,20 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
     priority: text(manifest.priority),
     depsMode: wordIn(DEPS_MODE, manifest.depsMode) ?? '',
     onFailure: composite ? text(manifest.onFailure) : '',
+    base: text(manifest.base),
+    target: text(manifest.target),
+    mergeStrategy: text(merge.strategy),
+    mergeBy: text(merge.by),
+    mergeFeedback: text(merge.feedback),
+    mergeMessage: text(merge.message),
+    mergeAuthor: text(merge.author),
+    onConflict: text(manifest.onConflict),
     budgetUsd: text(budget.usd),
     budgetTokens: text(budget.tokens),
     budgetWall: text(budget.wall),
     retryMax: text(retry.max),
     retryBackoff: text(retry.backoff),
+    retryOn: texts(retry.on),
     verify: texts(manifest.verify),
     quorum: text(review.quorum),
     reviewers: texts(review.reviewers),
