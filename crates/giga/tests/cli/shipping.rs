@@ -314,8 +314,6 @@ fn without_a_coordinator_nothing_is_pushed_that_was_not_announced() {
     assert_eq!(at.tip(), at.before);
     at.start_coordinator(&address);
     at.check_shipped();
-    // Nobody could know whether the first candidate was announced: the clean-up takes what is left of it.
-    at.home.giga(&["gc"]).ok();
     assert_eq!(at.candidates(), "");
     at.check_the_next();
 }

@@ -87,11 +87,14 @@ impl Workspace {
             for ours in ["giga", "aq"] {
                 patterns.extend([format!("{ours}/wip/{}", order.job), format!("{ours}/job/{}/*", order.job)]);
             }
+            patterns.push(format!("giga/merge/{}/*", order.job));
         }
         let mut gone = Branches::new();
         for (branch, commit) in list_origin(&locked, &patterns).await? {
             let is_result = orders.iter().any(|order| order.commit == commit);
-            if is_result || is_ours(&locked, &branch, &commit).await? {
+            // One that was announced is in, and no other can be any more.
+            let is_candidate = matches!(branch.kind, BranchKind::Candidate(..));
+            if is_result || is_candidate || is_ours(&locked, &branch, &commit).await? {
                 gone.push((branch, commit));
             }
         }
