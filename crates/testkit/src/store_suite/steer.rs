@@ -17,6 +17,7 @@ use super::world::{LEASE, fail, user};
 fn outcome(action: OperatorAction, from: Stage) -> Option<Stage> {
     match (action, from) {
         (OperatorAction::Ship, Stage::Testing | Stage::Shipped) => Some(Stage::Shipped),
+        (OperatorAction::Ship, Stage::Shipping) => Some(Stage::Shipping),
         (OperatorAction::Requeue, Stage::Failed | Stage::Review | Stage::Queued) => Some(Stage::Queued),
         (OperatorAction::Reject, Stage::Review) => Some(Stage::Failed),
         (OperatorAction::Cancel, Stage::Shipped | Stage::DeadLetter) => None,
