@@ -51,6 +51,13 @@ pub(crate) struct FactoryPlan {
     pub delivery: Delivery,
 }
 
+impl FactoryPlan {
+    /// Nobody here names an engine, and such a factory is taken at its word.
+    pub(crate) fn has(&self, wanted: &str) -> bool {
+        wanted == "engine:any" || self.capabilities.contains(&wanted)
+    }
+}
+
 /// How often things go wrong, out of a thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rates {
@@ -185,6 +192,6 @@ impl Scenario {
     }
 
     pub(crate) fn somebody_can(&self, capabilities: &[&str]) -> bool {
-        self.factories.iter().any(|factory| capabilities.iter().all(|c| factory.capabilities.contains(c)))
+        self.factories.iter().any(|factory| capabilities.iter().all(|wanted| factory.has(wanted)))
     }
 }

@@ -82,9 +82,7 @@ impl<'a> Fleet<'a> {
             }
         }
         let wanted: Vec<String> = job.spec.capabilities.iter().map(ToString::to_string).collect();
-        // Nobody here names an engine, and such a factory is taken at its word.
-        let has = |wanted: &str| wanted == "engine:any" || plan.capabilities.contains(&wanted);
-        if let Some(lacking) = wanted.iter().find(|wanted| !has(wanted)) {
+        if let Some(lacking) = wanted.iter().find(|wanted| !plan.has(wanted)) {
             complain(format!(", which lacks {lacking}"));
         }
     }
