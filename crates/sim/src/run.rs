@@ -27,10 +27,9 @@ use crate::scenario::{Rules, Scenario};
 use crate::turnstile::{Released, Verdict};
 use crate::world::{Address, World};
 
-/// How long everything may take to come to rest after the last fault.
-const CALM: Duration = Duration::from_mins(1);
-/// How much longer what is shipping may take: a merge is its holder's for most of a minute, and others wait for it.
-const MERGING: Duration = Duration::from_mins(2);
+/// How long everything may take to come to rest after the last fault: a merge is its holder's for most of a minute, and others
+/// wait for it.
+const CALM: Duration = Duration::from_mins(3);
 /// How much longer what waits in the outbox may take: a receiver that failed is left alone for minutes, and what a sender
 /// had taken when it died is nobody's for one.
 const TELLING: Duration = Duration::from_mins(7);
@@ -183,17 +182,7 @@ async fn play(seed: u64, bug: Option<Bug>, keep_trace: bool) -> Outcome {
     let evidence = loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let waits = world.reads().effect_counts().await.is_ok_and(|counts| counts.pending > 0);
-        let merges = world.reads().queue_states().await.is_ok_and(|queues| {
-            queues.iter().any(|(_, queue)| queue.count(giga_domain::Stage::Shipping) > 0)
-        });
-        let more = if waits {
-            TELLING
-        } else if merges {
-            MERGING
-        } else {
-            Duration::ZERO
-        };
-        let given_up = Instant::now() >= deadline + more;
+        let given_up = Instant::now() >= if waits { deadline + TELLING } else { deadline };
         let all_is_sent = submitting.is_finished() && producing.is_finished();
         if !given_up && (!all_is_sent || !is_at_rest(&world).await) {
             continue;
