@@ -190,7 +190,7 @@ impl Stopped {
 
     /// Of the queue's own branches: they go after the job is shipped.
     fn until_nothing_is_left(&self) {
-        let late = Instant::now() + Duration::from_secs(60);
+        let late = Instant::now() + Duration::from_mins(1);
         while !self.candidates().is_empty() {
             assert!(Instant::now() < late, "{}", self.candidates());
             std::thread::sleep(Duration::from_millis(50));
