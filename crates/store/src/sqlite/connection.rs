@@ -25,7 +25,7 @@ pub(crate) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, Sto
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        connection.pragma_update(None, "journal_mode", "WAL")?;
+        into_wal(&connection)?;
         // What is acknowledged is on disk: in WAL mode only FULL syncs at every commit.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "cache_size", -16_384)?;
@@ -35,6 +35,22 @@ pub(crate) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, Sto
     let mut connection = prepare().map_err(|error| named(path, failure(error)))?;
     migrate(&mut connection, now).map_err(|error| named(path, error))?;
     Ok(connection)
+}
+
+/// A new file changes its mode by going from a shared lock to an exclusive one. SQLite does not wait there, since two
+/// that did would wait for each other: the second is told "busy" at once, and has only to look again.
+fn into_wal(connection: &Connection) -> rusqlite::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if waited < BUSY && error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(PAUSE);
+                waited += PAUSE;
+            }
+            done => return done,
+        }
+    }
 }
 
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {

@@ -289,6 +289,7 @@ const BEFORE_SHIPPING: &str = r#"
     UPDATE jobs SET stage = 'shipped', ended_at = updated_at, state = '{"stage":"shipped"}' WHERE stage = 'shipping';
     UPDATE queue_counts SET jobs = jobs + 1 WHERE stage = 'shipped';
     DELETE FROM queue_counts WHERE stage = 'shipping';
+    ALTER TABLE jobs DROP COLUMN setback;
     DELETE FROM schema_migrations WHERE version > 6"#;
 
 /// One was merged, one was going to be: that one is shipping now, and is merged as any other.
