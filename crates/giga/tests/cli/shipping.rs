@@ -193,7 +193,6 @@ impl Stopped {
         let late = Instant::now() + Duration::from_mins(1);
         while !self.candidates().is_empty() {
             assert!(Instant::now() < late, "{}", self.candidates());
-            std::thread::sleep(Duration::from_millis(50));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Opening the file, its schema, and what its errors mean.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, Sto
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        into_wal(&connection)?;
+        into_wal(&connection, path)?;
         // What is acknowledged is on disk: in WAL mode only FULL syncs at every commit.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "cache_size", -16_384)?;
@@ -38,19 +38,12 @@ pub(crate) fn open_writer(path: &Path, now: Timestamp) -> Result<Connection, Sto
 }
 
 /// A new file changes its mode by going from a shared lock to an exclusive one. SQLite does not wait there, since two
-/// that did would wait for each other: the second is told "busy" at once, and has only to look again.
-fn into_wal(connection: &Connection) -> rusqlite::Result<()> {
-    const PAUSE: Duration = Duration::from_millis(5);
-    let mut waited = Duration::ZERO;
-    loop {
-        match connection.pragma_update(None, "journal_mode", "WAL") {
-            Err(error) if waited < BUSY && error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                std::thread::sleep(PAUSE);
-                waited += PAUSE;
-            }
-            done => return done,
-        }
-    }
+/// that did would wait for each other: so those who open a file at once take turns at its folder. Where that cannot be
+/// locked, the second one is told that the file is busy.
+fn into_wal(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
+    let folder = path.parent().and_then(|folder| File::open(folder).ok());
+    let _turn = folder.filter(|folder| folder.lock().is_ok());
+    connection.pragma_update(None, "journal_mode", "WAL")
 }
 
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
@@ -70,7 +63,8 @@ fn create(path: &Path) -> std::io::Result<()> {
     let mut directory = DirBuilder::new();
     directory.recursive(true);
     let mut file = OpenOptions::new();
-    file.write(true).create(true);
+    // Never opened where it is there: closing it would take the locks of this process on it away.
+    file.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -80,7 +74,10 @@ fn create(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         directory.create(parent)?;
     }
-    file.open(path).map(drop)
+    match file.open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    }
 }
 
 fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
