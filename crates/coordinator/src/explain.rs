@@ -49,7 +49,7 @@ fn standing(summary: impl Into<String>, blockers: Vec<Blocker>, remedies: Vec<Re
 impl Coordinator {
     /// Where the job would run and why, or why it would wait.
     pub async fn dry_run(&self, product: ProductId, manifest: &Manifest) -> Result<DryRun, Error> {
-        let foreign_repo = self.foreign_repo(&product, manifest.repo.as_deref())?;
+        let foreign_repo = self.foreign_repo(&product, manifest.repos())?;
         let new = self.new_job(product, manifest, String::new()).await?;
         self.fleet.refresh().await?;
         let now = self.core.store_now();
@@ -84,11 +84,19 @@ impl Coordinator {
 
     /// As the best factory says, else one that could run it later.
     fn merges_into(&self, job: &JobView, explanation: &Explanation) -> Option<(FactoryId, String)> {
-        let repo_named = job.repo.as_deref()?;
         let state = self.fleet.view.lock();
         let said = |verdict: &FactoryVerdict| {
-            let repo = state.factories.get(&verdict.factory_id)?.advertised.repo(repo_named)?;
-            Some((verdict.factory_id.clone(), repo.merges_into.clone()?))
+            let advertised = &state.factories.get(&verdict.factory_id)?.advertised;
+            let of_repo = |repo: &String| advertised.repo(repo)?.merges_into.clone();
+            let into = match job.more_repos.as_slice() {
+                [] => of_repo(job.repo.as_ref()?)?,
+                more => {
+                    let repos = job.repo.iter().chain(more);
+                    let said = repos.filter_map(|repo| Some(format!("{repo}: {}", of_repo(repo)?)));
+                    said.collect::<Vec<_>>().join("; ")
+                }
+            };
+            Some((verdict.factory_id.clone(), into))
         };
         let mut verdicts: Vec<&FactoryVerdict> = explanation.factories.iter().collect();
         let score = |verdict: &FactoryVerdict| verdict.score.unwrap_or(f64::NEG_INFINITY);

@@ -175,8 +175,7 @@ impl Coordinator {
         let mut jobs = Vec::with_capacity(ids.len());
         let mut foreign_repos = Vec::with_capacity(ids.len());
         for (place, (item, mut deps)) in listed.items.iter().zip(deps).enumerate() {
-            let repo = item.manifest.repo.as_deref();
-            foreign_repos.push(self.foreign_repo(&item.product, repo));
+            foreign_repos.push(self.foreign_repo(&item.product, item.manifest.repos()));
             // What a composite waits for, its children wait for too.
             let more = inherited.map(|parent| parent.spec.deps.as_slice()).unwrap_or_default();
             let own: HashSet<JobId> = deps.iter().copied().collect();

@@ -53,7 +53,7 @@ impl Coordinator {
     /// Durable when it returns. A job that nobody could run is accepted with a warning, or refused under `strict`.
     pub async fn submit(&self, request: SubmitRequest) -> Result<SubmitAnswer, Error> {
         let SubmitRequest { product, manifest, body, actor } = request;
-        let foreign_repo = self.foreign_repo(&product, manifest.repo.as_deref());
+        let foreign_repo = self.foreign_repo(&product, manifest.repos());
         let new = self.new_job(product, &manifest, body).await?;
         let routable = self.all_routable(std::slice::from_ref(&new)).await?.pop().unwrap_or(Ok(()));
         let foreign_repo = match (foreign_repo, &routable) {
@@ -265,6 +265,7 @@ fn wanting(spec: &JobSpec, id: JobId, product: ProductId, now: Timestamp) -> Job
         ready_at,
         capabilities: spec.capabilities.clone(),
         repo: spec.repo.clone(),
+        more_repos: spec.more_repos.clone(),
         concurrency: spec.concurrency.clone(),
         cost_cap: spec.budget.usd,
         last_factory: None,

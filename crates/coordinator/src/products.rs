@@ -46,16 +46,15 @@ impl Coordinator {
 
     /// The problem of a job for a repository that another product owns: an error, or a warning where the flag
     /// `foreign_repos` lets it pass.
-    pub(crate) fn foreign_repo(
+    pub(crate) fn foreign_repo<'a>(
         &self,
         product: &ProductId,
-        repo: Option<&str>,
+        mut repos: impl Iterator<Item = &'a str>,
     ) -> Result<Option<String>, Error> {
-        let Some(repo) = repo else { return Ok(None) };
         let state = self.fleet.view.lock();
-        let mut names = std::iter::once(repo).chain(full_names(&state, repo));
         let foreign = |name| state.tenants.owner_of(name).filter(|(owner, _)| *owner != product);
-        let Some((owner, repo)) = names.find_map(foreign) else { return Ok(None) };
+        let of_repo = |repo| std::iter::once(repo).chain(full_names(&state, repo)).find_map(foreign);
+        let Some((owner, repo)) = repos.find_map(of_repo) else { return Ok(None) };
         let error = Error::ForeignRepo { repo, owner: owner.clone() };
         if state.flag("foreign_repos") == "route" { Ok(Some(error.to_string())) } else { Err(error) }
     }

@@ -483,6 +483,7 @@ pub(crate) fn job_view(job: &Job, parents: &HashMap<JobId, FactoryId>, pickup: D
         ready_at: *ready_at,
         capabilities: job.spec.capabilities.clone(),
         repo: job.spec.repo.clone(),
+        more_repos: job.spec.more_repos.clone(),
         concurrency: job.spec.concurrency.clone(),
         cost_cap: job.spec.budget.usd,
         last_factory: job.last_factory.clone().or_else(parent_ran_at),

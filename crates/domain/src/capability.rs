@@ -17,6 +17,8 @@ pub struct Capability(Arc<str>);
 impl Capability {
     /// The engine of a job that leaves the choice to the factory. One that has any engine but the shell has this, too.
     pub const ANY_ENGINE: &str = "any";
+    /// To work on several repositories in one folder; factories of before could not.
+    pub const SEVERAL_REPOS: &str = "has:several-repos";
 
     pub fn as_str(&self) -> &str {
         &self.0

@@ -46,7 +46,7 @@ macro_rules! event_kinds {
             Shipped = "job.shipped", "It is done: its result, if it has one, is in the branch: `commit`, `into`.";
             MergeStarted = "job.merge_started", "A factory merges the result and checks the merged tree: `factoryId`, `attempt`.";
             MergeChecked = "job.merge_checked", "The merged tree passed its checks and is pushed: `commit`, `tip`, `into`.";
-            Merged = "job.merged", "The result is in the branch: `commit`, `into`, and `note` where its owner should know more.";
+            Merged = "job.merged", "The result is in the branch: `commit`, `into`, `repo` where the job has several, and `note` where its owner should know more.";
             MergeSentBack = "job.merge_sent_back", "It conflicts, or its checks fail on the merged tree; it is done again: `reason`, `detail`.";
             MergeConflict = "job.merge_conflict", "It conflicts, or its checks fail on the merged tree, and it is not done again: `reason`, `detail`.";
             MergeFailed = "job.merge_failed", "The repository refused the merge or could not be reached: `detail`, and `readyAt` where it is tried again.";

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::merge::{
     ConflictPolicy, Merge, MergeBy, MergeCandidate, MergeFeedback, MergeSettings, MergeState, MergeStrategy,
-    OpenRequest, PullRequest,
+    MergedRepo, OpenRequest, PullRequest,
 };
 use crate::word::words;
 use crate::{
-    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RequestId, Rev, Spend, Stage,
-    State, Timestamp, Usd, Verdict, backoff,
+    CapabilitySet, DispatchSeq, Epoch, EventSeq, FactoryId, JobId, ProductId, RepoCommit, RequestId, Rev,
+    Spend, Stage, State, Timestamp, Usd, Verdict, backoff,
 };
 
 words! {
@@ -178,6 +178,9 @@ pub struct JobSpec {
     pub priority: Priority,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// Those that the job works on beside `repo`, in the order in which they are merged after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_repos: Vec<String>,
     /// `None` means any engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
@@ -196,10 +199,10 @@ pub struct JobSpec {
     pub on_failure: FailurePolicy,
     #[serde(default)]
     pub on_conflict: ConflictPolicy,
-    /// The branch that the work starts from, where that is not the target.
+    /// The branch that the work starts from, where that is not the target; in every repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The branch that the result goes into, where that is not the repository's own.
+    /// The branch that the result goes into, where that is not the repository's own; in every repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     #[serde(default, skip_serializing_if = "MergeSettings::is_unsaid")]
@@ -221,6 +224,13 @@ pub struct JobSpec {
     pub run_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+}
+
+impl JobSpec {
+    /// Every repository that it works on, in the order in which they are merged.
+    pub fn repos(&self) -> impl Iterator<Item = &str> {
+        self.repo.iter().chain(&self.more_repos).map(String::as_str)
+    }
 }
 
 /// The single right to write to a job until `expires_at`, judged by the store's clock.
@@ -333,6 +343,9 @@ pub struct Checkpoint {
     /// What the session has used up since it began: some engines count from there, also in a later run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_spend: Option<Spend>,
+    /// Of a job with several repositories: what was saved in each, under the same ref.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<RepoCommit>,
     /// The host that has the ref when it was not pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factory: Option<FactoryId>,
@@ -465,6 +478,10 @@ pub struct JobResult {
     pub epoch: Epoch,
     pub branch: String,
     pub commit: String,
+    /// Of a job with several repositories: the commit in each that was changed, in the order in which they are merged.
+    /// The branch has the same name in all of them, and `commit` is the first of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<RepoCommit>,
 }
 
 /// A review, kept for the next run and for whoever asks later.
@@ -566,6 +583,16 @@ impl Job {
             State::Failed { failure } | State::DeadLetter { failure } => Some(failure),
             _ => None,
         }
+    }
+
+    /// What is to be merged, or was the last to be: the repository, and the commit that goes into it.
+    pub fn merging(&self) -> Option<(&str, &str)> {
+        let result = self.result.as_ref()?;
+        if result.repos.is_empty() {
+            return Some((self.spec.repo.as_deref()?, &result.commit));
+        }
+        let part = self.merge.as_ref().map_or(0, |merge| merge.part);
+        result.repos.get(part).map(|RepoCommit { repo, commit }| (repo.as_str(), commit.as_str()))
     }
 
     /// Those that cannot run it at all.

@@ -57,7 +57,7 @@ pub use job::{
 pub use job_token::JobToken;
 pub use product::{Product, ProductSettings};
 pub use profile::{Profile, ProfileContent};
-pub use run::{Check, Run, RunOutcome, RunReport};
+pub use run::{Check, RepoCommit, Run, RunOutcome, RunReport};
 pub use score::{PerTerm, ScoreTerm, Weights};
 pub use stage::{PerStage, Phase, Stage, State};
 pub use time::Timestamp;

@@ -29,6 +29,8 @@ pub const CHECKPOINT_BYTES: usize = 16 * 1024;
 pub const REASON_CHARS: usize = 4_000;
 /// A sentence of a factory about a repository or a merge.
 pub const NOTE_CHARS: usize = 600;
+/// Repositories that one job works on.
+pub const JOB_REPOS: usize = 8;
 pub const FACTORY_REPOS: usize = 2_000;
 pub const FACTORY_CLONES: usize = 100;
 pub const REPO_URL_CHARS: usize = 400;

@@ -105,11 +105,28 @@ pub struct Merge {
     /// How often the job was sent back because of it.
     #[serde(default)]
     pub redos: u32,
+    /// Of a result in several repositories: whose turn it is.
+    #[serde(default)]
+    pub part: usize,
+    /// Of a job with several repositories: what is in already, whatever becomes of the rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<MergedRepo>,
     /// Where the result is shown to people, who merge it. It outlives the runs that are shown there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<PullRequest>,
     #[serde(flatten)]
     pub state: MergeState,
+}
+
+/// A repository that has its part of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergedRepo {
+    pub repo: String,
+    pub commit: String,
+    pub into: String,
+    /// What its owner should know about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A pull request, or what a forge calls so.

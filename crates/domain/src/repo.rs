@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::job::repo_name;
+
 const NAME_CHARS: usize = 200;
 
 /// `hello`, `team/app`, `my app`: parts of letters, digits, `.`, `_`, `-` and blanks inside.
@@ -16,6 +18,12 @@ fn is_part(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ' '))
         && !text.ends_with(' ')
         && !text.contains("..")
+}
+
+/// The folder that a repository is in where a job has several: the last part of its name.
+pub fn folder_name(repo: &str) -> &str {
+    let name = repo_name(repo);
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// Which of the known names may be meant: the name itself, else every longer one that ends with it, so that `app` is

@@ -46,9 +46,22 @@ pub struct RunReport {
     pub lines_added: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<u32>,
+    /// Of a job with several repositories: the commit in each that was changed. The branch has the same name in all of
+    /// them, and `commit` is the first of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<RepoCommit>,
     /// The results of the manifest's `verify` commands, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
+}
+
+/// A commit in one of the repositories of a job that has several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RepoCommit {
+    /// As the manifest names it.
+    pub repo: String,
+    pub commit: String,
 }
 
 /// One `verify` command and its result.

@@ -468,7 +468,14 @@ fn hold(
             end_lease(next, holder, LeaseEndHow::Reported);
             let epoch = holder.epoch;
             let handed_over = report.branch.clone().zip(report.commit.clone());
-            next.job.result = handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit });
+            // In the order of the manifest, which is that of the merges; what the job does not work on is not merged.
+            let commits =
+                next.job.spec.repos().filter_map(|repo| report.repos.iter().find(|c| c.repo == repo));
+            let repos = commits.cloned().collect();
+            next.job.result = handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit, repos });
+            if let Some(merge) = next.job.merge.as_mut() {
+                merge.part = 0;
+            }
             let state = after_work(&next.job, now);
             let event = NewEvent::reported(state.stage());
             next.enter(state, event);

@@ -229,6 +229,7 @@ fn shape(at: usize, random: &mut Random) -> JobView {
         enqueued_at: NOW,
         ready_at: NOW,
         capabilities: CapabilitySet::parse(needs[need]).expect("the tokens above are well formed"),
+        more_repos: Vec::new(),
         repo: (random.below(3) > 0).then(|| format!("repo-{}", random.below(60))),
         concurrency: (random.below(10) == 0)
             .then(|| Concurrency { key: format!("key-{at}"), limit: 1_000_000 }),

@@ -57,9 +57,16 @@ pub(crate) fn admits_product(job: &JobView, factory: &FactoryView) -> bool {
     factory.products.is_empty() || factory.products.contains(&job.product)
 }
 
+/// The first of its repositories that the factory neither has nor may clone.
+pub(crate) fn unreached_repo<'j>(job: &'j JobView, factory: &FactoryView) -> Option<&'j str> {
+    let reaches = |repo: &str| {
+        repo_meant(&factory.repos, repo).is_some() || may_clone(factory.can_clone, &factory.clones, repo)
+    };
+    job.repo.iter().chain(&job.more_repos).map(String::as_str).find(|repo| !reaches(repo))
+}
+
 pub(crate) fn reaches_repo(job: &JobView, factory: &FactoryView) -> bool {
-    let Some(repo) = &job.repo else { return true };
-    repo_meant(&factory.repos, repo).is_some() || may_clone(factory.can_clone, &factory.clones, repo)
+    unreached_repo(job, factory).is_none()
 }
 
 /// Every filter about the factory that fails, in order. Empty: it could take the job now, as far as it is concerned.

@@ -99,6 +99,7 @@ mod tests {
             ready_at: Timestamp::ZERO,
             capabilities: CapabilitySet::new(),
             repo: None,
+            more_repos: Vec::new(),
             concurrency: None,
             cost_cap: None,
             last_factory: None,

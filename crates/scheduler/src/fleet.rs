@@ -178,7 +178,9 @@ impl Candidates {
                     Some(Filter::Product)
                 } else if !capable {
                     Some(Filter::Capabilities)
-                } else if !has_by_name(warmth) && !feasible::reaches_repo(job, factory) {
+                } else if (!has_by_name(warmth) || !job.more_repos.is_empty())
+                    && !feasible::reaches_repo(job, factory)
+                {
                     Some(Filter::Repo)
                 } else {
                     None

@@ -323,14 +323,16 @@ struct SameFit(Arc<JobView>);
 
 impl Hash for SameFit {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.0.product, &self.0.capabilities, &self.0.repo).hash(state);
+        (&self.0.product, &self.0.capabilities, &self.0.repo, &self.0.more_repos).hash(state);
     }
 }
 
 impl PartialEq for SameFit {
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&self.0, &other.0);
-        a.product == b.product && a.capabilities == b.capabilities && a.repo == b.repo
+        a.product == b.product
+            && a.capabilities == b.capabilities
+            && (&a.repo, &a.more_repos) == (&b.repo, &b.more_repos)
     }
 }
 
@@ -343,7 +345,7 @@ struct SameShape(Arc<JobView>);
 impl Hash for SameShape {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let job = &self.0;
-        (&job.product, job.priority, &job.capabilities, &job.repo).hash(state);
+        (&job.product, job.priority, &job.capabilities, &job.repo, &job.more_repos).hash(state);
         (&job.concurrency, job.cost_cap).hash(state);
     }
 }
@@ -356,7 +358,7 @@ impl PartialEq for SameShape {
             && a.concurrency == b.concurrency
             && a.product == b.product
             && a.capabilities == b.capabilities
-            && a.repo == b.repo
+            && (&a.repo, &a.more_repos) == (&b.repo, &b.more_repos)
     }
 }
 

@@ -60,7 +60,9 @@ pub fn routable(job: &JobView, snapshot: &Snapshot) -> Result<(), Unroutable> {
     if capable.clone().any(|f| feasible::reaches_repo(job, f)) {
         return Ok(());
     }
-    let repo = job.repo.clone().unwrap_or_default();
+    let mut capable = capable.peekable();
+    let unreached = capable.peek().and_then(|f| feasible::unreached_repo(job, f));
+    let repo = unreached.unwrap_or_default().to_owned();
     let known = capable.flat_map(|f| f.repos.iter().map(|r| r.name.as_str()));
     let did_you_mean = nearest(repo_name(&repo), known).map(str::to_owned);
     Err(Unroutable::Repo { repo, did_you_mean })

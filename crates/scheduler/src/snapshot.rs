@@ -27,6 +27,8 @@ pub struct JobView {
     pub ready_at: Timestamp,
     pub capabilities: CapabilitySet,
     pub repo: Option<String>,
+    /// Those that it needs beside `repo`.
+    pub more_repos: Vec<String>,
     pub concurrency: Option<Concurrency>,
     /// The most it may cost.
     pub cost_cap: Option<Usd>,

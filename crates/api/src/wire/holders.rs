@@ -45,6 +45,9 @@ pub struct Candidate {
     pub capabilities: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// Those that it works on beside `repo`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_repos: Vec<String>,
 }
 
 /// Best first.

@@ -25,6 +25,9 @@ pub struct Job {
     pub lease_epoch: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// All of them, in the order in which they are merged, where the job works on several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     pub capabilities: Vec<String>,
@@ -96,6 +99,44 @@ pub struct JobResult {
     pub lease_epoch: u64,
     pub branch: String,
     pub commit: String,
+    /// Of a job with several repositories: the commit in each that was changed, in the order in which they are merged.
+    /// The branch has the same name in all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<RepoCommit>,
+}
+
+/// A commit in one of the repositories of a job that has several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RepoCommit {
+    /// As the manifest names it.
+    pub repo: String,
+    pub commit: String,
+}
+
+impl From<&domain::RepoCommit> for RepoCommit {
+    fn from(given: &domain::RepoCommit) -> Self {
+        Self { repo: given.repo.clone(), commit: given.commit.clone() }
+    }
+}
+
+impl From<RepoCommit> for domain::RepoCommit {
+    fn from(given: RepoCommit) -> Self {
+        Self { repo: given.repo, commit: given.commit }
+    }
+}
+
+/// A repository that has its part of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MergedRepo {
+    pub repo: String,
+    pub commit: String,
+    /// The branch.
+    pub into: String,
+    /// What its owner should know about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The way of the result into its branch.
@@ -112,6 +153,9 @@ pub struct Merge {
     /// How often the job was done again because of it.
     #[serde(default)]
     pub redos: u32,
+    /// Of a job with several repositories: what is in already, whatever becomes of the rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<MergedRepo>,
     /// From when on it is tried again, where something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
@@ -141,13 +185,22 @@ pub struct PullRequest {
 
 impl From<&domain::Merge> for Merge {
     fn from(merge: &domain::Merge) -> Self {
-        let domain::Merge { attempt: _, failures, redos, request, state } = merge;
+        let domain::Merge { attempt: _, failures, redos, part: _, merged, request, state } = merge;
         let opened = request.as_ref().and_then(|request| request.opened.clone());
         let mut wire = Self {
             state: MergeState::Waiting,
             factory_id: merge.holder().map(ToString::to_string),
             failures: *failures,
             redos: *redos,
+            merged: merged
+                .iter()
+                .map(|domain::job::MergedRepo { repo, commit, into, note }| MergedRepo {
+                    repo: repo.clone(),
+                    commit: commit.clone(),
+                    into: into.clone(),
+                    note: note.clone(),
+                })
+                .collect(),
             retry_at: None,
             commit: None,
             into: None,
@@ -217,6 +270,9 @@ pub struct Checkpoint {
     /// What the session has used up since it began: some engines count from there, also in a later run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_spend: Option<Spend>,
+    /// Of a job with several repositories: what was saved in each, under the same ref.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<RepoCommit>,
     /// The host that has the ref when it was not pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factory_id: Option<String>,
@@ -241,6 +297,7 @@ impl From<&domain::Checkpoint> for Checkpoint {
             session_spend: checkpoint
                 .session_spend
                 .map(|spend| Spend { usd: spend.usd, tokens: spend.tokens }),
+            repos: checkpoint.repos.iter().map(Into::into).collect(),
             factory_id: checkpoint.factory.as_ref().map(ToString::to_string),
             note: checkpoint.note.clone(),
         }
@@ -278,6 +335,11 @@ impl From<&domain::Job> for Job {
             rev: job.rev.0,
             lease_epoch: job.epoch.0,
             repo: spec.repo.clone(),
+            repos: if spec.more_repos.is_empty() {
+                Vec::new()
+            } else {
+                spec.repos().map(str::to_owned).collect()
+            },
             engine: spec.engine.clone(),
             capabilities: spec.capabilities.iter().map(ToString::to_string).collect(),
             deps: spec.deps.iter().map(ToString::to_string).collect(),
@@ -308,6 +370,7 @@ impl From<&domain::Job> for Job {
                 lease_epoch: result.epoch.0,
                 branch: result.branch.clone(),
                 commit: result.commit.clone(),
+                repos: result.repos.iter().map(Into::into).collect(),
             }),
             merge: job.merge.as_ref().map(Into::into),
             created_at: job.created_at.to_string(),
@@ -372,6 +435,10 @@ pub struct RunReport {
     pub lines_added: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<u32>,
+    /// Of a job with several repositories: the commit in each that was changed. The branch has the same name in all of
+    /// them, and `commit` is the first of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<RepoCommit>,
     /// The results of the manifest's `verify` commands, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
@@ -434,6 +501,7 @@ impl From<&domain::RunReport> for RunReport {
             files_changed: report.files_changed,
             lines_added: report.lines_added,
             lines_removed: report.lines_removed,
+            repos: report.repos.iter().map(Into::into).collect(),
             checks: report.checks.iter().map(Into::into).collect(),
         }
     }

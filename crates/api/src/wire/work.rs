@@ -149,6 +149,19 @@ pub struct MergeOrder {
     /// Announced by an earlier holder: this very commit is to be pushed, and nothing else is to be decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<MergeCandidate>,
+    /// The other repositories of a job that has several. Its checks see all of them, each in its folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideRepo>,
+}
+
+/// Another repository of the job, as the checks see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BesideRepo {
+    pub repo: String,
+    /// What is merged into it after this one; nothing where it has its part already, or needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// A commit that contains the result and passed its checks.

@@ -23,6 +23,7 @@ pub struct Candidate {
     pub priority: Priority,
     pub capabilities: CapabilitySet,
     pub repo: Option<String>,
+    pub more_repos: Vec<String>,
     pub enqueued_at: Timestamp,
 }
 
@@ -63,6 +64,7 @@ impl Claims {
                 .cloned()
                 .collect(),
             repo: job.repo.clone(),
+            more_repos: job.more_repos.clone(),
             enqueued_at: job.enqueued_at,
         };
         Ok(suited.take(limit).map(candidate).collect())

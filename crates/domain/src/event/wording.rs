@@ -256,12 +256,14 @@ impl NewEvent {
             .with_some("head", head.as_deref())
     }
 
-    pub(crate) fn merged(commit: &str, into: &str, note: Option<&str>) -> Self {
-        let mut event = Self::landed(EventKind::Merged, "merged", commit, into);
+    /// `repo` of a job with several of them.
+    pub(crate) fn merged(repo: Option<&str>, commit: &str, into: &str, note: Option<&str>) -> Self {
+        let place = repo.map_or_else(|| into.to_owned(), |repo| format!("{into} of {repo}"));
+        let mut event = Self::landed(EventKind::Merged, "merged", commit, &place).with("into", into);
         if let Some(note) = note {
             note.clone_into(&mut event.cause);
         }
-        event.with_some("note", note)
+        event.with_some("note", note).with_some("repo", repo)
     }
 
     pub(crate) fn shipped(commit: &str, into: &str) -> Self {

@@ -12,6 +12,7 @@ use crate::job::{
     BudgetCaps, Concurrency, DepsMode, FailurePolicy, JobKind, MergeSettings, RetryPolicy, ReviewGate,
     ShipMode,
 };
+use crate::repo::{folder_name, is_repo_name};
 use crate::{Capability, CapabilitySet, FailReason, JobId, Priority, limits};
 
 /// Idempotency keys that begin so are made from the items of trackers, and by nobody else.
@@ -21,6 +22,7 @@ pub(super) const KEYS: &[&str] = &[
     "name",
     "product",
     "repo",
+    "repos",
     "engine",
     "script",
     "persona",
@@ -83,13 +85,9 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         persona
     });
     let product = top.get("product").and_then(|f| parsed(&f, "a product id", p));
-    let repo = top.get("repo").and_then(|f| {
-        let text = f.text(grammar::REPO_RULE, p)?;
-        if !grammar::is_repo(text) {
-            f.expected(grammar::REPO_RULE, p);
-        }
-        Some(text.to_owned())
-    });
+    let repo = top.get("repo").and_then(|f| repo(&f, p));
+    let mut repos = top.get("repos").map(|f| repos(&f, repo.is_some(), p)).unwrap_or_default().into_iter();
+    let repo = repo.or_else(|| repos.next());
     let capabilities = top.get("capabilities").map(|f| capabilities(&f, p)).unwrap_or_default();
     let priority = top.get("priority").and_then(|f| f.word(p)).unwrap_or_default();
     let kind = top.get("kind").and_then(|f| f.word(p)).unwrap_or_default();
@@ -115,6 +113,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
         name: name?,
         product,
         repo,
+        more_repos: repos.collect(),
         engine: engine.filter(|engine| engine != "any"),
         script,
         persona,
@@ -154,6 +153,7 @@ fn manifest(root: &Node, problems: &mut Problems) -> Option<Manifest> {
 fn refuse_what_runs(manifest: &Manifest, top: &Section<'_>, p: &mut Problems) {
     let refused = [
         ("repo", manifest.repo.is_some(), "it has no result of its own to merge"),
+        ("repos", manifest.repo.is_some(), "it has no result of its own to merge"),
         ("base", manifest.base.is_some(), "it has no result of its own to merge"),
         ("target", manifest.target.is_some(), "it has no result of its own to merge"),
         ("merge", !manifest.merge.is_unsaid(), "it has no result of its own to merge"),
@@ -190,6 +190,42 @@ fn word(field: &Field<'_>, p: &mut Problems) -> Option<String> {
         field.expected(grammar::WORD_RULE, p);
     }
     Some(text.to_owned())
+}
+
+fn repo(field: &Field<'_>, p: &mut Problems) -> Option<String> {
+    let text = field.text(grammar::REPO_RULE, p)?;
+    if !grammar::is_repo(text) {
+        field.expected(grammar::REPO_RULE, p);
+    }
+    Some(text.to_owned())
+}
+
+/// Several in one work folder, each in a folder of its own.
+fn repos(field: &Field<'_>, has_repo: bool, p: &mut Problems) -> Vec<String> {
+    if has_repo {
+        field.refuse("stands beside `repo`; put all of them into repos, and leave repo out", p);
+    }
+    let mut repos: Vec<String> = Vec::new();
+    for item in field.items("repositories", limits::JOB_REPOS, p) {
+        let Some(text) = repo(&item, p) else { continue };
+        let folder = folder_name(&text);
+        if !is_repo_name(folder) {
+            item.refuse("must end in a name that a folder can have, such as https://host/team/app", p);
+        } else if let Some(other) = repos.iter().find(|other| folder_name(other).eq_ignore_ascii_case(folder))
+        {
+            let message = format!(
+                "would be the folder {} as {} is; name each repository once",
+                quoted(folder),
+                quoted(other)
+            );
+            item.refuse(message, p);
+        }
+        repos.push(text);
+    }
+    if repos.is_empty() {
+        field.expected("a list of repositories, such as [app, lib]", p);
+    }
+    repos
 }
 
 fn script(field: &Field<'_>, engine: Option<&str>, p: &mut Problems) -> Option<String> {

@@ -38,6 +38,8 @@ pub struct Manifest {
     /// `None` leaves it to the submitter's product.
     pub product: Option<ProductId>,
     pub repo: Option<String>,
+    /// Those beside `repo`, where the manifest names several.
+    pub more_repos: Vec<String>,
     /// `None` means any engine.
     pub engine: Option<String>,
     /// What the shell engine runs.
@@ -105,12 +107,17 @@ impl Manifest {
                 Capability::engine(engine).expect("an engine is a word, and every word is a capability");
             capabilities.insert(needed);
         }
+        if !self.more_repos.is_empty() {
+            let needed = Capability::SEVERAL_REPOS.parse().expect("it is written as a capability is");
+            capabilities.insert(needed);
+        }
         JobSpec {
             name: self.name.clone(),
             kind: self.kind,
             topic: None,
             priority: self.priority,
             repo: self.repo.clone(),
+            more_repos: self.more_repos.clone(),
             engine: self.engine.clone(),
             capabilities,
             deps,
@@ -130,6 +137,11 @@ impl Manifest {
             run_at: self.run_at,
             idempotency_key: self.idempotency_key.clone(),
         }
+    }
+
+    /// Every repository that it works on, in the order in which they are merged.
+    pub fn repos(&self) -> impl Iterator<Item = &str> {
+        self.repo.iter().chain(&self.more_repos).map(String::as_str)
     }
 
     /// SHA-256 in hex over the snapshot and the body. The same idempotency key with another fingerprint is a

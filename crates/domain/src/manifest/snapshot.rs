@@ -20,6 +20,8 @@ struct Snapshot<'a> {
     product: Option<&'a ProductId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     repo: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repos: Vec<&'a str>,
     engine: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     script: Option<&'a str>,
@@ -76,7 +78,8 @@ impl Serialize for Manifest {
         let snapshot = Snapshot {
             name: &self.name,
             product: self.product.as_ref(),
-            repo: self.repo.as_deref(),
+            repo: self.repo.as_deref().filter(|_| self.more_repos.is_empty()),
+            repos: if self.more_repos.is_empty() { Vec::new() } else { self.repos().collect() },
             engine: self.engine.as_deref().unwrap_or("any"),
             script: self.script.as_deref(),
             persona: self.persona.as_ref().map(ToString::to_string),

@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::job::{ConflictPolicy, MergeCandidate, PullRequest};
+use crate::job::{ConflictPolicy, MergeCandidate, MergedRepo, PullRequest};
 use crate::{
-    FactoryId, FailReason, Failure, Job, Merge, MergeState, NewEvent, ReviewNote, Stage, State, Timestamp,
-    Verdict, backoff, limits,
+    FactoryId, FailReason, Failure, Job, Merge, MergeState, NewEvent, RepoCommit, ReviewNote, Stage, State,
+    Timestamp, Verdict, backoff, limits,
 };
 
 /// Whoever ran the job has its repository at hand and goes first.
@@ -121,10 +121,18 @@ pub(super) fn hold(
 ) -> Result<(), Refusal> {
     let merge = next.job.merge.as_mut().ok_or(NOT_YOURS)?;
     if merge.attempt != attempt || merge.holder() != Some(factory) {
-        let again = matches!((&merge.state, action),
-            (MergeState::Done { commit: known, .. }, MergeAction::Settle(MergeOutcome::Merged { commit, .. }))
-            | (MergeState::Proposed { commit: known, .. }, MergeAction::Settle(MergeOutcome::Proposed { commit, .. }))
-                if known == commit);
+        let MergeAction::Settle(said) = action else { return Err(NOT_YOURS) };
+        // Said again after a lost reply.
+        let again = match (&merge.state, said) {
+            (MergeState::Done { commit: known, .. }, MergeOutcome::Merged { commit, .. })
+            | (MergeState::Proposed { commit: known, .. }, MergeOutcome::Proposed { commit, .. }) => {
+                known == commit
+            }
+            (MergeState::Waiting { .. }, MergeOutcome::Merged { commit, .. }) => {
+                merge.attempt == attempt && merge.merged.last().is_some_and(|last| last.commit == *commit)
+            }
+            _ => false,
+        };
         return if again { Ok(()) } else { Err(NOT_YOURS) };
     }
     match (action, &mut merge.state) {
@@ -156,18 +164,15 @@ pub(super) fn hold(
 }
 
 fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Result<(), Refusal> {
+    let place = place(&next.job);
+    let told = |detail: &str| format!("{place}{detail}");
     let Some(merge) = next.job.merge.as_mut() else { return Err(NOT_YOURS) };
     let announced = match &merge.state {
         MergeState::Pushing { candidate, .. } => Some(candidate.clone()),
         _ => None,
     };
     match outcome {
-        MergeOutcome::Merged { commit, into, note } => {
-            merge.state =
-                MergeState::Done { commit: commit.clone(), into: Some(into.clone()), note: note.clone() };
-            next.note(NewEvent::merged(commit, into, note.as_deref()));
-            next.enter(State::Shipped, NewEvent::shipped(commit, into));
-        }
+        MergeOutcome::Merged { commit, into, note } => landed(next, commit, into, note.as_deref(), now),
         // What is announced may be in the branch by now: only a look at the branch says what became of it.
         MergeOutcome::Conflict { .. } | MergeOutcome::ChecksFailed { .. } | MergeOutcome::Proposed { .. }
             if announced.is_some() =>
@@ -186,23 +191,25 @@ fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Resu
             merge.state = MergeState::Proposed { commit: commit.clone(), into: into.clone() };
             next.note(NewEvent::merge_proposed(commit, into, branch));
         }
-        MergeOutcome::Conflict { detail } => send_back(next, FailReason::MergeConflict, detail, now),
-        MergeOutcome::ChecksFailed { detail } => send_back(next, FailReason::MergeChecksFailed, detail, now),
+        MergeOutcome::Conflict { detail } => send_back(next, FailReason::MergeConflict, &told(detail), now),
+        MergeOutcome::ChecksFailed { detail } => {
+            send_back(next, FailReason::MergeChecksFailed, &told(detail), now);
+        }
         MergeOutcome::Refused { detail } => {
             merge.failures += 1;
             if merge.failures >= REFUSALS {
-                fail(next, FailReason::MergeRefused, detail);
+                fail(next, FailReason::MergeRefused, &told(detail));
             } else {
-                try_later(next, None, detail, now);
+                try_later(next, None, &told(detail), now);
             }
         }
         MergeOutcome::Unreachable { detail } => {
             merge.failures += 1;
             let most = if announced.is_some() { OUTAGES_ANNOUNCED } else { OUTAGES };
             if merge.failures >= most {
-                fail(next, FailReason::MergeRefused, detail);
+                fail(next, FailReason::MergeRefused, &told(detail));
             } else {
-                try_later(next, announced, detail, now);
+                try_later(next, announced, &told(detail), now);
             }
         }
         // No push of that candidate can succeed any more, whoever tries.
@@ -212,6 +219,21 @@ fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Resu
         }
     }
     Ok(())
+}
+
+/// Of several repositories: which one it is about, and which have their part already.
+fn place(job: &Job) -> String {
+    let (Some((repo, _)), Some(merge)) = (job.merging(), &job.merge) else { return String::new() };
+    if job.spec.more_repos.is_empty() {
+        return String::new();
+    }
+    let merged = merge.merged.iter().map(|MergedRepo { repo, commit, into, .. }| {
+        format!("{repo} as {} in {into}", commit.get(..12).unwrap_or(commit))
+    });
+    match merged.collect::<Vec<_>>().join(", ").as_str() {
+        "" => format!("{repo}: "),
+        merged => format!("{repo} (merged already: {merged}): "),
+    }
 }
 
 /// A candidate that may have arrived stays announced.
@@ -224,6 +246,32 @@ fn try_later(next: &mut Transition, announced: Option<MergeCandidate>, detail: &
         _ => MergeState::Waiting { due, detail: Some(detail.to_owned()) },
     };
     next.note(NewEvent::merge_failed(failures, Some(due), detail));
+}
+
+/// It is in. Of a result in several repositories the next one has its turn then, and the job is shipped with the last.
+pub(super) fn landed(next: &mut Transition, commit: &str, into: &str, note: Option<&str>, now: Timestamp) {
+    let Job { spec, result, merge: Some(merge), .. } = &mut next.job else { return };
+    let repos = result.as_ref().map(|result| result.repos.as_slice()).unwrap_or_default();
+    let several = !spec.more_repos.is_empty();
+    if let Some(RepoCommit { repo, .. }) = repos.get(merge.part) {
+        let (repo, commit, into) = (repo.clone(), commit.to_owned(), into.to_owned());
+        merge.merged.push(MergedRepo { repo, commit, into, note: note.map(str::to_owned) });
+    }
+    let repo = repos.get(merge.part).map(|part| part.repo.clone());
+    let event = NewEvent::merged(repo.as_deref(), commit, into, note);
+    if several && merge.part + 1 < repos.len() {
+        merge.part += 1;
+        merge.failures = 0;
+        merge.request = None;
+        merge.state = MergeState::Waiting { due: now, detail: None };
+        next.note(event);
+        return;
+    }
+    let (commit, into) = (commit.to_owned(), into.to_owned());
+    merge.state =
+        MergeState::Done { commit: commit.clone(), into: Some(into.clone()), note: note.map(str::to_owned) };
+    next.note(event);
+    next.enter(State::Shipped, NewEvent::shipped(&commit, &into));
 }
 
 /// To another run, which is given the facts; or to somebody who looks at it.
@@ -255,10 +303,14 @@ fn send_back(next: &mut Transition, reason: FailReason, detail: &str, now: Times
 /// For whoever does it again: the earlier work is still there to be taken from.
 fn facts(job: &Job, reason: FailReason, detail: &str) -> String {
     let earlier = job.result.as_ref().map_or_else(String::new, |result| {
-        format!(
-            "\n\nThe earlier result is commit {}, which `git show` and `git cherry-pick` find here.",
-            result.commit
-        )
+        let commits = match result.repos.as_slice() {
+            [] => format!("commit {}", result.commit),
+            several => {
+                let commits = several.iter().map(|RepoCommit { repo, commit }| format!("{commit} in {repo}"));
+                commits.collect::<Vec<_>>().join(", ")
+            }
+        };
+        format!("\n\nThe earlier result is {commits}, which `git show` and `git cherry-pick` find here.")
     });
     let what = match reason {
         FailReason::MergeConflict => "conflicts with what has been merged since",
@@ -289,7 +341,19 @@ pub(super) fn shipping(job: &Job, now: Timestamp) -> State {
 pub(super) fn queued(job: &Job, since: Timestamp) -> Merge {
     let redos = job.merge.as_ref().map_or(0, |merge| merge.redos);
     let request = job.merge.as_ref().and_then(|merge| merge.request.clone());
-    Merge { attempt: 0, failures: 0, redos, request, state: MergeState::Waiting { due: since, detail: None } }
+    let (part, merged) = match &job.merge {
+        Some(merge) => (merge.part, merge.merged.clone()),
+        None => Default::default(),
+    };
+    Merge {
+        attempt: 0,
+        failures: 0,
+        redos,
+        part,
+        merged,
+        request,
+        state: MergeState::Waiting { due: since, detail: None },
+    }
 }
 
 /// Whether the word to ship is enough for a job that failed: its result is there, and only the merge did not work.

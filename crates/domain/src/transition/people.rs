@@ -219,6 +219,7 @@ pub(super) fn resume_from_result(job: &mut Job) {
     job.checkpoint = Some(Checkpoint {
         wip_ref: Some(result.branch.clone()),
         commit: Some(result.commit.clone()),
+        repos: result.repos.clone(),
         // Results are pushed.
         factory: None,
         note: None,

@@ -35,7 +35,7 @@ const CHECKS: &str = "checks";
 
 pub(super) fn take_news(next: &mut Transition, news: &RequestNews, now: Timestamp) -> Result<(), Refusal> {
     let RequestNews { about, change } = news;
-    let is_of_result = next.job.result.as_ref().is_some_and(|result| result.commit == *about);
+    let is_of_result = next.job.merging().is_some_and(|(_, commit)| commit == about);
     let known = next.job.merge.as_mut().and_then(|merge| Some((&merge.state, merge.request.as_mut()?)));
     let Some((state, request)) = known.filter(|_| is_of_result) else {
         return Err(Refusal::NotClaimable("it has no pull request that shows this commit"));
@@ -52,7 +52,7 @@ pub(super) fn take_news(next: &mut Transition, news: &RequestNews, now: Timestam
             }
         }
         RequestChange::NotOpened { detail } => merge::fail(next, FailReason::MergeRefused, detail),
-        RequestChange::Merged { commit, into } => merged(next, commit, into),
+        RequestChange::Merged { commit, into } => merge::landed(next, commit, into, None, now),
         RequestChange::Closed { by } => {
             let url = request.opened.as_ref().map_or("it", |opened| opened.url.as_str());
             let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
@@ -93,18 +93,11 @@ fn late_news(next: &mut Transition, change: &RequestChange, now: Timestamp) -> R
         (RequestChange::Closed { .. } | RequestChange::NotOpened { .. }, _) if merge_failed => Ok(()),
         (RequestChange::Merged { commit, into }, _) if merge_failed => {
             next.enter(State::Shipping { since: now }, NewEvent::merged_after_all());
-            merged(next, commit, into);
+            merge::landed(next, commit, into, None, now);
             Ok(())
         }
         _ => Err(Refusal::NotClaimable("it does not wait for a pull request")),
     }
-}
-
-fn merged(next: &mut Transition, commit: &str, into: &str) {
-    let Some(merge) = next.job.merge.as_mut() else { return };
-    merge.state = MergeState::Done { commit: commit.to_owned(), into: Some(into.to_owned()), note: None };
-    next.note(NewEvent::merged(commit, into, None));
-    next.enter(State::Shipped, NewEvent::shipped(commit, into));
 }
 
 fn wants_changes(next: &Transition) -> bool {

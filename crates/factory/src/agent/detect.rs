@@ -31,6 +31,7 @@ pub(super) async fn machine() -> CapabilitySet {
         other => other,
     };
     let mut found = vec![format!("os:{os}"), format!("arch:{}", std::env::consts::ARCH)];
+    found.push(Capability::SEVERAL_REPOS.to_owned());
     found.extend(TOOLS.iter().filter(|tool| on_path(tool).is_some()).map(|tool| format!("has:{tool}")));
     if let Some(version) = major_version("node", "v").await {
         found.push(format!("node:{version}"));

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use giga_api::wire::{Checkpoint, ClaimAnswer, ReviewNote, ReviewVerdict, Spend};
+use giga_api::wire::{Checkpoint, ClaimAnswer, RepoCommit, ReviewNote, ReviewVerdict, Spend};
 use giga_domain::id::IdError;
 use giga_domain::job::BudgetCaps;
 use giga_domain::{Epoch, JobId, Timestamp, Usd, manifest};
@@ -39,6 +39,8 @@ pub(super) struct Grant {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Spec {
     pub(super) repo: Option<String>,
+    /// Those beside `repo`.
+    pub(super) more_repos: Vec<String>,
     /// `None` means any.
     pub(super) engine: Option<String>,
     pub(super) script: Option<String>,
@@ -70,6 +72,7 @@ impl TryFrom<ClaimAnswer> for Grant {
             job_token: claim.job_token,
             spec: manifest.map(|manifest| Spec {
                 repo: manifest.repo,
+                more_repos: manifest.more_repos,
                 engine: manifest.engine,
                 script: manifest.script,
                 verify: manifest.verify,
@@ -121,18 +124,20 @@ impl TryFrom<v1::Grant> for Grant {
 
 impl From<v1::Spec> for Spec {
     fn from(spec: v1::Spec) -> Self {
-        let v1::Spec { repo, engine, script, verify, budget, base } = spec;
+        let v1::Spec { repo, engine, script, verify, budget, base, more_repos } = spec;
         let v1::BudgetCaps { usd_micros, tokens, wall_ms } = budget.unwrap_or_default();
         let budget = BudgetCaps { usd: usd_micros.map(Usd::from_micros), tokens, wall_ms };
-        Self { repo, engine, script, verify, budget, base }
+        Self { repo, more_repos, engine, script, verify, budget, base }
     }
 }
 
 fn read_checkpoint(checkpoint: v1::Checkpoint) -> Checkpoint {
-    let v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note } = checkpoint;
+    let v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note, repos } = checkpoint;
     let session_spend = session_spend
         .map(|v1::Spend { usd_micros, tokens }| Spend { usd: Usd::from_micros(usd_micros), tokens });
-    Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note }
+    let repos =
+        repos.into_iter().map(|v1::RepoCommit { repo, commit }| RepoCommit { repo, commit }).collect();
+    Checkpoint { wip_ref, commit, session_id, session_spend, repos, factory_id, note }
 }
 
 /// Nothing for a verdict that this version does not know.
@@ -165,10 +170,11 @@ mod tests {
         let (granted, expires) = ("2026-11-15T16:00:00.250Z", "2026-11-15T16:00:31Z");
         let lease = json!({"factoryId": "a", "grantedAt": granted, "expiresAt": expires, "reservedUsd": 2.5,
             "spentUsd": 0.5, "spentTokens": 7});
-        let manifest = json!({"name": "fix", "repo": "hello", "engine": "shell", "script": "make",
+        let manifest = json!({"name": "fix", "repos": ["hello", "lib"], "engine": "shell", "script": "make",
             "verify": ["make test", "make lint"], "target": "release/2.1", "budget": {"usd": 1.25, "tokens": 9, "wall": "3s"}});
         let checkpoint = json!({"wipRef": "giga/wip/1", "commit": "abc", "sessionId": "s", "factoryId": "b",
-            "sessionSpend": {"usd": 0.75, "tokens": 11}, "note": "half"});
+            "sessionSpend": {"usd": 0.75, "tokens": 11}, "note": "half",
+            "repos": [{"repo": "lib", "commit": "abc"}]});
         let review = |verdict: &str, comment: Option<&str>| json!({"reviewer": "ana", "verdict": verdict, "comment": comment, "at": granted, "leaseEpoch": 3});
         let reviews =
             [review("approve", None), review("request_changes", Some("more")), review("reject", None)];
@@ -200,6 +206,7 @@ mod tests {
             job_token: "giga_job".to_owned(),
             spec: Some(Spec {
                 repo: Some("hello".to_owned()),
+                more_repos: vec!["lib".to_owned()],
                 engine: Some("shell".to_owned()),
                 script: Some("make".to_owned()),
                 verify: vec!["make test".to_owned(), "make lint".to_owned()],
@@ -217,6 +224,7 @@ mod tests {
                 commit: Some("abc".to_owned()),
                 session_id: Some("s".to_owned()),
                 session_spend: Some(Spend { usd: Usd::from_micros(750_000), tokens: 11 }),
+                repos: vec![RepoCommit { repo: "lib".to_owned(), commit: "abc".to_owned() }],
                 factory_id: Some("b".to_owned()),
                 note: Some("half".to_owned()),
             }),

@@ -3,7 +3,7 @@
 //! Whatever happens, exactly one final report is sent (report, fail or release), the work is saved first, and the folder
 //! is removed afterwards. Work whose lease was lost is quarantined: kept here, never pushed, never reported.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ use super::{Shared, lease, plan::Work, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
 };
-use crate::workspace::{Start, Worktree};
+use crate::workspace::{Start, WorkFolder};
 
 /// How long the rest of a log may take.
 const LAST_LINES: Duration = Duration::from_secs(10);
@@ -34,17 +34,17 @@ const LAST_LINES: Duration = Duration::from_secs(10);
 const DIFF_NAME: &str = "changes.diff";
 const DIFF_BYTES: usize = 2 * 1024 * 1024;
 
-/// Where the engine works: a repository, or an empty folder for a job without one.
+/// Where the engine works: its repositories, or an empty folder for a job without one.
 pub(super) enum Place {
-    Repo(Box<Worktree>),
+    Repo(Box<WorkFolder>),
     Scratch(PathBuf),
 }
 
 impl Place {
-    fn path(&self) -> &Path {
+    fn path(&self) -> PathBuf {
         match self {
-            Self::Repo(tree) => tree.path(),
-            Self::Scratch(path) => path,
+            Self::Repo(folder) => folder.path(),
+            Self::Scratch(path) => path.clone(),
         }
     }
 }
@@ -136,7 +136,7 @@ impl JobRun<'_> {
     }
 
     async fn prepare(&self, work: &Work) -> Result<Place, Ending> {
-        let Some(repo) = &work.repo else {
+        if work.repos.is_empty() {
             let path = self.shared.base.join("scratch").join(run_marker(&self.held.job, self.held.epoch));
             return match std::fs::create_dir_all(&path) {
                 Ok(()) => Ok(Place::Scratch(path)),
@@ -145,23 +145,25 @@ impl JobRun<'_> {
                     Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, detail)))
                 }
             };
-        };
-        let source = self.shared.workspace.resolve(repo).await?;
+        }
+        let mut repos = Vec::with_capacity(work.repos.len());
+        for repo in &work.repos {
+            repos.push((repo.clone(), self.shared.workspace.resolve(repo).await?));
+        }
         let log = self.log.clone();
         let workspace = self.shared.workspace.noting(move |text| log.note(text));
-        let checkout =
-            workspace.checkout(work.job, work.epoch, &source, work.base.as_deref(), work.checkpoint.as_ref());
-        let tree = tokio::select! {
-            tree = checkout => tree?,
+        let (base, checkpoint) = (work.base.as_deref(), work.checkpoint.as_ref());
+        let folder = tokio::select! {
+            folder = workspace.open_folder(work.job, work.epoch, &repos, base, checkpoint) => folder?,
             () = self.keeper.stop.cancelled() => return Err(self.keeper.stopped()),
         };
-        let start = match tree.start() {
+        let start = match folder.start() {
             Start::Fresh => "new work folder",
             Start::Resumed => "resumed from the checkpoint",
             Start::CheckpointMissing => "the checkpoint was not found; starting over",
         };
-        self.log.note(&format!("{repo}: {start}"));
-        Ok(Place::Repo(Box::new(tree)))
+        self.log.note(&format!("{}: {start}", work.repos.join(", ")));
+        Ok(Place::Repo(Box::new(folder)))
     }
 
     async fn start(&self) -> Result<(), Ending> {
@@ -202,7 +204,7 @@ impl JobRun<'_> {
     }
 
     async fn engine(&self, work: &Work, place: &Place) -> EngineReport {
-        let mut request = EngineRequest::new(place.path(), work.prompt.clone());
+        let mut request = EngineRequest::new(&place.path(), work.prompt.clone());
         request.persona.clone_from(&work.persona);
         request.review.clone_from(&work.review);
         request.script.clone_from(&work.script);
@@ -275,7 +277,7 @@ impl JobRun<'_> {
 
     async fn verify(&self, work: &Work, place: &Place, command: &str) -> Result<Check, Ending> {
         self.log.note(&format!("verify: {command}"));
-        let mut request = EngineRequest::new(place.path(), work.prompt.clone());
+        let mut request = EngineRequest::new(&place.path(), work.prompt.clone());
         // The command is what the manifest's author wrote for a shell; no field of the job is put into it.
         request.script = Some(command.to_owned());
         request.env = resumed(place);
@@ -307,14 +309,14 @@ impl JobRun<'_> {
             checks,
             ..RunReport::default()
         };
-        let Place::Repo(tree) = place else { return Ending::Succeeded(report) };
+        let Place::Repo(folder) = place else { return Ending::Succeeded(report) };
         let body = engine.summary.as_deref().unwrap_or_default();
-        match tree.commit_result(&work.title, body).await {
+        match folder.commit_result(&work.title, body).await {
             Ok(Some(result)) => {
                 if let Err(ending) = self.confirm_hold().await {
                     return ending;
                 }
-                if let Err(error) = tree.push_result(&result).await {
+                if let Err(error) = folder.push_result(&result).await {
                     return error.into();
                 }
                 self.log.note(&format!(
@@ -325,9 +327,10 @@ impl JobRun<'_> {
                     result.lines_added,
                     result.lines_removed
                 ));
-                self.keep_diff(tree).await;
+                self.keep_diff(folder).await;
                 report.branch = Some(result.branch);
                 report.commit = Some(result.commit.to_string());
+                report.repos = result.repos.iter().map(Into::into).collect();
                 report.files_changed = u32::try_from(result.files_changed).ok();
                 report.lines_added = u32::try_from(result.lines_added).ok();
                 report.lines_removed = u32::try_from(result.lines_removed).ok();
@@ -358,8 +361,8 @@ impl JobRun<'_> {
     }
 
     /// The changes as an artifact, so that whoever reviews them needs no checkout. Without it the result stands as well.
-    async fn keep_diff(&self, tree: &Worktree) {
-        let kept = match tree.diff(DIFF_BYTES).await {
+    async fn keep_diff(&self, folder: &WorkFolder) {
+        let kept = match folder.diff(DIFF_BYTES).await {
             Ok(diff) => {
                 let note = if diff.truncated { "\n… cut here: the rest is on the branch\n" } else { "" };
                 let bytes = (diff.text + note).into_bytes();
@@ -396,7 +399,7 @@ impl JobRun<'_> {
         let _ = tokio::time::timeout(LAST_LINES, shipping).await;
         let receipt = final_report::send(self.shared, self.held, &ending, &handover).await;
         match place {
-            Some(Place::Repo(tree)) => self.leave(*tree, receipt).await,
+            Some(Place::Repo(folder)) => self.leave(*folder, receipt).await,
             Some(scratch @ Place::Scratch(_)) => self.clear(scratch).await,
             None => {}
         }
@@ -404,7 +407,7 @@ impl JobRun<'_> {
 
     async fn clear(&self, place: Place) {
         let cleared = match place {
-            Place::Repo(tree) => tree.remove().await.map_err(|error| error.to_string()),
+            Place::Repo(folder) => folder.remove().await.map_err(|error| error.to_string()),
             Place::Scratch(path) => std::fs::remove_dir_all(path).map_err(|error| error.to_string()),
         };
         if let Err(error) = cleared {
@@ -412,10 +415,10 @@ impl JobRun<'_> {
         }
     }
 
-    async fn leave(&self, tree: Worktree, receipt: Receipt) {
+    async fn leave(&self, folder: WorkFolder, receipt: Receipt) {
         match receipt {
             Receipt::Accepted => {}
-            Receipt::Fenced => match tree.quarantine("the lease was lost").await {
+            Receipt::Fenced => match folder.quarantine("the lease was lost").await {
                 Ok(branch) => {
                     tracing::warn!(job = self.held.job, branch, "fenced: the work is in quarantine");
                 }
@@ -427,13 +430,13 @@ impl JobRun<'_> {
             // The folder is kept, and the next start asks the coordinator what became of the job.
             Receipt::Unanswered => return,
         }
-        self.clear(Place::Repo(Box::new(tree))).await;
+        self.clear(Place::Repo(Box::new(folder))).await;
     }
 }
 
 /// Whether the folder holds the work of an earlier run: a script may have to go on from it.
 fn resumed(place: &Place) -> Vec<(String, String)> {
-    let resumed = matches!(place, Place::Repo(tree) if tree.start() == Start::Resumed);
+    let resumed = matches!(place, Place::Repo(folder) if folder.start() == Start::Resumed);
     vec![("GIGA_RESUMED".to_owned(), u8::from(resumed).to_string())]
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use giga_api::client::ClientError;
 use giga_api::wire::{
-    self, ClaimMergesRequest, HeldMerge, MergeOrder as Order, PushMerge, PushMergesRequest,
+    self, BesideRepo, ClaimMergesRequest, HeldMerge, MergeOrder as Order, PushMerge, PushMergesRequest,
     RenewMergesRequest, SettleMergeRequest,
 };
+use giga_domain::repo::folder_name;
 use giga_domain::{Delivery, Epoch, limits};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,9 @@ use super::backoff::jittered;
 use super::checks::Tail;
 use super::{Shared, intake};
 use crate::engines::{Engine, EngineEvent, EngineOutcome, EngineRequest, RUN_MARKER};
-use crate::workspace::{Author, Candidate, MergeOrder, Prepared, Proposed, Pushed, Stacked, WorkspaceError};
+use crate::workspace::{
+    Ahead, Author, Beside, Candidate, MergeOrder, Prepared, Proposed, Pushed, Stacked, WorkspaceError,
+};
 
 /// While a stream delivers hints, how often to look without one: a hint may be lost, or the factory that took an order
 /// may have died.
@@ -212,6 +215,11 @@ impl Batches<'_> {
         {
             return Tried::Settled(vec![self.propose(order).await]);
         }
+        // What cannot be merged everywhere is begun nowhere.
+        let beside = match self.beside(&batch[0], &orders[0]).await {
+            Ok(beside) => beside,
+            Err(outcome) => return apart(batch, outcome),
+        };
         let prepared = match self.shared.workspace.prepare_merges(&orders).await {
             Ok(prepared) if prepared.stacked.len() < batch.len() => {
                 self.forget(&orders, prepared.candidate().as_ref()).await;
@@ -223,7 +231,7 @@ impl Batches<'_> {
         let Some(candidate) = prepared.candidate() else {
             return Tried::Settled(prepared.stacked.iter().map(|one| without_push(one, &prepared)).collect());
         };
-        match self.check(batch, &orders, &candidate).await {
+        match self.check(batch, &orders, &candidate, &beside).await {
             Checked::Passed => {}
             Checked::Failed(_) if batch.len() > 1 => {
                 self.forget(&orders, Some(&candidate)).await;
@@ -252,6 +260,29 @@ impl Batches<'_> {
             _ => without_push(one, &prepared),
         };
         Tried::Settled(prepared.stacked.iter().map(outcome).collect())
+    }
+
+    /// The other repositories of a job that has several, as they will be when it is in: what is merged into them after
+    /// this one is in them here.
+    async fn beside(&self, order: &Order, first: &MergeOrder) -> Result<Vec<Beside>, Outcome> {
+        let workspace = &self.shared.workspace;
+        let mut beside = Vec::with_capacity(order.beside.len());
+        for BesideRepo { repo, commit } in &order.beside {
+            let looked = async {
+                let source = workspace.resolve(repo).await?;
+                let commit_or_own = commit.as_deref().unwrap_or(first.commit.as_str()).parse()?;
+                let own = MergeOrder { repo: source.clone(), commit: commit_or_own, ..first.clone() };
+                Ok((source, workspace.look_ahead(&own, commit.is_some()).await?))
+            };
+            match looked.await.map_err(|error| Outcome::of(&error))? {
+                (source, Ahead::At(commit)) => {
+                    let folder = folder_name(repo).to_owned();
+                    beside.push(Beside { folder, repo: source, commit });
+                }
+                (_, Ahead::Conflict(conflict)) => return Err(conflict_in(Some(repo), &conflict)),
+            }
+        }
+        Ok(beside)
     }
 
     async fn propose(&self, order: &MergeOrder) -> Outcome {
@@ -402,7 +433,13 @@ impl Batches<'_> {
     }
 
     /// Every job's own checks and its product's, each once, on the merged tree.
-    async fn check(&self, batch: &[Order], orders: &[MergeOrder], candidate: &Candidate) -> Checked {
+    async fn check(
+        &self,
+        batch: &[Order],
+        orders: &[MergeOrder],
+        candidate: &Candidate,
+        beside: &[Beside],
+    ) -> Checked {
         let mut commands: Vec<&String> = Vec::new();
         for command in batch.iter().flat_map(|order| &order.verify) {
             if !commands.contains(&command) {
@@ -416,7 +453,8 @@ impl Batches<'_> {
             let detail = "the checks of the merged tree need the shell engine, which is not ready here";
             return Checked::Failed(Outcome::Not(wire::MergeOutcome::Refused, detail.to_owned()));
         };
-        let tree = match self.shared.workspace.candidate_tree(&orders[0], candidate).await {
+        let folder = Some(folder_name(&batch[0].repo)).filter(|_| !beside.is_empty());
+        let tree = match self.shared.workspace.candidate_tree(&orders[0], candidate, folder, beside).await {
             Ok(tree) => tree,
             Err(error) => return Checked::Failed(Outcome::of(&error)),
         };
@@ -477,14 +515,19 @@ fn without_push(stacked: &Stacked, prepared: &Prepared) -> Outcome {
         Stacked::AlreadyIn(commit) => {
             Outcome::Merged { commit: commit.to_string(), into: prepared.from.clone() }
         }
-        Stacked::Conflict { files, detail } => {
-            let detail = match files.as_slice() {
-                [] => detail.clone(),
-                files => format!("conflicts in {}: {detail}", files.join(", ")),
-            };
-            Outcome::Not(wire::MergeOutcome::Conflict, detail)
-        }
+        conflict @ Stacked::Conflict { .. } => conflict_in(None, conflict),
     }
+}
+
+/// In another repository than the one that is being merged, where that is named.
+fn conflict_in(repo: Option<&str>, stacked: &Stacked) -> Outcome {
+    let Stacked::Conflict { files, detail } = stacked else { return Outcome::Outrun };
+    let place = repo.map(|repo| format!("{repo}, which is next, ")).unwrap_or_default();
+    let detail = match files.as_slice() {
+        [] => format!("{place}{detail}"),
+        files => format!("{place}conflicts in {}: {detail}", files.join(", ")),
+    };
+    Outcome::Not(wire::MergeOutcome::Conflict, detail)
 }
 
 /// The order as the workspace takes it, every word of it checked.

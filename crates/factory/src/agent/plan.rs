@@ -19,7 +19,8 @@ pub(super) struct Work {
     pub(super) persona: Option<String>,
     /// Review comments since the last run.
     pub(super) review: Option<String>,
-    pub(super) repo: Option<String>,
+    /// In the order in which they are merged.
+    pub(super) repos: Vec<String>,
     /// The branch that the work starts from, if not the repository's own.
     pub(super) base: Option<String>,
     pub(super) script: Option<String>,
@@ -50,6 +51,7 @@ impl Work {
             commit: c.commit.clone(),
             session_id: c.session_id.clone(),
             session_spend: c.session_spend.map(|spend| Spend { usd: spend.usd, tokens: spend.tokens }),
+            repos: c.repos.iter().cloned().map(Into::into).collect(),
             factory: c.factory_id.as_ref().and_then(|id| id.parse().ok()),
             note: c.note.clone(),
         });
@@ -60,7 +62,7 @@ impl Work {
             prompt: grant.body.clone(),
             persona: grant.persona.clone(),
             review: comments::since_the_last_run(grant),
-            repo: spec.repo.clone(),
+            repos: spec.repo.iter().chain(&spec.more_repos).cloned().collect(),
             base: spec.base.clone(),
             script: spec.script.clone(),
             verify: spec.verify.clone(),

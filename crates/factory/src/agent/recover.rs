@@ -6,7 +6,7 @@ use giga_api::wire::{Checkpoint, Job, ProblemCode, ReleaseRequest, Spend, Stage}
 
 use super::{Shared, job::run_marker, plan};
 use crate::engines::kill_run;
-use crate::workspace::{Leftover, SpendNote, Worktree};
+use crate::workspace::{Leftover, SpendNote, WorkFolder};
 
 const KILL_ATTEMPTS: u32 = 200;
 const KILL_INTERVAL: Duration = Duration::from_millis(10);
@@ -16,7 +16,7 @@ pub(super) async fn settle_leftovers(shared: &Shared) {
     clear_scratch(shared).await;
     for leftover in shared.workspace.find_leftovers().await {
         match shared.workspace.adopt(&leftover) {
-            Ok(tree) => settle(shared, &leftover, tree).await,
+            Ok(folder) => settle(shared, &leftover, folder).await,
             Err(error) => {
                 tracing::warn!(job = %leftover.job, %error, "a leftover could not be adopted");
             }
@@ -24,7 +24,7 @@ pub(super) async fn settle_leftovers(shared: &Shared) {
     }
 }
 
-async fn settle(shared: &Shared, leftover: &Leftover, tree: Worktree) {
+async fn settle(shared: &Shared, leftover: &Leftover, folder: WorkFolder) {
     let id = leftover.job.to_string();
     // Its engine may have outlived the agent, and must not write while the work is saved.
     kill_engine(&run_marker(&id, leftover.epoch.0)).await;
@@ -41,10 +41,10 @@ async fn settle(shared: &Shared, leftover: &Leftover, tree: Worktree) {
             && job.lease.as_ref().is_some_and(|lease| lease.factory_id == shared.id.as_str())
     });
     let settled = match job.filter(|_| still_ours) {
-        Some(job) => release(shared, &job, leftover, &tree).await,
-        None => quarantine(&id, &tree).await,
+        Some(job) => release(shared, &job, leftover, &folder).await,
+        None => quarantine(&id, &folder).await,
     };
-    if settled && let Err(error) = tree.remove().await {
+    if settled && let Err(error) = folder.remove().await {
         tracing::warn!(job = id, %error, "a leftover could not be removed");
     }
 }
@@ -76,9 +76,9 @@ async fn clear_scratch(shared: &Shared) {
 
 /// The lease is still this factory's: the work is saved and the job goes back to the queue, to be resumed from there
 /// without having used up an attempt.
-async fn release(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Worktree) -> bool {
+async fn release(shared: &Shared, job: &Job, leftover: &Leftover, folder: &WorkFolder) -> bool {
     let id = job.id.as_str();
-    let saved = match tree.checkpoint("after a crash of the agent", true).await {
+    let saved = match folder.checkpoint("after a crash of the agent", true).await {
         Ok(saved) => saved,
         Err(error) => {
             tracing::warn!(job = id, %error, "a leftover could not be saved");
@@ -90,7 +90,7 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Worktre
         checkpoint.factory_id = saved.not_pushed.is_some().then(|| shared.id.to_string());
         checkpoint
     });
-    let spend = used_up(job, tree.noted_spend());
+    let spend = used_up(job, folder.noted_spend());
     let request = ReleaseRequest { lease_epoch: leftover.epoch.0, checkpoint, spend };
     match shared.client.release(id, &request).await {
         Ok(_) => {
@@ -98,7 +98,7 @@ async fn release(shared: &Shared, job: &Job, leftover: &Leftover, tree: &Worktre
             true
         }
         Err(error) if error.is_passing() => false,
-        Err(_) => quarantine(id, tree).await,
+        Err(_) => quarantine(id, folder).await,
     }
 }
 
@@ -120,8 +120,8 @@ fn used_up(job: &Job, noted: Option<SpendNote>) -> Option<Spend> {
     })
 }
 
-async fn quarantine(id: &str, tree: &Worktree) -> bool {
-    match tree.quarantine("found after a restart; the job is no longer this factory's").await {
+async fn quarantine(id: &str, folder: &WorkFolder) -> bool {
+    match folder.quarantine("found after a restart; the job is no longer this factory's").await {
         Ok(branch) => {
             tracing::warn!(job = id, branch, "leftover work is in quarantine");
             true

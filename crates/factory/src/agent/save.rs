@@ -47,8 +47,8 @@ impl JobRun<'_> {
 
     /// What the run has used up so far, beside its work: a restart finds it there.
     pub(super) fn note_spend(&self, place: &Place) {
-        let Place::Repo(tree) = place else { return };
-        if let Err(error) = tree.note_spend(&self.meter.note()) {
+        let Place::Repo(folder) = place else { return };
+        if let Err(error) = folder.note_spend(&self.meter.note()) {
             tracing::warn!(job = self.held.job, %error, "the spend could not be noted");
         }
     }
@@ -60,22 +60,22 @@ impl JobRun<'_> {
 
     /// A checkpoint of everything so far; `None` when there is nothing new, or it could not be taken.
     pub(super) async fn save(&self, place: &Place, note: &str) -> Option<Checkpoint> {
-        let Place::Repo(tree) = place else { return None };
-        let saved = tree.checkpoint(note, true).await;
+        let Place::Repo(folder) = place else { return None };
+        let saved = folder.checkpoint(note, true).await;
         self.saved(saved)
     }
 
     /// The same, for whoever has to let go: what the origin does not take in time stays on this host.
     pub(super) async fn save_with_deadline(&self, place: &Place, note: &str) -> Option<Checkpoint> {
-        let Place::Repo(tree) = place else { return None };
-        if let Err(error) = tree.checkpoint(note, false).await {
+        let Place::Repo(folder) = place else { return None };
+        if let Err(error) = folder.checkpoint(note, false).await {
             return self.saved(Err(error));
         }
-        if let Ok(saved) = tokio::time::timeout(LAST_PUSH, tree.checkpoint(note, true)).await {
+        if let Ok(saved) = tokio::time::timeout(LAST_PUSH, folder.checkpoint(note, true)).await {
             return self.saved(saved);
         }
         self.log.note(&format!("the origin did not answer within {} seconds", LAST_PUSH.as_secs()));
-        self.saved(Ok(tree.last_checkpoint().await))
+        self.saved(Ok(folder.last_checkpoint().await))
     }
 
     fn saved(&self, saved: Result<Option<Saved>, WorkspaceError>) -> Option<Checkpoint> {
@@ -115,5 +115,6 @@ impl JobRun<'_> {
 /// Where the next run goes on when a reviewer asks for changes.
 pub(super) fn result_checkpoint(report: &RunReport) -> Option<Checkpoint> {
     let (branch, commit) = (report.branch.clone()?, report.commit.clone()?);
-    Some(Checkpoint { wip_ref: Some(branch), commit: Some(commit), ..Checkpoint::default() })
+    let repos = report.repos.clone();
+    Some(Checkpoint { wip_ref: Some(branch), commit: Some(commit), repos, ..Checkpoint::default() })
 }

@@ -48,6 +48,19 @@ impl Workspace {
     ) -> Result<Worktree, WorkspaceError> {
         let slot = self.slot(job, epoch);
         let lock = slot.try_lock()?.ok_or(WorkspaceError::InUse { job, epoch })?;
+        self.checkout_at(slot, Some(lock), repo, base, resume).await
+    }
+
+    /// `lock` of the whole folder, where it is this work tree's alone.
+    pub(crate) async fn checkout_at(
+        &self,
+        slot: Slot,
+        lock: Option<FileLock>,
+        repo: &RepoSource,
+        base: Option<&str>,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Worktree, WorkspaceError> {
+        let (job, epoch) = (slot.job, slot.epoch);
         let mirror = self.mirror(repo);
         if let Some(record) = slot.read() {
             if record.url != repo.url.as_str() {
@@ -96,7 +109,7 @@ impl Workspace {
         let mut found = Vec::new();
         for slot in self.slots() {
             match slot.try_lock() {
-                Ok(Some(_free)) if slot.read().is_some() => {
+                Ok(Some(_free)) if !slot.records().is_empty() => {
                     found.push(Leftover { job: slot.job, epoch: slot.epoch, path: slot.tree() });
                 }
                 Ok(Some(lock)) => {
@@ -112,15 +125,7 @@ impl Workspace {
         found
     }
 
-    /// Takes a leftover in hand again, to go on with it, save it or quarantine it.
-    pub fn adopt(&self, leftover: &Leftover) -> Result<Worktree, WorkspaceError> {
-        let (job, epoch) = (leftover.job, leftover.epoch);
-        let slot = self.slot(job, epoch);
-        let lock = slot.try_lock()?.ok_or(WorkspaceError::InUse { job, epoch })?;
-        self.adopt_locked(slot, lock)
-    }
-
-    pub(crate) fn adopt_locked(&self, slot: Slot, lock: FileLock) -> Result<Worktree, WorkspaceError> {
+    pub(crate) fn adopt_at(&self, slot: Slot, lock: Option<FileLock>) -> Result<Worktree, WorkspaceError> {
         let record = slot.read().ok_or_else(|| {
             WorkspaceError::refused(
                 "work folder",

@@ -164,18 +164,42 @@ impl Workspace {
         }
     }
 
-    /// The candidate's files in a folder of their own, as a fresh clone would have them.
+    /// What the order's branch would be at with its result, or is at without it. Nothing is pushed.
+    pub async fn look_ahead(&self, order: &MergeOrder, with_result: bool) -> Result<Ahead, WorkspaceError> {
+        let mirror = self.mirror(&order.repo);
+        let locked = mirror.lock().await?;
+        let head = locked.refresh().await?;
+        let target = locked.target(order.into.as_deref(), &head).await?;
+        if !with_result {
+            return Ok(Ahead::At(target.start));
+        }
+        Ok(match stack(&locked, target.start.as_ref(), order).await? {
+            Stacked::On(commit) => Ahead::At(Some(commit)),
+            Stacked::AlreadyIn(_) => Ahead::At(target.start),
+            conflict @ Stacked::Conflict { .. } => Ahead::Conflict(conflict),
+        })
+    }
+
+    /// The candidate's files in a folder of their own, as a fresh clone would have them: at the top, or with the other
+    /// repositories of the job, each in its folder.
     pub async fn candidate_tree(
         &self,
         order: &MergeOrder,
         candidate: &Candidate,
+        folder: Option<&str>,
+        beside: &[Beside],
     ) -> Result<CandidateTree, WorkspaceError> {
         let path = self.inner.base.join("merges").join(format!("{}-{}", order.job, candidate.commit));
         let tree = CandidateTree { path };
         tree.clear();
-        let mirror = self.mirror(&order.repo);
-        self.open_at(&tree.path, &mirror, &candidate.commit).await?;
-        self.fill_submodules(&tree.path, &mirror, &candidate.commit).await?;
+        let mut places = vec![(folder.unwrap_or_default(), &order.repo, &candidate.commit)];
+        let others = beside.iter();
+        places.extend(others.filter_map(|one| Some((one.folder.as_str(), &one.repo, one.commit.as_ref()?))));
+        for (folder, repo, commit) in places {
+            let (path, mirror) = (tree.path.join(folder), self.mirror(repo));
+            self.open_at(&path, &mirror, commit).await?;
+            self.fill_submodules(&path, &mirror, commit).await?;
+        }
         Ok(tree)
     }
 
@@ -189,6 +213,23 @@ impl Workspace {
         let branch = BranchKind::Candidate(order.job, candidate.commit.clone());
         mirror.push_deletion(&branch.into(), &candidate.commit).await.map(drop)
     }
+}
+
+/// What [`Workspace::look_ahead`] sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ahead {
+    /// Nothing in an empty repository.
+    At(Option<CommitId>),
+    Conflict(Stacked),
+}
+
+/// Another repository of a job, as its checks see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    pub folder: String,
+    pub repo: RepoSource,
+    /// None of an empty repository.
+    pub commit: Option<CommitId>,
 }
 
 /// Gone when it is dropped.

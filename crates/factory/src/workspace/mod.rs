@@ -25,6 +25,7 @@ mod snapshot;
 mod stack;
 mod submodules;
 mod target;
+mod work_folder;
 mod worktree;
 
 use std::path::PathBuf;
@@ -37,13 +38,14 @@ pub use discover::LocalRepo;
 pub use error::WorkspaceError;
 pub use folders::{FoundRepo, Skipped, Survey, survey};
 pub use gc::{GcOptions, GcReport, JobState, JobStates, Known};
-pub use merge::{Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
+pub use merge::{Ahead, Beside, Candidate, CandidateTree, MergeOrder, Prepared, Pushed};
 pub use policy::{Author, GitPolicy, GitUrl, Identity, Protocol, RepoSource};
 pub use propose::Proposed;
 pub use record::{SpendNote, Start};
 pub use refs::{CommitId, job_branch, quarantine_branch, request_branch, wip_branch};
 pub use result::{ResultCommit, Saved};
 pub use stack::Stacked;
+pub use work_folder::{RunResult, WorkFolder};
 pub use worktree::{Diff, Worktree};
 
 use git::Git;

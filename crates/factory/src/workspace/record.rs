@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use giga_domain::repo::folder_name;
 use giga_domain::{Epoch, JobId, Usd};
 use serde::{Deserialize, Serialize};
 
@@ -75,13 +76,15 @@ pub(crate) struct Slot {
     pub(crate) epoch: Epoch,
     pub(crate) folder: PathBuf,
     lock: PathBuf,
+    /// Of a run with several repositories: the folder of one of them.
+    part: Option<String>,
 }
 
 impl Slot {
     pub(crate) fn new(base: &Path, job: JobId, epoch: Epoch) -> Self {
         let name = format!("{job}.{epoch}");
         let lock = base.join("locks").join(format!("{name}.work"));
-        Self { job, epoch, folder: base.join("work").join(name), lock }
+        Self { job, epoch, folder: base.join("work").join(name), lock, part: None }
     }
 
     /// `None` for what is not named as we would name it.
@@ -90,12 +93,25 @@ impl Slot {
         Some((job.parse().ok()?, parse_epoch(epoch)?))
     }
 
+    /// The place of one of several repositories, beside the others.
+    pub(crate) fn of(&self, repo: &str) -> Self {
+        Self { part: Some(folder_name(repo).to_owned()), ..self.clone() }
+    }
+
     pub(crate) fn tree(&self) -> PathBuf {
-        self.folder.join("tree")
+        let tree = self.folder.join("tree");
+        self.part.as_ref().map_or_else(|| tree.clone(), |part| tree.join(part))
     }
 
     pub(crate) fn index(&self) -> PathBuf {
-        self.folder.join("snapshot.index")
+        self.folder.join(self.file("snapshot", "index"))
+    }
+
+    fn file(&self, name: &str, extension: &str) -> String {
+        match &self.part {
+            None => format!("{name}.{extension}"),
+            Some(part) => format!("{name}.{part}.{extension}"),
+        }
     }
 
     pub(crate) fn try_lock(&self) -> Result<Option<FileLock>, WorkspaceError> {
@@ -103,13 +119,35 @@ impl Slot {
     }
 
     pub(crate) fn read(&self) -> Option<Record> {
-        let text = std::fs::read(self.folder.join("job.json")).ok()?;
+        let text = std::fs::read(self.folder.join(self.file("job", "json"))).ok()?;
         let record: Record = serde_json::from_slice(&text).ok()?;
         (record.job == self.job && record.epoch == self.epoch).then_some(record)
     }
 
     pub(crate) fn write(&self, record: &Record) -> Result<(), WorkspaceError> {
-        self.put("job.json", record)
+        self.put(&self.file("job", "json"), record)
+    }
+
+    /// Written last of all, when each of them is there.
+    pub(crate) fn write_repos(&self, repos: &[String]) -> Result<(), WorkspaceError> {
+        self.put("repos.json", &repos)
+    }
+
+    pub(crate) fn forget_repos(&self) {
+        let _ = std::fs::remove_file(self.folder.join("repos.json"));
+    }
+
+    /// Those of a run with several repositories, as its manifest names them.
+    pub(crate) fn repos(&self) -> Option<Vec<String>> {
+        serde_json::from_slice(&std::fs::read(self.folder.join("repos.json")).ok()?).ok()
+    }
+
+    /// What is there of each of its repositories; nothing of a folder that is half made.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        match self.repos() {
+            None => self.read().into_iter().collect(),
+            Some(repos) => repos.iter().filter_map(|repo| self.of(repo).read()).collect(),
+        }
     }
 
     /// `None` also for one that cannot be read.
@@ -133,8 +171,14 @@ impl Slot {
         attempt().map_err(WorkspaceError::io(&path))
     }
 
+    /// Everything, or what is there of one of several repositories.
     pub(crate) async fn clear(&self) -> Result<(), WorkspaceError> {
-        remove_folder(self.folder.clone()).await
+        if self.part.is_none() {
+            return remove_folder(self.folder.clone()).await;
+        }
+        let _ = std::fs::remove_file(self.folder.join(self.file("job", "json")));
+        let _ = std::fs::remove_file(self.index());
+        remove_folder(self.tree()).await
     }
 }
 

@@ -27,7 +27,8 @@ pub struct Worktree {
     quarantined: AtomicBool,
     /// One snapshot at a time; what the last one saved.
     pub(crate) saved: tokio::sync::Mutex<LastSaved>,
-    lock: FileLock,
+    /// Of one of several repositories the whole folder's holder has it.
+    lock: Option<FileLock>,
 }
 
 /// What is known of the last checkpoint, so that an unchanged folder costs neither a commit nor a push.
@@ -53,7 +54,7 @@ impl Worktree {
         mirror: Mirror,
         record: &Record,
         saved: LastSaved,
-        lock: FileLock,
+        lock: Option<FileLock>,
     ) -> Result<Self, WorkspaceError> {
         Ok(Self {
             path: slot.tree(),
@@ -102,6 +103,11 @@ impl Worktree {
 
     /// Everything that the job has changed so far, committed or not.
     pub async fn diff(&self, limit_bytes: usize) -> Result<Diff, WorkspaceError> {
+        self.diff_in("", limit_bytes).await
+    }
+
+    /// With the folder that the files are shown in, such as `app/`.
+    pub(crate) async fn diff_in(&self, folder: &str, limit_bytes: usize) -> Result<Diff, WorkspaceError> {
         let _turn = self.saved.lock().await;
         let snapshot = self.snapshot(Missing::Note).await?;
         let base = self.mirror.tree_of(self.base()).await?;
@@ -109,6 +115,7 @@ impl Worktree {
             .mirror
             .call("comparing trees")
             .args(["diff-tree", "-p", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"])
+            .args([format!("--src-prefix=a/{folder}"), format!("--dst-prefix=b/{folder}")])
             .args(["--end-of-options", &base, &snapshot.tree])
             .at_most(limit_bytes)
             .run_any()
@@ -124,7 +131,9 @@ impl Worktree {
     pub async fn remove(self) -> Result<(), WorkspaceError> {
         self.slot.clear().await?;
         self.mirror.lock().await?.drop_ref(&engine_ref(self.job(), self.epoch())).await?;
-        self.lock.remove();
+        if let Some(lock) = self.lock {
+            lock.remove();
+        }
         Ok(())
     }
 

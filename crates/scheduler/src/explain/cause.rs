@@ -154,7 +154,7 @@ impl<'a> Case<'a> {
         ahead
             .filter(|rival| {
                 *known
-                    .entry((&rival.product, &rival.capabilities, &rival.repo))
+                    .entry((&rival.product, &rival.capabilities, &rival.repo, &rival.more_repos))
                     .or_insert_with(|| wanted.iter().any(|f| suits(&feasible::factory_failures(rival, f))))
             })
             .count()

@@ -222,7 +222,7 @@ fn open_factory(filter: Filter, factory: &FactoryView, case: &Case<'_>) -> Optio
         Filter::Capabilities => {
             Remedy::advice(format!("give {id} {}", needed(&feasible::lacking(case.job, factory))))
         }
-        Filter::Repo => let_clone(case.job.repo.as_deref().unwrap_or_default(), id),
+        Filter::Repo => let_clone(feasible::unreached_repo(case.job, factory).unwrap_or_default(), id),
         Filter::Unfit => {
             let message = format!("once {id} has what it lacked, let it try again");
             Remedy::fix(message, Fix::Requeue(case.job.id))

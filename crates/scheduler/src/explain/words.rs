@@ -123,7 +123,8 @@ fn obstacle(filter: Filter, case: &Case<'_>) -> String {
         },
         Filter::Capabilities if many => lacked_by_many(&factories, case),
         Filter::Repo if many => {
-            let repo = case.job.repo.as_deref().unwrap_or_default();
+            let repo = factories.iter().find_map(|factory| feasible::unreached_repo(case.job, factory));
+            let repo = repo.unwrap_or_default();
             format!("{who} have no repository `{repo}` and may not clone it")
         }
         _ => factories.first().map(|f| format!("{who} {}", detail(filter, case, f))).unwrap_or_default(),
@@ -156,7 +157,7 @@ pub(super) fn detail(filter: Filter, case: &Case<'_>, factory: &FactoryView) -> 
         Filter::Repo => {
             format!(
                 "has no repository `{}` and may not clone it",
-                case.job.repo.as_deref().unwrap_or_default()
+                feasible::unreached_repo(case.job, factory).unwrap_or_default()
             )
         }
         Filter::Seats => match factory.seat_limit {

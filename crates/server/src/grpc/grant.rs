@@ -3,7 +3,9 @@
 //! Everything that a claim's answer has is named here, taken or passed over: whoever adds a field decides at this place
 //! whether factories work by it.
 
-use giga_api::wire::{Checkpoint, ClaimAnswer, Job, JobResult, Lease, ReviewNote, ReviewVerdict, Spend};
+use giga_api::wire::{
+    Checkpoint, ClaimAnswer, Job, JobResult, Lease, RepoCommit, ReviewNote, ReviewVerdict, Spend,
+};
 use giga_domain::job::BudgetCaps;
 use giga_domain::manifest::{self, Manifest};
 use giga_domain::{Timestamp, Usd};
@@ -23,8 +25,9 @@ pub fn grant_message(claim: ClaimAnswer) -> v1::Grant {
         priority: _,
         rev: _,
         lease_epoch: _,
-        // These two are in the manifest.
+        // These are in the manifest.
         repo: _,
+        repos: _,
         engine: _,
         capabilities: _,
         deps: _,
@@ -65,7 +68,7 @@ pub fn grant_message(claim: ClaimAnswer) -> v1::Grant {
         persona_md,
         checkpoint: checkpoint.map(checkpoint_message),
         reviews: reviews.into_iter().map(review).collect(),
-        result_epoch: result.map(|JobResult { lease_epoch, branch: _, commit: _ }| lease_epoch),
+        result_epoch: result.map(|JobResult { lease_epoch, branch: _, commit: _, repos: _ }| lease_epoch),
     }
 }
 
@@ -84,6 +87,7 @@ fn spec(manifest: Manifest) -> v1::Spec {
         name: _,
         product: _,
         repo,
+        more_repos,
         engine,
         script,
         persona: _,
@@ -111,14 +115,16 @@ fn spec(manifest: Manifest) -> v1::Spec {
     let budget = v1::BudgetCaps { usd_micros: usd.map(Usd::micros), tokens, wall_ms };
     // What goes into a branch is made on it, unless the manifest says otherwise.
     let base = base.or(target);
-    v1::Spec { repo, engine, script, verify, budget: Some(budget), base }
+    v1::Spec { repo, engine, script, verify, budget: Some(budget), base, more_repos }
 }
 
 fn checkpoint_message(checkpoint: Checkpoint) -> v1::Checkpoint {
-    let Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note } = checkpoint;
+    let Checkpoint { wip_ref, commit, session_id, session_spend, repos, factory_id, note } = checkpoint;
     let session_spend =
         session_spend.map(|Spend { usd, tokens }| v1::Spend { usd_micros: usd.micros(), tokens });
-    v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note }
+    let repos =
+        repos.into_iter().map(|RepoCommit { repo, commit }| v1::RepoCommit { repo, commit }).collect();
+    v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note, repos }
 }
 
 fn review(note: ReviewNote) -> v1::ReviewNote {

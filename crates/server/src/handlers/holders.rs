@@ -11,7 +11,7 @@ use giga_api::wire;
 use giga_coordinator::{Accept, Candidate, Error};
 use giga_domain::{
     Check, Checkpoint, DispatchSeq, Epoch, FailReason, Failure, Holder, HolderAction, Job, JobId, Refusal,
-    RequestId, RunReport, Spend, Stage, limits,
+    RepoCommit, RequestId, RunReport, Spend, Stage, limits,
 };
 use giga_ports::StoreError;
 
@@ -84,6 +84,7 @@ pub(crate) async fn candidates(
         priority: candidate.priority.into(),
         capabilities: candidate.capabilities.iter().map(ToString::to_string).collect(),
         repo: candidate.repo,
+        more_repos: candidate.more_repos,
     };
     Ok(Json(wire::CandidateList { candidates: candidates.into_iter().map(shown).collect() }))
 }
@@ -302,6 +303,7 @@ fn checkpoint(given: Option<wire::Checkpoint>) -> Answer<Option<Checkpoint>> {
     for (field, text) in fields {
         check::optional_text(field, text.as_ref(), limits::CHECKPOINT_BYTES)?;
     }
+    let repos = repo_commits("checkpoint.repos", given.repos)?;
     let factory = given.factory_id.as_deref().map(|id| check::id("checkpoint.factoryId", id)).transpose()?;
     let session_spend = spend("checkpoint.sessionSpend", given.session_spend)?;
     Ok(Some(Checkpoint {
@@ -309,6 +311,7 @@ fn checkpoint(given: Option<wire::Checkpoint>) -> Answer<Option<Checkpoint>> {
         commit: given.commit,
         session_id: given.session_id,
         session_spend,
+        repos,
         factory,
         note: given.note,
     }))
@@ -334,8 +337,18 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
         files_changed: given.files_changed,
         lines_added: given.lines_added,
         lines_removed: given.lines_removed,
+        repos: repo_commits("report.repos", given.repos)?,
         checks: checks(given.checks)?,
     })
+}
+
+fn repo_commits(field: &str, given: Vec<wire::RepoCommit>) -> Answer<Vec<RepoCommit>> {
+    check::at_most(field, given.len(), limits::JOB_REPOS)?;
+    for (at, wire::RepoCommit { repo, commit }) in given.iter().enumerate() {
+        check::text(&format!("{field}[{at}].repo"), repo, limits::REPO_URL_CHARS)?;
+        check::text(&format!("{field}[{at}].commit"), commit, REF_CHARS)?;
+    }
+    Ok(given.into_iter().map(Into::into).collect())
 }
 
 /// The output of the verify commands. Of a command that prints more than is kept, the end counts; the agent cuts it, and

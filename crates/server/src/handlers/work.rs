@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_coordinator::{MergeHolder, ProposedMerge, TakenMerge};
 use giga_domain::job::{MergeBy, MergeSettings, MergeStrategy};
-use giga_domain::{Epoch, JobId, MergeOutcome, limits, merge_message};
+use giga_domain::{Epoch, Job, JobId, JobResult, MergeOutcome, limits, merge_message};
 
 use super::{Answer, tagged};
 use crate::app::App;
@@ -86,14 +86,15 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
     let incomplete = || Problem::internal("an order to merge lacks what it is about");
     let result = job.result.as_ref().ok_or_else(incomplete)?;
     let merge = job.merge.as_ref().ok_or_else(incomplete)?;
+    let (repo, commit) = job.merging().ok_or_else(incomplete)?;
     let MergeSettings { strategy, by, feedback: _, message, author } = &job.spec.merge;
     Ok(wire::MergeOrder {
         job_id: job.id.to_string(),
         lease_epoch: result.epoch.0,
         name: job.spec.name.clone(),
-        repo: job.spec.repo.clone().ok_or_else(incomplete)?,
+        repo: repo.to_owned(),
         branch: result.branch.clone(),
-        commit: result.commit.clone(),
+        commit: commit.to_owned(),
         attempt: merge.attempt,
         target: job.spec.target.clone(),
         by: by.unwrap_or(MergeBy::Push).into(),
@@ -103,7 +104,22 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
         reviewers: merge_message::reviewers(&job),
         verify: checks,
         candidate: merge.candidate().cloned().map(Into::into),
+        beside: beside(&job, result, merge.part),
     })
+}
+
+fn beside(job: &Job, result: &JobResult, part: usize) -> Vec<wire::BesideRepo> {
+    if job.spec.more_repos.is_empty() {
+        return Vec::new();
+    }
+    let now = result.repos.get(part).map(|now| now.repo.as_str());
+    let later = result.repos.get(part + 1..).unwrap_or_default();
+    let others = job.spec.repos().filter(|repo| Some(*repo) != now);
+    let beside = others.map(|repo| wire::BesideRepo {
+        repo: repo.to_owned(),
+        commit: later.iter().find(|later| later.repo == repo).map(|later| later.commit.clone()),
+    });
+    beside.collect()
 }
 
 pub(crate) async fn renew_merges(

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use giga_domain::job::{ReviewGate, ShipMode};
 use giga_domain::{
-    Check, Checkpoint, Epoch, EventKind, FactoryId, FailReason, Failure, HolderAction, Job, Refusal, Run,
-    RunOutcome, RunReport, Setback, Stage, State, Usd,
+    Check, Checkpoint, Epoch, EventKind, FactoryId, FailReason, Failure, HolderAction, Job, Refusal,
+    RepoCommit, Run, RunOutcome, RunReport, Setback, Stage, State, Usd,
 };
 use giga_ports::StoreError;
 use giga_ports::store::{Claimed, ExpireLeases};
@@ -17,12 +17,17 @@ async fn last_run(world: &World, job: &Job) -> Run {
     world.store.read().runs(job.id).await.unwrap().pop().expect("the job ran")
 }
 
+fn repo_commit() -> RepoCommit {
+    RepoCommit { repo: "lib".to_owned(), commit: "4567def".to_owned() }
+}
+
 fn saved(note: &str) -> Checkpoint {
     Checkpoint {
         wip_ref: Some("refs/giga/wip/1".to_owned()),
         commit: Some("0123abc".to_owned()),
         session_id: Some("session-7".to_owned()),
         session_spend: Some(giga_domain::Spend { usd: Usd::from_micros(1_500_000), tokens: 12 }),
+        repos: vec![repo_commit()],
         factory: Some("mac-1".parse().unwrap()),
         note: Some(note.to_owned()),
     }
@@ -144,6 +149,7 @@ async fn reported(world: &World, factory: &FactoryId, quorum: u32, ship: ShipMod
         files_changed: Some(3),
         lines_added: Some(10),
         lines_removed: Some(4),
+        repos: vec![repo_commit()],
         checks: vec![Check {
             command: "cargo test".to_owned(),
             passed: true,

@@ -288,6 +288,7 @@ pub async fn a_spec_comes_back_whole(world: &World) {
         topic: Some("billing.invoice".to_owned()),
         priority: Priority::Critical,
         repo: Some("hello".to_owned()),
+        more_repos: vec!["lib".to_owned()],
         engine: Some("shell".to_owned()),
         capabilities: CapabilitySet::parse(["os:linux", "engine:shell"]).unwrap(),
         deps: vec![dep],

@@ -27,6 +27,7 @@ pub(crate) fn spec() -> JobSpec {
         topic: None,
         priority: Priority::Normal,
         repo: None,
+        more_repos: Vec::new(),
         engine: None,
         capabilities: CapabilitySet::new(),
         deps: Vec::new(),

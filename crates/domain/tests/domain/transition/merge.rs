@@ -18,7 +18,7 @@ fn testing() -> Job {
     job.spec.repo = Some("hello".to_owned());
     job.last_factory = Some(factory("a"));
     let (branch, commit) = ("giga/job/x/7".to_owned(), "c0ffee".to_owned());
-    job.result = Some(JobResult { epoch: Epoch(7), branch, commit });
+    job.result = Some(JobResult { epoch: Epoch(7), branch, commit, repos: Vec::new() });
     job
 }
 

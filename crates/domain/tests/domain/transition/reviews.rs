@@ -23,7 +23,12 @@ fn gate(quorum: u32, reviewers: &[&str]) -> Command {
 }
 
 fn handed_over() -> JobResult {
-    JobResult { epoch: Epoch(7), branch: "giga/1/7".to_owned(), commit: "0123abc".to_owned() }
+    JobResult {
+        epoch: Epoch(7),
+        branch: "giga/1/7".to_owned(),
+        commit: "0123abc".to_owned(),
+        repos: Vec::new(),
+    }
 }
 
 #[test]
@@ -82,6 +87,7 @@ fn changes_are_made_where_the_last_run_stopped() {
         wip_ref: Some("giga/1/7".to_owned()),
         commit: Some("0123abc".to_owned()),
         session_id: Some("s-1".to_owned()),
+        repos: Vec::new(),
         factory: None,
         note: None,
         session_spend: spent,

@@ -70,13 +70,11 @@ async fn what_fits(shared: &Shared, candidates: Vec<Candidate>) -> Vec<String> {
     let capabilities = heartbeat::capabilities(shared, &repos);
     let mut fitting = Vec::new();
     for candidate in candidates.into_iter().filter(|candidate| has_all(&capabilities, candidate)) {
-        let reachable = match &candidate.repo {
-            None => true,
-            Some(repo) => {
-                let here = is_known(repo_name(repo), repos.iter().map(|local| local.name.as_str()));
-                here || (shared.can_clone && shared.workspace.resolve(repo).await.is_ok())
-            }
-        };
+        let mut reachable = true;
+        for repo in candidate.repo.iter().chain(&candidate.more_repos) {
+            let here = is_known(repo_name(repo), repos.iter().map(|local| local.name.as_str()));
+            reachable &= here || (shared.can_clone && shared.workspace.resolve(repo).await.is_ok());
+        }
         if reachable {
             fitting.push(candidate.job_id);
         }
@@ -106,6 +104,7 @@ mod tests {
                 priority: Priority::Normal,
                 capabilities: wanted.iter().map(|wanted| (*wanted).to_owned()).collect(),
                 repo: None,
+                more_repos: Vec::new(),
             };
             has_all(&has, &candidate)
         };

@@ -7,6 +7,7 @@ use super::super::error::WorkspaceError;
 use super::super::record::Slot;
 use super::super::refs::{head_ref, job_branch, quarantine_branch};
 use super::super::snapshot::Missing;
+use super::super::work_folder::WorkFolder;
 use super::super::worktree::Worktree;
 use super::{GcItem, GcKind, GcOptions, GcReport, JobStates, ask, keeps};
 
@@ -31,7 +32,7 @@ impl Workspace {
                 report.kept.push(item("a running agent holds it".to_owned()));
                 continue;
             };
-            if slot.read().is_none() {
+            if slot.records().is_empty() {
                 if !options.dry_run {
                     slot.clear().await?;
                     lock.remove();
@@ -39,14 +40,14 @@ impl Workspace {
                 report.removed.push(item("half made".to_owned()));
                 continue;
             }
-            let worktree = self.adopt_locked(slot, lock)?;
+            let folder = self.adopt_locked(slot, lock)?;
             if options.dry_run {
                 report.removed.push(item("the job has ended".to_owned()));
                 continue;
             }
-            match save_first(&worktree).await {
+            match save_all(&folder).await {
                 Ok(why) => {
-                    worktree.remove().await?;
+                    folder.remove().await?;
                     report.removed.push(item(why));
                 }
                 Err(error) => report.kept.push(item(format!("its work cannot be saved: {error}"))),
@@ -72,6 +73,14 @@ impl Workspace {
         }
         Ok(())
     }
+}
+
+async fn save_all(folder: &WorkFolder) -> Result<String, WorkspaceError> {
+    let mut why = String::new();
+    for tree in folder.trees() {
+        why = save_first(tree).await?;
+    }
+    Ok(why)
 }
 
 /// Makes sure that a ref holds all that the folder does.

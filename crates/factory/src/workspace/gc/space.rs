@@ -60,7 +60,7 @@ impl Workspace {
             let locked = mirror.lock().await?;
             // Looked at under the lock: a checkout that began meanwhile has its folder by now, or waits.
             let borrowed: BTreeSet<String> =
-                self.slots().iter().filter_map(Slot::read).flat_map(Record::borrowed).collect();
+                self.slots().iter().flat_map(Slot::records).flat_map(Record::borrowed).collect();
             let branches = locked.call("listing branches").args(["for-each-ref", "--count=1", "refs/heads"]);
             if borrowed.contains(source.url.as_str()) {
                 report.kept.push(item("a work folder borrows from it"));

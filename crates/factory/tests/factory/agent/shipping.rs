@@ -11,7 +11,7 @@ use serde_json::json;
 use super::child::ChildFactory;
 use super::world::{LOOK_AGAIN, Origin, PATIENCE, World};
 
-async fn until_settled(world: &World, job: &str) -> Job {
+pub(super) async fn until_settled(world: &World, job: &str) -> Job {
     world.until(job, |job| matches!(job.stage, Stage::Shipped | Stage::Failed)).await
 }
 
@@ -192,7 +192,7 @@ async fn a_dependent_never_starts_before_what_it_needs_is_in() {
 }
 
 /// A hook of the origin for pushes to a ref, or to those that begin with it.
-fn hook(origin: &Origin, name: &str, to: &str, then: &str) -> PathBuf {
+pub(super) fn hook(origin: &Origin, name: &str, to: &str, then: &str) -> PathBuf {
     let path = origin.path().join("hooks").join(name);
     let script =
         format!("#!/bin/sh\nwhile read -r old new ref; do case $ref in {to}*) {then};; esac; done\n");

@@ -79,7 +79,7 @@ async fn contents_are_checked_out_and_pushed_with_the_result() {
 
     let order = order(&worktree, &result);
     let other = fixture.host("two");
-    let tree = other.candidate_tree(&order, &candidate(&other, &order).await).await.unwrap();
+    let tree = other.candidate_tree(&order, &candidate(&other, &order).await, None, &[]).await.unwrap();
     assert_eq!(text(tree.path().join("big.bin")), large("new"));
     merge(&other, &order).await.unwrap();
     let three = fixture.host("three");

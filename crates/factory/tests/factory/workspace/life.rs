@@ -144,7 +144,7 @@ async fn what_is_fenced_is_kept_here_and_never_pushed() {
     drop(worktree);
     let leftover = host.find_leftovers().await.remove(0);
     let adopted = host.adopt(&leftover).unwrap();
-    assert!(adopted.push_result(&result).await.is_err(), "a restart does not forget it");
+    assert!(adopted.trees()[0].push_result(&result).await.is_err(), "a restart does not forget it");
     assert_eq!(fixture.origin_branches(), ["main"]);
 }
 

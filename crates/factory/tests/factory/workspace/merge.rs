@@ -148,7 +148,7 @@ async fn the_merged_tree_is_laid_out_as_a_clone_would_be_and_goes_again() {
     fixture.push_from_outside("later.txt", "later");
     let order = order(&worktree, &result);
     let candidate = candidate(&host, &order).await;
-    let tree = host.candidate_tree(&order, &candidate).await.unwrap();
+    let tree = host.candidate_tree(&order, &candidate, None, &[]).await.unwrap();
     let path = tree.path().to_owned();
     assert!(path.join("a.txt").is_file() && path.join("later.txt").is_file());
     drop(tree);

@@ -79,7 +79,7 @@ async fn submodules_are_there_in_the_work_folder_and_in_the_merged_tree() {
     let result = finish(&worktree, "a.txt", "a\n").await;
     assert_eq!((result.files_changed, result.left_out.clone()), (1, Vec::new()));
     let order = order(&worktree, &result);
-    let tree = host.candidate_tree(&order, &candidate(&host, &order).await).await.unwrap();
+    let tree = host.candidate_tree(&order, &candidate(&host, &order).await, None, &[]).await.unwrap();
     assert_eq!(text(tree.path().join("vendor/lib/inner/deep/deep.txt")), "deep.txt of deep\n");
     assert_eq!(text(tree.path().join("a.txt")), "a\n");
 

@@ -85,8 +85,9 @@ fn go_together(first: &Job, other: &Job) -> bool {
     let pushed = |job: &Job| job.merge.as_ref()?.candidate().map(|candidate| candidate.pushed().to_owned());
     // What failed before is tried alone: it holds nobody else up.
     let is_fresh = |job: &Job| job.merge.as_ref().is_some_and(|merge| merge.failures == 0);
-    // A pull request shows one result.
-    let is_alone = |job: &Job| job.spec.merge.by == Some(MergeBy::PullRequest);
+    // A pull request shows one result, and several repositories are checked together in a folder of their own.
+    let is_alone =
+        |job: &Job| job.spec.merge.by == Some(MergeBy::PullRequest) || !job.spec.more_repos.is_empty();
     if is_alone(first) || is_alone(other) {
         return false;
     }
@@ -100,15 +101,17 @@ fn go_together(first: &Job, other: &Job) -> bool {
 /// What two jobs have in common whose results go into one branch. A product's are its own, so that nobody holds up
 /// another's. Two names for one branch are two queues: then the repository says who was first.
 fn queue(job: &Job) -> Queue {
-    (job.product.clone(), job.spec.repo.clone(), job.spec.target.clone())
+    let repo = job.merging().map(|(repo, _)| repo.to_owned());
+    (job.product.clone(), repo, job.spec.target.clone())
 }
 
 type Queue = (ProductId, Option<String>, Option<String>);
 
-/// It may serve the product, and has the repository or can get it.
+/// It may serve the product, and has the job's repositories or can get them: the checks need all of them.
 fn reaches(factory: &Factory, job: &Job) -> bool {
     factory.scope.allows_product(&job.product)
-        && job.spec.repo.as_deref().is_some_and(|repo| factory.advertised.reaches_repo(repo))
+        && job.merging().is_some()
+        && job.spec.repos().all(|repo| factory.advertised.reaches_repo(repo))
 }
 
 impl Op for HoldMerges {
