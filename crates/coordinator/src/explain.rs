@@ -361,9 +361,15 @@ fn explain_unqueued(job: &Job) -> Explanation {
 }
 
 fn shipped(job: &Job) -> String {
-    match job.merge.as_ref().map(|merge| &merge.state) {
-        Some(MergeState::Done { note: Some(note), .. }) => format!("shipped: {note}"),
-        Some(MergeState::Done { commit, into: Some(into), .. }) => format!("shipped: {commit} is in {into}"),
+    let Some(merge) = &job.merge else { return Stage::Shipped.label().to_owned() };
+    if !merge.merged.is_empty() {
+        let each =
+            merge.merged.iter().map(|one| format!("{} is in {} of {}", one.commit, one.into, one.repo));
+        return format!("shipped: {}", each.collect::<Vec<_>>().join(", "));
+    }
+    match &merge.state {
+        MergeState::Done { note: Some(note), .. } => format!("shipped: {note}"),
+        MergeState::Done { commit, into: Some(into), .. } => format!("shipped: {commit} is in {into}"),
         _ => Stage::Shipped.label().to_owned(),
     }
 }
@@ -396,6 +402,18 @@ fn explain_shipping(job: &Job) -> Explanation {
             let turn = "one result of a repository is merged at a time, in the order of shipping";
             ("shipping: waiting for its turn to be merged".to_owned(), Some(turn.to_owned()))
         }
+    };
+    let summary = match job.merging() {
+        Some((repo, _)) if !job.spec.more_repos.is_empty() => {
+            let merged: Vec<&str> = merge.merged.iter().map(|one| one.repo.as_str()).collect();
+            let already = if merged.is_empty() {
+                String::new()
+            } else {
+                format!("; already in: {}", merged.join(", "))
+            };
+            format!("{summary} ({repo}{already})")
+        }
+        _ => summary,
     };
     let blockers = blocker.map(|why| Blocker::new(BlockerCode::Merge, why)).into_iter().collect();
     standing(summary, blockers, Vec::new())

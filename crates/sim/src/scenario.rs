@@ -6,7 +6,7 @@ pub(crate) use rules::{Rules, micros};
 
 use std::time::Duration;
 
-use giga_domain::{Delivery, FactoryId};
+use giga_domain::{Capability, Delivery, FactoryId};
 
 use crate::prng::Prng;
 use crate::turnstile::{Kind, Verdict};
@@ -54,7 +54,7 @@ pub(crate) struct FactoryPlan {
 impl FactoryPlan {
     /// Nobody here names an engine, and such a factory is taken at its word.
     pub(crate) fn has(&self, wanted: &str) -> bool {
-        wanted == "engine:any" || self.capabilities.contains(&wanted)
+        wanted == "engine:any" || wanted == Capability::SEVERAL_REPOS || self.capabilities.contains(&wanted)
     }
 }
 

@@ -1805,6 +1805,12 @@ export interface components {
             routable: boolean;
             warnings: string[];
         };
+        /** @description Another repository of the job, as the checks see it. */
+        BesideRepo: {
+            repo: string;
+            /** @description What is merged into it after this one; nothing where it has its part already, or needs none. */
+            commit?: string | null;
+        };
         Blocker: {
             code: components["schemas"]["BlockerCode"];
             message: string;
@@ -1910,6 +1916,8 @@ export interface components {
             /** @description All that a factory must have, `engine:<engine>` included. */
             capabilities: string[];
             repo?: string | null;
+            /** @description Those that it works on beside `repo`. */
+            moreRepos?: string[];
         };
         /** @description Best first. */
         CandidateList: {
@@ -1941,6 +1949,8 @@ export interface components {
             commit?: string | null;
             sessionId?: string | null;
             sessionSpend?: components["schemas"]["Spend"] | null;
+            /** @description Of a job with several repositories: what was saved in each, under the same ref. */
+            repos?: components["schemas"]["RepoCommit"][];
             /** @description The host that has the ref when it was not pushed. */
             factoryId?: string | null;
             note?: string | null;
@@ -2390,6 +2400,8 @@ export interface components {
              */
             leaseEpoch: number;
             repo?: string | null;
+            /** @description All of them, in the order in which they are merged, where the job works on several. */
+            repos?: string[];
             engine?: string | null;
             capabilities: string[];
             deps: string[];
@@ -2454,6 +2466,11 @@ export interface components {
             leaseEpoch: number;
             branch: string;
             commit: string;
+            /**
+             * @description Of a job with several repositories: the commit in each that was changed, in the order in which they are merged.
+             *     The branch has the same name in all of them.
+             */
+            repos?: components["schemas"]["RepoCommit"][];
         };
         JobStage: {
             id: string;
@@ -2523,6 +2540,8 @@ export interface components {
              * @description How often the job was done again because of it.
              */
             redos?: number;
+            /** @description Of a job with several repositories: what is in already, whatever becomes of the rest. */
+            merged?: components["schemas"]["MergedRepo"][];
             /** @description From when on it is tried again, where something went wrong. */
             retryAt?: string | null;
             /** @description The commit that waits to be merged by a pull request, or brought it in. */
@@ -2586,6 +2605,8 @@ export interface components {
             /** @description What has to pass on the merged tree: the job's own, and then its product's. */
             verify?: string[];
             candidate?: components["schemas"]["MergeCandidate"] | null;
+            /** @description The other repositories of a job that has several. Its checks see all of them, each in its folder. */
+            beside?: components["schemas"]["BesideRepo"][];
         };
         /** @description What is merged and checked together, one after the other in this order. */
         MergeOrders: {
@@ -2623,6 +2644,15 @@ export interface components {
          * @enum {string}
          */
         MergeStrategy: "merge" | "squash" | "rebase" | "fast_forward";
+        /** @description A repository that has its part of a result. */
+        MergedRepo: {
+            repo: string;
+            commit: string;
+            /** @description The branch. */
+            into: string;
+            /** @description What its owner should know about it. */
+            note?: string | null;
+        };
         NewTopicJob: {
             /** @description Any JSON, at most 256 KiB; its bytes reach the handler as they were sent. */
             payload: unknown;
@@ -2869,6 +2899,12 @@ export interface components {
             leaseEpoch: number;
             spend?: components["schemas"]["Spend"] | null;
         };
+        /** @description A commit in one of the repositories of a job that has several. */
+        RepoCommit: {
+            /** @description As the manifest names it. */
+            repo: string;
+            commit: string;
+        };
         RepoEntry: string | components["schemas"]["FactoryRepo"];
         /** @description Success, with what the run used and made. */
         ReportRequest: {
@@ -2988,6 +3024,11 @@ export interface components {
             linesAdded?: number | null;
             /** Format: int32 */
             linesRemoved?: number | null;
+            /**
+             * @description Of a job with several repositories: the commit in each that was changed. The branch has the same name in all of
+             *     them, and `commit` is the first of these.
+             */
+            repos?: components["schemas"]["RepoCommit"][];
             /** @description The results of the manifest's `verify` commands, in their order. */
             checks?: components["schemas"]["Check"][];
         };

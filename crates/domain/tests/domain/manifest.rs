@@ -376,3 +376,28 @@ fn a_composite_says_how_its_children_are_taken() {
     let defaults = "name: x\nkind: composite\nengine: any\npriority: normal\ndepsMode: all\nretry: {max: 3}";
     assert_eq!(accepted(defaults), plain);
 }
+
+#[test]
+fn several_repositories_stand_side_by_side() {
+    let both = accepted("name: x\nrepos: [app, team/lib]\nbase: dev");
+    assert_eq!(both.repos().collect::<Vec<_>>(), ["app", "team/lib"]);
+    let spec = both.to_spec(Vec::new(), None);
+    assert_eq!((spec.repo.as_deref(), spec.more_repos), (Some("app"), vec!["team/lib".to_owned()]));
+    assert!(spec.capabilities.contains(&"has:several-repos".parse().unwrap()));
+    let json = serde_json::to_value(&both).unwrap();
+    assert_eq!((json.get("repo"), &json["repos"]), (None, &json!(["app", "team/lib"])));
+    assert_eq!(from_json(&json).unwrap(), both);
+    assert_eq!(accepted("name: x\nrepos: [app]"), accepted("name: x\nrepo: app"), "one is one");
+    for (given, said) in [
+        ("repos: [app, lib]\nrepo: app", "stands beside `repo`"),
+        ("repos: [app, team/App]", "would be the folder \"App\" as \"app\" is"),
+        ("repos: [app, https://host/team/.git]", "a name that a folder can have"),
+        ("repos: [app, ../x]", "must be a repository name"),
+        ("repos: []", "a list of repositories"),
+        ("repos: [a, b, c, d, e, f, g, h, i]", "at most 8"),
+        ("kind: composite\nrepos: [app]", "belongs to its children"),
+    ] {
+        let error = refused(&format!("name: x\n{given}")).to_string();
+        assert!(error.contains(said), "{given}: {error}");
+    }
+}

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use giga_domain::factory::Advertised;
-use giga_domain::{CapabilitySet, Delivery};
+use giga_domain::{Capability, CapabilitySet, Delivery};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
@@ -64,8 +64,9 @@ impl Host {
     }
 
     fn advertised(&self, mode: Delivery) -> Advertised {
+        let capabilities = self.plan.capabilities.iter().copied().chain([Capability::SEVERAL_REPOS]);
         Advertised {
-            capabilities: CapabilitySet::parse(&self.plan.capabilities).unwrap_or_default(),
+            capabilities: CapabilitySet::parse(capabilities).unwrap_or_default(),
             seat_limit: self.plan.seats,
             can_clone: true,
             delivery: Some(mode),

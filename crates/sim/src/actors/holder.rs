@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use giga_coordinator::Directive;
 use giga_domain::{
-    Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RunReport, Spend, Usd,
+    Checkpoint, FactoryId, FailReason, Failure, Holder, HolderAction, Job, JobId, RepoCommit, RunReport,
+    Spend, Usd,
 };
 
 use super::nap;
@@ -29,6 +30,8 @@ pub(crate) struct Holding {
     world: Arc<World>,
     job: JobId,
     holder: Holder,
+    /// Where it has several.
+    repos: Vec<String>,
     /// What it may spend, where that is known.
     cap: Usd,
     spent: Usd,
@@ -38,7 +41,10 @@ pub(crate) struct Holding {
 impl Holding {
     pub(crate) fn new(world: Arc<World>, factory: FactoryId, job: &Job, prng: Prng) -> Self {
         let cap = job.lease().map_or(Usd::ZERO, |lease| lease.reserved);
-        Self { world, job: job.id, holder: Holder { factory, epoch: job.epoch }, cap, spent: Usd::ZERO, prng }
+        let several = job.spec.repos().filter(|_| !job.spec.more_repos.is_empty());
+        let repos = several.map(str::to_owned).collect();
+        let holder = Holder { factory, epoch: job.epoch };
+        Self { world, job: job.id, holder, repos, cap, spent: Usd::ZERO, prng }
     }
 
     pub(crate) async fn run(mut self) {
@@ -120,6 +126,11 @@ impl Holding {
             0..70 => HolderAction::Report(RunReport {
                 branch: Some(format!("giga/job/{}/{}", self.job, self.holder.epoch)),
                 commit: Some("0".repeat(40)),
+                repos: self
+                    .repos
+                    .iter()
+                    .map(|repo| RepoCommit { repo: repo.clone(), commit: "0".repeat(40) })
+                    .collect(),
                 cost: (!self.spent.is_zero()).then_some(self.spent),
                 ..RunReport::default()
             }),

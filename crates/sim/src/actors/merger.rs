@@ -218,7 +218,7 @@ impl Member {
             attempt: merge.attempt,
             landed: (job.id, job.result.as_ref()?.epoch),
             announced: merge.candidate().cloned(),
-            repo: job.spec.repo?,
+            repo: job.merging()?.0.to_owned(),
         })
     }
 

@@ -133,7 +133,8 @@ impl Submitter {
         lines.push(format!("retry: {{max: {}, backoff: 1s}}", self.prng.between(1, 4)));
         lines.push(format!("ship: {}", if self.prng.chance(700) { "auto" } else { "manual" }));
         if self.prng.chance(600) {
-            lines.push(format!("repo: {}", self.prng.pick(&["hello", "world"])));
+            let repos = ["repo: hello", "repo: hello", "repo: world", "repo: world", "repos: [hello, world]"];
+            lines.push((*self.prng.pick(&repos)).to_owned());
             lines.push(format!("onConflict: {}", if self.prng.chance(800) { "redo" } else { "fail" }));
         }
         if self.prng.chance(120) {

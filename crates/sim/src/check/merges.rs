@@ -30,13 +30,17 @@ pub(super) fn check(evidence: &Evidence, stories: &Stories<'_>, found: &mut Find
         }
     }
     for job in &evidence.jobs {
-        let (Some(repo), Some(result)) = (&job.spec.repo, &job.result) else { continue };
-        let is_in = evidence.branches.get(repo).is_some_and(|b| b.landed.contains(&(job.id, result.epoch)));
-        if is_in != (job.stage() == Stage::Shipped) && (is_in || job.stage() == Stage::Shipped) {
-            let there = if is_in { "in" } else { "not in" };
+        let (Some(_), Some(result)) = (&job.spec.repo, &job.result) else { continue };
+        // Of several: each that it changed here is all of them.
+        let result = (job.id, result.epoch);
+        let is_in = |repo| evidence.branches.get(repo).is_some_and(|b| b.landed.contains(&result));
+        let is_in = job.spec.repos().all(is_in);
+        if is_in != (job.stage() == Stage::Shipped) {
+            let there = if is_in { "in" } else { "not in all of" };
+            let repos = job.spec.repos().collect::<Vec<_>>().join(", ");
             found.add(
                 Promise::ShippedIsMerged,
-                format!("{} is {} and its result {there} {repo}", job.id, job.stage()),
+                format!("{} is {} and its result {there} {repos}", job.id, job.stage()),
             );
         }
     }

@@ -77,6 +77,10 @@ fn now(model: &Model, page: &JobPage, job: &Job) -> Vec<Pieces> {
     let ended: Usd = ended.filter_map(|run| run.report.cost_usd).sum();
     let spent = ended + job.lease.as_ref().map_or(Usd::ZERO, |lease| lease.spent_usd);
     let repo = job.repo.as_deref().map_or("no repository".to_owned(), |repo| clean(short_repo(repo)));
+    let repo = match job.repos.len() {
+        0 => repo,
+        all => format!("{repo} and {} more", all - 1),
+    };
     let second = format!(
         " {}  {repo}  {}  epoch {}  {}  {spent}",
         clean(&job.product_id),

@@ -13,6 +13,7 @@ import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
 import { visible } from '../../ui/visible';
 import { act, actionCommand, type JobAction, jobActions } from '../jobs/actions';
+import { reposOf } from '../jobs/rows';
 import classes from './JobView.module.css';
 import { jobStatus } from './status/status';
 
@@ -53,9 +54,9 @@ export function JobHeader({ job, runs, events, brief }: JobHeaderProps) {
           </AnchorLink>
         </Fact>
         {job.repo && (
-          <Fact name="Repository">
+          <Fact name={job.repos?.length ? 'Repositories' : 'Repository'}>
             <AnchorLink size="xs" to="/jobs" search={{ repo: job.repo }}>
-              {job.repo}
+              {reposOf(job)}
             </AnchorLink>
           </Fact>
         )}

@@ -11,7 +11,7 @@ import { StageBadge } from '../../ui/StageBadge';
 import { useNow } from '../../ui/useNow';
 import { visible } from '../../ui/visible';
 import classes from './JobTable.module.css';
-import { since } from './rows';
+import { reposOf, since } from './rows';
 
 interface CellProps {
   job: Job;
@@ -71,8 +71,8 @@ export const COLUMNS: readonly Column[] = [
     header: 'Repository',
     width: 128,
     wideOnly: true,
-    cell: ({ job }) => job.repo,
-    title: (job) => job.repo ?? undefined,
+    cell: ({ job }) => reposOf(job),
+    title: (job) => reposOf(job),
   },
   {
     id: 'factory',

@@ -92,3 +92,8 @@ export function since(job: Job): string {
   if (job.lease) return job.lease.grantedAt;
   return job.stage === 'queued' ? job.enqueuedAt : job.updatedAt;
 }
+
+/// All of them, where it works on several.
+export function reposOf(job: Job): string | undefined {
+  return job.repos?.length ? job.repos.join(', ') : (job.repo ?? undefined);
+}

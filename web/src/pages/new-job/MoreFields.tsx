@@ -107,6 +107,14 @@ export function MoreFields({ form, set, errors, halfTime, setTime }: MoreFieldsP
       )}
       {runs && (
         <>
+          <TagsInput
+            label="More repositories"
+            description="Beside the repository above, each in its own folder; merged in this order"
+            value={form.moreRepos}
+            error={errors.repos}
+            acceptValueOnBlur
+            onChange={(repos) => set('moreRepos', repos)}
+          />
           {text(
             'target',
             'target',

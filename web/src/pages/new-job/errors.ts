@@ -6,7 +6,7 @@ import type { FieldError } from '../../api/problem';
 /// them has an error:
 // biome-ignore format: a table
 export const UNDER_MORE = [
-  'persona', 'base', 'target', 'merge.strategy', 'merge.by', 'merge.feedback', 'merge.message', 'merge.author', 'onConflict',
+  'persona', 'repos', 'base', 'target', 'merge.strategy', 'merge.by', 'merge.feedback', 'merge.message', 'merge.author', 'onConflict',
   'deps', 'depsMode', 'onFailure', 'budget.tokens', 'budget.wall', 'retry.max', 'retry.backoff', 'retry.on',
   'review.reviewers', 'concurrency.key', 'concurrency.limit', 'runAt', 'parent',
 ] as const;

@@ -13,6 +13,8 @@ export const EMPTY_FORM = {
   product: '',
   kind: 'agent' as JobKind,
   repo: '',
+  /// Those beside `repo`, where the job works on several.
+  moreRepos: [] as string[],
   engine: '',
   script: '',
   persona: '',
@@ -64,7 +66,9 @@ export function toManifest(form: JobForm): Manifest {
   put('product', word(form.product));
   if (!runs) put('kind', 'composite');
   if (runs) {
-    put('repo', word(form.repo));
+    const more = list(form.moreRepos) ?? [];
+    if (more.length > 0) put('repos', list([form.repo.trim(), ...more]));
+    else put('repo', word(form.repo));
     put('base', word(form.base));
     put('target', word(form.target));
     put(

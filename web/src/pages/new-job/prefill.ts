@@ -36,11 +36,13 @@ export function filledIn(given: unknown, now: number): Omit<JobForm, 'deps' | 'p
   const [budget, retry] = [record(manifest.budget), record(manifest.retry)];
   const [review, concurrency] = [record(manifest.review), record(manifest.concurrency)];
   const merge = record(manifest.merge);
+  const [repo, ...moreRepos] = texts(manifest.repos);
   return {
     name: text(manifest.name),
     product: text(manifest.product),
     kind,
-    repo: text(manifest.repo),
+    repo: repo ?? text(manifest.repo),
+    moreRepos,
     engine: text(manifest.engine),
     script: text(manifest.script),
     persona: text(manifest.persona),

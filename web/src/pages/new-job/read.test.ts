@@ -32,6 +32,9 @@ const back = (text: string, before: JobForm = EMPTY_FORM) => formOfText(text, be
 describe('a manifest back into the form', () => {
   it('is the form that it came from', () => {
     expect(back(emit(toManifest(FULL), FULL.body), FULL)).toEqual(FULL);
+    const several = { ...FULL, moreRepos: ['lib', 'my docs'] };
+    expect(toManifest(several).repos).toEqual(['org/app', 'lib', 'my docs']);
+    expect(back(emit(toManifest(several), several.body), several)).toEqual(several);
     for (const script of ['a\nb', 'a\nb\n', 'a\nb\n\n\n', 'a\n\n  b', ' odd\nb']) {
       const form = { ...FULL, script };
       expect(back(emit(toManifest(form), ''), form)?.script, JSON.stringify(script)).toBe(script);

@@ -6,7 +6,7 @@ use giga_domain::job::{ConflictPolicy, MergeCandidate};
 use giga_domain::transition::MERGE_QUEUE;
 use giga_domain::{
     Command, Epoch, EventKind, FailReason, HolderAction, Job, JobResult, MergeAction, MergeOutcome,
-    MergeState, OperatorAction, Refusal, RunReport, Stage, Timestamp, Verdict, transition,
+    MergeState, OperatorAction, Refusal, RepoCommit, RunReport, Stage, Timestamp, Verdict, transition,
 };
 
 use crate::transition::fixture::{NOW, factory, holder, job_in, operator};
@@ -218,4 +218,78 @@ fn refusals_pause_longer_and_longer_and_end_in_a_failure() {
         assert_eq!(job.failure().unwrap().reason, FailReason::MergeRefused);
         not_claimable(&job, &take("a"), now.plus(LEASE));
     }
+}
+
+fn of_two() -> Job {
+    let mut job = testing();
+    job.spec.repo = Some("app".to_owned());
+    job.spec.more_repos = vec!["lib".to_owned(), "docs".to_owned()];
+    let commit = |repo: &str| RepoCommit { repo: repo.to_owned(), commit: format!("{repo}-result") };
+    let report = RunReport {
+        branch: Some("giga/job/x/7".to_owned()),
+        commit: Some("app-result".to_owned()),
+        // In any order, and with one that is not the job's.
+        repos: ["lib", "elsewhere", "app"].map(commit).into(),
+        ..RunReport::default()
+    };
+    job.state = job_in(Stage::Building).state;
+    job.spec.ship = giga_domain::job::ShipMode::Auto;
+    job.spec.review = giga_domain::job::ReviewGate::default();
+    let command = holder("a", 7, vec![HolderAction::Report(report)]);
+    transition(&job, &command, NOW).unwrap().job
+}
+
+#[test]
+fn several_repositories_are_merged_in_the_order_of_the_manifest_and_the_last_one_ships() {
+    let job = of_two();
+    assert_eq!((job.stage(), job.merging()), (Stage::Shipping, Some(("app", "app-result"))));
+    let taken = transition(&job, &take("a"), NOW).unwrap().job;
+    let half = transition(&taken, &settle("a", 1, merged()), NOW).unwrap();
+    let kinds: Vec<_> = half.events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Merged]);
+    let half = half.job;
+    assert_eq!((half.stage(), half.merging()), (Stage::Shipping, Some(("lib", "lib-result"))));
+    // The answer was lost: said again, it changes nothing. What it had is not its any more.
+    assert_eq!(transition(&half, &settle("a", 1, merged()), NOW).unwrap().job, half);
+    not_claimable(&half, &settle("a", 1, conflict()), NOW);
+
+    let taken = transition(&half, &take("a"), NOW).unwrap().job;
+    let done = transition(&taken, &settle("a", 2, merged()), NOW).unwrap().job;
+    let merge = done.merge.clone().unwrap();
+    let repos: Vec<_> = merge.merged.iter().map(|one| one.repo.as_str()).collect();
+    assert_eq!((done.stage(), repos), (Stage::Shipped, vec!["app", "lib"]));
+}
+
+#[test]
+fn what_is_half_in_says_so_and_its_next_result_begins_anew() {
+    let taken = transition(&of_two(), &take("a"), NOW).unwrap().job;
+    let half = transition(&taken, &settle("a", 1, merged()), NOW).unwrap().job;
+    let taken = transition(&half, &take("a"), NOW).unwrap().job;
+    let again = transition(&taken, &settle("a", 2, conflict()), NOW).unwrap().job;
+    assert_eq!(again.stage(), Stage::Queued);
+    let facts = again.reviews.last().unwrap().comment.clone().unwrap();
+    for word in ["lib (merged already: app as abc in main): conflicts in src/lib.rs", "lib-result in lib"] {
+        assert!(facts.contains(word), "{facts}");
+    }
+    let mut building = again.clone();
+    building.state = job_in(Stage::Building).state;
+    building.epoch = Epoch(7);
+    let report = RunReport {
+        branch: Some("giga/job/x/7".to_owned()),
+        commit: Some("lib-again".to_owned()),
+        repos: vec![RepoCommit { repo: "lib".to_owned(), commit: "lib-again".to_owned() }],
+        ..RunReport::default()
+    };
+    let reported =
+        transition(&building, &holder("a", 7, vec![HolderAction::Report(report)]), NOW).unwrap().job;
+    assert_eq!((reported.stage(), reported.merging()), (Stage::Shipping, Some(("lib", "lib-again"))));
+    assert_eq!(reported.merge.unwrap().merged.len(), 1, "what is in stays in");
+
+    let mut strict = taken;
+    strict.spec.on_conflict = ConflictPolicy::Fail;
+    let failed = transition(&strict, &settle("a", 2, conflict()), NOW).unwrap().job;
+    let detail = failed.failure().unwrap().detail.clone().unwrap();
+    assert!(detail.starts_with("lib (merged already: app as abc in main): "), "{detail}");
+    let shipped = transition(&failed, &operator(OperatorAction::Ship), NOW).unwrap().job;
+    assert_eq!((shipped.stage(), shipped.merging()), (Stage::Shipping, Some(("lib", "lib-result"))));
 }

@@ -51,14 +51,24 @@ pub(super) async fn ship(args: ShipArgs, context: &Context) -> Done {
     }
     let merge = job.merge.as_ref();
     let landed = merge.filter(|_| job.stage == Stage::Shipped);
-    let landed =
-        landed.and_then(|merge| Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)));
+    let landed = landed.and_then(|merge| match merge.merged.as_slice() {
+        [] => Some(format!("  {} in {}", merge.commit.as_ref()?, merge.into.as_ref()?)),
+        several => {
+            let each = several.iter().map(|one| format!("  {} in {} of {}", one.commit, one.into, one.repo));
+            Some(each.collect())
+        }
+    });
     let line = || {
         let (stage, name) = (job.stage.label(), printable(&job.name));
         format!("{}  {stage}  {name}{}", job.id, printable(&landed.unwrap_or_default()))
     };
     context.output.one(&job.json, "/id", line)?;
-    if let Some(note) = merge.and_then(|merge| merge.note.as_deref()) {
+    let of_several = merge.iter().flat_map(|merge| &merge.merged).filter_map(|one| one.note.as_deref());
+    let mut notes: Vec<&str> = of_several.collect();
+    if notes.is_empty() {
+        notes.extend(merge.and_then(|merge| merge.note.as_deref()));
+    }
+    for note in notes {
         say(&printable(note));
     }
     match job.stage {

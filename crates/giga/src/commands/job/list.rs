@@ -56,7 +56,8 @@ fn jobs_table(jobs: &[Job], context: &Context) -> String {
             Cell::new(job.priority),
             Cell::new(printable(&job.product_id)),
         ];
-        row.extend(any_repo.then(|| Cell::new(printable(dash(job.repo.as_deref())))));
+        let repo = if job.repos.is_empty() { job.repo.clone() } else { Some(job.repos.join(", ")) };
+        row.extend(any_repo.then(|| Cell::new(printable(dash(repo.as_deref())))));
         row.extend(any_holder.then(|| Cell::new(printable(dash(holder(job).as_deref())))));
         row.push(Cell::new(ago(&job.updated_at, context.output.now)));
         table.row(row);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use giga_api::wire::{Failure, Job, Lease, Run};
+use giga_api::wire::{Failure, Job, JobResult, Lease, Run};
 
 use super::manifest_file::is_made_up;
 use crate::commands::Done;
@@ -51,6 +51,10 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         let more = more.into_iter().flatten().collect::<Vec<_>>().join(" ");
         format!("{} {more}", merge.state).trim_end().to_owned()
     });
+    let merged = job.merge.iter().flat_map(|merge| &merge.merged);
+    let merged: Vec<String> =
+        merged.map(|one| format!("{}: {} in {}", one.repo, one.commit, one.into)).collect();
+    let merged = (!merged.is_empty()).then(|| joined(&merged));
     let waits_until = job.ready_at.as_ref().filter(|at| ago(at, output.now).starts_with("in "));
     let facts = [
         ("id", Some(job.id.clone())),
@@ -66,7 +70,8 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("approved by", (!job.approvals.is_empty()).then(|| joined(&job.approvals))),
         ("product", Some(job.product_id.clone())),
         ("priority", Some(job.priority.to_string())),
-        ("repo", job.repo.clone()),
+        ("repo", job.repo.clone().filter(|_| job.repos.is_empty())),
+        ("repos", (!job.repos.is_empty()).then(|| joined(&job.repos))),
         ("engine", Some(job.engine.clone().unwrap_or_else(|| "any".to_owned()))),
         ("needs", Some(joined(&needs))),
         ("depends on", (!job.deps.is_empty()).then(|| format!("{} of {}", job.deps_mode, joined(&job.deps)))),
@@ -75,8 +80,9 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         ("epoch", Some(job.lease_epoch.to_string())),
         ("revision", Some(job.rev.to_string())),
         ("checkpoint", checkpoint),
-        ("result", job.result.as_ref().map(|result| format!("{} at {}", result.branch, result.commit))),
+        ("result", job.result.as_ref().map(result_of)),
         ("merge", merge),
+        ("merged", merged),
         ("key", job.idempotency_key.clone().filter(|key| !is_made_up(key))),
         ("created", Some(when(&job.created_at))),
         ("updated", Some(when(&job.updated_at))),
@@ -94,6 +100,16 @@ pub(crate) fn job_text(job: &Job, runs: &[Run], output: &Output) -> String {
         }
     }
     text
+}
+
+fn result_of(result: &JobResult) -> String {
+    let at = match result.repos.as_slice() {
+        [] => result.commit.clone(),
+        repos => {
+            joined(&repos.iter().map(|one| format!("{} ({})", one.commit, one.repo)).collect::<Vec<_>>())
+        }
+    };
+    format!("{} at {at}", result.branch)
 }
 
 /// What the run has spent so far, and what it may still spend.

@@ -161,10 +161,11 @@ export function quorumOf(job: Job): { quorum: number; given: number; who: string
 
 function shipping({ job, now }: Known): JobStatus {
   const { merge, updatedAt: since } = job;
+  const merged = merge?.merged?.map(({ repo }) => repo).join(', ');
   const status = (tone: Tone, title: string): JobStatus => ({
     tone,
     title,
-    detail: merge?.detail ?? undefined,
+    detail: merge?.detail ?? (merged ? `Already merged: ${merged}` : undefined),
     since,
   });
   const on = merge?.factoryId ? ` on ${merge.factoryId}` : '';
@@ -188,6 +189,11 @@ function shipping({ job, now }: Known): JobStatus {
 }
 
 function shipped({ job }: Known): JobStatus {
+  const several = job.merge?.merged ?? [];
+  if (several.length > 0) {
+    const each = several.map(({ repo, commit, into }) => `${into} of ${repo} as ${commit.slice(0, 12)}`);
+    return { tone: 'ok', title: `Shipped: merged into ${each.join(', ')}`, since: job.updatedAt };
+  }
   const commit = job.merge?.commit?.slice(0, 12);
   const into = job.merge?.into ? ` into ${job.merge.into}` : '';
   const title = commit ? `Shipped: merged${into} as ${commit}` : 'Shipped';
