@@ -345,13 +345,15 @@ impl Batches<'_> {
     }
 
     async fn push(&self, orders: &[MergeOrder], candidate: &Candidate) -> Outcome {
-        let outcome = match self.shared.workspace.push_candidate(&orders[0], candidate).await {
+        match self.shared.workspace.push_candidate(&orders[0], candidate).await {
+            // Its branch goes with those of its jobs, when the coordinator knows that they are in.
             Ok(Pushed::Merged { into }) => Outcome::Merged { commit: candidate.commit.to_string(), into },
-            Ok(Pushed::Outrun) => Outcome::Outrun,
-            Err(error) => return Outcome::of(&error),
-        };
-        self.forget(orders, Some(candidate)).await;
-        outcome
+            Ok(Pushed::Outrun) => {
+                self.forget(orders, Some(candidate)).await;
+                Outcome::Outrun
+            }
+            Err(error) => Outcome::of(&error),
+        }
     }
 
     async fn forget(&self, orders: &[MergeOrder], candidate: Option<&Candidate>) {

@@ -4,6 +4,8 @@
 //! settings and hooks stays there. It can fetch from the origin but not push to it; results leave through
 //! `result` alone.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use giga_domain::{Checkpoint, Epoch, JobId};
@@ -242,25 +244,34 @@ impl Workspace {
         Ok(git_dir)
     }
 
+    /// Written by us and not by `git config`: a process for each of these would take longer than the checkout itself.
     async fn configure(&self, git_dir: &Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
-        let set = |key: &'static str, value: &str| {
-            let call = self.git().at(git_dir, "configuring the work folder");
-            call.args(["config", "--replace-all", key, value]).run()
-        };
-        set("remote.origin.url", mirror.url().as_str()).await?;
-        set("remote.origin.pushurl", NO_PUSH).await?;
-        set("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*").await?;
-        // A background job of git's would outlive the engine.
-        set("gc.auto", "0").await?;
-        set("maintenance.auto", "false").await?;
+        let mut settings = vec![
+            ("remote \"origin\"", "url", mirror.url().as_str()),
+            ("remote \"origin\"", "pushurl", NO_PUSH),
+            ("remote \"origin\"", "fetch", "+refs/heads/*:refs/remotes/origin/*"),
+            // A background job of git's would outlive the engine.
+            ("gc", "auto", "0"),
+            ("maintenance", "auto", "false"),
+        ];
         let email = self.git().at(git_dir, "looking for an identity").args(["config", "--get", "user.email"]);
         if !email.run_any().await?.status.success() {
             let identity = &self.inner.policy.identity;
-            set("user.name", &identity.name).await?;
-            set("user.email", &identity.email).await?;
+            settings.extend([("user", "name", identity.name.as_str()), ("user", "email", &identity.email)]);
         }
-        Ok(())
+        let path = git_dir.join("config");
+        let attempt = || {
+            let mut file = OpenOptions::new().append(true).open(&path)?;
+            file.write_all(settings.into_iter().map(setting).collect::<String>().as_bytes())
+        };
+        attempt().map_err(WorkspaceError::io(&path))
     }
+}
+
+/// As git reads it, whatever the value holds.
+fn setting((section, key, value): (&str, &str, &str)) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("[{section}]\n\t{key} = \"{value}\"\n")
 }
 
 fn borrow_objects(git_dir: &Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
@@ -399,5 +410,25 @@ fn checked_branch(job: JobId, name: &str) -> Result<OurBranch, WorkspaceError> {
             name,
             format!("job {job} resumes from {}", wip_branch(job)),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_read_back_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let odd = "a \"quoted\" \\ back; # no comment\nsecond";
+        std::fs::write(&file, setting(("remote \"origin\"", "url", odd))).unwrap();
+        let output = std::process::Command::new("git")
+            .args(["config", "--null", "--file"])
+            .arg(&file)
+            .args(["--get", "remote.origin.url"])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{odd}\0"));
     }
 }

@@ -122,26 +122,35 @@ impl Workspace {
         let Candidate { commit, tip, into } = candidate;
         let mirror = self.mirror(&order.repo);
         let locked = mirror.lock().await?;
-        locked.refresh().await?;
-        let now = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
         let merged = || Pushed::Merged { into: into.clone() };
-        if locked.commit_at(commit.as_str()).await?.is_none() {
-            // Under the name of whichever job was the first of its batch.
-            let of_any_job = format!("+refs/heads/giga/merge/*/{commit}:refs/giga/fetched/merge/*/{commit}");
-            locked.fetch_refs(&[of_any_job]).await?.map_err(|output| locked.unreachable(output.error()))?;
+        let is_ours = mirror.dir().is_dir() && locked.commit_at(commit.as_str()).await?.is_some();
+        // Whoever made it has all that it takes, as long as the branch is where it was.
+        if !is_ours || locked.ask_branch(into).await? != *tip {
+            locked.refresh().await?;
+            if !is_ours {
+                // Under the name of whichever job was the first of its batch.
+                let of_any_job =
+                    format!("+refs/heads/giga/merge/*/{commit}:refs/giga/fetched/merge/*/{commit}");
+                let fetched = locked.fetch_refs(&[of_any_job]).await?;
+                fetched.map_err(|output| locked.unreachable(output.error()))?;
+            }
+            if locked.has_on_origin(commit, into).await? {
+                return Ok(merged());
+            }
+            if locked.commit_at(&format!("refs/remotes/origin/{into}")).await? != *tip {
+                return Ok(Pushed::Outrun);
+            }
         }
-        let is_here = locked.commit_at(commit.as_str()).await?.is_some();
-        if let Some(now) = &now
-            && is_here
-            && locked.is_ancestor(commit, now).await?
+        // The lease that it is pushed under would let it replace what it does not hold.
+        if let Some(tip) = tip
+            && !locked.is_ancestor(tip, commit).await?
         {
-            return Ok(merged());
-        }
-        if now != *tip {
-            return Ok(Pushed::Outrun);
+            let rule = format!("it is not made on {tip}, where {into} is");
+            return Err(WorkspaceError::refused("candidate", commit.as_str(), rule));
         }
         let receive = locked.receive_option(into).await?;
-        let pushed = locked.push(commit, PushTarget::Owners { branch: into, receive }).await;
+        let pushed =
+            locked.push(commit, PushTarget::Owners { branch: into, tip: tip.as_ref(), receive }).await;
         if let Err(WorkspaceError::PushRefused { detail, .. }) = &pushed
             && receive.is_some()
             && is_in_use(into, detail)
@@ -154,11 +163,7 @@ impl Workspace {
             // A look at the branch says whether it was this very commit that got there first.
             PushReply::Raced => {
                 locked.refresh().await?;
-                let now = locked.commit_at(&format!("refs/remotes/origin/{into}")).await?;
-                let is_in = match &now {
-                    Some(now) => locked.is_ancestor(commit, now).await?,
-                    None => false,
-                };
+                let is_in = locked.has_on_origin(commit, into).await?;
                 Ok(if is_in { merged() } else { Pushed::Outrun })
             }
         }

@@ -232,6 +232,22 @@ impl Mirror {
         Ok(answer)
     }
 
+    /// What the origin's branch is at this moment; the mirror does not have to exist, and is left as it is.
+    pub(crate) async fn ask_branch(&self, name: &str) -> Result<Option<CommitId>, WorkspaceError> {
+        let call = self.workspace.git().anywhere(format!("asking the origin ({})", self.source.name));
+        let wanted = format!("refs/heads/{name}");
+        let output = call
+            .args(["ls-remote", "--quiet", "--end-of-options", self.url().as_str(), &wanted])
+            .over(self.url().protocol())
+            .run()
+            .await
+            .map_err(|error| self.unreachable(error))?;
+        // The end of a longer name would do for git.
+        let is_it = |line: &&str| line.split_once('\t').is_some_and(|(_, found)| found == wanted);
+        let line = output.text().lines().find(is_it).map(str::to_owned);
+        line.and_then(|line| line.split('\t').next().map(str::parse)).transpose()
+    }
+
     /// An origin without commits tells its branch only to a clone, which is cheap because there is nothing to copy.
     async fn ask_unborn_branch(&self) -> Result<String, WorkspaceError> {
         let scratch = self.beside("unborn");
@@ -324,6 +340,21 @@ impl LockedMirror<'_> {
         // Half a mirror never stands under the real name.
         remove_folder(self.dir.clone()).await?;
         std::fs::rename(&fresh, &self.dir).map_err(WorkspaceError::io(&self.dir))
+    }
+
+    /// Whether the origin's branch had the commit when it was last fetched.
+    pub(crate) async fn has_on_origin(
+        &self,
+        commit: &CommitId,
+        branch: &str,
+    ) -> Result<bool, WorkspaceError> {
+        let at = self.commit_at(&format!("refs/remotes/origin/{branch}")).await?;
+        match at {
+            Some(at) if self.commit_at(commit.as_str()).await?.is_some() => {
+                self.is_ancestor(commit, &at).await
+            }
+            _ => Ok(false),
+        }
     }
 
     /// A job used this mirror; the garbage collector's looks do not count.

@@ -1,6 +1,7 @@
 //! The only way by which anything leaves this host: five kinds of targets, and quarantine is none of them.
 //!
-//! Never forces. A branch that a job has for all of its runs is replaced only when it still is what was last seen there.
+//! Never forces. A branch that a job has for all of its runs is replaced only when it still is what was last seen there,
+//! and the owner's is moved only from the commit that the candidate was made on.
 
 use giga_domain::{Epoch, JobId};
 
@@ -32,9 +33,11 @@ pub(crate) enum PushTarget<'a> {
         job: JobId,
         seen: Option<&'a CommitId>,
     },
-    /// A branch of the owner's, or beside it, checked by `check_into`; `receive` says how git is to receive it.
+    /// A branch of the owner's, or beside it, checked by `check_into`: from where it was seen and nowhere else. `receive`
+    /// says how git is to receive it.
     Owners {
         branch: &'a str,
+        tip: Option<&'a CommitId>,
         receive: Option<&'static str>,
     },
 }
@@ -71,7 +74,11 @@ impl Mirror {
                 let seen = seen.map_or("", CommitId::as_str);
                 options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));
             }
-            PushTarget::Owners { receive, .. } => options.extend(receive.map(str::to_owned)),
+            PushTarget::Owners { receive, tip: seen, .. } => {
+                let seen = seen.map_or("", CommitId::as_str);
+                options.push(format!("--force-with-lease=refs/heads/{branch}:{seen}"));
+                options.extend(receive.map(str::to_owned));
+            }
             PushTarget::Result { .. } | PushTarget::Candidate { .. } => {}
         }
         self.send(&branch, &options, format!("{commit}:refs/heads/{branch}")).await

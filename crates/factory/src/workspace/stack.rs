@@ -41,8 +41,8 @@ pub(super) async fn stack(
         return find_merge(locked, order, onto).await.map(Stacked::AlreadyIn);
     }
     match order.strategy {
-        MergeStrategy::Merge => merge(locked, onto, order).await,
-        MergeStrategy::Squash => squash(locked, onto, order).await,
+        MergeStrategy::Merge => in_one_commit(locked, onto, order, false).await,
+        MergeStrategy::Squash => in_one_commit(locked, onto, order, true).await,
         MergeStrategy::Rebase => rebase(locked, onto, order).await,
         MergeStrategy::FastForward if locked.is_ancestor(onto, &order.commit).await? => {
             Ok(Stacked::On(order.commit.clone()))
@@ -53,39 +53,29 @@ pub(super) async fn stack(
     }
 }
 
-async fn merge(
+/// Everything that the result changes in one commit, whose second parent it is unless it is squashed.
+async fn in_one_commit(
     locked: &LockedMirror<'_>,
     onto: &CommitId,
     order: &MergeOrder,
+    squash: bool,
 ) -> Result<Stacked, WorkspaceError> {
     let tree = match merge_trees(locked, None, onto, &order.commit).await? {
         Ok(tree) => tree,
         Err((files, detail)) => return Ok(Stacked::Conflict { files, detail }),
     };
-    let message = signed_off(&order.message, order);
-    let parents = [onto, &order.commit];
-    locked.commit_for_owner(&tree, &parents, &message, order.author.as_ref()).await.map(Stacked::On)
-}
-
-async fn squash(
-    locked: &LockedMirror<'_>,
-    onto: &CommitId,
-    order: &MergeOrder,
-) -> Result<Stacked, WorkspaceError> {
-    let tree = match merge_trees(locked, None, onto, &order.commit).await? {
-        Ok(tree) => tree,
-        Err((files, detail)) => return Ok(Stacked::Conflict { files, detail }),
-    };
-    // Its commit is in no history, so what tells is that it changes nothing any more.
-    if tree == locked.tree_of(Some(onto)).await? {
+    // What was squashed before is in no history, so what tells is that it changes nothing any more.
+    if squash && tree == locked.tree_of(Some(onto)).await? {
         return Ok(Stacked::AlreadyIn(onto.clone()));
     }
     let author = match &order.author {
-        Some(author) => author.clone(),
-        None => read_commit(locked, &order.commit).await?.author,
+        None if squash => Some(read_commit(locked, &order.commit).await?.author),
+        named => named.clone(),
     };
+    let parents = [onto, &order.commit];
+    let parents = if squash { &parents[..1] } else { &parents };
     let message = signed_off(&order.message, order);
-    locked.commit_for_owner(&tree, &[onto], &message, Some(&author)).await.map(Stacked::On)
+    locked.commit_for_owner(&tree, parents, &message, author.as_ref()).await.map(Stacked::On)
 }
 
 async fn rebase(

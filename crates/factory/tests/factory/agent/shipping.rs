@@ -158,6 +158,8 @@ async fn a_dependent_never_starts_before_what_it_needs_is_in() {
     let world = World::start().await;
     let origin = world.origin("hello");
     hook(&origin, "pre-receive", "refs/heads/main", "sleep 0.2");
+    // No attempt is to be lost to a busy machine: nothing is tried twice here.
+    world.set_flag("lease_ms", json!(60_000)).await;
     let mut config = world.config("a");
     config.seats = 4;
     let factory = super::world::Factory::start(config);
