@@ -3,7 +3,7 @@
 //! Queued jobs are the scheduler's to explain, on the same view of the job that plans are made on, so that the explanation
 //! and what is planned never differ. All other stages are explained here. Nothing is decided or written.
 
-use giga_domain::job::DepsMode;
+use giga_domain::job::{DepsMode, Merging};
 use giga_domain::manifest::Manifest;
 use giga_domain::transition::Tally;
 use giga_domain::{
@@ -385,9 +385,13 @@ fn explain_shipping(job: &Job) -> Explanation {
         MergeState::Taken { factory, .. } => {
             (format!("shipping: {factory} merges it and checks the merged tree"), None)
         }
-        MergeState::Pushing { factory, candidate, .. } => {
+        MergeState::Pushing { factory: Some(factory), candidate, .. } => {
             (format!("shipping: the merged tree passed; {factory} pushes it to {}", candidate.into), None)
         }
+        MergeState::Pushing { factory: None, until, candidate } => (
+            format!("shipping: the merged tree passed; pushing it to {} again at {until}", candidate.into),
+            Some(format!("the repository could not be reached ({} time(s))", merge.failures)),
+        ),
         MergeState::Proposed { into, .. } => {
             let request = merge.request.as_ref();
             match request.and_then(|request| request.opened.as_ref()) {
@@ -404,7 +408,7 @@ fn explain_shipping(job: &Job) -> Explanation {
         }
     };
     let summary = match job.merging() {
-        Some((repo, _)) if !job.spec.more_repos.is_empty() => {
+        Some(Merging { repo, .. }) if !job.spec.more_repos.is_empty() => {
             let merged: Vec<&str> = merge.merged.iter().map(|one| one.repo.as_str()).collect();
             let already = if merged.is_empty() {
                 String::new()

@@ -478,10 +478,25 @@ pub struct JobResult {
     pub epoch: Epoch,
     pub branch: String,
     pub commit: String,
+    /// Where its own commits begin. What is merged is what they change, and nothing else. Unknown of older ones, and none in an empty
+    /// repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// What the diff that people review does not show, in words: it is cut, or has binary files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Of a job with several repositories: the commit in each that was changed, in the order in which they are merged.
     /// The branch has the same name in all of them, and `commit` is the first of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repos: Vec<RepoCommit>,
+}
+
+/// A repository, and the commit that goes into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merging<'a> {
+    pub repo: &'a str,
+    pub commit: &'a str,
+    pub base: Option<&'a str>,
 }
 
 /// A review, kept for the next run and for whoever asks later.
@@ -585,14 +600,16 @@ impl Job {
         }
     }
 
-    /// What is to be merged, or was the last to be: the repository, and the commit that goes into it.
-    pub fn merging(&self) -> Option<(&str, &str)> {
+    /// What is to be merged, or was the last to be.
+    pub fn merging(&self) -> Option<Merging<'_>> {
         let result = self.result.as_ref()?;
         if result.repos.is_empty() {
-            return Some((self.spec.repo.as_deref()?, &result.commit));
+            let (repo, base) = (self.spec.repo.as_deref()?, result.base.as_deref());
+            return Some(Merging { repo, commit: &result.commit, base });
         }
         let part = self.merge.as_ref().map_or(0, |merge| merge.part);
-        result.repos.get(part).map(|RepoCommit { repo, commit }| (repo.as_str(), commit.as_str()))
+        let RepoCommit { repo, commit, base } = result.repos.get(part)?;
+        Some(Merging { repo, commit, base: base.as_deref() })
     }
 
     /// Those that cannot run it at all.

@@ -28,6 +28,7 @@ pub mod repo;
 pub mod run;
 pub mod score;
 pub mod stage;
+pub mod text;
 pub mod time;
 pub mod token;
 pub mod topic;

@@ -31,6 +31,8 @@ pub const REASON_CHARS: usize = 4_000;
 pub const NOTE_CHARS: usize = 600;
 /// Repositories that one job works on.
 pub const JOB_REPOS: usize = 8;
+/// A hash, in hexadecimal digits.
+pub const COMMIT_CHARS: usize = 64;
 pub const FACTORY_REPOS: usize = 2_000;
 pub const FACTORY_CLONES: usize = 100;
 pub const REPO_URL_CHARS: usize = 400;

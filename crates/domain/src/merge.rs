@@ -186,7 +186,13 @@ pub enum MergeState {
     /// Merged onto the tip and checked there; nothing is pushed yet.
     Taken { factory: FactoryId, until: Timestamp },
     /// The intent: from here on this candidate is pushed, by whoever holds the merge, and nothing else is decided.
-    Pushing { factory: FactoryId, until: Timestamp, candidate: MergeCandidate },
+    Pushing {
+        /// Nobody, where the origin could not be reached: it is tried again from `until` on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        factory: Option<FactoryId>,
+        until: Timestamp,
+        candidate: MergeCandidate,
+    },
     /// On the branch of its pull request: whoever merges or closes that decides.
     Proposed { commit: String, into: String },
     Done {
@@ -249,7 +255,8 @@ impl Merge {
     /// Who carries it out now.
     pub const fn holder(&self) -> Option<&FactoryId> {
         match &self.state {
-            MergeState::Taken { factory, .. } | MergeState::Pushing { factory, .. } => Some(factory),
+            MergeState::Taken { factory, .. } => Some(factory),
+            MergeState::Pushing { factory, .. } => factory.as_ref(),
             _ => None,
         }
     }

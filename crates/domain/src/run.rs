@@ -28,6 +28,12 @@ pub struct RunReport {
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Where its own commits begin. What is merged is what they change, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// What the diff that people review does not show, in words: it is cut, or has binary files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Where people can look at it, on a forge that has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
@@ -62,6 +68,9 @@ pub struct RepoCommit {
     /// As the manifest names it.
     pub repo: String,
     pub commit: String,
+    /// Where its own commits begin. What is merged is what they change, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
 /// One `verify` command and its result.

@@ -84,6 +84,10 @@ pub struct Judgement {
     pub comment: Option<String>,
     /// Of the result that was looked at; another one is not judged by it. `None`: whichever is there.
     pub epoch: Option<Epoch>,
+    /// The same by its commit.
+    pub commit: Option<String>,
+    /// Whoever approves knows that the diff does not show everything.
+    pub acknowledge_unseen: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,6 +181,12 @@ pub enum Refusal {
         "the verdict is about the result of run {given}, the job has that of run {current}; look at it first"
     )]
     OtherResult { given: Epoch, current: Epoch },
+    #[error("the verdict is about {given}, the result of the job is {current}; look at it first")]
+    OtherCommit { given: String, current: String },
+    #[error(
+        "its diff does not show everything ({0}); look at the branch, and approve with the acknowledgement"
+    )]
+    Unseen(String),
 }
 
 /// What becomes of the run that belongs to the current epoch.
@@ -472,7 +482,9 @@ fn hold(
             let commits =
                 next.job.spec.repos().filter_map(|repo| report.repos.iter().find(|c| c.repo == repo));
             let repos = commits.cloned().collect();
-            next.job.result = handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit, repos });
+            let (base, unseen) = (report.base.clone(), report.unseen.clone());
+            next.job.result =
+                handed_over.map(|(branch, commit)| JobResult { epoch, branch, commit, base, unseen, repos });
             if let Some(merge) = next.job.merge.as_mut() {
                 merge.part = 0;
             }

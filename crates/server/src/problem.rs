@@ -27,6 +27,7 @@ const fn row(code: Code) -> (StatusCode, &'static str) {
         Code::Fenced => (StatusCode::CONFLICT, "The lease is not held any more"),
         Code::IllegalTransition => (StatusCode::CONFLICT, "Not from this stage"),
         Code::ResultMismatch => (StatusCode::CONFLICT, "Another result than was looked at"),
+        Code::UnseenChanges => (StatusCode::CONFLICT, "The diff does not show everything"),
         Code::NotYours => (StatusCode::CONFLICT, "Not yours to take"),
         Code::LogGap => (StatusCode::CONFLICT, "Log offset gap"),
         Code::IdempotencyConflict => (StatusCode::CONFLICT, "Idempotency key used for something else"),
@@ -279,6 +280,8 @@ impl From<Refusal> for Problem {
             }
             Refusal::NotClaimable(_) => Self::new(Code::NotYours, text),
             Refusal::NotAReviewer(..) | Refusal::WeakerGate { .. } => Self::new(Code::Forbidden, text),
+            Refusal::OtherCommit { .. } => Self::new(Code::ResultMismatch, text),
+            Refusal::Unseen(_) => Self::new(Code::UnseenChanges, text),
             Refusal::OtherResult { current, .. } => {
                 let mut problem = Self::new(Code::ResultMismatch, text);
                 problem.body.lease_epoch = Some(current.0);

@@ -67,7 +67,14 @@ async fn done(client: &Client, action: &Action) -> Result<String, ClientError> {
 
 fn verdict(verdict: ReviewVerdict, comment: Option<String>, epoch: Option<u64>) -> ReviewRequest {
     // Bound to what was looked at: a result that came since is not judged by this.
-    ReviewRequest { verdict, reviewer: None, comment, lease_epoch: epoch }
+    ReviewRequest {
+        verdict,
+        reviewer: None,
+        comment,
+        lease_epoch: epoch,
+        commit: None,
+        acknowledge_unseen: false,
+    }
 }
 
 fn standing(job: &Job) -> String {

@@ -99,6 +99,12 @@ pub struct JobResult {
     pub lease_epoch: u64,
     pub branch: String,
     pub commit: String,
+    /// Where its own commits begin: what is merged is what they change, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// What the diff of the run does not show, in words; whoever approves has to acknowledge it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Of a job with several repositories: the commit in each that was changed, in the order in which they are merged.
     /// The branch has the same name in all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,17 +118,20 @@ pub struct RepoCommit {
     /// As the manifest names it.
     pub repo: String,
     pub commit: String,
+    /// Where its own commits begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
 impl From<&domain::RepoCommit> for RepoCommit {
     fn from(given: &domain::RepoCommit) -> Self {
-        Self { repo: given.repo.clone(), commit: given.commit.clone() }
+        Self { repo: given.repo.clone(), commit: given.commit.clone(), base: given.base.clone() }
     }
 }
 
 impl From<RepoCommit> for domain::RepoCommit {
     fn from(given: RepoCommit) -> Self {
-        Self { repo: given.repo, commit: given.commit }
+        Self { repo: given.repo, commit: given.commit, base: given.base }
     }
 }
 
@@ -370,6 +379,8 @@ impl From<&domain::Job> for Job {
                 lease_epoch: result.epoch.0,
                 branch: result.branch.clone(),
                 commit: result.commit.clone(),
+                base: result.base.clone(),
+                unseen: result.unseen.clone(),
                 repos: result.repos.iter().map(Into::into).collect(),
             }),
             merge: job.merge.as_ref().map(Into::into),
@@ -421,6 +432,12 @@ pub struct RunReport {
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Where its own commits begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// What the diff does not show, in words: it is cut, or has binary files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Where people can look at it, on a forge that has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
@@ -495,6 +512,8 @@ impl From<&domain::RunReport> for RunReport {
             summary: report.summary.clone(),
             branch: report.branch.clone(),
             commit: report.commit.clone(),
+            base: report.base.clone(),
+            unseen: report.unseen.clone(),
             pull_request: report.pull_request.clone(),
             tokens: report.tokens,
             cost_usd: report.cost,

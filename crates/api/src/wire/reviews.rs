@@ -19,6 +19,12 @@ pub struct ReviewRequest {
     /// verdict is about whichever is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_epoch: Option<u64>,
+    /// The same by its commit (`result.commit`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Needed for an approval where the diff does not show everything (`result.unseen`).
+    #[serde(default)]
+    pub acknowledge_unseen: bool,
 }
 
 /// Asks for a review before the job goes on. An empty body asks for one approval, by anyone.

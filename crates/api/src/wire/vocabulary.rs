@@ -346,6 +346,7 @@ words! {
         Fenced,
         IllegalTransition,
         ResultMismatch,
+        UnseenChanges,
         NotYours,
         LogGap,
         IdempotencyConflict,

@@ -126,6 +126,9 @@ pub struct MergeOrder {
     pub repo: String,
     pub branch: String,
     pub commit: String,
+    /// Where its own commits begin: what they change is merged, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// Comes back with every call about it.
     pub attempt: u32,
     /// Where to, if not into the repository's own branch.
@@ -162,6 +165,8 @@ pub struct BesideRepo {
     /// What is merged into it after this one; nothing where it has its part already, or needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
 /// A commit that contains the result and passed its checks.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use giga_domain::job::{MergeBy, PullRequest};
+use giga_domain::job::{MergeBy, Merging, PullRequest};
 use giga_domain::{
     Effect, EffectOutcome, EffectTarget, Event, EventKind, Job, JobId, MergeState, NewEffect, Refusal,
     RequestChange, RequestNews, Stage, Timestamp,
@@ -142,7 +142,7 @@ impl Effects {
 
     /// The forge for a job's repository, where its product may use it.
     pub(crate) fn forge_of(&self, job: &Job, origin: Option<&str>) -> Result<ForgeRepo, String> {
-        let repo = job.merging().map(|(repo, _)| repo.to_owned()).unwrap_or_default();
+        let repo = job.merging().map(|merging| merging.repo.to_owned()).unwrap_or_default();
         let place = RepoPlace { repo, origin: origin.map(str::to_owned) };
         let at = self.port.forge_of(&place).map_err(|error| error.to_string())?;
         if self.port.allows(&at.forge, &at.repo, &job.product) == Some(false) {
@@ -245,7 +245,7 @@ impl Effects {
     pub(super) async fn request_given_up(&self, effect: &Effect, detail: &str) {
         let Ok(Some(job)) = self.job_of(effect).await else { return };
         let never_opened = waiting_request(&job).is_some_and(|request| request.opened.is_none());
-        let Some((_, commit)) = job.merging().filter(|_| never_opened) else { return };
+        let Some(Merging { commit, .. }) = job.merging().filter(|_| never_opened) else { return };
         let detail = format!("the pull request cannot be opened: {detail}");
         if let Err(error) = self.tell_job(job.id, commit, RequestChange::NotOpened { detail }).await {
             tracing::warn!(job = %job.id, %error, "a pull request that cannot be opened could not be noted");
@@ -316,7 +316,7 @@ impl Effects {
         let Some(job) = self.core.store.read().job(id).await? else { return Ok(()) };
         let waits = waiting_request(&job).is_some();
         let request = job.merge.as_ref().and_then(|merge| merge.request.as_ref());
-        let (Some(request), Some((_, commit))) = (request, job.merging()) else { return Ok(()) };
+        let (Some(request), Some(Merging { commit, .. })) = (request, job.merging()) else { return Ok(()) };
         // What was closed may be opened and merged by somebody all the same.
         if !waits && job.stage() != Stage::Failed {
             return Ok(());

@@ -101,7 +101,14 @@ async fn a_review_takes_its_quorum_of_named_reviewers() {
     let held = fleet.claim(&mac, "r1").await.unwrap();
     let id = fleet.finish(&held).await.id;
     let review = |who: &str, verdict| {
-        let judgement = Judgement { verdict, reviewer: who.to_owned(), comment: None, epoch: None };
+        let judgement = Judgement {
+            verdict,
+            reviewer: who.to_owned(),
+            comment: None,
+            epoch: None,
+            commit: None,
+            acknowledge_unseen: false,
+        };
         fleet.coordinator.review(id, judgement, None, operator())
     };
     let stranger = review("eve", Verdict::Approve).await.unwrap_err();

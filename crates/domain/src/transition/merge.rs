@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::{Refusal, Transition};
-use crate::job::{ConflictPolicy, MergeCandidate, MergedRepo, PullRequest};
+use crate::job::{ConflictPolicy, MergeCandidate, MergedRepo, Merging, PullRequest};
 use crate::{
     FactoryId, FailReason, Failure, Job, Merge, MergeState, NewEvent, RepoCommit, ReviewNote, Stage, State,
     Timestamp, Verdict, backoff, limits,
@@ -103,7 +103,7 @@ pub(super) fn take(
     let factory = factory.clone();
     merge.state = match &merge.state {
         MergeState::Pushing { candidate, .. } => {
-            MergeState::Pushing { factory: factory.clone(), until, candidate: candidate.clone() }
+            MergeState::Pushing { factory: Some(factory.clone()), until, candidate: candidate.clone() }
         }
         _ => MergeState::Taken { factory: factory.clone(), until },
     };
@@ -145,7 +145,7 @@ pub(super) fn hold(
         }
         (MergeAction::Push { candidate, lease }, MergeState::Taken { .. }) => {
             merge.state = MergeState::Pushing {
-                factory: factory.clone(),
+                factory: Some(factory.clone()),
                 until: now.plus(*lease),
                 candidate: candidate.clone(),
             };
@@ -223,7 +223,7 @@ fn settle(next: &mut Transition, outcome: &MergeOutcome, now: Timestamp) -> Resu
 
 /// Of several repositories: which one it is about, and which have their part already.
 fn place(job: &Job) -> String {
-    let (Some((repo, _)), Some(merge)) = (job.merging(), &job.merge) else { return String::new() };
+    let (Some(Merging { repo, .. }), Some(merge)) = (job.merging(), &job.merge) else { return String::new() };
     if job.spec.more_repos.is_empty() {
         return String::new();
     }
@@ -241,9 +241,9 @@ fn try_later(next: &mut Transition, announced: Option<MergeCandidate>, detail: &
     let Some(merge) = next.job.merge.as_mut() else { return };
     let failures = merge.failures;
     let due = now.plus(backoff::doubling(FIRST_PAUSE, failures, LONGEST_PAUSE));
-    merge.state = match (announced, merge.holder().cloned()) {
-        (Some(candidate), Some(factory)) => MergeState::Pushing { factory, until: due, candidate },
-        _ => MergeState::Waiting { due, detail: Some(detail.to_owned()) },
+    merge.state = match announced {
+        Some(candidate) => MergeState::Pushing { factory: None, until: due, candidate },
+        None => MergeState::Waiting { due, detail: Some(detail.to_owned()) },
     };
     next.note(NewEvent::merge_failed(failures, Some(due), detail));
 }
@@ -306,7 +306,8 @@ fn facts(job: &Job, reason: FailReason, detail: &str) -> String {
         let commits = match result.repos.as_slice() {
             [] => format!("commit {}", result.commit),
             several => {
-                let commits = several.iter().map(|RepoCommit { repo, commit }| format!("{commit} in {repo}"));
+                let commits =
+                    several.iter().map(|RepoCommit { repo, commit, .. }| format!("{commit} in {repo}"));
                 commits.collect::<Vec<_>>().join(", ")
             }
         };

@@ -127,7 +127,7 @@ fn illegal(from: Stage, action: OperatorAction) -> Refusal {
 }
 
 pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestamp) -> Result<(), Refusal> {
-    let Judgement { verdict, reviewer, comment, epoch } = judgement;
+    let Judgement { verdict, reviewer, comment, epoch, commit, acknowledge_unseen } = judgement;
     let (verdict, comment) = (*verdict, comment.as_deref());
     let judged = judged_run(&next.job);
     let State::Review { approvals } = &next.job.state else {
@@ -148,6 +148,15 @@ pub(super) fn review(next: &mut Transition, judgement: &Judgement, now: Timestam
     }
     if let Some(given) = epoch.filter(|given| *given != judged) {
         return Err(Refusal::OtherResult { given, current: judged });
+    }
+    if let (Some(given), Some(result)) = (commit, &next.job.result)
+        && *given != result.commit
+    {
+        return Err(Refusal::OtherCommit { given: given.clone(), current: result.commit.clone() });
+    }
+    let unseen = next.job.result.as_ref().and_then(|result| result.unseen.clone());
+    if let Some(unseen) = unseen.filter(|_| verdict == Verdict::Approve && !acknowledge_unseen) {
+        return Err(Refusal::Unseen(unseen));
     }
     if verdict == Verdict::RequestChanges && next.job.spec.kind == JobKind::Composite {
         return Err(Refusal::Illegal {

@@ -35,7 +35,7 @@ const CHECKS: &str = "checks";
 
 pub(super) fn take_news(next: &mut Transition, news: &RequestNews, now: Timestamp) -> Result<(), Refusal> {
     let RequestNews { about, change } = news;
-    let is_of_result = next.job.merging().is_some_and(|(_, commit)| commit == about);
+    let is_of_result = next.job.merging().is_some_and(|merging| merging.commit == about);
     let known = next.job.merge.as_mut().and_then(|merge| Some((&merge.state, merge.request.as_mut()?)));
     let Some((state, request)) = known.filter(|_| is_of_result) else {
         return Err(Refusal::NotClaimable("it has no pull request that shows this commit"));

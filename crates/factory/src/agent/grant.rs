@@ -135,8 +135,10 @@ fn read_checkpoint(checkpoint: v1::Checkpoint) -> Checkpoint {
     let v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note, repos } = checkpoint;
     let session_spend = session_spend
         .map(|v1::Spend { usd_micros, tokens }| Spend { usd: Usd::from_micros(usd_micros), tokens });
-    let repos =
-        repos.into_iter().map(|v1::RepoCommit { repo, commit }| RepoCommit { repo, commit }).collect();
+    let repos = repos
+        .into_iter()
+        .map(|v1::RepoCommit { repo, commit }| RepoCommit { repo, commit, base: None })
+        .collect();
     Checkpoint { wip_ref, commit, session_id, session_spend, repos, factory_id, note }
 }
 
@@ -224,7 +226,7 @@ mod tests {
                 commit: Some("abc".to_owned()),
                 session_id: Some("s".to_owned()),
                 session_spend: Some(Spend { usd: Usd::from_micros(750_000), tokens: 11 }),
-                repos: vec![RepoCommit { repo: "lib".to_owned(), commit: "abc".to_owned() }],
+                repos: vec![RepoCommit { repo: "lib".to_owned(), commit: "abc".to_owned(), base: None }],
                 factory_id: Some("b".to_owned()),
                 note: Some("half".to_owned()),
             }),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use giga_api::wire::{Check, Checkpoint, PatchRequest, RunReport, Stage};
-use giga_domain::FailReason;
 use giga_domain::exit::words;
+use giga_domain::{FailReason, limits};
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ use super::{Shared, lease, plan::Work, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
 };
-use crate::workspace::{Start, WorkFolder};
+use crate::workspace::{RunResult, Start, WorkFolder};
 
 /// How long the rest of a log may take.
 const LAST_LINES: Duration = Duration::from_secs(10);
@@ -316,6 +316,8 @@ impl JobRun<'_> {
                 if let Err(ending) = self.confirm_hold().await {
                     return ending;
                 }
+                // What people are shown comes first: it is of this very commit, and nothing is there without it.
+                report.unseen = self.keep_diff(folder, &result).await;
                 if let Err(error) = folder.push_result(&result).await {
                     return error.into();
                 }
@@ -327,9 +329,12 @@ impl JobRun<'_> {
                     result.lines_added,
                     result.lines_removed
                 ));
-                self.keep_diff(folder).await;
+                if result.squashed {
+                    self.log.note("its commits were not made on its base alone, so they are one commit now");
+                }
                 report.branch = Some(result.branch);
                 report.commit = Some(result.commit.to_string());
+                report.base = result.base.as_ref().map(ToString::to_string);
                 report.repos = result.repos.iter().map(Into::into).collect();
                 report.files_changed = u32::try_from(result.files_changed).ok();
                 report.lines_added = u32::try_from(result.lines_added).ok();
@@ -360,21 +365,30 @@ impl JobRun<'_> {
         }
     }
 
-    /// The changes as an artifact, so that whoever reviews them needs no checkout. Without it the result stands as well.
-    async fn keep_diff(&self, folder: &WorkFolder) {
-        let kept = match folder.diff(DIFF_BYTES).await {
+    /// The changes as an artifact, so that whoever reviews them needs no checkout. Answers what it does not show.
+    async fn keep_diff(&self, folder: &WorkFolder, result: &RunResult) -> Option<String> {
+        let mut unseen = Vec::new();
+        match folder.diff(result, DIFF_BYTES).await {
             Ok(diff) => {
+                if diff.truncated {
+                    unseen.push(format!("the diff is cut after {} MiB", DIFF_BYTES / (1024 * 1024)));
+                }
                 let note = if diff.truncated { "\n… cut here: the rest is on the branch\n" } else { "" };
                 let bytes = (diff.text + note).into_bytes();
                 let (job, epoch) = (&self.held.job, self.held.epoch);
                 let kept = self.shared.client.put_artifact(job, epoch, DIFF_NAME, "text/x-diff", bytes).await;
-                kept.map(|_| ()).map_err(|error| error.to_string())
+                if let Err(error) = kept {
+                    unseen.push(format!("the diff could not be kept: {error}"));
+                }
             }
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = kept {
-            self.log.note(&format!("the diff could not be kept: {error}"));
+            Err(error) => unseen.push(format!("the diff could not be made: {error}")),
         }
+        if !result.binary.is_empty() {
+            let named = result.binary.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+            unseen.push(format!("{} binary: {named}", result.binary.len()));
+        }
+        let unseen: String = plain(&unseen.join("; ")).chars().take(limits::NOTE_CHARS).collect();
+        (!unseen.is_empty()).then_some(unseen)
     }
 
     /// Saves or quarantines, ships the rest of the log, sends the final report, and cleans up.

@@ -267,11 +267,12 @@ impl Batches<'_> {
     async fn beside(&self, order: &Order, first: &MergeOrder) -> Result<Vec<Beside>, Outcome> {
         let workspace = &self.shared.workspace;
         let mut beside = Vec::with_capacity(order.beside.len());
-        for BesideRepo { repo, commit } in &order.beside {
+        for BesideRepo { repo, commit, base } in &order.beside {
             let looked = async {
                 let source = workspace.resolve(repo).await?;
                 let commit_or_own = commit.as_deref().unwrap_or(first.commit.as_str()).parse()?;
-                let own = MergeOrder { repo: source.clone(), commit: commit_or_own, ..first.clone() };
+                let base = base.as_deref().map(str::parse).transpose()?;
+                let own = MergeOrder { repo: source.clone(), commit: commit_or_own, base, ..first.clone() };
                 Ok((source, workspace.look_ahead(&own, commit.is_some()).await?))
             };
             match looked.await.map_err(|error| Outcome::of(&error))? {
@@ -548,6 +549,7 @@ async fn read(shared: &Shared, order: &Order) -> Result<MergeOrder, WorkspaceErr
         repo: shared.workspace.resolve(&order.repo).await?,
         branch: order.branch.clone(),
         commit: order.commit.parse()?,
+        base: order.base.as_deref().map(str::parse).transpose()?,
         into: order.target.clone(),
         strategy: order.strategy.into(),
         message: order.message.clone(),

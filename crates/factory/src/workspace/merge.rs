@@ -23,6 +23,8 @@ pub struct MergeOrder {
     pub repo: RepoSource,
     pub branch: String,
     pub commit: CommitId,
+    /// Where the job's own commits begin. Unknown of a result of before.
+    pub base: Option<CommitId>,
     /// Where to; the origin's own HEAD branch by default.
     pub into: Option<String>,
     pub strategy: MergeStrategy,

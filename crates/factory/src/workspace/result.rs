@@ -6,6 +6,7 @@
 use giga_domain::Checkpoint;
 
 use super::error::WorkspaceError;
+use super::mirror::Mirror;
 use super::push::{PushReply, PushTarget};
 use super::refs::{
     CommitId, checkpoint_trailer, head_ref, job_branch, quarantine_branch, trailer, wip_branch,
@@ -31,6 +32,12 @@ pub struct ResultCommit {
     pub files_changed: u64,
     pub lines_added: u64,
     pub lines_removed: u64,
+    /// Where the job's own commits begin; none in an empty repository.
+    pub base: Option<CommitId>,
+    /// Files whose changes no diff shows.
+    pub binary: Vec<String>,
+    /// The engine's commits were not its own alone, so that they are one commit now.
+    pub squashed: bool,
     /// Repositories inside the work folder and the like, which no commit can hold.
     pub left_out: Vec<String>,
 }
@@ -123,6 +130,9 @@ impl Worktree {
     }
 
     /// Commits what the engine left uncommitted on top of its own commits. `None` when the job changed nothing.
+    ///
+    /// What is merged later is what people are shown now, so its history is the job's own and nothing else: a chain of
+    /// commits on the base. An engine's history that is anything else becomes one commit on the base.
     pub async fn commit_result(
         &self,
         title: &str,
@@ -135,14 +145,43 @@ impl Worktree {
             return Ok(None);
         }
         let branch = job_branch(self.job(), self.epoch());
+        let squashed = !self.is_own_chain(snapshot.head.as_ref()).await?;
+        let snapshot = match squashed {
+            true => Snapshot { head: self.base().cloned(), ..snapshot },
+            false => snapshot,
+        };
         let commit = match self.same_result(&branch, &snapshot).await? {
             Some(commit) => commit,
             None => self.commit(&snapshot, &format!("{}\n\n{}", one_line(title), body.trim())).await?,
         };
         self.mirror.lock().await?.set_ref(&head_ref(&branch), &commit).await?;
-        let (files_changed, lines_added, lines_removed) = self.count_changes(&base, &snapshot.tree).await?;
-        let left_out = snapshot.left_out;
-        Ok(Some(ResultCommit { branch, commit, files_changed, lines_added, lines_removed, left_out }))
+        let Counted { files_changed, lines_added, lines_removed, binary } =
+            self.count_changes(&base, &snapshot.tree).await?;
+        let (base, left_out) = (self.base().cloned(), snapshot.left_out);
+        Ok(Some(ResultCommit {
+            branch,
+            commit,
+            files_changed,
+            lines_added,
+            lines_removed,
+            base,
+            binary,
+            squashed,
+            left_out,
+        }))
+    }
+
+    /// Whether the commits from the base to here are a chain that the job has made itself: a commit of the origin's in
+    /// between would be merged as it is, whatever the diff from the base shows.
+    async fn is_own_chain(&self, head: Option<&CommitId>) -> Result<bool, WorkspaceError> {
+        let (Some(base), Some(head)) = (self.base(), head) else { return Ok(self.base().is_none()) };
+        if base == head {
+            return Ok(true);
+        }
+        // The engine may have fetched since, and this host not.
+        self.mirror.lock().await?.refresh().await?;
+        let not = [base.as_str(), "--glob=refs/remotes/origin/*"];
+        is_chain(&self.mirror, base, head, &not).await
     }
 
     /// The engine's own commit when it left nothing over, or what an earlier call of this made of the same
@@ -215,20 +254,62 @@ impl Worktree {
         self.mirror.commit_tree(&snapshot.tree, &parents, &message).await
     }
 
-    async fn count_changes(&self, from: &str, to: &str) -> Result<(u64, u64, u64), WorkspaceError> {
-        let call = self.mirror.call("counting changes").args(["diff-tree", "-r", "-M", "--shortstat"]);
+    async fn count_changes(&self, from: &str, to: &str) -> Result<Counted, WorkspaceError> {
+        let call = self.mirror.call("counting changes").args(["diff-tree", "-r", "-M", "--numstat"]);
         let call = call.args(["--no-ext-diff", "--no-textconv", "--end-of-options", from, to]);
-        Ok(parse_shortstat(&call.run().await?.text()))
+        Ok(count(&call.run().await?.text()))
     }
 }
 
-/// ` 3 files changed, 10 insertions(+), 2 deletions(-)`, of which any part may be missing.
-fn parse_shortstat(text: &str) -> (u64, u64, u64) {
-    let count = |word: &str| {
-        let part = text.split(',').find(|part| part.contains(word));
-        part.and_then(|part| part.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
-    };
-    (count("changed"), count("insertion"), count("deletion"))
+/// Whether the way from `head` down to `base` is single commits, one on the other, without any that `not` excludes.
+pub(super) async fn is_chain(
+    mirror: &Mirror,
+    base: &CommitId,
+    head: &CommitId,
+    not: &[&str],
+) -> Result<bool, WorkspaceError> {
+    if head == base {
+        return Ok(true);
+    }
+    let call =
+        mirror.call("looking at the commits of a result").args(["rev-list", "--parents", "--topo-order"]);
+    let listed = call.args([head.as_str(), "--not"]).args(not.iter().copied()).run().await?.text();
+    let mut next = head.as_str();
+    for line in listed.lines() {
+        match line.split(' ').collect::<Vec<_>>().as_slice() {
+            [commit, parent] if *commit == next => next = *parent,
+            _ => return Ok(false),
+        }
+    }
+    Ok(next == base.as_str())
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    files_changed: u64,
+    lines_added: u64,
+    lines_removed: u64,
+    binary: Vec<String>,
+}
+
+/// `10\t2\tpath` for each file, and `-\t-\tpath` for a binary one.
+fn count(numstat: &str) -> Counted {
+    let mut counted = Counted::default();
+    for line in numstat.lines() {
+        let mut fields = line.splitn(3, '\t');
+        let (Some(added), Some(removed), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        counted.files_changed += 1;
+        match (added.parse::<u64>(), removed.parse::<u64>()) {
+            (Ok(added), Ok(removed)) => {
+                counted.lines_added += added;
+                counted.lines_removed += removed;
+            }
+            _ => counted.binary.push(path.to_owned()),
+        }
+    }
+    counted
 }
 
 /// The first line, without what could end it early or make it endless.
@@ -243,11 +324,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shortstat() {
-        assert_eq!(parse_shortstat(" 3 files changed, 10 insertions(+), 2 deletions(-)"), (3, 10, 2));
-        assert_eq!(parse_shortstat(" 1 file changed, 1 insertion(+)"), (1, 1, 0));
-        assert_eq!(parse_shortstat(" 1 file changed, 0 insertions(+), 0 deletions(-)"), (1, 0, 0));
-        assert_eq!(parse_shortstat(""), (0, 0, 0));
+    fn changes_are_counted() {
+        let counted = count("10\t2\ta.txt\n0\t0\told => new\n-\t-\tlogo.png\n");
+        let binary = vec!["logo.png".to_owned()];
+        assert_eq!(counted, Counted { files_changed: 3, lines_added: 10, lines_removed: 2, binary });
+        assert_eq!(count(""), Counted::default());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::merge::MergeOrder;
 use super::mirror::LockedMirror;
 use super::policy::Author;
 use super::refs::{BranchKind, CommitId, OurBranch, head_ref, job_branch, trailer};
+use super::result::is_chain;
 
 /// What became of one order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,14 @@ pub(super) async fn stack(
     if locked.is_ancestor(&order.commit, onto).await? {
         return find_merge(locked, order, onto).await.map(Stacked::AlreadyIn);
     }
+    if let Some(base) = &order.base
+        && !is_chain(locked, base, &order.commit, &[base.as_str(), onto.as_str()]).await?
+    {
+        return Ok(Stacked::conflict(
+            "the result is not made of its own commits alone: it holds others that are in the branch, or part of it is in \
+             already",
+        ));
+    }
     match order.strategy {
         MergeStrategy::Merge => in_one_commit(locked, onto, order, false).await,
         MergeStrategy::Squash => in_one_commit(locked, onto, order, true).await,
@@ -60,10 +69,16 @@ async fn in_one_commit(
     order: &MergeOrder,
     squash: bool,
 ) -> Result<Stacked, WorkspaceError> {
-    let tree = match merge_trees(locked, None, onto, &order.commit).await? {
+    let tree = match merge_trees(locked, order.base.as_ref(), onto, &order.commit).await? {
         Ok(tree) => tree,
         Err((files, detail)) => return Ok(Stacked::Conflict { files, detail }),
     };
+    // Made on a branch that this one does not have: what it changes comes in, and not what that branch has besides.
+    let squash = squash
+        || match &order.base {
+            Some(base) => !locked.is_ancestor(base, onto).await?,
+            None => false,
+        };
     // What was squashed before is in no history, so what tells is that it changes nothing any more.
     if squash && tree == locked.tree_of(Some(onto)).await? {
         return Ok(Stacked::AlreadyIn(onto.clone()));
@@ -83,7 +98,7 @@ async fn rebase(
     onto: &CommitId,
     order: &MergeOrder,
 ) -> Result<Stacked, WorkspaceError> {
-    let range = format!("{onto}..{}", order.commit);
+    let range = format!("{}..{}", order.base.as_ref().unwrap_or(onto), order.commit);
     let call = locked.call("listing commits").args(["rev-list", "--reverse", "--topo-order", "--no-merges"]);
     let listed = call.args(["--end-of-options", &range]).run().await?.text();
     let mut tip = onto.clone();

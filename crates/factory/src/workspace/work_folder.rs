@@ -34,11 +34,16 @@ pub struct RunResult {
     pub branch: String,
     /// The first of them.
     pub commit: CommitId,
+    pub base: Option<CommitId>,
     /// All of them, where the run has several repositories.
     pub repos: Vec<RepoCommit>,
     pub files_changed: u64,
     pub lines_added: u64,
     pub lines_removed: u64,
+    /// Files whose changes no diff shows.
+    pub binary: Vec<String>,
+    /// The engine's commits were not its own alone, so that they are one commit now.
+    pub squashed: bool,
     /// By the places of their work trees.
     commits: Vec<(usize, ResultCommit)>,
 }
@@ -175,7 +180,7 @@ impl WorkFolder {
             let Some(saved) = tree.last_checkpoint().await else { continue };
             let commit = saved.checkpoint.commit.clone().unwrap_or_default();
             let all = all.get_or_insert(saved.clone());
-            all.checkpoint.repos.push(RepoCommit { repo: name.clone(), commit });
+            all.checkpoint.repos.push(RepoCommit { repo: name.clone(), commit, base: None });
             all.not_pushed = all.not_pushed.take().or(saved.not_pushed);
         }
         all
@@ -193,11 +198,14 @@ impl WorkFolder {
         let sum = |count: fn(&ResultCommit) -> u64| commits.iter().map(|(_, result)| count(result)).sum();
         let named = commits.iter().filter_map(|(at, result)| {
             let (repo, commit) = (self.names.get(*at)?.clone(), result.commit.to_string());
-            Some(RepoCommit { repo, commit })
+            Some(RepoCommit { repo, commit, base: result.base.as_ref().map(ToString::to_string) })
         });
         Ok(Some(RunResult {
             branch: first.branch.clone(),
             commit: first.commit.clone(),
+            base: first.base.clone(),
+            binary: commits.iter().flat_map(|(_, result)| result.binary.clone()).collect(),
+            squashed: commits.iter().any(|(_, result)| result.squashed),
             repos: named.collect(),
             files_changed: sum(|result| result.files_changed),
             lines_added: sum(|result| result.lines_added),
@@ -214,15 +222,14 @@ impl WorkFolder {
         Ok(())
     }
 
-    /// Everything that the job has changed so far; of several repositories one after the other, each under its folder.
-    pub async fn diff(&self, limit_bytes: usize) -> Result<Diff, WorkspaceError> {
-        if let [only] = self.trees.as_slice() {
-            return only.diff(limit_bytes).await;
-        }
+    /// What the result changes; in several repositories one after the other, each under its folder.
+    pub async fn diff(&self, result: &RunResult, limit_bytes: usize) -> Result<Diff, WorkspaceError> {
         let mut all = Diff { text: String::new(), truncated: false };
-        for (tree, name) in self.trees.iter().zip(&self.names) {
-            let folder = format!("{}/", folder_name(name));
-            let diff = tree.diff_in(&folder, limit_bytes.saturating_sub(all.text.len())).await?;
+        for (at, ResultCommit { commit, .. }) in &result.commits {
+            let folder =
+                self.names.get(*at).map(|name| format!("{}/", folder_name(name))).unwrap_or_default();
+            let left = limit_bytes.saturating_sub(all.text.len());
+            let diff = self.trees[*at].diff(commit, &folder, left).await?;
             all.text.push_str(&diff.text);
             all.truncated |= diff.truncated;
         }

@@ -101,22 +101,20 @@ impl Worktree {
         self.start
     }
 
-    /// Everything that the job has changed so far, committed or not.
-    pub async fn diff(&self, limit_bytes: usize) -> Result<Diff, WorkspaceError> {
-        self.diff_in("", limit_bytes).await
-    }
-
-    /// With the folder that the files are shown in, such as `app/`.
-    pub(crate) async fn diff_in(&self, folder: &str, limit_bytes: usize) -> Result<Diff, WorkspaceError> {
-        let _turn = self.saved.lock().await;
-        let snapshot = self.snapshot(Missing::Note).await?;
+    /// Everything that the commit changes since the base; `folder` is where the files are shown, such as `app/`.
+    pub async fn diff(
+        &self,
+        commit: &CommitId,
+        folder: &str,
+        limit_bytes: usize,
+    ) -> Result<Diff, WorkspaceError> {
         let base = self.mirror.tree_of(self.base()).await?;
         let output = self
             .mirror
             .call("comparing trees")
             .args(["diff-tree", "-p", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"])
             .args([format!("--src-prefix=a/{folder}"), format!("--dst-prefix=b/{folder}")])
-            .args(["--end-of-options", &base, &snapshot.tree])
+            .args(["--end-of-options", &base, commit.as_str()])
             .at_most(limit_bytes)
             .run_any()
             .await?;

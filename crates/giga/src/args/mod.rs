@@ -309,6 +309,9 @@ pub(crate) struct ReviewArgs {
     /// A comment to go with it; required with --request-changes and --reject
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
+    /// With --approve: although the diff does not show everything (it is cut, or has binary files)
+    #[arg(long, requires = "approve")]
+    pub(crate) acknowledge_unseen: bool,
     /// Review as somebody else; admins only
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) reviewer: Option<String>,

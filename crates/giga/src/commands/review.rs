@@ -40,8 +40,15 @@ pub(crate) async fn review(args: ReviewArgs, context: &Context) -> Done {
     let client = context.client()?;
     let id = context.job_id(&client, &args.job).await?;
     // About the result that stands there now: one that comes in between has to be looked at first.
-    let lease_epoch = client.job(&id).await?.result.as_ref().map(|result| result.lease_epoch);
-    let request = ReviewRequest { verdict, reviewer: args.reviewer, comment: args.message, lease_epoch };
+    let seen = client.job(&id).await?.value.result;
+    let request = ReviewRequest {
+        verdict,
+        reviewer: args.reviewer,
+        comment: args.message,
+        lease_epoch: seen.as_ref().map(|result| result.lease_epoch),
+        commit: seen.map(|result| result.commit),
+        acknowledge_unseen: args.acknowledge_unseen,
+    };
     let job = client.review(&id, &request).await?;
     context.output.one(&job.json, "/id", || {
         let mut line = format!("{}  {}  {}", job.id, job.stage.label(), printable(&job.name));

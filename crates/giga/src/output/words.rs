@@ -4,13 +4,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use giga_domain::Timestamp;
+use giga_domain::text::is_hidden;
 
 /// Text from outside without what would steer a terminal. Line breaks and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
-    let steers = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let steers = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_hidden(c);
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if steers(c) {

@@ -68,7 +68,8 @@ pub fn grant_message(claim: ClaimAnswer) -> v1::Grant {
         persona_md,
         checkpoint: checkpoint.map(checkpoint_message),
         reviews: reviews.into_iter().map(review).collect(),
-        result_epoch: result.map(|JobResult { lease_epoch, branch: _, commit: _, repos: _ }| lease_epoch),
+        result_epoch: result
+            .map(|JobResult { lease_epoch, branch: _, commit: _, base: _, unseen: _, repos: _ }| lease_epoch),
     }
 }
 
@@ -122,8 +123,10 @@ fn checkpoint_message(checkpoint: Checkpoint) -> v1::Checkpoint {
     let Checkpoint { wip_ref, commit, session_id, session_spend, repos, factory_id, note } = checkpoint;
     let session_spend =
         session_spend.map(|Spend { usd, tokens }| v1::Spend { usd_micros: usd.micros(), tokens });
-    let repos =
-        repos.into_iter().map(|RepoCommit { repo, commit }| v1::RepoCommit { repo, commit }).collect();
+    let repos = repos
+        .into_iter()
+        .map(|RepoCommit { repo, commit, base: _ }| v1::RepoCommit { repo, commit })
+        .collect();
     v1::Checkpoint { wip_ref, commit, session_id, session_spend, factory_id, note, repos }
 }
 

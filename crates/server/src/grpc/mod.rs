@@ -73,7 +73,11 @@ impl From<Problem> for Status {
             Code::NotFound => Grpc::NotFound,
             Code::MethodNotAllowed => Grpc::Unimplemented,
             Code::RequestTimeout => Grpc::DeadlineExceeded,
-            Code::Fenced | Code::NotYours | Code::RevMismatch | Code::ResultMismatch => Grpc::Aborted,
+            Code::Fenced
+            | Code::NotYours
+            | Code::RevMismatch
+            | Code::ResultMismatch
+            | Code::UnseenChanges => Grpc::Aborted,
             Code::IdempotencyConflict | Code::FactoryExists | Code::FactoryInUse | Code::RepoOwned => {
                 Grpc::AlreadyExists
             }

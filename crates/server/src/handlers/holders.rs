@@ -321,6 +321,8 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
     check::optional_text("report.summary", given.summary.as_ref(), limits::REASON_CHARS)?;
     check::optional_text("report.branch", given.branch.as_ref(), REF_CHARS)?;
     check::optional_text("report.commit", given.commit.as_ref(), REF_CHARS)?;
+    check::optional_text("report.base", given.base.as_ref(), REF_CHARS)?;
+    check::optional_text("report.unseen", given.unseen.as_ref(), limits::NOTE_CHARS)?;
     check::optional_text("report.pullRequest", given.pull_request.as_ref(), 2_000)?;
     // Databases count in signed numbers.
     let most = i64::MAX.cast_unsigned();
@@ -331,6 +333,8 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
         summary: given.summary,
         branch: given.branch,
         commit: given.commit,
+        base: given.base,
+        unseen: given.unseen,
         pull_request: given.pull_request,
         tokens: given.tokens,
         cost,
@@ -344,9 +348,10 @@ fn run_report(given: wire::RunReport) -> Answer<RunReport> {
 
 fn repo_commits(field: &str, given: Vec<wire::RepoCommit>) -> Answer<Vec<RepoCommit>> {
     check::at_most(field, given.len(), limits::JOB_REPOS)?;
-    for (at, wire::RepoCommit { repo, commit }) in given.iter().enumerate() {
+    for (at, wire::RepoCommit { repo, commit, base }) in given.iter().enumerate() {
         check::text(&format!("{field}[{at}].repo"), repo, limits::REPO_URL_CHARS)?;
         check::text(&format!("{field}[{at}].commit"), commit, REF_CHARS)?;
+        check::optional_text(&format!("{field}[{at}].base"), base.as_ref(), REF_CHARS)?;
     }
     Ok(given.into_iter().map(Into::into).collect())
 }

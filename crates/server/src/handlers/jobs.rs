@@ -148,7 +148,15 @@ pub(crate) async fn review(
     let if_rev = header::if_match(&headers)?;
     let job = app.visible_job(&caller, path.id()?).await?;
     let epoch = request.lease_epoch.map(Epoch);
-    let judgement = Judgement { verdict: request.verdict.into(), reviewer, comment: request.comment, epoch };
+    check::optional_text("commit", request.commit.as_ref(), limits::COMMIT_CHARS)?;
+    let judgement = Judgement {
+        verdict: request.verdict.into(),
+        reviewer,
+        comment: request.comment,
+        epoch,
+        commit: request.commit,
+        acknowledge_unseen: request.acknowledge_unseen,
+    };
     let job = app.coordinator.review(job.id, judgement, if_rev, caller.actor()).await?;
     Ok(tagged_with_reviews(&job))
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use giga_api::wire;
 use giga_coordinator::{MergeHolder, ProposedMerge, TakenMerge};
-use giga_domain::job::{MergeBy, MergeSettings, MergeStrategy};
+use giga_domain::job::{MergeBy, MergeSettings, MergeStrategy, Merging};
 use giga_domain::{Epoch, Job, JobId, JobResult, MergeOutcome, limits, merge_message};
 
 use super::{Answer, tagged};
@@ -20,8 +20,6 @@ use crate::request::{BytesBody, JsonBody, PathText, Query, check};
 /// How much of a log one answer carries.
 const PIECE: usize = 256 * 1024;
 
-/// A hash, in hexadecimal digits.
-const COMMIT_CHARS: usize = 64;
 const BRANCH_CHARS: usize = 255;
 const MOST_MERGES: usize = 50;
 
@@ -86,7 +84,7 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
     let incomplete = || Problem::internal("an order to merge lacks what it is about");
     let result = job.result.as_ref().ok_or_else(incomplete)?;
     let merge = job.merge.as_ref().ok_or_else(incomplete)?;
-    let (repo, commit) = job.merging().ok_or_else(incomplete)?;
+    let Merging { repo, commit, base } = job.merging().ok_or_else(incomplete)?;
     let MergeSettings { strategy, by, feedback: _, message, author } = &job.spec.merge;
     Ok(wire::MergeOrder {
         job_id: job.id.to_string(),
@@ -95,6 +93,7 @@ fn order(taken: TakenMerge) -> Answer<wire::MergeOrder> {
         repo: repo.to_owned(),
         branch: result.branch.clone(),
         commit: commit.to_owned(),
+        base: base.map(str::to_owned),
         attempt: merge.attempt,
         target: job.spec.target.clone(),
         by: by.unwrap_or(MergeBy::Push).into(),
@@ -115,9 +114,13 @@ fn beside(job: &Job, result: &JobResult, part: usize) -> Vec<wire::BesideRepo> {
     let now = result.repos.get(part).map(|now| now.repo.as_str());
     let later = result.repos.get(part + 1..).unwrap_or_default();
     let others = job.spec.repos().filter(|repo| Some(*repo) != now);
-    let beside = others.map(|repo| wire::BesideRepo {
-        repo: repo.to_owned(),
-        commit: later.iter().find(|later| later.repo == repo).map(|later| later.commit.clone()),
+    let beside = others.map(|repo| {
+        let later = later.iter().find(|later| later.repo == repo);
+        wire::BesideRepo {
+            repo: repo.to_owned(),
+            commit: later.map(|later| later.commit.clone()),
+            base: later.and_then(|later| later.base.clone()),
+        }
     });
     beside.collect()
 }
@@ -145,10 +148,10 @@ pub(crate) async fn push_merges(
     for (at, merge) in request.merges.into_iter().enumerate() {
         let named = |field: &str| format!("merges[{at}].candidate.{field}");
         let wire::MergeCandidate { commit, tip, into, head } = &merge.candidate;
-        check::text(&named("commit"), commit, COMMIT_CHARS)?;
-        check::optional_text(&named("tip"), tip.as_ref(), COMMIT_CHARS)?;
+        check::text(&named("commit"), commit, limits::COMMIT_CHARS)?;
+        check::optional_text(&named("tip"), tip.as_ref(), limits::COMMIT_CHARS)?;
         check::text(&named("into"), into, BRANCH_CHARS)?;
-        check::optional_text(&named("head"), head.as_ref(), COMMIT_CHARS)?;
+        check::optional_text(&named("head"), head.as_ref(), limits::COMMIT_CHARS)?;
         candidates.push(merge.candidate.into());
     }
     match app.coordinator.push_merges(holder, &candidates).await {
@@ -165,7 +168,7 @@ pub(crate) async fn settle_merge(
 ) -> Answer<Response> {
     let merge = (path.text("id")?, request.attempt);
     let (holder, id) = merge_holder(&caller, &request.factory_id, std::iter::once(merge))?;
-    check::optional_text("commit", request.commit.as_ref(), COMMIT_CHARS)?;
+    check::optional_text("commit", request.commit.as_ref(), limits::COMMIT_CHARS)?;
     check::optional_text("into", request.into.as_ref(), BRANCH_CHARS)?;
     check::optional_text("detail", request.detail.as_ref(), limits::REASON_CHARS)?;
     if let Some(note) = &request.note {

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+pub(super) use giga_domain::text::is_hidden;
+
 pub(super) fn spelled_out(text: &str) -> Cow<'_, str> {
     let mut spelled = String::new();
     let mut kept = 0;
@@ -43,34 +45,6 @@ fn finished(text: &str, mut spelled: String, kept: usize) -> Cow<'_, str> {
 
 fn spell(c: char, into: &mut String) {
     let _ = write!(into, "⟨U+{:04X}⟩", u32::from(c));
-}
-
-/// Controls but for tabs and line breaks, fillers and marks without width, what turns the order of others, line and
-/// paragraph separators, selectors of variants, and tags, which spell ASCII that nobody sees.
-pub(super) fn is_hidden(c: char) -> bool {
-    matches!(
-        c,
-        '\0'..='\u{8}'
-            | '\u{b}'..='\u{c}'
-            | '\u{e}'..='\u{1f}'
-            | '\u{7f}'..='\u{9f}'
-            | '\u{ad}'
-            | '\u{34f}'
-            | '\u{61c}'
-            | '\u{115f}'..='\u{1160}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0d}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 /// What has its place hides nothing there: a return before a line break, joiners in the scripts that need them and in

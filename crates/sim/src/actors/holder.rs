@@ -129,7 +129,7 @@ impl Holding {
                 repos: self
                     .repos
                     .iter()
-                    .map(|repo| RepoCommit { repo: repo.clone(), commit: "0".repeat(40) })
+                    .map(|repo| RepoCommit { repo: repo.clone(), commit: "0".repeat(40), base: None })
                     .collect(),
                 cost: (!self.spent.is_zero()).then_some(self.spent),
                 ..RunReport::default()

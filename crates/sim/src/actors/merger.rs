@@ -218,7 +218,7 @@ impl Member {
             attempt: merge.attempt,
             landed: (job.id, job.result.as_ref()?.epoch),
             announced: merge.candidate().cloned(),
-            repo: job.merging()?.0.to_owned(),
+            repo: job.merging()?.repo.to_owned(),
         })
     }
 

@@ -215,8 +215,14 @@ impl Operator {
                 match wish {
                     Wish::Do(action) => one.operate(id, action, None, rev, actor).await,
                     Wish::Say(verdict) => {
-                        let judgement =
-                            Judgement { verdict, reviewer: "ana".to_owned(), comment: None, epoch: None };
+                        let judgement = Judgement {
+                            verdict,
+                            reviewer: "ana".to_owned(),
+                            comment: None,
+                            epoch: None,
+                            commit: None,
+                            acknowledge_unseen: false,
+                        };
                         one.review(id, judgement, rev, actor).await
                     }
                 }

@@ -420,7 +420,14 @@ fn command(order: Order) -> Command {
     let operator = |action| Command::Operator { action, reason: Some("because".to_owned()) };
     let review = |verdict, reviewer: u8| {
         let (reviewer, comment) = (format!("reviewer-{reviewer}"), Some("hm".to_owned()));
-        Command::Review(Judgement { verdict, reviewer, comment, epoch: None })
+        Command::Review(Judgement {
+            verdict,
+            reviewer,
+            comment,
+            epoch: None,
+            commit: None,
+            acknowledge_unseen: false,
+        })
     };
     match order {
         Order::Ship => operator(OperatorAction::Ship),

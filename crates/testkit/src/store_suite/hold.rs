@@ -18,7 +18,7 @@ async fn last_run(world: &World, job: &Job) -> Run {
 }
 
 fn repo_commit() -> RepoCommit {
-    RepoCommit { repo: "lib".to_owned(), commit: "4567def".to_owned() }
+    RepoCommit { repo: "lib".to_owned(), commit: "4567def".to_owned(), base: Some("89ab".to_owned()) }
 }
 
 fn saved(note: &str) -> Checkpoint {
@@ -143,6 +143,8 @@ async fn reported(world: &World, factory: &FactoryId, quorum: u32, ship: ShipMod
         summary: Some("fixed it".to_owned()),
         branch: Some("giga/1/1".to_owned()),
         commit: Some("0123abc".to_owned()),
+        base: Some("fedc".to_owned()),
+        unseen: Some("2 binary files".to_owned()),
         pull_request: Some("https://forge.example/hello/pull/7".to_owned()),
         tokens: Some(12_000),
         cost: Some(Usd::from_micros(250_000)),

@@ -108,7 +108,14 @@ async fn review(world: &World, job: &Job, verdict: Verdict, reviewer: &str) -> R
 
 fn reviewed(verdict: Verdict, reviewer: &str, comment: Option<&str>) -> Command {
     let (reviewer, comment) = (reviewer.to_owned(), comment.map(str::to_owned));
-    Command::Review(Judgement { verdict, reviewer, comment, epoch: None })
+    Command::Review(Judgement {
+        verdict,
+        reviewer,
+        comment,
+        epoch: None,
+        commit: None,
+        acknowledge_unseen: false,
+    })
 }
 
 fn request(gate: ReviewGate) -> Command {

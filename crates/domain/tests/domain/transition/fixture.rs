@@ -105,7 +105,14 @@ pub(crate) fn operator(action: OperatorAction) -> Command {
 }
 
 pub(crate) fn review(verdict: Verdict, reviewer: &str) -> Command {
-    Command::Review(Judgement { verdict, reviewer: reviewer.to_owned(), comment: None, epoch: None })
+    Command::Review(Judgement {
+        verdict,
+        reviewer: reviewer.to_owned(),
+        comment: None,
+        epoch: None,
+        commit: None,
+        acknowledge_unseen: false,
+    })
 }
 
 /// Another job needs the seat; there is time until half of the lease.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giga_domain::job::{ConflictPolicy, MergeCandidate};
+use giga_domain::job::{ConflictPolicy, MergeCandidate, Merging};
 use giga_domain::transition::MERGE_QUEUE;
 use giga_domain::{
     Command, Epoch, EventKind, FailReason, HolderAction, Job, JobResult, MergeAction, MergeOutcome,
@@ -18,7 +18,8 @@ fn testing() -> Job {
     job.spec.repo = Some("hello".to_owned());
     job.last_factory = Some(factory("a"));
     let (branch, commit) = ("giga/job/x/7".to_owned(), "c0ffee".to_owned());
-    job.result = Some(JobResult { epoch: Epoch(7), branch, commit, repos: Vec::new() });
+    job.result =
+        Some(JobResult { epoch: Epoch(7), branch, commit, base: None, unseen: None, repos: Vec::new() });
     job
 }
 
@@ -220,11 +221,16 @@ fn refusals_pause_longer_and_longer_and_end_in_a_failure() {
     }
 }
 
+const fn at<'a>(repo: &'a str, commit: &'a str) -> Option<Merging<'a>> {
+    Some(Merging { repo, commit, base: None })
+}
+
 fn of_two() -> Job {
     let mut job = testing();
     job.spec.repo = Some("app".to_owned());
     job.spec.more_repos = vec!["lib".to_owned(), "docs".to_owned()];
-    let commit = |repo: &str| RepoCommit { repo: repo.to_owned(), commit: format!("{repo}-result") };
+    let commit =
+        |repo: &str| RepoCommit { repo: repo.to_owned(), commit: format!("{repo}-result"), base: None };
     let report = RunReport {
         branch: Some("giga/job/x/7".to_owned()),
         commit: Some("app-result".to_owned()),
@@ -242,13 +248,13 @@ fn of_two() -> Job {
 #[test]
 fn several_repositories_are_merged_in_the_order_of_the_manifest_and_the_last_one_ships() {
     let job = of_two();
-    assert_eq!((job.stage(), job.merging()), (Stage::Shipping, Some(("app", "app-result"))));
+    assert_eq!((job.stage(), job.merging()), (Stage::Shipping, at("app", "app-result")));
     let taken = transition(&job, &take("a"), NOW).unwrap().job;
     let half = transition(&taken, &settle("a", 1, merged()), NOW).unwrap();
     let kinds: Vec<_> = half.events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::Merged]);
     let half = half.job;
-    assert_eq!((half.stage(), half.merging()), (Stage::Shipping, Some(("lib", "lib-result"))));
+    assert_eq!((half.stage(), half.merging()), (Stage::Shipping, at("lib", "lib-result")));
     // The answer was lost: said again, it changes nothing. What it had is not its any more.
     assert_eq!(transition(&half, &settle("a", 1, merged()), NOW).unwrap().job, half);
     not_claimable(&half, &settle("a", 1, conflict()), NOW);
@@ -277,12 +283,12 @@ fn what_is_half_in_says_so_and_its_next_result_begins_anew() {
     let report = RunReport {
         branch: Some("giga/job/x/7".to_owned()),
         commit: Some("lib-again".to_owned()),
-        repos: vec![RepoCommit { repo: "lib".to_owned(), commit: "lib-again".to_owned() }],
+        repos: vec![RepoCommit { repo: "lib".to_owned(), commit: "lib-again".to_owned(), base: None }],
         ..RunReport::default()
     };
     let reported =
         transition(&building, &holder("a", 7, vec![HolderAction::Report(report)]), NOW).unwrap().job;
-    assert_eq!((reported.stage(), reported.merging()), (Stage::Shipping, Some(("lib", "lib-again"))));
+    assert_eq!((reported.stage(), reported.merging()), (Stage::Shipping, at("lib", "lib-again")));
     assert_eq!(reported.merge.unwrap().merged.len(), 1, "what is in stays in");
 
     let mut strict = taken;
@@ -291,5 +297,19 @@ fn what_is_half_in_says_so_and_its_next_result_begins_anew() {
     let detail = failed.failure().unwrap().detail.clone().unwrap();
     assert!(detail.starts_with("lib (merged already: app as abc in main): "), "{detail}");
     let shipped = transition(&failed, &operator(OperatorAction::Ship), NOW).unwrap().job;
-    assert_eq!((shipped.stage(), shipped.merging()), (Stage::Shipping, Some(("lib", "lib-result"))));
+    assert_eq!((shipped.stage(), shipped.merging()), (Stage::Shipping, at("lib", "lib-result")));
+}
+
+/// With a candidate that may have arrived, too, it is said once and waited for: nobody has it until then.
+#[test]
+fn an_outage_in_the_middle_of_a_push_is_counted_once_and_waited_out() {
+    let away = settle("a", 1, unreachable());
+    let paused = transition(&pushing(), &away, NOW).unwrap().job;
+    assert_eq!(paused.merge.as_ref().unwrap().failures, 1);
+    not_claimable(&paused, &away, NOW);
+    not_claimable(&paused, &take("a"), NOW);
+    let later = paused.merge.as_ref().unwrap().due().unwrap();
+    assert!(later > NOW);
+    let again = transition(&paused, &take("a"), later).unwrap().job;
+    assert_eq!(again.merge.unwrap().candidate().unwrap().commit, "abc");
 }

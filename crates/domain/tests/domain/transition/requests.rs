@@ -41,7 +41,8 @@ fn testing(feedback: Option<MergeFeedback>) -> Job {
     job.spec.merge.feedback = feedback;
     job.last_factory = Some(factory("a"));
     let (branch, commit) = ("giga/job/x/7".to_owned(), "c0ffee".to_owned());
-    job.result = Some(JobResult { epoch: Epoch(7), branch, commit, repos: Vec::new() });
+    job.result =
+        Some(JobResult { epoch: Epoch(7), branch, commit, base: None, unseen: None, repos: Vec::new() });
     job
 }
 

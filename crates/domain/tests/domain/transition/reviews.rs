@@ -10,7 +10,14 @@ use crate::transition::fixture::*;
 
 fn judge(verdict: Verdict, reviewer: &str, comment: &str) -> Command {
     let comment = Some(comment.to_owned());
-    Command::Review(Judgement { verdict, reviewer: reviewer.to_owned(), comment, epoch: None })
+    Command::Review(Judgement {
+        verdict,
+        reviewer: reviewer.to_owned(),
+        comment,
+        epoch: None,
+        commit: None,
+        acknowledge_unseen: false,
+    })
 }
 
 fn after(job: &Job, command: &Command) -> Job {
@@ -27,6 +34,8 @@ fn handed_over() -> JobResult {
         epoch: Epoch(7),
         branch: "giga/1/7".to_owned(),
         commit: "0123abc".to_owned(),
+        base: None,
+        unseen: None,
         repos: Vec::new(),
     }
 }
@@ -196,13 +205,43 @@ fn a_verdict_is_about_the_result_that_was_looked_at() {
     job.result = Some(handed_over());
     let about = |epoch, verdict| {
         let (reviewer, comment) = ("ana".to_owned(), None);
-        Command::Review(Judgement { verdict, reviewer, comment, epoch: Some(Epoch(epoch)) })
+        let epoch = Some(Epoch(epoch));
+        Command::Review(Judgement {
+            verdict,
+            reviewer,
+            comment,
+            epoch,
+            commit: None,
+            acknowledge_unseen: false,
+        })
     };
+    let by_commit = |commit: &str| {
+        let Command::Review(judgement) = about(7, Verdict::Approve) else { unreachable!("it is one") };
+        Command::Review(Judgement { commit: Some(commit.to_owned()), ..judgement })
+    };
+    let refused = transition(&job, &by_commit("4567def"), NOW).unwrap_err();
+    assert!(matches!(refused, Refusal::OtherCommit { .. }), "{refused}");
+    assert_ne!(after(&job, &by_commit("0123abc")).stage(), Stage::Review);
     for verdict in [Verdict::Approve, Verdict::RequestChanges, Verdict::Reject] {
         let refused = transition(&job, &about(6, verdict), NOW).unwrap_err();
         assert_eq!(refused, Refusal::OtherResult { given: Epoch(6), current: Epoch(7) });
         assert_ne!(after(&job, &about(7, verdict)).stage(), Stage::Review);
     }
+}
+
+#[test]
+fn nobody_approves_by_accident_what_no_diff_shows() {
+    let mut job = job_in(Stage::Review);
+    job.result = Some(JobResult { unseen: Some("the diff is cut".to_owned()), ..handed_over() });
+    let approve = judge(Verdict::Approve, "ana", "fine");
+    let refused = transition(&job, &approve, NOW).unwrap_err();
+    assert_eq!(refused, Refusal::Unseen("the diff is cut".to_owned()));
+    for verdict in [Verdict::RequestChanges, Verdict::Reject] {
+        assert_ne!(after(&job, &judge(verdict, "ana", "no")).stage(), Stage::Review);
+    }
+    let Command::Review(judgement) = approve else { unreachable!("it is one") };
+    let knowingly = Command::Review(Judgement { acknowledge_unseen: true, ..judgement });
+    assert_ne!(after(&job, &knowingly).stage(), Stage::Review);
 }
 
 #[test]

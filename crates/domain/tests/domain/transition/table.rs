@@ -83,7 +83,11 @@ fn outcome(before: &Job, command: &Command, now: Timestamp) -> String {
         }
         Err(Refusal::NotClaimable(_)) => "taken".to_owned(),
         Err(
-            refusal @ (Refusal::NotAReviewer(..) | Refusal::WeakerGate { .. } | Refusal::OtherResult { .. }),
+            refusal @ (Refusal::NotAReviewer(..)
+            | Refusal::WeakerGate { .. }
+            | Refusal::OtherResult { .. }
+            | Refusal::OtherCommit { .. }
+            | Refusal::Unseen(_)),
         ) => panic!("{refusal}"),
         Ok(after) if after.is_silent() => {
             assert_eq!((after.job.stage(), after.job.rev), (before.stage(), before.rev));

@@ -16,6 +16,7 @@ mod many;
 mod own;
 mod repositories;
 mod requests;
+mod reviewed;
 mod several;
 mod shipping;
 mod spend;

@@ -244,6 +244,8 @@ impl World {
             reviewer: Some("ana".to_owned()),
             comment: comment.map(str::to_owned),
             lease_epoch: None,
+            commit: None,
+            acknowledge_unseen: false,
         };
         self.client.review(id, &review).await.unwrap();
     }

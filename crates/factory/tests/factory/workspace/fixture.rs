@@ -186,6 +186,7 @@ pub(crate) fn order(worktree: &Worktree, result: &ResultCommit) -> MergeOrder {
         repo: worktree.repo().clone(),
         branch: result.branch.clone(),
         commit: result.commit.clone(),
+        base: result.base.clone(),
         into: None,
         strategy: MergeStrategy::Merge,
         message: "Merge the result".to_owned(),

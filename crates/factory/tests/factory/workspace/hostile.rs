@@ -44,8 +44,8 @@ impl Canary {
 /// Everything that the factory ever does with a work folder.
 async fn everything(worktree: Worktree, fixture: &Fixture) -> Saved {
     let saved = worktree.checkpoint("trap", true).await.unwrap().expect("there is something to save");
-    worktree.diff(1 << 20).await.unwrap();
     let result = worktree.commit_result("trap", "").await.unwrap().expect("there is a result");
+    worktree.diff(&result.commit, "", 1 << 20).await.unwrap();
     worktree.push_result(&result).await.unwrap();
     merge(&fixture.host("one"), &order(&worktree, &result)).await.unwrap();
     write(worktree.path(), "once-more.txt", "x");

@@ -23,11 +23,10 @@ async fn from_checkout_to_result() {
     write(worktree.path(), "README.md", "changed\n");
     write(worktree.path(), "noise.log", "ignored\n");
 
-    let diff = worktree.diff(1 << 20).await.unwrap();
-    assert!(diff.text.contains("+by the engine") && diff.text.contains("-hello") && !diff.truncated);
-    assert!(worktree.diff(20).await.unwrap().truncated);
-
     let result = worktree.commit_result("Fix it", "because").await.unwrap().unwrap();
+    let diff = worktree.diff(&result.commit, "", 1 << 20).await.unwrap();
+    assert!(diff.text.contains("+by the engine") && diff.text.contains("-hello") && !diff.truncated);
+    assert!(worktree.diff(&result.commit, "", 20).await.unwrap().truncated);
     assert_eq!(result.branch, job_branch(job(1), Epoch(1)));
     assert_eq!((result.files_changed, result.lines_added, result.lines_removed), (3, 4, 1));
     worktree.push_result(&result).await.unwrap();
@@ -180,8 +179,8 @@ async fn an_empty_repository_gets_its_first_commit() {
     assert_eq!(worktree.checkpoint("nothing", true).await.unwrap(), None);
     write(worktree.path(), "first.txt", "1\n");
     assert!(worktree.checkpoint("wip", true).await.unwrap().is_some());
-    assert!(worktree.diff(1 << 20).await.unwrap().text.contains("+1"));
     let result = finish(&worktree, "second.txt", "2\n").await;
+    assert!(worktree.diff(&result.commit, "", 1 << 20).await.unwrap().text.contains("+1"));
     assert_eq!((result.files_changed, result.lines_added), (2, 2));
     merge(&host, &order(&worktree, &result)).await.unwrap();
     assert_eq!(fixture.show("trunk:first.txt"), "1", "merged into the branch that HEAD was to be");
@@ -240,7 +239,8 @@ async fn large_and_binary_files_pass_through() {
     assert_eq!((result.files_changed, result.lines_added), (2, 1), "binary files have no lines");
     let size = git(&fixture.origin(), &["cat-file", "-s", &format!("{}:big.bin", result.branch)]);
     assert_eq!(size, bytes.len().to_string());
-    let diff = worktree.diff(64 << 10).await.unwrap();
+    assert_eq!(result.binary, ["big.bin"]);
+    let diff = worktree.diff(&result.commit, "", 64 << 10).await.unwrap();
     assert!(diff.text.contains("Binary files") && !diff.truncated);
 }
 

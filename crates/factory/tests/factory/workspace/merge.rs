@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use giga_domain::Epoch;
-use giga_factory::workspace::{Pushed, WorkspaceError, job_branch};
+use giga_domain::job::MergeStrategy;
+use giga_factory::workspace::{MergeOrder, Pushed, WorkspaceError, job_branch};
 
 use super::fixture::{Fixture, Merged, candidate, finish, git, job, merge, order, rename_to_old, write};
 
@@ -197,13 +198,51 @@ async fn an_order_must_fit_what_it_is_about() {
 }
 
 #[tokio::test]
-async fn unrelated_histories_are_a_conflict() {
+async fn a_history_from_nothing_becomes_a_commit_on_the_base() {
     let fixture = Fixture::new();
     let host = fixture.host("one");
     let worktree = fixture.checkout(&host, job(1), 1).await;
     git(worktree.path(), &["checkout", "--quiet", "--orphan", "fresh"]);
     git(worktree.path(), &["commit", "--quiet", "-m", "from nothing"]);
     let result = finish(&worktree, "a.txt", "a\n").await;
-    let outcome = merge(&host, &order(&worktree, &result)).await.unwrap();
+    assert!(result.squashed);
+    let orphan = git(worktree.path(), &["rev-parse", "HEAD"]);
+    let order = order(&worktree, &result);
+    let outcome = merge(&host, &order).await.unwrap();
+    assert!(matches!(outcome, Merged::Now { .. }), "{outcome:?}");
+    assert_eq!(fixture.show("main:a.txt"), "a");
+    // As a factory of before reported it.
+    git(&fixture.origin(), &["fetch", "--quiet", worktree.path().to_str().unwrap(), "HEAD"]);
+    git(&fixture.origin(), &["update-ref", &format!("refs/heads/{}", order.branch), &orphan]);
+    let order = MergeOrder { commit: orphan.parse().unwrap(), base: None, ..order };
+    let outcome = merge(&fixture.host("two"), &order).await.unwrap();
     assert!(matches!(outcome, Merged::Conflict { .. }), "{outcome:?}");
+}
+
+/// Whoever made the result: what is not the job's own commits on the base that it was shown against is not merged.
+#[tokio::test]
+async fn a_result_with_commits_of_others_is_refused() {
+    let fixture = Fixture::new();
+    let host = fixture.host("one");
+    let worktree = fixture.checkout(&host, job(1), 1).await;
+    let result = finish(&worktree, "a.txt", "a\n").await;
+    let good = order(&worktree, &result);
+    // The same files, on top of what has come in since.
+    fixture.push_from_outside("security.txt", "fixed\n");
+    let origin = fixture.origin();
+    let evil =
+        git(&origin, &["commit-tree", "-p", "main", "-m", "evil", &format!("{}^{{tree}}", result.commit)]);
+    git(&origin, &["update-ref", &format!("refs/heads/{}", result.branch), &evil]);
+    let other = fixture.host("two");
+    for strategy in
+        [MergeStrategy::Merge, MergeStrategy::Squash, MergeStrategy::Rebase, MergeStrategy::FastForward]
+    {
+        let order = MergeOrder { commit: evil.parse().unwrap(), strategy, ..good.clone() };
+        let outcome = merge(&other, &order).await.unwrap();
+        assert!(
+            matches!(&outcome, Merged::Conflict { detail, .. } if detail.contains("its own commits")),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(fixture.show("main:security.txt"), "fixed");
 }

@@ -52,6 +52,8 @@ pub(super) async fn run(stage: &mut DemoStage, asks: bool) -> Result<(), CliErro
         reviewer: Some("you".to_owned()),
         comment: None,
         lease_epoch: Some(change.lease_epoch),
+        commit: None,
+        acknowledge_unseen: false,
     };
     stage.client.review(&job, &review).await?;
     if !approved {

@@ -140,7 +140,7 @@ fn jobs_routes() -> Vec<Route> {
         .params(&[IF_MATCH])
         .gives::<wire::Job>(200, "The job after it")
         .tagged()
-        .refuses(&[Code::IllegalTransition, Code::ResultMismatch]),
+        .refuses(&[Code::IllegalTransition, Code::ResultMismatch, Code::UnseenChanges]),
         Route::new(
             Method::POST,
             "/api/fleet/jobs/{id}/review/request",

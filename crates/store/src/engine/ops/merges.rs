@@ -101,7 +101,7 @@ fn go_together(first: &Job, other: &Job) -> bool {
 /// What two jobs have in common whose results go into one branch. A product's are its own, so that nobody holds up
 /// another's. Two names for one branch are two queues: then the repository says who was first.
 fn queue(job: &Job) -> Queue {
-    let repo = job.merging().map(|(repo, _)| repo.to_owned());
+    let repo = job.merging().map(|merging| merging.repo.to_owned());
     (job.product.clone(), repo, job.spec.target.clone())
 }
 
