@@ -1810,6 +1810,7 @@ export interface components {
             repo: string;
             /** @description What is merged into it after this one; nothing where it has its part already, or needs none. */
             commit?: string | null;
+            base?: string | null;
         };
         Blocker: {
             code: components["schemas"]["BlockerCode"];
@@ -2466,6 +2467,10 @@ export interface components {
             leaseEpoch: number;
             branch: string;
             commit: string;
+            /** @description Where its own commits begin: what is merged is what they change, and nothing else. */
+            base?: string | null;
+            /** @description What the diff of the run does not show, in words; whoever approves has to acknowledge it. */
+            unseen?: string | null;
             /**
              * @description Of a job with several repositories: the commit in each that was changed, in the order in which they are merged.
              *     The branch has the same name in all of them.
@@ -2583,6 +2588,8 @@ export interface components {
             repo: string;
             branch: string;
             commit: string;
+            /** @description Where its own commits begin: what they change is merged, and nothing else. */
+            base?: string | null;
             /**
              * Format: int32
              * @description Comes back with every call about it.
@@ -2747,7 +2754,7 @@ export interface components {
          * @description What programs decide by; each has one status and one title for ever.
          * @enum {string}
          */
-        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
+        ProblemCode: "invalid_request" | "invalid_manifest" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "fenced" | "illegal_transition" | "result_mismatch" | "unseen_changes" | "not_yours" | "log_gap" | "idempotency_conflict" | "factory_exists" | "factory_in_use" | "no_heartbeat" | "repo_owned" | "rev_mismatch" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "unroutable" | "internal" | "unavailable";
         Product: {
             productId: string;
             /**
@@ -2904,6 +2911,8 @@ export interface components {
             /** @description As the manifest names it. */
             repo: string;
             commit: string;
+            /** @description Where its own commits begin. */
+            base?: string | null;
         };
         RepoEntry: string | components["schemas"]["FactoryRepo"];
         /** @description Success, with what the run used and made. */
@@ -2973,6 +2982,10 @@ export interface components {
              *     verdict is about whichever is there.
              */
             leaseEpoch?: number | null;
+            /** @description The same by its commit (`result.commit`). */
+            commit?: string | null;
+            /** @description Needed for an approval where the diff does not show everything (`result.unseen`). */
+            acknowledgeUnseen?: boolean;
         };
         /** @enum {string} */
         ReviewVerdict: "approve" | "request_changes" | "reject";
@@ -3012,6 +3025,10 @@ export interface components {
             summary?: string | null;
             branch?: string | null;
             commit?: string | null;
+            /** @description Where its own commits begin. */
+            base?: string | null;
+            /** @description What the diff does not show, in words: it is cut, or has binary files. */
+            unseen?: string | null;
             /** @description Where people can look at it, on a forge that has such a thing. */
             pullRequest?: string | null;
             /** Format: int64 */
@@ -3414,8 +3431,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description code: illegal_transition, result_mismatch */
-        "illegal_transition-or-result_mismatch": {
+        /** @description code: illegal_transition, result_mismatch, unseen_changes */
+        "illegal_transition-or-result_mismatch-or-unseen_changes": {
             headers: {
                 [name: string]: unknown;
             };
@@ -5401,7 +5418,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
             408: components["responses"]["request_timeout"];
-            409: components["responses"]["illegal_transition-or-result_mismatch"];
+            409: components["responses"]["illegal_transition-or-result_mismatch-or-unseen_changes"];
             412: components["responses"]["rev_mismatch"];
             413: components["responses"]["payload_too_large"];
             415: components["responses"]["unsupported_media_type"];

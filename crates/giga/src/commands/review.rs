@@ -91,7 +91,12 @@ async fn look(meant: &str, context: &Context) -> Done {
         }
         if job.stage == Stage::Review {
             let _ = write!(text, "\n{}\n", needed(&job));
-            for verdict in ["--approve", "--request-changes -m TEXT", "--reject -m TEXT"] {
+            let unseen = job.result.as_ref().and_then(|result| result.unseen.as_deref());
+            if let Some(unseen) = unseen {
+                let _ = writeln!(text, "The diff does not show everything: {}.", printable(unseen));
+            }
+            let approve = if unseen.is_some() { "--approve --acknowledge-unseen" } else { "--approve" };
+            for verdict in [approve, "--request-changes -m TEXT", "--reject -m TEXT"] {
                 let _ = writeln!(text, "  \x1b[36mgiga review {id} {verdict}\x1b[0m");
             }
         } else {

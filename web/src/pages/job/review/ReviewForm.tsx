@@ -1,4 +1,4 @@
-import { Alert, Button, Group, NativeSelect, Radio, Stack, Text, Textarea } from '@mantine/core';
+import { Alert, Button, Checkbox, Group, NativeSelect, Radio, Stack, Text, Textarea } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { answer, api } from '../../../api/client';
@@ -15,10 +15,16 @@ import { ProblemAlert } from '../../../ui/States';
 import { visible } from '../../../ui/visible';
 import { reviewedEpoch } from '../runs/runFacts';
 
-export function reviewCommand(job: Pick<Job, 'id'>, { verdict, comment }: Draft, reviewer?: string): string {
+export function reviewCommand(
+  job: Pick<Job, 'id'>,
+  { verdict, comment }: Draft,
+  reviewer?: string,
+  acknowledge = false,
+): string {
   const as = reviewer ? ` --as ${shellWord(reviewer)}` : '';
   const text = comment.trim() ? ` -m ${shellWord(comment.trim())}` : '';
-  return `giga review ${job.id} --${verdict.replace('_', '-')}${text}${as}`;
+  const unseen = acknowledge ? ' --acknowledge-unseen' : '';
+  return `giga review ${job.id} --${verdict.replace('_', '-')}${unseen}${text}${as}`;
 }
 
 /// Why a verdict cannot be given without a comment.
@@ -44,6 +50,8 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   const [reviewer, setReviewer] = useState('');
   const [problem, setProblem] = useState<unknown>();
   const [busy, setBusy] = useState(false);
+  /// The run whose unseen changes the reviewer knows of.
+  const [acknowledged, setAcknowledged] = useState<number>();
 
   const seen = draft.epoch ?? there;
   const other = seen !== there;
@@ -53,8 +61,12 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
   const reviewers = job.gate?.reviewers ?? [];
   const outsider = reviewers.length > 0 && me?.label !== undefined && !reviewers.includes(me.label ?? '');
 
-  // Whoever has to act on a verdict has to know what is wrong.
-  const missing = draft.comment.trim() === '' ? NEEDS_WORDS[draft.verdict] : undefined;
+  const unseen = draft.verdict === 'approve' ? (job.result?.unseen ?? undefined) : undefined;
+  const acknowledges = unseen !== undefined && acknowledged === there;
+  // Whoever has to act on a verdict has to know what is wrong, and whoever approves what is not shown.
+  const words = draft.comment.trim() === '' ? NEEDS_WORDS[draft.verdict] : undefined;
+  const missing =
+    words ?? (unseen && !acknowledges ? 'Confirm that the diff does not show everything.' : undefined);
 
   const change = (part: Partial<Draft>) => {
     setDraft((old) => ({ ...old, epoch: seen, ...part }));
@@ -74,6 +86,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
           ...(comment ? { comment } : {}),
           ...(reviewer ? { reviewer } : {}),
           leaseEpoch: seen,
+          ...(acknowledges ? { acknowledgeUnseen: true } : {}),
         },
       });
       await answer(call);
@@ -148,6 +161,15 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
           onChange={(event) => change({ comment: event.currentTarget.value })}
           required={draft.verdict !== 'approve'}
         />
+        {unseen && (
+          <Checkbox
+            size="xs"
+            label="I know that the diff does not show everything"
+            description={visible(unseen)}
+            checked={acknowledges}
+            onChange={(event) => setAcknowledged(event.currentTarget.checked ? there : undefined)}
+          />
+        )}
         {admin && reviewers.length > 0 && (
           <NativeSelect
             label="On behalf of"
@@ -172,7 +194,7 @@ export function ReviewForm({ job, isShown }: ReviewFormProps) {
           {!isShown && <Hint>You can review run {there} once its result is shown.</Hint>}
           {isShown && missing && <Hint>{missing}</Hint>}
         </Group>
-        <CommandLine command={reviewCommand(job, draft, reviewer || undefined)} />
+        <CommandLine command={reviewCommand(job, draft, reviewer || undefined, acknowledges)} />
       </Stack>
     </form>
   );
