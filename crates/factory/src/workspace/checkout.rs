@@ -248,13 +248,20 @@ impl Workspace {
         // A background job of git's would outlive the engine.
         set("gc.auto", "0").await?;
         set("maintenance.auto", "false").await?;
-        let email = self.git().at(git_dir, "looking for an identity").args(["config", "--get", "user.email"]);
-        if !email.run_any().await?.status.success() {
-            let identity = &self.inner.policy.identity;
-            set("user.name", &identity.name).await?;
-            set("user.email", &identity.email).await?;
-        }
-        Ok(())
+        // The operator's own, where there is one, and written here: in a sandbox the engine does not see where it is from.
+        let own = async |key: &'static str| {
+            let asked = self.git().at(git_dir, "looking for an identity").args(["config", "--get", key]);
+            let answer = asked.run_any().await?;
+            let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+            Ok::<_, WorkspaceError>(Some(text).filter(|text| answer.status.success() && !text.is_empty()))
+        };
+        let identity = &self.inner.policy.identity;
+        let (name, email) = match own("user.email").await? {
+            Some(email) => (own("user.name").await?, email),
+            None => (None, identity.email.clone()),
+        };
+        set("user.name", name.as_deref().unwrap_or(&identity.name)).await?;
+        set("user.email", &email).await.map(drop)
     }
 }
 

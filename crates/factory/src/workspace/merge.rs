@@ -171,11 +171,12 @@ impl Workspace {
         candidate: &Candidate,
     ) -> Result<CandidateTree, WorkspaceError> {
         let path = self.inner.base.join("merges").join(format!("{}-{}", order.job, candidate.commit));
-        let tree = CandidateTree { path };
+        let mut tree = CandidateTree { path, objects: Vec::new() };
         tree.clear();
         let mirror = self.mirror(&order.repo);
         self.open_at(&tree.path, &mirror, &candidate.commit).await?;
-        self.fill_submodules(&tree.path, &mirror, &candidate.commit).await?;
+        let borrowed = self.fill_submodules(&tree.path, &mirror, &candidate.commit).await?;
+        tree.objects = mirror.objects(&borrowed);
         Ok(tree)
     }
 
@@ -195,11 +196,17 @@ impl Workspace {
 #[derive(Debug)]
 pub struct CandidateTree {
     path: PathBuf,
+    objects: Vec<PathBuf>,
 }
 
 impl CandidateTree {
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What it borrows.
+    pub(crate) fn objects(&self) -> &[PathBuf] {
+        &self.objects
     }
 
     fn clear(&self) {

@@ -15,6 +15,7 @@ use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
+use crate::sandbox::HomeFile;
 
 pub(super) struct Claude;
 
@@ -26,6 +27,18 @@ impl Cli for Claude {
             "ANTHROPIC_BASE_URL",
             "CLAUDE_CODE_OAUTH_TOKEN",
             "CLAUDE_CONFIG_DIR",
+        ]
+    }
+
+    fn home_files(&self) -> &'static [HomeFile] {
+        &[
+            HomeFile {
+                folder: ".claude",
+                variable: Some(("CLAUDE_CONFIG_DIR", "")),
+                copied: &[".credentials.json", "settings.json"],
+                kept: &["projects"],
+            },
+            HomeFile { folder: "", variable: None, copied: &[".claude.json"], kept: &[] },
         ]
     }
 

@@ -13,12 +13,22 @@ use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
+use crate::sandbox::HomeFile;
 
 pub(super) struct Codex;
 
 impl Cli for Codex {
     fn variables(&self) -> &[&'static str] {
         &["OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"]
+    }
+
+    fn home_files(&self) -> &'static [HomeFile] {
+        &[HomeFile {
+            folder: ".codex",
+            variable: Some(("CODEX_HOME", "")),
+            copied: &["auth.json", "config.toml"],
+            kept: &["sessions"],
+        }]
     }
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
