@@ -3,7 +3,7 @@
 mod child;
 mod forge;
 mod proxy;
-mod world;
+pub(crate) mod world;
 
 mod cleanup;
 mod crash;
@@ -17,6 +17,6 @@ mod own;
 mod repositories;
 mod requests;
 mod shipping;
-mod spend;
+pub(crate) mod spend;
 mod streams;
 mod unmetered;

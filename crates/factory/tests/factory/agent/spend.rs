@@ -16,7 +16,7 @@ pub(super) fn metered(world: &World, factory: &str, script: &str) -> AgentConfig
     speaking(world, factory, EventFormat::Program(Program::Claude), script)
 }
 
-pub(super) fn speaking(world: &World, factory: &str, events: EventFormat, script: &str) -> AgentConfig {
+pub(crate) fn speaking(world: &World, factory: &str, events: EventFormat, script: &str) -> AgentConfig {
     let path: PathBuf = world.path().join("metered.sh");
     std::fs::write(&path, script).unwrap();
     let argv = vec!["sh".to_owned(), "-eu".to_owned(), path.display().to_string()];
