@@ -120,6 +120,7 @@ pub async fn run_with_ready(
     let detected = engines::detect(&all, PREFLIGHT).await;
     let mut capabilities = detect::machine(&sandbox).await;
     capabilities.insert(sandbox.capability());
+    capabilities.insert(sandbox.network_capability());
     for capability in engines::capabilities(&detected).iter() {
         capabilities.insert(capability.clone());
     }
@@ -191,6 +192,7 @@ pub async fn run_with_ready(
 /// Before anything is promised to the coordinator.
 async fn sandbox(config: &AgentConfig) -> Result<Sandbox, AgentError> {
     let mut wanted = config.sandbox.clone();
+    wanted.network.coordinator = Some(config.url.clone());
     wanted.hide.push(config.base.canonicalize().map_err(AgentError::file(&config.base))?);
     let sandbox = Sandbox::start(wanted).await?;
     match (config.sandbox.mode, sandbox.missing()) {

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 use super::config::SandboxConfig;
-use super::view::{Enclosed, View};
+use super::network::{NetworkMode, Proxy, Rules};
+use super::view::{Enclosed, Guard, View};
 use super::watch::Watch;
 use super::{home, init, system};
 use crate::engines::HostEnvironment;
@@ -22,6 +23,8 @@ const IN_MEMORY: [(&str, &str, u64); 3] =
 
 /// Where the program that becomes process 1 is, inside.
 const INIT: &str = "/run/giga/init";
+/// Where the proxy's socket is, inside.
+const PROXY: &str = "/run/giga/proxy";
 
 /// Variables with a path that is only there where somebody granted it.
 const PATHS_OF_TOOLS: [&str; 4] = ["CARGO_HOME", "RUSTUP_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"];
@@ -37,7 +40,8 @@ pub(super) struct Bubblewrap {
 
 impl Bubblewrap {
     pub(super) fn describe(&self) -> String {
-        format!("bubblewrap {}; {}", self.version, self.config.limits)
+        let network = self.config.network.mode;
+        format!("bubblewrap {}; network {network}; {}", self.version, self.config.limits)
     }
 
     pub(super) fn shows(&self, program: &Path) -> bool {
@@ -50,14 +54,18 @@ impl Bubblewrap {
             && self.config.read.iter().chain(&self.config.write).any(|granted| path.starts_with(granted))
     }
 
-    pub(super) fn command(&self, inside: Enclosed) -> io::Result<(Command, Option<Watch>)> {
+    pub(super) fn command(&self, inside: Enclosed) -> io::Result<(Command, Guard)> {
         let Enclosed { program, args, env, dir, view } = inside;
         let home = home::create(&view.home)?;
         let kept = home::fill(&home, view.home_files, view.kept.as_deref(), &self.host)?;
+        let proxy = self.proxy(&view)?;
         let program = Program::find(&program, |path| self.shows(path))?;
 
         let mut mounts = Mounts::default();
         mounts.words(namespaces());
+        if proxy.is_some() {
+            mounts.words(["--unshare-net"]);
+        }
         mounts.args.extend(system::mounts());
         mounts.words(["--proc", "/proc", "--dev", "/dev", "--symlink", "/tmp", "/var/tmp"]);
         for (path, mode, bytes) in IN_MEMORY {
@@ -77,18 +85,33 @@ impl Bubblewrap {
         }
         self.grant_in_home(&mut mounts, &home);
         mounts.bind("--ro-bind", &self.config.init.program, Path::new(INIT));
+        if let Some(proxy) = &proxy {
+            mounts.bind("--bind", proxy.socket(), Path::new(PROXY));
+        }
         mounts.words(["--remount-ro", "/dev", "--remount-ro", "/", "--chdir"]);
         mounts.args.push(dir.clone().into());
         mounts.words(["--", INIT]);
         mounts.args.extend(self.config.init.args.iter().cloned());
-        mounts.args.extend(init::arguments(&self.config.limits));
+        mounts.args.extend(init::arguments(&self.config.limits, proxy.as_ref().map(|_| PROXY)));
         mounts.args.push(program.path.into());
         mounts.args.extend(args);
 
         let mut command = Command::new(&self.program);
         command.args(mounts.args).env_clear().envs(self.environment(env, &home)).current_dir("/");
         let watch = Watch::new(self.config.limits, vec![dir, home]);
-        Ok((command, Some(watch)))
+        Ok((command, Guard { watch, proxy }))
+    }
+
+    /// None where the network is open.
+    fn proxy(&self, view: &View) -> io::Result<Option<Proxy>> {
+        let network = &self.config.network;
+        let mut hosts = view.hosts.clone();
+        match network.mode {
+            NetworkMode::Open => return Ok(None),
+            NetworkMode::None => {}
+            NetworkMode::List => hosts.extend(network.hosts.iter().cloned()),
+        }
+        Proxy::start(Rules::new(hosts, network.coordinator.as_deref())).map(Some)
     }
 
     /// What the operator grants, then what nobody may see of it.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::limits::Limits;
+use super::network::NetworkConfig;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
@@ -36,6 +37,7 @@ pub struct SandboxConfig {
     /// Never shown, whatever holds it: the agent's own folders.
     pub hide: Vec<PathBuf>,
     pub limits: Limits,
+    pub network: NetworkConfig,
 }
 
 impl SandboxConfig {
@@ -48,6 +50,7 @@ impl SandboxConfig {
             write: Vec::new(),
             hide: Vec::new(),
             limits: Limits::default(),
+            network: NetworkConfig::default(),
         }
     }
 }

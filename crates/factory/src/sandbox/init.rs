@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, wait};
 
 use super::limits::Limits;
+use super::network::forward;
 
 /// As a shell says it.
 const NOT_FOUND: u8 = 127;
@@ -16,12 +17,12 @@ const BY_SIGNAL: i32 = 128;
 
 const NONE: &str = "-";
 
-/// The words before the program: data, processes, open files, file size.
-pub(super) fn arguments(limits: &Limits) -> Vec<OsString> {
+/// The words before the program: data, processes, open files, file size, and the way out of an empty network.
+pub(super) fn arguments(limits: &Limits, proxy: Option<&str>) -> Vec<OsString> {
     let all = [limits.memory_bytes, limits.processes, limits.open_files, limits.file_bytes];
-    all.into_iter()
-        .map(|limit| limit.map_or_else(|| NONE.into(), |number| number.to_string().into()))
-        .collect()
+    let bounds =
+        all.into_iter().map(|limit| limit.map_or_else(|| NONE.into(), |number| number.to_string().into()));
+    bounds.chain([proxy.unwrap_or(NONE).into()]).collect()
 }
 
 /// `words` are what [`arguments`] made, the program, and its own.
@@ -47,8 +48,19 @@ fn try_run(mut words: impl Iterator<Item = OsString>) -> std::io::Result<ExitCod
     }
     // What a job had in memory is not left on a disk.
     bound(Resource::Core, 0)?;
+    let proxy = words.next().filter(|word| word != OsStr::new(NONE));
+    let way_out = proxy.map(|socket| forward::start(socket.into())).transpose()?;
     let program = words.next().ok_or_else(|| invalid("no program is named"))?;
-    let child = Command::new(&program).args(words).spawn().map_err(|error| {
+    let mut command = Command::new(&program);
+    command.args(words);
+    if let Some(address) = way_out {
+        let url = format!("http://{address}");
+        command.envs(forward::VARIABLES.map(|name| (name, &url))).env("NODE_USE_ENV_PROXY", "1");
+        for name in forward::EXCEPTIONS {
+            command.env_remove(name);
+        }
+    }
+    let child = command.spawn().map_err(|error| {
         std::io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy()))
     })?;
     let main = Pid::from_raw(child.id().cast_signed());

@@ -16,6 +16,7 @@ mod harden;
 mod home;
 pub mod init;
 mod limits;
+mod network;
 mod probe;
 pub(crate) mod processes;
 mod system;
@@ -32,8 +33,9 @@ pub use config::{InitProgram, SandboxConfig, SandboxMode};
 pub use harden::harden_this_process;
 pub(crate) use home::HomeFile;
 pub use limits::{Limits, human as human_bytes, parse_bytes};
-pub(crate) use view::{Enclosed, View};
-pub(crate) use watch::Watch;
+pub(crate) use network::host_of;
+pub use network::{HostRule, NetworkConfig, NetworkMode};
+pub(crate) use view::{Enclosed, Guard, View};
 
 use crate::engines::HostEnvironment;
 use bubblewrap::Bubblewrap;
@@ -49,7 +51,9 @@ enum Kind {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("this factory must not run without a sandbox, and there is none: {0}")]
+#[error(
+    "the settings ask for a sandbox (`sandbox`, or a `network` that is not open), and there is none: {0}"
+)]
 pub struct NoSandbox(pub String);
 
 impl Sandbox {
@@ -59,13 +63,15 @@ impl Sandbox {
     }
 
     async fn start_in(config: SandboxConfig, host: &HostEnvironment) -> Result<Self, NoSandbox> {
-        if config.mode == SandboxMode::Off {
-            return Ok(Self::off());
-        }
-        let mode = config.mode;
-        match probe::bubblewrap(config, host).await {
+        // A closed network is closed by the sandbox, and by nothing else.
+        let is_needed = config.mode == SandboxMode::Require || config.network.mode != NetworkMode::Open;
+        let found = match config.mode {
+            SandboxMode::Off => Err("it is switched off".to_owned()),
+            SandboxMode::Auto | SandboxMode::Require => probe::bubblewrap(config, host).await,
+        };
+        match found {
             Ok(found) => Ok(Self(Arc::new(Kind::Bubblewrap(found)))),
-            Err(why) if mode == SandboxMode::Require => Err(NoSandbox(why)),
+            Err(why) if is_needed => Err(NoSandbox(why)),
             Err(why) => Ok(Self(Arc::new(Kind::None { why }))),
         }
     }
@@ -82,6 +88,15 @@ impl Sandbox {
             Kind::None { .. } => "sandbox:none",
         };
         word.parse().expect("a class and a plain word are a capability")
+    }
+
+    /// `network:open`, `network:none` or `network:list`.
+    pub fn network_capability(&self) -> Capability {
+        let mode = match &*self.0 {
+            Kind::Bubblewrap(bubblewrap) => bubblewrap.config.network.mode,
+            Kind::None { .. } => NetworkMode::Open,
+        };
+        format!("network:{mode}").parse().expect("a class and a plain word are a capability")
     }
 
     /// Why there is none.
@@ -109,9 +124,12 @@ impl Sandbox {
     }
 
     /// Like the process itself, in a sandbox where there is one: the only place that builds the command of a job.
-    pub(crate) fn command(&self, inside: Enclosed) -> std::io::Result<(Command, Option<Watch>)> {
+    pub(crate) fn command(&self, inside: Enclosed) -> std::io::Result<(Command, Option<Guard>)> {
         match &*self.0 {
-            Kind::Bubblewrap(bubblewrap) => bubblewrap.command(inside),
+            Kind::Bubblewrap(bubblewrap) => {
+                let (command, guard) = bubblewrap.command(inside)?;
+                Ok((command, Some(guard)))
+            }
             Kind::None { .. } => Ok((inside.plain(), None)),
         }
     }
@@ -124,7 +142,7 @@ impl Sandbox {
         args: &[std::ffi::OsString],
         tree: PathBuf,
         home: PathBuf,
-    ) -> std::io::Result<std::process::Command> {
+    ) -> std::io::Result<Trial> {
         let host = HostEnvironment::of_this_process();
         let inside = Enclosed {
             program: host.find_program(program).unwrap_or_else(|| program.to_owned()),
@@ -133,6 +151,21 @@ impl Sandbox {
             dir: tree,
             view: View { home, ..View::default() },
         };
-        Ok(self.command(inside)?.0.into_std())
+        let (command, guard) = self.command(inside)?;
+        Ok(Trial { command: command.into_std(), _guard: guard })
+    }
+}
+
+/// A command to look around in a sandbox with, and what it needs meanwhile.
+#[derive(Debug)]
+pub struct Trial {
+    command: std::process::Command,
+    _guard: Option<Guard>,
+}
+
+impl Trial {
+    /// In the foreground; blocks until it has ended. The proxy goes on beside it, so not on a thread of the runtime.
+    pub fn run(mut self) -> std::io::Result<std::process::ExitStatus> {
+        self.command.status()
     }
 }

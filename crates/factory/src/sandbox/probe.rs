@@ -45,7 +45,7 @@ async fn attempt(found: &Bubblewrap, host: &HostEnvironment) -> Result<(), Strin
         dir: tree,
         view: View::in_folder(folder.path()),
     };
-    let (mut command, _) = found.command(inside).map_err(|error| error.to_string())?;
+    let (mut command, _guard) = found.command(inside).map_err(|error| error.to_string())?;
     command.stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(PATIENCE, command.output()).await;
     let output =

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use tokio::process::Command;
 
 use super::home::HomeFile;
+use super::network::{HostRule, Proxy};
+use super::watch::Watch;
 
 /// What a process is shown beside the system and its work tree. Says nothing where there is no sandbox.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,8 @@ pub(crate) struct View {
     pub(crate) kept: Option<PathBuf>,
     /// Read-only, at their own paths: objects that the work tree borrows, the run's prompt.
     pub(crate) read: Vec<PathBuf>,
+    /// What it cannot do without, where the network is not open.
+    pub(crate) hosts: Vec<HostRule>,
 }
 
 /// A process as it is without a sandbox: the environment is complete.
@@ -30,6 +34,13 @@ pub(crate) struct Enclosed {
     /// The work tree, which it may change.
     pub(crate) dir: PathBuf,
     pub(crate) view: View,
+}
+
+/// What goes on beside a sandboxed process for as long as it runs.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    pub(crate) watch: Watch,
+    pub(crate) proxy: Option<Proxy>,
 }
 
 impl Enclosed {

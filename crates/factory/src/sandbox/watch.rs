@@ -27,10 +27,10 @@ impl Watch {
     }
 
     /// Ends when a bound is passed, with the words for it.
-    pub(crate) async fn breach(self, leader: u32) -> String {
+    pub(crate) async fn breach(&self, leader: u32) -> String {
         tokio::select! {
             breach = processes(self.limits, leader) => breach,
-            breach = disk(self.limits, self.folders) => breach,
+            breach = disk(self.limits, &self.folders) => breach,
         }
     }
 }
@@ -55,12 +55,12 @@ async fn processes(limits: Limits, leader: u32) -> String {
     }
 }
 
-async fn disk(limits: Limits, folders: Vec<PathBuf>) -> String {
+async fn disk(limits: Limits, folders: &[PathBuf]) -> String {
     let Some(limit) = limits.disk_bytes else { return std::future::pending().await };
     let mut rest = DISK_EVERY;
     loop {
         tokio::time::sleep(rest).await;
-        let (begun, folders) = (Instant::now(), folders.clone());
+        let (begun, folders) = (Instant::now(), folders.to_vec());
         let used =
             tokio::task::spawn_blocking(move || folders.iter().map(|folder| size(folder)).sum::<u64>());
         if used.await.unwrap_or_default() > limit {

@@ -145,6 +145,12 @@ pub(crate) struct SandboxArgs {
     /// Disk space of one run in the sandbox, or off [env: GIGA_SANDBOX_DISK] [default: 64GiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) sandbox_disk: Option<String>,
+    /// Network of jobs: open, none (only the coordinator and the engine's own hosts) or list [env: GIGA_NETWORK] [default: open]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) network: Option<String>,
+    /// Hosts that jobs may reach with --network list, such as crates.io or *.github.com [env: GIGA_NETWORK_HOSTS]
+    #[arg(long, value_delimiter = ',', value_name = "HOST")]
+    pub(crate) network_hosts: Vec<String>,
     /// Run no scripts and no verify commands, only engines that read prompts [env: GIGA_COMMANDS=false]
     #[arg(long)]
     pub(crate) no_commands: bool,

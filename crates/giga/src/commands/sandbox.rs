@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use giga_factory::sandbox::Sandbox;
+use giga_factory::sandbox::{NetworkMode, Sandbox};
 
 use super::Done;
 use super::context::Context;
@@ -35,8 +35,8 @@ async fn try_out(args: TryArgs, context: &Context) -> Done {
         Some((program, words)) => (program.clone(), words.to_vec()),
         None => (OsString::from("sh"), vec!["-i".into()]),
     };
-    let mut command = sandbox.try_out(Path::new(&program), &words, tree, home).map_err(failed)?;
-    let status = tokio::task::spawn_blocking(move || command.status()).await;
+    let trial = sandbox.try_out(Path::new(&program), &words, tree, home).map_err(failed)?;
+    let status = tokio::task::spawn_blocking(move || trial.run()).await;
     let status = status.map_err(|error| failed(error.into()))?.map_err(failed)?;
     let code = status.code().or_else(|| status.signal().map(|signal| BY_SIGNAL + signal)).unwrap_or(1);
     match u8::try_from(code) {
@@ -44,6 +44,18 @@ async fn try_out(args: TryArgs, context: &Context) -> Done {
         Ok(code) => Err(CliError::Ended(code)),
         Err(_) => Err(CliError::Ended(crate::exit::FAILED)),
     }
+}
+
+fn network(context: &Context) -> Result<String, CliError> {
+    Ok(match context.settings.network_mode()?.value {
+        NetworkMode::Open => "open: all that this machine reaches".to_owned(),
+        NetworkMode::None => "none, but for the coordinator and the hosts of the job's engine".to_owned(),
+        NetworkMode::List => {
+            let hosts = context.settings.network_hosts()?.value;
+            let list = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            format!("the coordinator, the hosts of the job's engine, and {list}")
+        }
+    })
 }
 
 fn seen(context: &Context, sandbox: &Sandbox, tree: &Path, home: &Path) -> Result<Vec<String>, CliError> {
@@ -58,6 +70,7 @@ fn seen(context: &Context, sandbox: &Sandbox, tree: &Path, home: &Path) -> Resul
         lines.push(format!("  home     {} (empty; engines find a copy of their account)", home.display()));
         lines.push("  reads    programs and libraries of the system".to_owned());
     }
+    lines.push(format!("  network  {}", network(context)?));
     lines.extend(granted(Key::SandboxRead)?.map(|list| format!("  reads    {list}")));
     lines.extend(granted(Key::SandboxWrite)?.map(|list| format!("  changes  {list}")));
     Ok(lines)

@@ -102,6 +102,9 @@ fn sandbox(settings: &Settings) -> Result<Vec<(&'static str, (String, String))>,
         let origin = settings.get(key).map_or(Origin::Default, |set| set.origin);
         (key.name(), (value, origin.to_string()))
     };
+    let network = settings.network_mode()?;
+    let Setting { value, origin } = settings.network_hosts()?;
+    let hosts = value.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let limits = settings.sandbox_limits()?;
     let bytes = |limit: Option<u64>| limit.map_or_else(|| "off".to_owned(), bytes);
     let count = |limit: Option<u64>| limit.map_or_else(|| "off".to_owned(), |number| number.to_string());
@@ -114,6 +117,11 @@ fn sandbox(settings: &Settings) -> Result<Vec<(&'static str, (String, String))>,
         bound(Key::SandboxOpenFiles, count(limits.open_files)),
         bound(Key::SandboxFileSize, bytes(limits.file_bytes)),
         bound(Key::SandboxDisk, bytes(limits.disk_bytes)),
+        (Key::Network.name(), (network.value.to_string(), network.origin.to_string())),
+        (
+            Key::NetworkHosts.name(),
+            (if hosts.is_empty() { "-".to_owned() } else { hosts }, origin.to_string()),
+        ),
         (Key::Commands.name(), switch(settings.commands()?)),
     ])
 }

@@ -80,6 +80,9 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         (Key::EffectsAllow, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"10.0.0.0/8\"]"))
         }
+        (Key::NetworkHosts, _) => {
+            Err(format!("`{name}` must be a list of text, such as {name} = [\"crates.io\"]"))
+        }
         (key, _) if key.is_list() => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"~/.cargo/bin\"]"))
         }

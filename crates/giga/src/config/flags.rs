@@ -74,6 +74,8 @@ fn sandbox(args: &SandboxArgs) -> Given {
         (Key::SandboxOpenFiles, args.sandbox_open_files.clone()),
         (Key::SandboxFileSize, args.sandbox_file_size.clone()),
         (Key::SandboxDisk, args.sandbox_disk.clone()),
+        (Key::Network, args.network.clone()),
+        (Key::NetworkHosts, list(&args.network_hosts)),
         (Key::Commands, args.no_commands.then(|| Key::Commands.flag_means().to_owned())),
     ]
 }

@@ -33,6 +33,8 @@ pub(crate) enum Key {
     SandboxOpenFiles,
     SandboxFileSize,
     SandboxDisk,
+    Network,
+    NetworkHosts,
     Commands,
     EffectsAllow,
     /// A setting of one kind of forge, where it does not share it with the tracker of its name.
@@ -85,7 +87,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 32] = [
+    const PLAIN: [Self; 34] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -115,6 +117,8 @@ impl Key {
         Self::SandboxOpenFiles,
         Self::SandboxFileSize,
         Self::SandboxDisk,
+        Self::Network,
+        Self::NetworkHosts,
         Self::Commands,
         Self::EffectsAllow,
         Self::TrackerCloseOnShip,
@@ -186,6 +190,8 @@ impl Key {
             }
             Self::SandboxFileSize => ("sandbox-file-size", "--sandbox-file-size", "GIGA_SANDBOX_FILE_SIZE"),
             Self::SandboxDisk => ("sandbox-disk", "--sandbox-disk", "GIGA_SANDBOX_DISK"),
+            Self::Network => ("network", "--network", "GIGA_NETWORK"),
+            Self::NetworkHosts => ("network-hosts", "--network-hosts", "GIGA_NETWORK_HOSTS"),
             Self::Commands => ("commands", "--no-commands", "GIGA_COMMANDS"),
             Self::EffectsAllow => ("effects-allow", "--effects-allow", "GIGA_EFFECTS_ALLOW"),
             Self::Forge(kind, key) => key.names(kind),
@@ -208,7 +214,10 @@ impl Key {
 
     /// A list of text in giga.toml, separated by commas elsewhere.
     pub(crate) const fn is_list(self) -> bool {
-        matches!(self, Self::GitAllow | Self::EffectsAllow | Self::SandboxRead | Self::SandboxWrite)
+        matches!(
+            self,
+            Self::GitAllow | Self::EffectsAllow | Self::SandboxRead | Self::SandboxWrite | Self::NetworkHosts
+        )
     }
 
     /// A number, or a word.

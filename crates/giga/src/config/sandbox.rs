@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use giga_factory::sandbox::{Limits, SandboxMode, parse_bytes};
+use giga_factory::sandbox::{HostRule, Limits, NetworkMode, SandboxMode, parse_bytes};
 
 use super::{Key, Origin, Setting, Settings};
 use crate::exit::CliError;
@@ -49,6 +49,22 @@ impl Settings {
             file_bytes: self.bytes(Key::SandboxFileSize, default.file_bytes)?,
             disk_bytes: self.bytes(Key::SandboxDisk, default.disk_bytes)?,
         })
+    }
+
+    pub(crate) fn network_mode(&self) -> Result<Setting<NetworkMode>, CliError> {
+        let Setting { value, origin } = self.owners(Key::Network, "open")?;
+        match value.parse() {
+            Ok(value) => Ok(Setting { value, origin }),
+            Err(_) => Err(CliError::Config(format!("{origin}: `{value}` is none of open, none, list"))),
+        }
+    }
+
+    pub(crate) fn network_hosts(&self) -> Result<Setting<Vec<HostRule>>, CliError> {
+        let Setting { value, origin } = self.owners(Key::NetworkHosts, "")?;
+        let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let rules = words.map(str::parse).collect::<Result<_, String>>();
+        let value = rules.map_err(|error| CliError::Config(format!("{origin}: {error}")))?;
+        Ok(Setting { value, origin })
     }
 
     /// Whether scripts and verify commands are run.

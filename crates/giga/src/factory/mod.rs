@@ -161,7 +161,7 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
 }
 
 /// The settings of a factory that `giga up` hands on to its factories.
-pub(crate) const HANDED_ON: [Key; 16] = [
+pub(crate) const HANDED_ON: [Key; 18] = [
     Key::Seats,
     Key::Repos,
     Key::UpdateCheckouts,
@@ -177,6 +177,8 @@ pub(crate) const HANDED_ON: [Key; 16] = [
     Key::SandboxOpenFiles,
     Key::SandboxFileSize,
     Key::SandboxDisk,
+    Key::Network,
+    Key::NetworkHosts,
     Key::Commands,
 ];
 

@@ -1,6 +1,6 @@
 //! The sandbox as the settings want it, with this program as the first process inside.
 
-use giga_factory::sandbox::{InitProgram, SandboxConfig};
+use giga_factory::sandbox::{InitProgram, NetworkConfig, SandboxConfig};
 
 use crate::config::{Key, Settings};
 use crate::exit::CliError;
@@ -21,6 +21,11 @@ pub(crate) fn config(settings: &Settings) -> Result<SandboxConfig, CliError> {
         // The admin token of a coordinator on this machine, and its database.
         hide: vec![data.canonicalize().unwrap_or(data)],
         limits: settings.sandbox_limits()?,
+        network: NetworkConfig {
+            mode: settings.network_mode()?.value,
+            hosts: settings.network_hosts()?.value,
+            coordinator: Some(settings.url().value),
+        },
         ..SandboxConfig::new(init)
     })
 }

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Usage};
 use super::events::{Exit, Tally};
 use super::sink::EventSink;
-use crate::sandbox::{Enclosed, Sandbox, View, Watch};
+use crate::sandbox::{Enclosed, Guard, Sandbox, View};
 use output::OutputReader;
 use tree::ProcessTree;
 
@@ -78,11 +78,12 @@ pub(super) async fn run(
     if stop.is_cancelled() {
         return not_started(EngineOutcome::Stopped);
     }
-    let Started { mut child, mut tree, watch } = match spawn(launch, sandbox) {
+    let Started { mut child, mut tree, mut guard } = match spawn(launch, sandbox) {
         Ok(started) => started,
         Err(failure) => return not_started(EngineOutcome::Failed(failure)),
     };
-    let sandboxed = watch.is_some();
+    let sandboxed = guard.is_some();
+    tell_refused(guard.as_mut(), sink.again());
     let (alarm, mut alarms) = mpsc::channel(1);
     let (last_output, quiet_since) = watch::channel(Instant::now());
     let give_up = CancellationToken::new();
@@ -102,7 +103,7 @@ pub(super) async fn run(
         () = stop.cancelled() => End::Stopped,
         Some(failure) = alarms.recv() => End::Cut(failure),
         failure = watchdogs(request, quiet_since) => End::Cut(failure),
-        failure = breach(watch, tree.leader()) => End::Cut(failure),
+        failure = breach(guard.as_ref(), tree.leader()) => End::Cut(failure),
     };
     if !matches!(end, End::Exited(_)) {
         tree.terminate();
@@ -114,6 +115,7 @@ pub(super) async fn run(
     }
     tree.kill().await;
     let _reaped = child.wait().await;
+    drop(guard);
     let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
         reader
     } else {
@@ -245,17 +247,31 @@ fn exit_of(status: ExitStatus, sandboxed: bool) -> (Option<i32>, Option<i32>) {
 }
 
 /// Ends when the run uses more than it may.
-async fn breach(watch: Option<Watch>, leader: Option<u32>) -> EngineFailure {
-    match (watch, leader) {
-        (Some(watch), Some(leader)) => EngineFailure::lasting(FailReason::Crash, watch.breach(leader).await),
+async fn breach(guard: Option<&Guard>, leader: Option<u32>) -> EngineFailure {
+    match (guard, leader) {
+        (Some(guard), Some(leader)) => {
+            EngineFailure::lasting(FailReason::Crash, guard.watch.breach(leader).await)
+        }
         _ => std::future::pending().await,
+    }
+}
+
+/// Hosts that were refused are in the log of the job. Ends with the proxy.
+fn tell_refused(guard: Option<&mut Guard>, mut sink: EventSink) {
+    let refused = guard.and_then(|guard| guard.proxy.as_mut()).and_then(|proxy| proxy.refused.take());
+    if let Some(mut refused) = refused {
+        tokio::spawn(async move {
+            while let Some(host) = refused.recv().await {
+                sink.note(&format!("network: {host} was refused; it is not on this factory's list")).await;
+            }
+        });
     }
 }
 
 struct Started {
     child: Child,
     tree: ProcessTree,
-    watch: Option<Watch>,
+    guard: Option<Guard>,
 }
 
 fn spawn(mut launch: Launch, sandbox: &Sandbox) -> Result<Started, EngineFailure> {
@@ -269,7 +285,7 @@ fn spawn(mut launch: Launch, sandbox: &Sandbox) -> Result<Started, EngineFailure
     let (program, dir) = (launch.program.clone(), launch.dir.clone());
     let Launch { args, env, stdin, view, .. } = launch;
     let inside = Enclosed { program: launch.program, args, env, dir: launch.dir, view };
-    let (mut command, watch) =
+    let (mut command, guard) =
         sandbox.command(inside).map_err(|error| not_spawned(&program, &dir, &error))?;
     command
         .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
@@ -278,8 +294,8 @@ fn spawn(mut launch: Launch, sandbox: &Sandbox) -> Result<Started, EngineFailure
         .process_group(0)
         .kill_on_drop(true);
     let child = command.spawn().map_err(|error| not_spawned(&program, &dir, &error))?;
-    let tree = ProcessTree::new(child.id(), marker, watch.is_some());
-    Ok(Started { child, tree, watch })
+    let tree = ProcessTree::new(child.id(), marker, guard.is_some());
+    Ok(Started { child, tree, guard })
 }
 
 fn not_spawned(program: &std::path::Path, dir: &std::path::Path, error: &std::io::Error) -> EngineFailure {

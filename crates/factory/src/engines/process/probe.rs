@@ -25,7 +25,7 @@ pub(in crate::engines) async fn probe(
     sandbox: &Sandbox,
     patience: Duration,
 ) -> Result<Option<Probe>, EngineFailure> {
-    let Started { mut child, mut tree, .. } = spawn(launch, sandbox)?;
+    let Started { mut child, mut tree, guard: _guard } = spawn(launch, sandbox)?;
     let stdout = child.stdout.take().expect("standard output was piped by spawn");
     let stderr = child.stderr.take().expect("standard error was piped by spawn");
     let answer = async {

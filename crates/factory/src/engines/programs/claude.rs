@@ -46,6 +46,14 @@ impl Cli for Claude {
         Reads::PersonaApart
     }
 
+    fn hosts(&self) -> &[&'static str] {
+        &["api.anthropic.com", "console.anthropic.com", "platform.claude.com", "claude.ai"]
+    }
+
+    fn address_variables(&self) -> &[&'static str] {
+        &["ANTHROPIC_BASE_URL"]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-p", "--output-format", "stream-json", "--verbose"]);
         args.extend(arguments(["--permission-mode", "acceptEdits"]));

@@ -31,6 +31,14 @@ impl Cli for Codex {
         }]
     }
 
+    fn hosts(&self) -> &[&'static str] {
+        &["api.openai.com", "auth.openai.com", "chatgpt.com"]
+    }
+
+    fn address_variables(&self) -> &[&'static str] {
+        &["OPENAI_BASE_URL"]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C"]);
         args.push(call.request.dir.clone().into());

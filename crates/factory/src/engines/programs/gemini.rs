@@ -46,6 +46,15 @@ impl Cli for Gemini {
         &[KEYS[2]]
     }
 
+    fn hosts(&self) -> &[&'static str] {
+        &[
+            "generativelanguage.googleapis.com",
+            "cloudcode-pa.googleapis.com",
+            "oauth2.googleapis.com",
+            "aiplatform.googleapis.com",
+        ]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["-o", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"]);
         // Written with `=`, so that nothing in the value can be taken for an option.

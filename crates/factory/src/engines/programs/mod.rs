@@ -39,7 +39,7 @@ use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
 use super::sink::EventSink;
-use crate::sandbox::{HomeFile, Sandbox, View};
+use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
 
 pub(super) use command::Template;
 use preflight::SignIn;
@@ -95,6 +95,14 @@ pub(super) trait Cli: Sync {
 
     /// Those of its variables that name a file which it reads.
     fn file_variables(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Hosts that it does not work without.
+    fn hosts(&self) -> &[&'static str];
+
+    /// Those of its variables that hold the address of another server to use.
+    fn address_variables(&self) -> &[&'static str] {
         &[]
     }
 
@@ -154,6 +162,14 @@ impl Recipe for Configured {
         self.program.cli().file_variables()
     }
 
+    fn hosts(&self) -> Vec<HostRule> {
+        self.program.cli().hosts().iter().filter_map(|host| host.parse().ok()).collect()
+    }
+
+    fn address_variables(&self) -> &[&'static str] {
+        self.program.cli().address_variables()
+    }
+
     fn reads(&self) -> Reads {
         self.program.cli().reads()
     }
@@ -192,6 +208,16 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
 
     /// Those of its variables that name a file which it reads.
     fn file_variables(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Hosts that it does not work without.
+    fn hosts(&self) -> Vec<HostRule> {
+        Vec::new()
+    }
+
+    /// Those of its variables that hold the address of another server to use.
+    fn address_variables(&self) -> &[&'static str] {
         &[]
     }
 
@@ -388,8 +414,18 @@ fn view(recipe: &dyn Recipe, host: &HostEnvironment, folder: &Path) -> View {
     View {
         home_files: recipe.home_files(),
         read: files.filter(|file| file.is_absolute() && file.exists()).collect(),
+        hosts: hosts(recipe, host),
         ..View::in_folder(folder)
     }
+}
+
+fn hosts(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<HostRule> {
+    let addresses = recipe.address_variables().iter().filter_map(|name| host.get(name)?.to_str());
+    let addressed = addresses.filter_map(|url| {
+        let (name, port) = host_of(url)?;
+        format!("{name}:{port}").parse().ok()
+    });
+    recipe.hosts().into_iter().chain(addressed).collect()
 }
 
 fn failed(failure: EngineFailure) -> Run {
@@ -437,6 +473,17 @@ fn arguments<const N: usize>(fixed: [&str; N]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_engine_names_hosts() {
+        for program in Program::ALL {
+            let hosts = program.cli().hosts();
+            assert!(
+                !hosts.is_empty() && hosts.iter().all(|host| host.parse::<HostRule>().is_ok()),
+                "{hosts:?}"
+            );
+        }
+    }
 
     #[test]
     fn session_names() {

@@ -51,6 +51,17 @@ impl Cli for Opencode {
         &["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"]
     }
 
+    fn hosts(&self) -> &[&'static str] {
+        &[
+            "opencode.ai",
+            "models.dev",
+            "api.anthropic.com",
+            "api.openai.com",
+            "openrouter.ai",
+            "generativelanguage.googleapis.com",
+        ]
+    }
+
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {
         let mut args = arguments(["run", "--format", "json"]);
         args.extend(call.session.into_iter().flat_map(|id| arguments(["-s", id])));

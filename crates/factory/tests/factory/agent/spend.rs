@@ -21,8 +21,14 @@ pub(crate) fn speaking(world: &World, factory: &str, events: EventFormat, script
     std::fs::write(&path, script).unwrap();
     let argv = vec!["sh".to_owned(), "-eu".to_owned(), path.display().to_string()];
     let resume = argv.iter().cloned().chain(["{session}".to_owned()]).collect();
-    let command =
-        CommandConfig { argv, resume_argv: Some(resume), check_argv: None, pass_env: Vec::new(), events };
+    let command = CommandConfig {
+        argv,
+        resume_argv: Some(resume),
+        check_argv: None,
+        pass_env: Vec::new(),
+        events,
+        hosts: Vec::new(),
+    };
     let mut config = world.config(factory);
     config.engines.commands.insert("metered".to_owned(), command);
     config

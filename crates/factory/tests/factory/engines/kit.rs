@@ -64,6 +64,7 @@ impl Bench {
             check_argv: None,
             pass_env: Vec::new(),
             events: EventFormat::Text,
+            hosts: Vec::new(),
         };
         let config = EnginesConfig {
             programs: Program::ALL.iter().map(|name| (*name, program.clone())).collect(),

@@ -127,6 +127,7 @@ async fn detection_offers_what_answers() {
         check_argv: Some(["fake-engine", "--fake", check].map(str::to_owned).into()),
         pass_env: Vec::new(),
         events: EventFormat::Text,
+        hosts: Vec::new(),
     };
     let config = EnginesConfig {
         disabled: Program::ALL.iter().map(ToString::to_string).chain(["devin".to_owned()]).collect(),

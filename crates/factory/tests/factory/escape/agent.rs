@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use giga_factory::agent;
-use giga_factory::sandbox::{InitProgram, Limits, SandboxConfig, SandboxMode, harden_this_process};
+use giga_factory::sandbox::{
+    InitProgram, Limits, NetworkConfig, SandboxConfig, SandboxMode, harden_this_process,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +30,9 @@ async fn runs_as_a_child() {
     let world = PathBuf::from(text("world"));
     let token = std::env::var("GIGA_TOKEN").unwrap();
     let mut config = World::config_in(&world, text("url"), &token, FACTORY);
-    let limit = |name: &str| settings["limits"][name].as_u64();
+    let more = &settings["more"];
+    let limit = |name: &str| more[name].as_u64();
+    let hosts = more["hosts"].as_array().into_iter().flatten();
     config.sandbox = SandboxConfig {
         mode,
         init: InitProgram { program: text("init").into(), args: Vec::new() },
@@ -38,6 +42,11 @@ async fn runs_as_a_child() {
             open_files: limit("files"),
             file_bytes: limit("file"),
             disk_bytes: limit("disk"),
+        },
+        network: NetworkConfig {
+            mode: more["network"].as_str().unwrap_or("open").parse().unwrap(),
+            hosts: hosts.map(|host| host.as_str().unwrap().parse().unwrap()).collect(),
+            coordinator: None,
         },
         ..sandbox()
     };
@@ -64,18 +73,18 @@ impl User {
     }
 }
 
-/// A running agent, killed when dropped.
+/// A running agent, ended when dropped.
 pub(super) struct Victim {
     process: Child,
     user: User,
 }
 
 impl Victim {
-    pub(super) fn start(world: &World, user: User, mode: SandboxMode, limits: Value) -> Self {
+    pub(super) fn start(world: &World, user: User, mode: SandboxMode, more: Value) -> Self {
         lay_out(world.path());
         let programs = world.path().join("programs");
         let settings = json!({
-            "world": world.path(), "url": world.url, "mode": mode.to_string(), "limits": limits,
+            "world": world.path(), "url": world.url, "mode": mode.to_string(), "more": more,
             "init": programs.join("init"),
         });
         let test = programs.join("test");

@@ -6,6 +6,7 @@
 mod agent;
 
 mod bombs;
+mod network;
 mod outlive;
 mod reach;
 mod refused;
