@@ -133,6 +133,9 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
+        if self.process.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
         // One that changed the user hands the signal on.
         let id = self.process.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &id]).status();
