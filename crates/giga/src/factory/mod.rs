@@ -34,8 +34,9 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(25);
 pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliError> {
     let mut signals = Signals::listen()?;
     let mut config = AgentConfig { once: args.once, take_over: args.take_over, ..agent_config(settings)? };
-    if args.until_stdin_ends {
-        // `giga up` has left a token for it, and no other is its business.
+    let found = settings.token()?.map(|token| token.origin);
+    if args.until_stdin_ends && matches!(found, Some(Origin::DataFolder(_))) {
+        // `giga up` has left a token for it; the admin's, which lies about, is none of its business.
         config.enroll_with = None;
     }
     if !args.until_stdin_ends {

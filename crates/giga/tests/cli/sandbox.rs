@@ -85,6 +85,7 @@ fn no_sandbox_no_factory() {
 #[test]
 fn factories_of_up_have_tokens_of_their_own() {
     let home = Home::new();
+    std::fs::create_dir(home.path().join("repos")).unwrap();
     for start in ["the first", "a later"] {
         let server = up(&home, &["--factories", "2"]);
         home.giga(&["job", "init", "hello.md"]).ok();
