@@ -59,7 +59,7 @@ impl Bubblewrap {
         let home = home::create(&view.home)?;
         let kept = home::fill(&home, view.home_files, view.kept.as_deref(), &self.host)?;
         let proxy = self.proxy(&view)?;
-        let program = Program::find(&program, |path| self.shows(path))?;
+        let program = Program::find(&program, |path| self.shows(path), &self.config.hide)?;
 
         let mut mounts = Mounts::default();
         mounts.words(namespaces());
@@ -161,6 +161,8 @@ impl Bubblewrap {
     }
 }
 
+/// "Parent" is the thread that starts it, which must live as long as the run: a worker of the runtime, not one that is lent.
+///
 /// No process, user, queue, name or group of the machine is seen, nothing is inherited, nothing can be gained, and nothing
 /// outlives the agent.
 fn namespaces() -> [&'static str; 10] {
@@ -208,7 +210,7 @@ struct Program {
 impl Program {
     /// One that is not in the system is called by its real name, and its folder is shown; for a package of npm's all packages
     /// that lie with it, and the node beside them.
-    fn find(program: &Path, shows: impl Fn(&Path) -> bool) -> io::Result<Self> {
+    fn find(program: &Path, shows: impl Fn(&Path) -> bool, hidden: &[PathBuf]) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
         if shows(&program) {
             return Ok(Self { path: program, shown: Vec::new() });
@@ -217,11 +219,16 @@ impl Program {
         if shows(&real) {
             return Ok(Self { path: real, shown: Vec::new() });
         }
+        let near = |folder: &Path| {
+            hidden.iter().any(|hidden| hidden.starts_with(folder) || folder.starts_with(hidden))
+        };
         let modules = real.ancestors().filter(|folder| folder.ends_with("node_modules")).last();
         let mut shown = match (modules, real.parent()) {
             (Some(modules), _) => vec![modules.to_owned()],
-            // One right in a home, or at the root, is shown alone.
-            (None, Some(folder)) if folder.components().count() > 3 => vec![folder.to_owned()],
+            // One right in a home, at the root, or beside what is hidden, is shown alone.
+            (None, Some(folder)) if folder.components().count() > 3 && !near(folder) => {
+                vec![folder.to_owned()]
+            }
             _ => vec![real.clone()],
         };
         let prefix = modules.and_then(Path::parent).and_then(Path::parent);
@@ -236,5 +243,50 @@ impl View {
     /// For a process of the agent's own, in a folder of its own.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self { home: folder.join("home"), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(folder: &Path, path: &str) -> PathBuf {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "").unwrap();
+        path
+    }
+
+    fn found(path: &Path, hidden: &[PathBuf]) -> (PathBuf, Vec<PathBuf>) {
+        let Program { path, shown } = Program::find(path, system::shows, hidden).unwrap();
+        (path, shown)
+    }
+
+    #[test]
+    fn a_program_of_the_system_needs_nothing() {
+        let (path, shown) = found(Path::new("/usr/bin/env"), &[]);
+        assert_eq!((path.as_path(), shown), (Path::new("/usr/bin/env"), Vec::new()));
+    }
+
+    #[test]
+    fn a_package_comes_with_those_beside_it_and_its_node() {
+        let prefix = tempfile::tempdir().unwrap();
+        let prefix = prefix.path().canonicalize().unwrap();
+        let real = program(&prefix, "lib/node_modules/@vendor/tool/cli.js");
+        let node = program(&prefix, "bin/node");
+        program(&prefix, "share/keys/secret");
+        let link = prefix.join("bin/tool");
+        std::os::unix::fs::symlink("../lib/node_modules/@vendor/tool/cli.js", &link).unwrap();
+        assert_eq!(found(&link, &[]), (real, vec![prefix.join("lib/node_modules"), node]));
+    }
+
+    #[test]
+    fn a_program_beside_the_agents_own_files_is_shown_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let engine = program(&folder, "data/engines/run");
+        let hidden = [folder.join("data")];
+        assert_eq!(found(&engine, &hidden), (engine.clone(), vec![engine.clone()]));
+        assert_eq!(found(&engine, &[]), (engine, vec![folder.join("data/engines")]));
     }
 }

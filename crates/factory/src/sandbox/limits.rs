@@ -62,7 +62,7 @@ const UNITS: [(&str, u64); 5] =
 /// In the largest unit that divides it.
 pub fn human(bytes: u64) -> String {
     let (unit, size) =
-        UNITS.into_iter().find(|(_, size)| bytes >= *size && bytes % size == 0).unwrap_or(("B", 1));
+        UNITS.into_iter().find(|(_, size)| bytes >= *size && bytes.is_multiple_of(*size)).unwrap_or(("B", 1));
     format!("{} {unit}", bytes / size)
 }
 

@@ -46,7 +46,7 @@ pub struct Sandbox(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
-    Bubblewrap(Bubblewrap),
+    Bubblewrap(Box<Bubblewrap>),
     None { why: String },
 }
 
@@ -70,7 +70,7 @@ impl Sandbox {
             SandboxMode::Auto | SandboxMode::Require => probe::bubblewrap(config, host).await,
         };
         match found {
-            Ok(found) => Ok(Self(Arc::new(Kind::Bubblewrap(found)))),
+            Ok(found) => Ok(Self(Arc::new(Kind::Bubblewrap(Box::new(found))))),
             Err(why) if is_needed => Err(NoSandbox(why)),
             Err(why) => Ok(Self(Arc::new(Kind::None { why }))),
         }

@@ -22,7 +22,7 @@ token; from then on its own token is in BASE/factory.token. When it is ready, it
 
 SIGTERM and Ctrl-C shut it down cleanly: every job is checkpointed, released, and continues
 elsewhere. A second one stops it at once.")]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List factories
     List,
     /// Show one factory

@@ -115,7 +115,7 @@ Examples:
 The factories are named local-1, local-2, … and stop when this command stops. With --repos, manifests
 can name any repository in that folder: repo: NAME. Which ones there are, and where results will go,
 is printed at the start.")]
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     /// Run a coordinator as a service
     #[command(after_help = "\
 Examples:

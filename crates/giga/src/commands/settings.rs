@@ -91,7 +91,10 @@ pub(crate) fn show(context: &Context) -> Done {
     })
 }
 
-fn sandbox(settings: &Settings) -> Result<Vec<(&'static str, (String, String))>, CliError> {
+/// Name, value and origin.
+type Row = (&'static str, (String, String));
+
+fn sandbox(settings: &Settings) -> Result<Vec<Row>, CliError> {
     let mode = settings.sandbox_mode()?;
     let paths = |key: Key| -> Result<_, CliError> {
         let Setting { value, origin } = settings.sandbox_paths(key)?;

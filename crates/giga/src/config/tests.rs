@@ -129,7 +129,7 @@ fn what_a_sandbox_is_granted() {
     let settings = world.load(&[(Key::SandboxMemory, "2G"), (Key::SandboxDisk, "off")]).unwrap();
     let read = settings.sandbox_paths(Key::SandboxRead).unwrap().value;
     assert!(read[0].ends_with("tools") && read[0].is_absolute(), "{read:?}");
-    assert_eq!(read[1], std::path::Path::new("/opt/x"));
+    assert_eq!(read[1], Path::new("/opt/x"));
     let limits = settings.sandbox_limits().unwrap();
     assert_eq!((limits.memory_bytes, limits.processes, limits.disk_bytes), (Some(2 << 30), Some(7), None));
     assert_eq!(settings.network_hosts().unwrap().value[0].to_string(), "*.example.com");

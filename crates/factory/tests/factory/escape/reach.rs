@@ -1,5 +1,7 @@
 //! What a job can read, write and signal: its own, and nothing else.
 
+use std::fmt::Write;
+
 use giga_api::wire::Stage;
 use giga_factory::sandbox::SandboxMode;
 use serde_json::json;
@@ -27,7 +29,7 @@ fn script(world: &World, agent: u32) -> String {
         format!("AGENT={agent}\nWORLD={}\nBASE={}\n", world.path().display(), world.base(FACTORY).display());
     for (name, attack) in ATTACKS {
         let attack = attack.replace("SECRET", SECRET);
-        script.push_str(&format!("if ( {attack} ) 2>/dev/null; then echo \"escaped: {name}\"; fi\n"));
+        writeln!(script, "if ( {attack} ) 2>/dev/null; then echo \"escaped: {name}\"; fi").unwrap();
     }
     script.push_str("echo tried them all");
     script
