@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn children_of_children_are_below() {
         let mut child = std::process::Command::new("sh")
-            .args(["-c", "sh -c 'echo up; read _' & wait"])
+            .args(["-c", "exec 3<&0; sh -c 'echo up; read _; exit' <&3 & wait"])
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
             .spawn()
