@@ -17,7 +17,7 @@ pub const DISK_FLOOR_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 const EVERY: Duration = Duration::from_hours(1);
 
-/// How long the sessions of a job are kept after its last run here.
+/// How long the sessions of a job are kept after an engine first ran it here.
 const SESSIONS_KEPT: Duration = Duration::from_hours(14 * 24);
 
 /// What the coordinator knows of jobs. No answer is an error, never "unknown".
@@ -71,7 +71,7 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// Of jobs that have not run for long. One that comes back begins a new session.
+/// Of jobs that began long ago. One that comes back begins a new session.
 fn forget_sessions(folder: &Path, now: SystemTime) {
     for job in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let used = job.metadata().and_then(|meta| meta.modified());

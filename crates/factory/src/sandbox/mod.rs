@@ -62,7 +62,8 @@ impl Sandbox {
         Self::start_in(config, &HostEnvironment::of_this_process()).await
     }
 
-    async fn start_in(config: SandboxConfig, host: &HostEnvironment) -> Result<Self, NoSandbox> {
+    /// The same, in an environment of the caller's choice.
+    pub async fn start_in(config: SandboxConfig, host: &HostEnvironment) -> Result<Self, NoSandbox> {
         // A closed network is closed by the sandbox, and by nothing else.
         let is_needed = config.mode == SandboxMode::Require || config.network.mode != NetworkMode::Open;
         let found = match config.mode {

@@ -5,6 +5,7 @@
 
 mod agent;
 
+mod accounts;
 mod bombs;
 mod network;
 mod outlive;
