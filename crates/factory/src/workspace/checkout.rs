@@ -249,19 +249,20 @@ impl Workspace {
         set("gc.auto", "0").await?;
         set("maintenance.auto", "false").await?;
         // The operator's own, where there is one, and written here: in a sandbox the engine does not see where it is from.
-        let own = async |key: &'static str| {
-            let asked = self.git().at(git_dir, "looking for an identity").args(["config", "--get", key]);
-            let answer = asked.run_any().await?;
-            let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-            Ok::<_, WorkspaceError>(Some(text).filter(|text| answer.status.success() && !text.is_empty()))
+        let asked = self.git().at(git_dir, "looking for an identity");
+        let answer = asked.args(["config", "--get-regexp", r"^user\.(name|email)$"]).run_any().await?;
+        let text = String::from_utf8_lossy(&answer.stdout);
+        let own = |key: &str| {
+            let values = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            values.last().filter(|value| !value.is_empty())
         };
         let identity = &self.inner.policy.identity;
-        let (name, email) = match own("user.email").await? {
-            Some(email) => (own("user.name").await?, email),
-            None => (None, identity.email.clone()),
+        let (name, email) = match own("user.email") {
+            Some(email) => (own("user.name").unwrap_or(&identity.name), email),
+            None => (identity.name.as_str(), identity.email.as_str()),
         };
-        set("user.name", name.as_deref().unwrap_or(&identity.name)).await?;
-        set("user.email", &email).await.map(drop)
+        set("user.name", name).await?;
+        set("user.email", email).await.map(drop)
     }
 }
 

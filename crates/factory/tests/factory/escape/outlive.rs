@@ -32,12 +32,16 @@ async fn until_gone(seconds: &str) {
     assert!(tokio::time::timeout(PATIENCE, gone).await.is_ok(), "{:?}", alive(seconds));
 }
 
-/// The script goes on once both are there.
+/// The script goes on once both are what they will be, and no longer of its group.
 fn script(seconds: &str) -> String {
-    let both = format!(
-        "[ \"$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep {seconds}' | wc -l)\" -ge 2 ]"
-    );
-    format!("{}\nuntil {both}; do sleep 0.05; done\necho hidden", hide(seconds))
+    let hide = hide(seconds);
+    format!(
+        "{hide}\n\
+         count() {{ n=0; for line in /proc/[0-9]*/cmdline; do\n\
+         if [ \"$(tr '\\0' ' ' < \"$line\" 2>/dev/null)\" = 'sleep {seconds} ' ]; then n=$((n+1)); fi; done; }}\n\
+         count; until [ $n -ge 2 ]; do sleep 0.05; count; done\n\
+         echo hidden"
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
