@@ -253,8 +253,8 @@ impl Workspace {
         let answer = asked.args(["config", "--get-regexp", r"^user\.(name|email)$"]).run_any().await?;
         let text = String::from_utf8_lossy(&answer.stdout);
         let own = |key: &str| {
-            let values = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-            values.last().filter(|value| !value.is_empty())
+            let mut values = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            values.next_back().filter(|value| !value.is_empty())
         };
         let identity = &self.inner.policy.identity;
         let (name, email) = match own("user.email") {

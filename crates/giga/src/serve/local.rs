@@ -66,6 +66,12 @@ impl Plan {
                 Some(setting) if key.is_switch() => {
                     handed_on.extend((setting.value == key.flag_means()).then(|| OsString::from(key.flag())));
                 }
+                Some(_) if matches!(key, Key::SandboxRead | Key::SandboxWrite) => {
+                    // Whole paths: they mean something else in another folder.
+                    let paths = settings.sandbox_paths(key)?.value;
+                    let list: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                    handed_on.extend([OsString::from(key.flag()), list.join(",").into()]);
+                }
                 Some(setting) => handed_on.extend([OsString::from(key.flag()), setting.value.into()]),
                 None => {}
             }
