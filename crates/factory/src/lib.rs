@@ -7,4 +7,5 @@ pub mod agent;
 pub mod engines;
 pub mod folder;
 mod process;
+pub mod sandbox;
 pub mod workspace;

@@ -27,7 +27,16 @@ use exit::CliError;
 const LAST_TASKS: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1).peekable();
+    if words.next_if(|word| word == factory::SANDBOX_INIT).is_some() {
+        return giga_factory::sandbox::init::run(words);
+    }
     let cli = Cli::parse();
+    if matches!(cli.command, Command::Factory(FactoryCommand::Run(_)))
+        && let Err(error) = giga_factory::sandbox::harden_this_process()
+    {
+        output::say(&format!("cannot protect the memory of this process: {error}"));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => {
@@ -70,7 +79,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         // These end in good order on a signal; everything else just ends.
         Command::Up(_) => serve::up(&settings).await,
         Command::Serve(_) => serve::serve(&settings).await,
-        Command::Factory(FactoryCommand::Run(args)) => factory::run(&args, &settings).await,
+        Command::Factory(FactoryCommand::Run(args)) => Box::pin(factory::run(&args, &settings)).await,
         Command::Demo(args) => commands::demo::run(&args).await,
         command => tokio::select! {
             done = commands::run(command, settings) => done,

@@ -19,6 +19,7 @@ pub(crate) fn run() -> Result<()> {
     postgres()?;
     node()?;
     git_lfs()?;
+    sandbox()?;
     nats()
 }
 
@@ -31,6 +32,20 @@ fn git_lfs() -> Result<()> {
         install("git-lfs")?;
     }
     if is_there() { Ok(()) } else { bail!("the tests need `git-lfs` on the PATH") }
+}
+
+/// Bubblewrap for the jobs of the tests, curl for those that look for a way out of it.
+fn sandbox() -> Result<()> {
+    for (program, package) in [("bwrap", "bubblewrap"), ("curl", "curl")] {
+        let is_there = || on_path(program).any(|path| path.exists());
+        if cfg!(target_os = "linux") && !is_there() {
+            install(package)?;
+            if !is_there() {
+                bail!("the tests need `{program}` on the PATH");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// For the page, and for what else comes from npm.

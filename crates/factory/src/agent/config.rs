@@ -8,6 +8,7 @@ use giga_domain::FactoryId;
 
 use super::BrokerConnector;
 use crate::engines::{EnginesConfig, Watchdog};
+use crate::sandbox::SandboxConfig;
 use crate::workspace::GitPolicy;
 
 #[derive(Debug, Clone)]
@@ -21,6 +22,9 @@ pub struct AgentConfig {
     pub enroll_with: Option<String>,
     pub seats: u32,
     pub engines: EnginesConfig,
+    pub sandbox: SandboxConfig,
+    /// Whether it runs scripts and verify commands. Without them it still runs engines that read prompts.
+    pub commands: bool,
     pub git: GitPolicy,
     /// Where its offers can be read, for the delivery mode `broker`.
     pub broker: Option<Arc<dyn BrokerConnector>>,

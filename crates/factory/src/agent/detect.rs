@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use giga_domain::{Capability, CapabilitySet};
 
+use crate::sandbox::Sandbox;
+
 /// Programs that jobs ask for by `has:<name>`.
 const TOOLS: &[&str] = &[
     "git",
@@ -24,27 +26,31 @@ const TOOLS: &[&str] = &[
     "xcodebuild",
 ];
 
-/// Everything but engines and repositories.
-pub(super) async fn machine() -> CapabilitySet {
+/// Everything but engines and repositories, as far as a job would find it.
+pub(super) async fn machine(sandbox: &Sandbox) -> CapabilitySet {
     let os = match std::env::consts::OS {
         "macos" => "mac",
         other => other,
     };
     let mut found = vec![format!("os:{os}"), format!("arch:{}", std::env::consts::ARCH)];
     found.push(Capability::SEVERAL_REPOS.to_owned());
-    found.extend(TOOLS.iter().filter(|tool| on_path(tool).is_some()).map(|tool| format!("has:{tool}")));
-    if let Some(version) = major_version("node", "v").await {
+    found.extend(
+        TOOLS.iter().filter(|tool| on_path(tool, sandbox).is_some()).map(|tool| format!("has:{tool}")),
+    );
+    if let Some(version) = major_version("node", "v", sandbox).await {
         found.push(format!("node:{version}"));
     }
-    if let Some(version) = python_version().await {
+    if let Some(version) = python_version(sandbox).await {
         found.push(format!("python:{version}"));
     }
     found.iter().filter_map(|token| token.parse::<Capability>().ok()).collect()
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
+fn on_path(program: &str, sandbox: &Sandbox) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| is_program(file))
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|file| is_program(file) && sandbox.shows(file))
 }
 
 fn is_program(file: &Path) -> bool {
@@ -53,21 +59,21 @@ fn is_program(file: &Path) -> bool {
 }
 
 /// `v20.1.0` is `20`.
-async fn major_version(program: &str, prefix: &str) -> Option<String> {
-    let text = version_text(program).await?;
+async fn major_version(program: &str, prefix: &str, sandbox: &Sandbox) -> Option<String> {
+    let text = version_text(program, sandbox).await?;
     let version = text.trim().strip_prefix(prefix)?;
     version.split('.').next().filter(|part| part.chars().all(|c| c.is_ascii_digit())).map(str::to_owned)
 }
 
 /// `Python 3.11.7` is `3.11`.
-async fn python_version() -> Option<String> {
-    let text = version_text("python3").await?;
+async fn python_version(sandbox: &Sandbox) -> Option<String> {
+    let text = version_text("python3", sandbox).await?;
     let mut parts = text.trim().strip_prefix("Python ")?.split('.');
     Some(format!("{}.{}", parts.next()?, parts.next()?))
 }
 
-async fn version_text(program: &str) -> Option<String> {
-    let mut command = tokio::process::Command::new(on_path(program)?);
+async fn version_text(program: &str, sandbox: &Sandbox) -> Option<String> {
+    let mut command = tokio::process::Command::new(on_path(program, sandbox)?);
     command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(Duration::from_secs(5), command.output()).await.ok()?.ok()?;
     String::from_utf8(output.stdout).ok()
@@ -79,7 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_machine_says_what_it_is() {
-        let found = machine().await;
+        let found = machine(&Sandbox::off()).await;
         assert!(found.iter().any(|c| c.as_str().starts_with("os:")), "{found:?}");
         assert!(found.iter().any(|c| c.as_str().starts_with("arch:")), "{found:?}");
         assert!(found.contains(&"has:git".parse().unwrap()), "the tests run from a checkout: {found:?}");

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use giga_api::client::ClientError;
 use thiserror::Error;
 
+use crate::sandbox::NoSandbox;
 use crate::workspace::WorkspaceError;
 
 #[derive(Debug, Error)]
 pub enum AgentError {
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error(transparent)]
+    Sandbox(#[from] NoSandbox),
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     #[error("{path}: {source}", path = path.display())]

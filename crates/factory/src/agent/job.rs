@@ -25,7 +25,7 @@ use super::{Shared, lease, plan::Work, save};
 use crate::engines::{
     Engine, EngineEvent, EngineOutcome, EngineReport, EngineRequest, RUN_MARKER, Secret, Usage,
 };
-use crate::workspace::{RunResult, Start, WorkFolder};
+use crate::workspace::{RunResult, Start, WorkFolder, Worktree};
 
 /// How long the rest of a log may take.
 const LAST_LINES: Duration = Duration::from_secs(10);
@@ -34,17 +34,32 @@ const LAST_LINES: Duration = Duration::from_secs(10);
 const DIFF_NAME: &str = "changes.diff";
 const DIFF_BYTES: usize = 2 * 1024 * 1024;
 
+/// Sessions of engines, kept for later runs of the same job; see `sweep`.
+pub(super) const SESSIONS: &str = "sessions";
+
 /// Where the engine works: its repositories, or an empty folder for a job without one.
 pub(super) enum Place {
     Repo(Box<WorkFolder>),
-    Scratch(PathBuf),
+    Scratch { folder: PathBuf, tree: PathBuf },
 }
 
 impl Place {
     fn path(&self) -> PathBuf {
         match self {
             Self::Repo(folder) => folder.path(),
-            Self::Scratch(path) => path.clone(),
+            Self::Scratch { tree, .. } => tree.clone(),
+        }
+    }
+
+    /// Where the private home of a run goes: it is removed with the folder.
+    fn home(&self) -> PathBuf {
+        self.path().with_file_name("home")
+    }
+
+    fn borrowed(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Repo(folder) => folder.trees().iter().flat_map(Worktree::borrowed_objects).collect(),
+            Self::Scratch { .. } => Vec::new(),
         }
     }
 }
@@ -137,11 +152,12 @@ impl JobRun<'_> {
 
     async fn prepare(&self, work: &Work) -> Result<Place, Ending> {
         if work.repos.is_empty() {
-            let path = self.shared.base.join("scratch").join(run_marker(&self.held.job, self.held.epoch));
-            return match std::fs::create_dir_all(&path) {
-                Ok(()) => Ok(Place::Scratch(path)),
+            let folder = self.shared.base.join("scratch").join(run_marker(&self.held.job, self.held.epoch));
+            let tree = folder.join("tree");
+            return match std::fs::create_dir_all(&tree) {
+                Ok(()) => Ok(Place::Scratch { folder, tree }),
                 Err(error) => {
-                    let detail = format!("{}: {error}", path.display());
+                    let detail = format!("{}: {error}", tree.display());
                     Err(Ending::Failed(RunFailure::new(FailReason::Infrastructure, detail)))
                 }
             };
@@ -213,7 +229,9 @@ impl JobRun<'_> {
         request.budget = work.budget;
         request.env = resumed(place);
         self.note_spend(place);
-        let report = self.run_engine(&*work.engine, request, None).await;
+        request.sessions =
+            Some(self.shared.base.join(SESSIONS).join(&self.held.job).join(work.engine.name()));
+        let report = self.run_engine(&*work.engine, place, request, None).await;
         self.meter.ended(&report, work.reserved);
         self.note_spend(place);
         if !report.metered && !work.reserved.is_zero() {
@@ -226,10 +244,13 @@ impl JobRun<'_> {
     async fn run_engine(
         &self,
         engine: &dyn Engine,
+        place: &Place,
         mut request: EngineRequest,
         mut tail: Option<&mut Tail>,
     ) -> EngineReport {
         request.watchdog = self.shared.watchdog;
+        request.home = Some(place.home());
+        request.shown = place.borrowed();
         request.env.extend(self.environment());
         request.redact = self.shared.secrets.iter().cloned().chain(self.job_token()).collect();
         let (sender, mut events) = tokio::sync::mpsc::channel(256);
@@ -282,7 +303,11 @@ impl JobRun<'_> {
         request.script = Some(command.to_owned());
         request.env = resumed(place);
         let (began, mut tail) = (Instant::now(), Tail::default());
-        let report = self.run_engine(&*work.shell, request, Some(&mut tail)).await;
+        let Some(shell) = &work.shell else {
+            let detail = "this factory runs no commands";
+            return Err(Ending::Failed(RunFailure::new(FailReason::NoEngine, detail)));
+        };
+        let report = self.run_engine(&**shell, place, request, Some(&mut tail)).await;
         match report.outcome {
             EngineOutcome::Succeeded => Ok(Check {
                 command: command.to_owned(),
@@ -414,7 +439,7 @@ impl JobRun<'_> {
         let receipt = final_report::send(self.shared, self.held, &ending, &handover).await;
         match place {
             Some(Place::Repo(folder)) => self.leave(*folder, receipt).await,
-            Some(scratch @ Place::Scratch(_)) => self.clear(scratch).await,
+            Some(scratch @ Place::Scratch { .. }) => self.clear(scratch).await,
             None => {}
         }
     }
@@ -422,7 +447,9 @@ impl JobRun<'_> {
     async fn clear(&self, place: Place) {
         let cleared = match place {
             Place::Repo(folder) => folder.remove().await.map_err(|error| error.to_string()),
-            Place::Scratch(path) => std::fs::remove_dir_all(path).map_err(|error| error.to_string()),
+            Place::Scratch { folder, .. } => {
+                std::fs::remove_dir_all(folder).map_err(|error| error.to_string())
+            }
         };
         if let Err(error) = cleared {
             tracing::warn!(job = self.held.job, error, "a work folder could not be removed");

@@ -3,7 +3,6 @@
 //! Made and checked here, announced there, and only then pushed: whoever takes over knows what may be on its way.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::backoff::jittered;
 use super::checks::Tail;
-use super::{Shared, intake};
+use super::{Shared, intake, plan};
 use crate::engines::{Engine, EngineEvent, EngineOutcome, EngineRequest, RUN_MARKER};
 use crate::workspace::{
-    Ahead, Author, Beside, Candidate, MergeOrder, Prepared, Proposed, Pushed, Stacked, WorkspaceError,
+    Ahead, Author, Beside, Candidate, CandidateTree, MergeOrder, Prepared, Proposed, Pushed, Stacked,
+    WorkspaceError,
 };
 
 /// While a stream delivers hints, how often to look without one: a hint may be lost, or the factory that took an order
@@ -452,9 +452,10 @@ impl Batches<'_> {
         if commands.is_empty() {
             return Checked::Passed;
         }
-        let Some(shell) = self.shared.engines.iter().find(|engine| engine.name() == "shell") else {
-            let detail = "the checks of the merged tree need the shell engine, which is not ready here";
-            return Checked::Failed(Outcome::Not(wire::MergeOutcome::Refused, detail.to_owned()));
+        let Some(shell) = self.shared.engines.iter().find(|engine| engine.name() == plan::SHELL) else {
+            let detail = "the merged tree has to be checked, and this factory runs no commands";
+            // Another factory may.
+            return Checked::Failed(Outcome::Not(wire::MergeOutcome::Unreachable, detail.to_owned()));
         };
         let folder = Some(folder_name(&batch[0].repo)).filter(|_| !beside.is_empty());
         let tree = match self.shared.workspace.candidate_tree(&orders[0], candidate, folder, beside).await {
@@ -462,7 +463,7 @@ impl Batches<'_> {
             Err(error) => return Checked::Failed(Outcome::of(&error)),
         };
         for command in commands {
-            match self.run(shell.as_ref(), &batch[0], tree.path(), command).await {
+            match self.run(shell.as_ref(), &batch[0], &tree, command).await {
                 Checked::Passed => {}
                 other => return other,
             }
@@ -470,8 +471,9 @@ impl Batches<'_> {
         Checked::Passed
     }
 
-    async fn run(&self, shell: &dyn Engine, order: &Order, tree: &Path, command: &str) -> Checked {
-        let mut request = EngineRequest::new(tree, String::new());
+    async fn run(&self, shell: &dyn Engine, order: &Order, tree: &CandidateTree, command: &str) -> Checked {
+        let mut request = EngineRequest::new(tree.path(), String::new());
+        request.shown = tree.objects().to_vec();
         request.script = Some(command.to_owned());
         request.watchdog = self.shared.watchdog;
         request.env = vec![(RUN_MARKER.to_owned(), format!("merge-{}", order.job_id))];

@@ -49,6 +49,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engines::{self, Engine, Secret, Watchdog};
+use crate::sandbox::{Sandbox, SandboxMode};
 use crate::workspace::Workspace;
 
 /// How long an engine may take to report whether it is ready.
@@ -107,15 +108,19 @@ pub async fn run_with_ready(
     ready: impl FnOnce(),
 ) -> Result<(), AgentError> {
     let _base = folder::hold(&config.base)?;
+    let sandbox = sandbox(&config).await?;
     let (client, token) = enroll::client(&config).await?;
     let workspace = Workspace::open(config.base.clone(), config.git.clone())?;
     let mut of_engines = config.engines.clone();
     if of_engines.scratch.is_none() {
         of_engines.scratch = Some(folder::fresh_scratch(&config.base)?);
     }
-    let all = engines::engines(&of_engines);
+    let mut all = engines::engines(&of_engines, &sandbox);
+    all.retain(|engine| config.commands || engine.name() != plan::SHELL);
     let detected = engines::detect(&all, PREFLIGHT).await;
-    let mut capabilities = detect::machine().await;
+    let mut capabilities = detect::machine(&sandbox).await;
+    capabilities.insert(sandbox.capability());
+    capabilities.insert(sandbox.network_capability());
     for capability in engines::capabilities(&detected).iter() {
         capabilities.insert(capability.clone());
     }
@@ -182,6 +187,20 @@ pub async fn run_with_ready(
         Some(by) => Err(AgentError::NameInUse(by.clone())),
         None => taken,
     }
+}
+
+/// Before anything is promised to the coordinator.
+async fn sandbox(config: &AgentConfig) -> Result<Sandbox, AgentError> {
+    let mut wanted = config.sandbox.clone();
+    wanted.network.coordinator = Some(config.url.clone());
+    wanted.hide.push(config.base.canonicalize().map_err(AgentError::file(&config.base))?);
+    let sandbox = Sandbox::start(wanted).await?;
+    match (config.sandbox.mode, sandbox.missing()) {
+        (_, None) => tracing::info!("sandbox: {}", sandbox.describe()),
+        (SandboxMode::Off, Some(_)) => tracing::info!("sandbox: {}", sandbox.describe()),
+        (_, Some(_)) => tracing::warn!("sandbox: {}", sandbox.describe()),
+    }
+    Ok(sandbox)
 }
 
 /// For an intake that cannot end in time, such as one that waits for a coordinator that hangs.

@@ -11,6 +11,9 @@ use super::ending::RunFailure;
 use super::grant::{Grant, Spec};
 use crate::engines::{Engine, Usage};
 
+/// The engine that runs scripts and verify commands.
+pub(super) const SHELL: &str = "shell";
+
 pub(super) struct Work {
     pub(super) job: JobId,
     pub(super) epoch: Epoch,
@@ -33,8 +36,8 @@ pub(super) struct Work {
     /// What the session has used up since it began.
     pub(super) session_usage: Usage,
     pub(super) engine: Arc<dyn Engine>,
-    /// Runs the verify commands.
-    pub(super) shell: Arc<dyn Engine>,
+    /// Runs the verify commands; there where the job has any.
+    pub(super) shell: Option<Arc<dyn Engine>>,
 }
 
 impl Work {
@@ -44,8 +47,11 @@ impl Work {
             RunFailure::new(FailReason::Infrastructure, "the grant has no manifest that can be read")
         })?;
         let engine = choose(spec, engines)?;
-        let shell = named(engines, "shell")
-            .ok_or_else(|| RunFailure::new(FailReason::NoEngine, "verify commands need the shell engine"))?;
+        let shell = named(engines, SHELL);
+        if shell.is_none() && !spec.verify.is_empty() {
+            let detail = "the job has `verify` commands, and this factory runs no commands";
+            return Err(RunFailure::new(FailReason::NoEngine, detail));
+        }
         let checkpoint = grant.checkpoint.as_ref().map(|c| Checkpoint {
             wip_ref: c.wip_ref.clone(),
             commit: c.commit.clone(),
@@ -98,7 +104,7 @@ fn named(engines: &[Arc<dyn Engine>], name: &str) -> Option<Arc<dyn Engine>> {
 pub(super) fn is_script(job: &Job) -> bool {
     let script = job.manifest.as_ref().and_then(|manifest| manifest.get("script"));
     match &job.engine {
-        Some(engine) => engine == "shell",
+        Some(engine) => engine == SHELL,
         None => script.is_some_and(|script| !script.is_null()),
     }
 }
@@ -108,10 +114,14 @@ pub(super) fn is_script(job: &Job) -> bool {
 fn choose(spec: &Spec, engines: &[Arc<dyn Engine>]) -> Result<Arc<dyn Engine>, RunFailure> {
     let found = match &spec.engine {
         Some(name) => named(engines, name),
-        None if spec.script.is_some() => named(engines, "shell"),
-        None => engines.iter().find(|engine| engine.name() != "shell").cloned(),
+        None if spec.script.is_some() => named(engines, SHELL),
+        None => engines.iter().find(|engine| engine.name() != SHELL).cloned(),
     };
     found.ok_or_else(|| {
+        if spec.engine.as_deref() == Some(SHELL) || (spec.engine.is_none() && spec.script.is_some()) {
+            let detail = "this factory runs no scripts: commands are switched off, or it has no shell";
+            return RunFailure::new(FailReason::NoEngine, detail);
+        }
         let wanted = spec.engine.as_deref().unwrap_or("any engine that reads prompts");
         RunFailure::new(
             FailReason::NoEngine,

@@ -1,5 +1,6 @@
 //! Cleans up every hour. The coordinator decides which jobs have ended, whoever ran them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,13 +9,16 @@ use giga_api::client::Client;
 use giga_domain::{JobId, Timestamp, limits};
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
+use super::{Shared, job::SESSIONS};
 use crate::workspace::{GcOptions, JobState, JobStates, Known};
 
 /// With less than this free, mirrors that lie idle go as well.
 pub const DISK_FLOOR_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 const EVERY: Duration = Duration::from_hours(1);
+
+/// How long the sessions of a job are kept after an engine first ran it here.
+const SESSIONS_KEPT: Duration = Duration::from_hours(14 * 24);
 
 /// What the coordinator knows of jobs. No answer is an error, never "unknown".
 #[derive(Debug, Clone)]
@@ -46,6 +50,7 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(EVERY) => {}
         }
+        forget_sessions(&shared.base.join(SESSIONS), SystemTime::now());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let options =
             GcOptions { disk_floor_bytes: DISK_FLOOR_BYTES, ..GcOptions::at(Timestamp::ZERO.plus(now)) };
@@ -63,5 +68,32 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
             ),
             Err(error) => tracing::warn!(%error, "cleanup failed; it runs again in an hour"),
         }
+    }
+}
+
+/// Of jobs that began long ago. One that comes back begins a new session.
+fn forget_sessions(folder: &Path, now: SystemTime) {
+    for job in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let used = job.metadata().and_then(|meta| meta.modified());
+        let is_old = used.is_ok_and(|used| now.duration_since(used).is_ok_and(|since| since > SESSIONS_KEPT));
+        if is_old && let Err(error) = std::fs::remove_dir_all(job.path()) {
+            tracing::debug!(folder = %job.path().display(), %error, "old sessions stay for now");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_sessions_go() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("job/claude/.claude/projects")).unwrap();
+        let now = SystemTime::now();
+        forget_sessions(folder.path(), now);
+        assert!(folder.path().join("job/claude").is_dir());
+        forget_sessions(folder.path(), now + SESSIONS_KEPT + Duration::from_secs(1));
+        assert!(!folder.path().join("job").exists());
     }
 }

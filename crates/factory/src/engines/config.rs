@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::prices::Price;
 use super::programs::Program;
+use crate::sandbox::HostRule;
 
 /// Keys that nothing here knows are taken for programs, and refused as such.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -106,6 +107,9 @@ pub struct CommandConfig {
     pub pass_env: Vec<String>,
     #[serde(default)]
     pub events: EventFormat,
+    /// Hosts that it does not work without, where the network of jobs is not open.
+    #[serde(default)]
+    pub hosts: Vec<HostRule>,
 }
 
 /// How the output is read.

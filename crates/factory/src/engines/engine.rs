@@ -55,6 +55,12 @@ pub struct EngineRequest {
     /// Bytes of output that are forwarded; the engine may go on past it.
     pub output_limit: u64,
     pub redact: Vec<Secret>,
+    /// Where the private home goes that a run in a sandbox gets; in the run's own folder by default.
+    pub home: Option<PathBuf>,
+    /// Where sessions are kept for later runs of the job in a sandbox; they end with the run by default.
+    pub sessions: Option<PathBuf>,
+    /// Shown to a run in a sandbox, read-only: what the work tree borrows from.
+    pub shown: Vec<PathBuf>,
 }
 
 impl EngineRequest {
@@ -73,6 +79,9 @@ impl EngineRequest {
             watchdog: Watchdog::default(),
             output_limit: giga_domain::limits::LOG_BYTES,
             redact: Vec::new(),
+            home: None,
+            sessions: None,
+            shown: Vec::new(),
         }
     }
 }

@@ -26,17 +26,19 @@ pub use prices::Price;
 pub use process::{HostEnvironment, RUN_MARKER, kill_run};
 pub use programs::Program;
 
+use crate::sandbox::Sandbox;
 use prices::PriceTable;
 use programs::{Configured, ProgramEngine, Recipe, Shell, Template};
 
 /// All engines that the configuration does not switch off, whether or not they are installed.
-pub fn engines(config: &EnginesConfig) -> Vec<Arc<dyn Engine>> {
-    engines_in(config, HostEnvironment::of_this_process())
+pub fn engines(config: &EnginesConfig, sandbox: &Sandbox) -> Vec<Arc<dyn Engine>> {
+    engines_in(config, HostEnvironment::of_this_process(), sandbox)
 }
 
 /// The same, in an environment of the caller's choice.
-pub fn engines_in(config: &EnginesConfig, host: HostEnvironment) -> Vec<Arc<dyn Engine>> {
-    let factory = EngineFactory { config, host: Arc::new(host), prices: PriceTable::new(&config.prices) };
+pub fn engines_in(config: &EnginesConfig, host: HostEnvironment, sandbox: &Sandbox) -> Vec<Arc<dyn Engine>> {
+    let (host, prices) = (Arc::new(host), PriceTable::new(&config.prices));
+    let factory = EngineFactory { config, host, prices, sandbox };
     let mut all = vec![factory.engine(Shell)];
     all.extend(Program::ALL.iter().map(|&program| {
         let config = config.programs.get(&program).cloned().unwrap_or_default();
@@ -56,6 +58,7 @@ struct EngineFactory<'a> {
     config: &'a EnginesConfig,
     host: Arc<HostEnvironment>,
     prices: PriceTable,
+    sandbox: &'a Sandbox,
 }
 
 impl EngineFactory<'_> {
@@ -65,6 +68,7 @@ impl EngineFactory<'_> {
             host: Arc::clone(&self.host),
             prices: self.prices.clone(),
             scratch: self.config.scratch.clone(),
+            sandbox: self.sandbox.clone(),
         })
     }
 }

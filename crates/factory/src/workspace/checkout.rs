@@ -246,19 +246,29 @@ impl Workspace {
 
     /// Written by us and not by `git config`: a process for each of these would take longer than the checkout itself.
     async fn configure(&self, git_dir: &Path, mirror: &Mirror) -> Result<(), WorkspaceError> {
-        let mut settings = vec![
+        // The operator's own, where there is one, and written here: in a sandbox the engine does not see where it is from.
+        let asked = self.git().at(git_dir, "looking for an identity");
+        let answer = asked.args(["config", "--get-regexp", r"^user\.(name|email)$"]).run_any().await?;
+        let text = String::from_utf8_lossy(&answer.stdout);
+        let own = |key: &str| {
+            let mut values = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            values.next_back().filter(|value| !value.is_empty())
+        };
+        let identity = &self.inner.policy.identity;
+        let (name, email) = match own("user.email") {
+            Some(email) => (own("user.name").unwrap_or(&identity.name), email),
+            None => (identity.name.as_str(), identity.email.as_str()),
+        };
+        let settings = [
             ("remote \"origin\"", "url", mirror.url().as_str()),
             ("remote \"origin\"", "pushurl", NO_PUSH),
             ("remote \"origin\"", "fetch", "+refs/heads/*:refs/remotes/origin/*"),
             // A background job of git's would outlive the engine.
             ("gc", "auto", "0"),
             ("maintenance", "auto", "false"),
+            ("user", "name", name),
+            ("user", "email", email),
         ];
-        let email = self.git().at(git_dir, "looking for an identity").args(["config", "--get", "user.email"]);
-        if !email.run_any().await?.status.success() {
-            let identity = &self.inner.policy.identity;
-            settings.extend([("user", "name", identity.name.as_str()), ("user", "email", &identity.email)]);
-        }
         let path = git_dir.join("config");
         let attempt = || {
             let mut file = OpenOptions::new().append(true).open(&path)?;

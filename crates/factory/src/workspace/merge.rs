@@ -197,7 +197,7 @@ impl Workspace {
         beside: &[Beside],
     ) -> Result<CandidateTree, WorkspaceError> {
         let path = self.inner.base.join("merges").join(format!("{}-{}", order.job, candidate.commit));
-        let tree = CandidateTree { path };
+        let mut tree = CandidateTree { path, objects: Vec::new() };
         tree.clear();
         let mut places = vec![(folder.unwrap_or_default(), &order.repo, &candidate.commit)];
         let others = beside.iter();
@@ -205,7 +205,8 @@ impl Workspace {
         for (folder, repo, commit) in places {
             let (path, mirror) = (tree.path.join(folder), self.mirror(repo));
             self.open_at(&path, &mirror, commit).await?;
-            self.fill_submodules(&path, &mirror, commit).await?;
+            let borrowed = self.fill_submodules(&path, &mirror, commit).await?;
+            tree.objects.extend(mirror.objects(&borrowed));
         }
         Ok(tree)
     }
@@ -243,11 +244,17 @@ pub struct Beside {
 #[derive(Debug)]
 pub struct CandidateTree {
     path: PathBuf,
+    objects: Vec<PathBuf>,
 }
 
 impl CandidateTree {
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What it borrows.
+    pub(crate) fn objects(&self) -> &[PathBuf] {
+        &self.objects
     }
 
     fn clear(&self) {

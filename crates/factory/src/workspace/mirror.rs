@@ -82,6 +82,13 @@ impl Mirror {
         Self::new(self.workspace.clone(), RepoSource::new(url.short_name(), url.clone()))
     }
 
+    /// Where the objects are that a folder borrows from here, and from these other repositories on this host.
+    pub(crate) fn objects(&self, others: &[String]) -> Vec<PathBuf> {
+        let others = others.iter().filter_map(|url| GitUrl::parse(url).ok()).map(|url| self.of(url));
+        let dirs = others.map(|mirror| mirror.dir).chain([self.dir.clone()]);
+        dirs.map(|dir| dir.join("objects")).filter(|objects| objects.is_dir()).collect()
+    }
+
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

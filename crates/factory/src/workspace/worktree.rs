@@ -82,6 +82,11 @@ impl Worktree {
         &self.path
     }
 
+    /// What the folder borrows: it is of no use where these cannot be read.
+    pub(crate) fn borrowed_objects(&self) -> Vec<PathBuf> {
+        self.mirror.objects(&self.slot.read().map(|record| record.borrows).unwrap_or_default())
+    }
+
     pub const fn repo(&self) -> &RepoSource {
         self.mirror.source()
     }

@@ -3,5 +3,6 @@
 
 mod agent;
 mod engines;
+mod escape;
 mod folder;
 mod workspace;

@@ -22,7 +22,7 @@ token; from then on its own token is in BASE/factory.token. When it is ready, it
 
 SIGTERM and Ctrl-C shut it down cleanly: every job is checkpointed, released, and continues
 elsewhere. A second one stops it at once.")]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List factories
     List,
     /// Show one factory
@@ -114,6 +114,46 @@ pub(crate) struct WorkArgs {
     /// Stop an engine after this long [env: GIGA_ENGINE_WALL] [default: 4h]
     #[arg(long, value_name = "TIME")]
     pub(crate) engine_wall: Option<String>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+}
+
+/// What a job may see and use of the machine.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    /// Run jobs in a sandbox: auto (where it works), require or off [env: GIGA_SANDBOX] [default: auto]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) sandbox: Option<String>,
+    /// Files and folders that jobs may read in the sandbox, such as ~/.cargo/bin [env: GIGA_SANDBOX_READ]
+    #[arg(long, value_delimiter = ',', value_name = "PATH")]
+    pub(crate) sandbox_read: Vec<String>,
+    /// Files and folders that jobs may change in the sandbox, such as a cache [env: GIGA_SANDBOX_WRITE]
+    #[arg(long, value_delimiter = ',', value_name = "PATH")]
+    pub(crate) sandbox_write: Vec<String>,
+    /// Memory of one run in the sandbox, or off [env: GIGA_SANDBOX_MEMORY] [default: 16GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) sandbox_memory: Option<String>,
+    /// Processes and threads of one run in the sandbox, or off [env: GIGA_SANDBOX_PROCESSES] [default: 4096]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) sandbox_processes: Option<String>,
+    /// Files that one process in the sandbox may have open, or off [env: GIGA_SANDBOX_OPEN_FILES] [default: 65536]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) sandbox_open_files: Option<String>,
+    /// Largest file that a run in the sandbox may write, or off [env: GIGA_SANDBOX_FILE_SIZE] [default: 16GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) sandbox_file_size: Option<String>,
+    /// Disk space of one run in the sandbox, or off [env: GIGA_SANDBOX_DISK] [default: 64GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) sandbox_disk: Option<String>,
+    /// Network of jobs: open, none (only the coordinator and the engine's own hosts) or list [env: GIGA_NETWORK] [default: open]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) network: Option<String>,
+    /// Hosts that jobs may reach with --network list, such as crates.io or *.github.com [env: GIGA_NETWORK_HOSTS]
+    #[arg(long, value_delimiter = ',', value_name = "HOST")]
+    pub(crate) network_hosts: Vec<String>,
+    /// Run no scripts and no verify commands, only engines that read prompts [env: GIGA_COMMANDS=false]
+    #[arg(long)]
+    pub(crate) no_commands: bool,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod effects;
 mod fleet;
 mod job;
 mod product;
+mod sandbox;
 mod topic;
 mod web;
 
@@ -19,7 +20,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
-pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, RunArgs, TokenCommand, WorkArgs};
+pub(crate) use fleet::{
+    FactoryArg, FactoryCommand, FlagsCommand, RunArgs, SandboxArgs, TokenCommand, WorkArgs,
+};
 pub(crate) use job::{
     ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
 };
@@ -27,6 +30,7 @@ pub(crate) use product::{
     Amount, BudgetCommand, BurndownArgs, CorrectBudgetArgs, PauseBudgetArgs, ProductCommand, ProfileCommand,
     SetBudgetArgs, SetProductArgs,
 };
+pub(crate) use sandbox::{SandboxCommand, TryArgs};
 use strum::VariantArray;
 pub(crate) use topic::{EnqueueArgs, PauseTopicArgs, TopicArg, TopicCommand, TopicJobsArgs};
 pub(crate) use web::WebArgs;
@@ -111,7 +115,7 @@ Examples:
 The factories are named local-1, local-2, … and stop when this command stops. With --repos, manifests
 can name any repository in that folder: repo: NAME. Which ones there are, and where results will go,
 is printed at the start.")]
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     /// Run a coordinator as a service
     #[command(after_help = "\
 Examples:
@@ -166,6 +170,9 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Run, enroll, list and remove factories, the machines that run jobs
     #[command(subcommand)]
     Factory(FactoryCommand),
+    /// See the sandbox that jobs run in
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// List, download, link and remove the files that jobs uploaded
     #[command(subcommand)]
     Artifact(ArtifactCommand),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use comfy_table::{Cell, Color};
 use giga_factory::engines::{self, Detected, Preflight};
+use giga_factory::sandbox::{Sandbox, SandboxMode};
 use giga_factory::workspace::{GitPolicy, Survey, survey};
 use serde_json::json;
 
@@ -62,8 +63,9 @@ impl State {
 }
 
 pub(crate) async fn doctor(context: &Context) -> Done {
-    let mut findings = vec![git().await];
-    findings.extend(engine_findings(context).await);
+    let (sandbox, isolation) = sandbox(context).await;
+    let mut findings = vec![git().await, isolation];
+    findings.extend(engine_findings(context, &sandbox).await);
     findings.push(coordinator(context).await);
     findings.push(data_folder(context));
     findings.extend(repos(context).await);
@@ -139,7 +141,37 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-async fn engine_findings(context: &Context) -> Vec<Finding> {
+/// How isolated a job is on this machine, in a line.
+async fn sandbox(context: &Context) -> (Sandbox, Finding) {
+    let name = context.settings.sandbox_mode().map_or_else(|_| "-".to_owned(), |mode| mode.value.to_string());
+    let finding = |state, detail, remedy: Option<&str>| {
+        let remedy = remedy.map(str::to_owned);
+        Finding { kind: "sandbox", name: name.clone(), state, detail, remedy }
+    };
+    let config = match crate::factory::sandbox_config(&context.settings) {
+        Ok(config) => config,
+        Err(error) => {
+            return (Sandbox::off(), finding(State::Broken, error.to_string(), Some("fix the setting")));
+        }
+    };
+    let is_off = config.mode == SandboxMode::Off;
+    let install = "install bubblewrap (apt-get install bubblewrap); `giga sandbox try` shows what a job sees";
+    match Sandbox::start(config).await {
+        Err(error) => (Sandbox::off(), finding(State::Broken, error.to_string(), Some(install))),
+        Ok(sandbox) => {
+            let found = match sandbox.missing() {
+                None => finding(State::Ready, sandbox.describe(), None),
+                Some(_) if is_off => {
+                    finding(State::Missing, sandbox.describe(), Some("set `sandbox` to auto or require"))
+                }
+                Some(_) => finding(State::Missing, sandbox.describe(), Some(install)),
+            };
+            (sandbox, found)
+        }
+    }
+}
+
+async fn engine_findings(context: &Context, sandbox: &Sandbox) -> Vec<Finding> {
     let config = match context.settings.engines() {
         Ok(config) => config.value,
         Err(error) => {
@@ -152,11 +184,13 @@ async fn engine_findings(context: &Context) -> Vec<Finding> {
             }];
         }
     };
-    let all = engines::engines(&config);
+    let mut all = engines::engines(&config, sandbox);
+    let commands = context.settings.commands().is_ok_and(|commands| commands.value);
+    all.retain(|engine| commands || engine.name() != "shell");
     engines::detect(&all, PATIENCE).await.into_iter().map(engine).collect()
 }
 
-/// The shell is what verify commands run in, so that nothing works without it.
+/// The shell is what scripts and verify commands run in: it must be there, unless commands are switched off.
 fn engine(found: Detected) -> Finding {
     let without = if found.name == "shell" { State::Broken } else { State::Missing };
     let (state, detail, remedy) = match found.preflight {

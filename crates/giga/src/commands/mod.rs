@@ -18,6 +18,7 @@ mod job;
 mod product;
 mod profile;
 mod review;
+mod sandbox;
 mod settings;
 mod token;
 mod top;
@@ -42,6 +43,7 @@ pub(crate) async fn run(command: Command, settings: Settings) -> Done {
         Command::Dag(args) => dag::dag(&args.job, &context).await,
         Command::Review(args) => review::review(args, &context).await,
         Command::Factory(command) => factory::run(command, &context).await,
+        Command::Sandbox(command) => sandbox::run(command, &context).await,
         Command::Artifact(command) => artifact::run(command, &context).await,
         Command::Topic(command) => topic::run(command, &context).await,
         Command::Budget(command) => budget::run(command, &context).await,

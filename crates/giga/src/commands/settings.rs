@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use giga_effects::{FORGES, TRACKERS, TrackerToken};
+use giga_factory::sandbox::{Sandbox, human_bytes as bytes};
 use serde_json::{Value, json};
 
 use super::Done;
@@ -52,6 +53,7 @@ pub(crate) fn show(context: &Context) -> Done {
         (Key::EngineWall.name(), time(settings.engine_wall()?)),
         (Key::EffectsAllow.name(), or_none(Key::EffectsAllow)),
     ];
+    rows.extend(sandbox(settings)?);
     for kind in TRACKERS {
         let repos = Key::Tracker(kind, TrackerKey::Repos);
         rows.extend([
@@ -89,6 +91,44 @@ pub(crate) fn show(context: &Context) -> Done {
     })
 }
 
+/// Name, value and origin.
+type Row = (&'static str, (String, String));
+
+fn sandbox(settings: &Settings) -> Result<Vec<Row>, CliError> {
+    let mode = settings.sandbox_mode()?;
+    let paths = |key: Key| -> Result<_, CliError> {
+        let Setting { value, origin } = settings.sandbox_paths(key)?;
+        let list = value.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        Ok((key.name(), (if list.is_empty() { "-".to_owned() } else { list }, origin.to_string())))
+    };
+    let bound = |key: Key, value: String| {
+        let origin = settings.get(key).map_or(Origin::Default, |set| set.origin);
+        (key.name(), (value, origin.to_string()))
+    };
+    let network = settings.network_mode()?;
+    let Setting { value, origin } = settings.network_hosts()?;
+    let hosts = value.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let limits = settings.sandbox_limits()?;
+    let bytes = |limit: Option<u64>| limit.map_or_else(|| "off".to_owned(), bytes);
+    let count = |limit: Option<u64>| limit.map_or_else(|| "off".to_owned(), |number| number.to_string());
+    Ok(vec![
+        (Key::Sandbox.name(), (mode.value.to_string(), mode.origin.to_string())),
+        paths(Key::SandboxRead)?,
+        paths(Key::SandboxWrite)?,
+        bound(Key::SandboxMemory, bytes(limits.memory_bytes)),
+        bound(Key::SandboxProcesses, count(limits.processes)),
+        bound(Key::SandboxOpenFiles, count(limits.open_files)),
+        bound(Key::SandboxFileSize, bytes(limits.file_bytes)),
+        bound(Key::SandboxDisk, bytes(limits.disk_bytes)),
+        (Key::Network.name(), (network.value.to_string(), network.origin.to_string())),
+        (
+            Key::NetworkHosts.name(),
+            (if hosts.is_empty() { "-".to_owned() } else { hosts }, origin.to_string()),
+        ),
+        (Key::Commands.name(), switch(settings.commands()?)),
+    ])
+}
+
 /// Whether there is one, and nothing of it.
 fn hidden(secret: Result<Option<Setting<TrackerToken>>, CliError>) -> (String, String) {
     match secret {
@@ -106,7 +146,7 @@ fn switch(setting: Setting<bool>) -> (String, String) {
 fn engines(settings: &Settings) -> (String, String) {
     match settings.engines() {
         Ok(Setting { value, origin }) => {
-            let all = giga_factory::engines::engines(&value);
+            let all = giga_factory::engines::engines(&value, &Sandbox::off());
             let names: Vec<&str> = all.iter().map(|engine| engine.name()).collect();
             (names.join(", "), origin.to_string())
         }

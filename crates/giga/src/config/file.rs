@@ -70,9 +70,8 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         (Key::Seats | Key::Factories, _) => Err(format!("`{name}` must be a number, such as {name} = 2")),
         (key, toml::Value::Boolean(wanted)) if key.is_switch() => Ok(wanted.to_string()),
         (key, _) if key.is_switch() => Err(format!("`{name}` must be true or false")),
-        (Key::GitAllow | Key::EffectsAllow, toml::Value::Array(list))
-            if list.iter().all(toml::Value::is_str) =>
-        {
+        (key, toml::Value::Integer(number)) if key.is_count() => Ok(number.to_string()),
+        (key, toml::Value::Array(list)) if key.is_list() && list.iter().all(toml::Value::is_str) => {
             Ok(list.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(","))
         }
         (Key::GitAllow, _) => {
@@ -80,6 +79,12 @@ fn plain(key: Key, value: toml::Value) -> Result<String, String> {
         }
         (Key::EffectsAllow, _) => {
             Err(format!("`{name}` must be a list of text, such as {name} = [\"10.0.0.0/8\"]"))
+        }
+        (Key::NetworkHosts, _) => {
+            Err(format!("`{name}` must be a list of text, such as {name} = [\"crates.io\"]"))
+        }
+        (key, _) if key.is_list() => {
+            Err(format!("`{name}` must be a list of text, such as {name} = [\"~/.cargo/bin\"]"))
         }
         _ => Err(format!("`{name}` must be text, such as {name} = \"…\"")),
     }

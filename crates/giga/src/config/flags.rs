@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Key;
-use crate::args::{Cli, Command, FactoryCommand, OutsideArgs, WorkArgs};
+use crate::args::{Cli, Command, FactoryCommand, OutsideArgs, SandboxArgs, SandboxCommand, WorkArgs};
 
 type Given = Vec<(Key, Option<String>)>;
 
@@ -39,9 +39,14 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
             given.push((Key::Broker, args.broker.clone()));
             given.extend(work(&args.work));
         }
+        Command::Sandbox(SandboxCommand::Try(args)) => given.extend(sandbox(&args.sandbox)),
         _ => {}
     }
     given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+fn list(words: &[String]) -> Option<String> {
+    (!words.is_empty()).then(|| words.join(","))
 }
 
 fn work(args: &WorkArgs) -> Given {
@@ -49,10 +54,29 @@ fn work(args: &WorkArgs) -> Given {
         (Key::Seats, args.seats.clone()),
         (Key::Repos, path(args.repos.as_ref())),
         (Key::UpdateCheckouts, args.update_checkouts.then(|| "true".to_owned())),
-        (Key::GitAllow, (!args.git_allow.is_empty()).then(|| args.git_allow.join(","))),
+        (Key::GitAllow, list(&args.git_allow)),
         (Key::CheckpointEvery, args.checkpoint_every.clone()),
         (Key::EngineIdle, args.engine_idle.clone()),
         (Key::EngineWall, args.engine_wall.clone()),
+    ]
+    .into_iter()
+    .chain(sandbox(&args.sandbox))
+    .collect()
+}
+
+fn sandbox(args: &SandboxArgs) -> Given {
+    vec![
+        (Key::Sandbox, args.sandbox.clone()),
+        (Key::SandboxRead, list(&args.sandbox_read)),
+        (Key::SandboxWrite, list(&args.sandbox_write)),
+        (Key::SandboxMemory, args.sandbox_memory.clone()),
+        (Key::SandboxProcesses, args.sandbox_processes.clone()),
+        (Key::SandboxOpenFiles, args.sandbox_open_files.clone()),
+        (Key::SandboxFileSize, args.sandbox_file_size.clone()),
+        (Key::SandboxDisk, args.sandbox_disk.clone()),
+        (Key::Network, args.network.clone()),
+        (Key::NetworkHosts, list(&args.network_hosts)),
+        (Key::Commands, args.no_commands.then(|| Key::Commands.flag_means().to_owned())),
     ]
 }
 

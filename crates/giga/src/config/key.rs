@@ -25,6 +25,17 @@ pub(crate) enum Key {
     CheckpointEvery,
     EngineIdle,
     EngineWall,
+    Sandbox,
+    SandboxRead,
+    SandboxWrite,
+    SandboxMemory,
+    SandboxProcesses,
+    SandboxOpenFiles,
+    SandboxFileSize,
+    SandboxDisk,
+    Network,
+    NetworkHosts,
+    Commands,
     EffectsAllow,
     /// A setting of one kind of forge, where it does not share it with the tracker of its name.
     Forge(&'static ForgeKind, ForgeKey),
@@ -76,7 +87,7 @@ impl ForgeKey {
 }
 
 impl Key {
-    const PLAIN: [Self; 23] = [
+    const PLAIN: [Self; 34] = [
         Self::Url,
         Self::TokenFile,
         Self::Product,
@@ -98,6 +109,17 @@ impl Key {
         Self::CheckpointEvery,
         Self::EngineIdle,
         Self::EngineWall,
+        Self::Sandbox,
+        Self::SandboxRead,
+        Self::SandboxWrite,
+        Self::SandboxMemory,
+        Self::SandboxProcesses,
+        Self::SandboxOpenFiles,
+        Self::SandboxFileSize,
+        Self::SandboxDisk,
+        Self::Network,
+        Self::NetworkHosts,
+        Self::Commands,
         Self::EffectsAllow,
         Self::TrackerCloseOnShip,
     ];
@@ -158,6 +180,19 @@ impl Key {
             Self::CheckpointEvery => ("checkpoint-every", "--checkpoint-every", "GIGA_CHECKPOINT_EVERY"),
             Self::EngineIdle => ("engine-idle", "--engine-idle", "GIGA_ENGINE_IDLE"),
             Self::EngineWall => ("engine-wall", "--engine-wall", "GIGA_ENGINE_WALL"),
+            Self::Sandbox => ("sandbox", "--sandbox", "GIGA_SANDBOX"),
+            Self::SandboxRead => ("sandbox-read", "--sandbox-read", "GIGA_SANDBOX_READ"),
+            Self::SandboxWrite => ("sandbox-write", "--sandbox-write", "GIGA_SANDBOX_WRITE"),
+            Self::SandboxMemory => ("sandbox-memory", "--sandbox-memory", "GIGA_SANDBOX_MEMORY"),
+            Self::SandboxProcesses => ("sandbox-processes", "--sandbox-processes", "GIGA_SANDBOX_PROCESSES"),
+            Self::SandboxOpenFiles => {
+                ("sandbox-open-files", "--sandbox-open-files", "GIGA_SANDBOX_OPEN_FILES")
+            }
+            Self::SandboxFileSize => ("sandbox-file-size", "--sandbox-file-size", "GIGA_SANDBOX_FILE_SIZE"),
+            Self::SandboxDisk => ("sandbox-disk", "--sandbox-disk", "GIGA_SANDBOX_DISK"),
+            Self::Network => ("network", "--network", "GIGA_NETWORK"),
+            Self::NetworkHosts => ("network-hosts", "--network-hosts", "GIGA_NETWORK_HOSTS"),
+            Self::Commands => ("commands", "--no-commands", "GIGA_COMMANDS"),
             Self::EffectsAllow => ("effects-allow", "--effects-allow", "GIGA_EFFECTS_ALLOW"),
             Self::Forge(kind, key) => key.names(kind),
             Self::Tracker(kind, key) => key.names(kind),
@@ -169,7 +204,25 @@ impl Key {
 
     /// True or false; its flag takes no value.
     pub(crate) const fn is_switch(self) -> bool {
-        matches!(self, Self::UpdateCheckouts | Self::TrackerCloseOnShip)
+        matches!(self, Self::UpdateCheckouts | Self::Commands | Self::TrackerCloseOnShip)
+    }
+
+    /// What the flag of a switch stands for.
+    pub(crate) const fn flag_means(self) -> &'static str {
+        if matches!(self, Self::Commands) { "false" } else { "true" }
+    }
+
+    /// A list of text in giga.toml, separated by commas elsewhere.
+    pub(crate) const fn is_list(self) -> bool {
+        matches!(
+            self,
+            Self::GitAllow | Self::EffectsAllow | Self::SandboxRead | Self::SandboxWrite | Self::NetworkHosts
+        )
+    }
+
+    /// A number, or a word.
+    pub(crate) const fn is_count(self) -> bool {
+        matches!(self, Self::SandboxProcesses | Self::SandboxOpenFiles)
     }
 
     /// A relative path in giga.toml is relative to that file.

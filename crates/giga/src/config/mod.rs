@@ -9,6 +9,7 @@ mod flags;
 mod key;
 mod mask;
 mod outside;
+mod sandbox;
 mod token;
 
 use std::ffi::OsString;

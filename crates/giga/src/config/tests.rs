@@ -89,6 +89,62 @@ fn a_file_that_is_wrong_says_where() {
 }
 
 #[test]
+fn a_project_has_no_say_in_the_sandbox() {
+    let sandbox = |settings: &Settings| {
+        settings.sandbox_mode().map(drop)?;
+        settings.sandbox_paths(Key::SandboxRead).map(drop)?;
+        settings.sandbox_paths(Key::SandboxWrite).map(drop)?;
+        settings.sandbox_limits().map(drop)?;
+        settings.network_mode().map(drop)?;
+        settings.network_hosts().map(drop)?;
+        settings.commands().map(drop)
+    };
+    for line in [
+        "sandbox = \"off\"",
+        "sandbox-read = [\"/\"]",
+        "sandbox-write = [\"/\"]",
+        "sandbox-memory = \"off\"",
+        "sandbox-processes = 5",
+        "sandbox-open-files = \"off\"",
+        "sandbox-file-size = \"1G\"",
+        "sandbox-disk = \"off\"",
+        "network = \"open\"",
+        "network-hosts = [\"example.com\"]",
+        "commands = true",
+    ] {
+        let project = World::new().file("project/giga.toml", line).load(&[]).unwrap();
+        let refused = sandbox(&project).err().unwrap().to_string();
+        assert!(refused.contains("a project may not choose it"), "{line}: {refused}");
+        let own = World::new().file(".config/gigafactory/giga.toml", line).load(&[]).unwrap();
+        assert!(sandbox(&own).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn what_a_sandbox_is_granted() {
+    let world = World::new().file(
+        ".config/gigafactory/giga.toml",
+        "sandbox-read = [\"~/tools\", \"/opt/x\"]\nsandbox-processes = 7\nnetwork-hosts = [\"*.example.com\"]",
+    );
+    let settings = world.load(&[(Key::SandboxMemory, "2G"), (Key::SandboxDisk, "off")]).unwrap();
+    let read = settings.sandbox_paths(Key::SandboxRead).unwrap().value;
+    assert!(read[0].ends_with("tools") && read[0].is_absolute(), "{read:?}");
+    assert_eq!(read[1], Path::new("/opt/x"));
+    let limits = settings.sandbox_limits().unwrap();
+    assert_eq!((limits.memory_bytes, limits.processes, limits.disk_bytes), (Some(2 << 30), Some(7), None));
+    assert_eq!(settings.network_hosts().unwrap().value[0].to_string(), "*.example.com");
+    let wrong = |key, value| {
+        let settings = world.load(&[(key, value)]).unwrap();
+        let checked = settings.sandbox_mode().map(drop);
+        let checked = checked.and_then(|()| settings.sandbox_limits().map(drop));
+        checked.and_then(|()| settings.network_hosts().map(drop)).err().unwrap().to_string()
+    };
+    assert_eq!(wrong(Key::Sandbox, "maybe"), "flag --sandbox: `maybe` is none of auto, require, off");
+    assert!(wrong(Key::SandboxMemory, "much").contains("neither a size such as 16GiB nor off"));
+    assert!(wrong(Key::NetworkHosts, "https://x").contains("is not a host"));
+}
+
+#[test]
 fn the_coordinator_on_this_machine_is_found() {
     let world = World::new()
         .file(".local/share/gigafactory/url", "http://127.0.0.1:4321\n")

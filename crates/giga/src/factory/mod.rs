@@ -5,6 +5,7 @@
 mod base;
 mod broker;
 mod repos;
+mod sandbox;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -25,13 +26,19 @@ use crate::output::{announce, progress, say};
 use crate::signals::Signals;
 
 pub(crate) use repos::lines as repo_lines;
+pub(crate) use sandbox::{INIT as SANDBOX_INIT, config as sandbox_config};
 
 /// A factory that ends with its parent takes no longer than this to save and hand back what it runs.
 const LEAVE_WITHIN: Duration = Duration::from_secs(25);
 
 pub(crate) async fn run(args: &RunArgs, settings: &Settings) -> Result<(), CliError> {
     let mut signals = Signals::listen()?;
-    let config = AgentConfig { once: args.once, take_over: args.take_over, ..agent_config(settings)? };
+    let mut config = AgentConfig { once: args.once, take_over: args.take_over, ..agent_config(settings)? };
+    let found = settings.token()?.map(|token| token.origin);
+    if args.until_stdin_ends && matches!(found, Some(Origin::DataFolder(_))) {
+        // `giga up` has left a token for it; the admin's, which lies about, is none of its business.
+        config.enroll_with = None;
+    }
     if !args.until_stdin_ends {
         for line in repos::lines(&config.git).await {
             say(&line);
@@ -113,6 +120,8 @@ pub(crate) fn agent_config(settings: &Settings) -> Result<AgentConfig, CliError>
         enroll_with: settings.token()?.map(|token| token.secret.reveal().to_owned()),
         seats: settings.seats()?.value,
         engines: settings.engines()?.value,
+        sandbox: sandbox::config(settings)?,
+        commands: settings.commands()?.value,
         watchdog: Watchdog {
             idle: settings.engine_idle()?.value,
             wall: settings.engine_wall()?.value,
@@ -153,7 +162,7 @@ pub(crate) fn git_policy(settings: &Settings) -> Result<GitPolicy, CliError> {
 }
 
 /// The settings of a factory that `giga up` hands on to its factories.
-pub(crate) const HANDED_ON: [Key; 7] = [
+pub(crate) const HANDED_ON: [Key; 18] = [
     Key::Seats,
     Key::Repos,
     Key::UpdateCheckouts,
@@ -161,6 +170,17 @@ pub(crate) const HANDED_ON: [Key; 7] = [
     Key::CheckpointEvery,
     Key::EngineIdle,
     Key::EngineWall,
+    Key::Sandbox,
+    Key::SandboxRead,
+    Key::SandboxWrite,
+    Key::SandboxMemory,
+    Key::SandboxProcesses,
+    Key::SandboxOpenFiles,
+    Key::SandboxFileSize,
+    Key::SandboxDisk,
+    Key::Network,
+    Key::NetworkHosts,
+    Key::Commands,
 ];
 
 /// Cancelled when whoever holds the other end of stdin is gone, however it went.

@@ -5,11 +5,18 @@
 //! here, in the right order: factories first, then the coordinator that they hand their jobs back to.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use giga_coordinator::{Coordinator, Error};
+use giga_domain::factory::FactoryScope;
+use giga_domain::token::TokenSecret;
+use giga_domain::{Actor, FactoryId};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,9 +38,12 @@ const RESTART: ExponentialBuilder = ExponentialBuilder::new()
 /// One that ran for so long before it crashed is started again without much ado.
 const RAN_WELL: Duration = Duration::from_mins(1);
 
+/// Where a factory keeps its token, in its own folder.
+const TOKEN: &str = "factory.token";
+
 /// What is started, known before the coordinator has an address.
 pub(super) struct Plan {
-    program: std::path::PathBuf,
+    program: PathBuf,
     names: Vec<String>,
     handed_on: Vec<OsString>,
     /// What there is to say about the repositories that they will offer.
@@ -54,7 +64,13 @@ impl Plan {
         for key in HANDED_ON {
             match settings.get(key) {
                 Some(setting) if key.is_switch() => {
-                    handed_on.extend((setting.value == "true").then(|| OsString::from(key.flag())));
+                    handed_on.extend((setting.value == key.flag_means()).then(|| OsString::from(key.flag())));
+                }
+                Some(_) if matches!(key, Key::SandboxRead | Key::SandboxWrite) => {
+                    // Whole paths: they mean something else in another folder.
+                    let paths = settings.sandbox_paths(key)?.value;
+                    let list: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                    handed_on.extend([OsString::from(key.flag()), list.join(",").into()]);
                 }
                 Some(setting) => handed_on.extend([OsString::from(key.flag()), setting.value.into()]),
                 None => {}
@@ -76,15 +92,67 @@ impl Plan {
         &self.names
     }
 
+    /// Gives each factory a token of its own, unless it has one that works: what it runs must never be near an admin's.
+    pub(super) async fn enroll(&self, coordinator: &Coordinator, data: &Path) -> Result<(), CliError> {
+        for name in &self.names {
+            let path = base(data, name).join(TOKEN);
+            if is_live(coordinator, &path).await? {
+                continue;
+            }
+            let id: FactoryId = name.parse().map_err(|error| CliError::failed(format!("{name}: {error}")))?;
+            let actor = Actor::system("up");
+            let known =
+                coordinator.reads().factory(&id).await.map_err(|error| refused(name, &error.into()))?;
+            let token = match known {
+                Some(_) => coordinator.rotate_factory_token(id, actor).await,
+                None => coordinator.enroll(id, FactoryScope::default(), actor).await.map(|(_, token)| token),
+            };
+            let token = token.map_err(|error| refused(name, &error))?;
+            write_private(&path, token.reveal())
+                .map_err(|error| CliError::failed(format!("cannot write {}: {error}", path.display())))?;
+        }
+        Ok(())
+    }
+
     fn command(&self, name: &str, data: &Path, url: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["factory", "run", "--until-stdin-ends", "--take-over", "--id", name, "--url", url]);
-        command.arg("--base").arg(data.join("factory").join(name));
-        command.arg("--data").arg(data).arg("--token-file").arg(data.join("admin.token"));
+        command.arg("--base").arg(base(data, name));
+        command.arg("--data").arg(data);
         command.args(&self.handed_on).stdin(Stdio::piped()).stdout(Stdio::null());
         command.process_group(0).kill_on_drop(true);
         command
     }
+}
+
+fn base(data: &Path, name: &str) -> PathBuf {
+    data.join("factory").join(name)
+}
+
+fn refused(name: &str, error: &Error) -> CliError {
+    CliError::failed(format!("cannot enroll {name}: {error}"))
+}
+
+async fn is_live(coordinator: &Coordinator, path: &Path) -> Result<bool, CliError> {
+    let kept = std::fs::read_to_string(path).ok().and_then(|text| TokenSecret::parse(text.trim()).ok());
+    let Some(secret) = kept else { return Ok(false) };
+    let known = coordinator.authenticate(&secret).await;
+    let known =
+        known.map_err(|error| CliError::failed(format!("cannot check a factory's token: {error}")))?;
+    Ok(known.is_some())
+}
+
+/// Whole or not at all, and never readable by others.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let fresh = path.with_extension("new");
+    let _ = std::fs::remove_file(&fresh);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)
 }
 
 #[derive(Clone)]

@@ -79,6 +79,7 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
     let options = ServerOptions::default();
     let has_page = options.page.is_some();
     if let Some(plan) = &plan {
+        plan.enroll(&coordinator, folder.path()).await?;
         greet(&Started { url: &url, folder: &folder, token, settings, plan, has_page });
         factories.start(plan, folder.path(), &url);
     } else {

@@ -57,6 +57,8 @@ pub(crate) fn shell_job(name: &str, script: &str, verify: &str) -> String {
 pub(crate) fn up(home: &Home, args: &[&str]) -> Server {
     let mut command = giga(home.path());
     command.args(["up", "--listen", "127.0.0.1:0", "--repos"]).arg(home.path().join("repos")).args(args);
+    // Scripts of these tests wait at pipes of the test's own.
+    command.arg("--sandbox-write").arg(home.path());
     Server::spawn(command, home.path())
 }
 
@@ -109,8 +111,8 @@ impl Drop for Reader {
 /// A factory of its own, ready to take jobs.
 pub(crate) fn factory(home: &Home, id: &str) -> Reader {
     let repos = home.path().join("repos");
-    let args = ["factory", "run", "--id", id, "--repos", repos.to_str().unwrap()];
-    let mut process = Reader::spawn(home, &args);
+    let args = ["factory", "run", "--id", id, "--repos", repos.to_str().unwrap(), "--sandbox-write"];
+    let mut process = Reader::spawn(home, &[&args[..], &[home.path().to_str().unwrap()]].concat());
     process.until(|line| line == format!("ready factory {id}"));
     process
 }

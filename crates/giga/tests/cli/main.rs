@@ -23,6 +23,7 @@ mod manifests;
 mod mask;
 mod profile;
 mod python;
+mod sandbox;
 mod shipping;
 mod start_stop;
 mod streams;

@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use giga_domain::FailReason;
 use giga_domain::exit::exit_words;
-use tokio::process::{Child, Command};
+use rustix::process::Signal;
+use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::engine::{EngineFailure, EngineOutcome, EngineReport, EngineRequest, Usage};
 use super::events::{Exit, Tally};
 use super::sink::EventSink;
+use crate::sandbox::{Enclosed, Guard, Sandbox, View};
 use output::OutputReader;
 use tree::ProcessTree;
 
@@ -48,6 +50,8 @@ pub(super) struct Launch {
     pub(super) dir: PathBuf,
     /// A file to read, for a prompt that is too long for an argument. Unlike a pipe it has an end.
     pub(super) stdin: Option<File>,
+    /// What it is shown in a sandbox.
+    pub(super) view: View,
 }
 
 /// A report, and whether it failed only because the session to resume is not on this machine.
@@ -65,6 +69,7 @@ enum End {
 
 pub(super) async fn run(
     launch: Launch,
+    sandbox: &Sandbox,
     request: &EngineRequest,
     tally: Tally,
     sink: EventSink,
@@ -73,10 +78,12 @@ pub(super) async fn run(
     if stop.is_cancelled() {
         return not_started(EngineOutcome::Stopped);
     }
-    let (mut child, mut tree) = match spawn(launch) {
+    let Started { mut child, mut tree, mut guard } = match spawn(launch, sandbox) {
         Ok(started) => started,
         Err(failure) => return not_started(EngineOutcome::Failed(failure)),
     };
+    let sandboxed = guard.is_some();
+    tell_refused(guard.as_mut(), sink.again());
     let (alarm, mut alarms) = mpsc::channel(1);
     let (last_output, quiet_since) = watch::channel(Instant::now());
     let give_up = CancellationToken::new();
@@ -96,14 +103,19 @@ pub(super) async fn run(
         () = stop.cancelled() => End::Stopped,
         Some(failure) = alarms.recv() => End::Cut(failure),
         failure = watchdogs(request, quiet_since) => End::Cut(failure),
+        failure = breach(guard.as_ref(), tree.leader()) => End::Cut(failure),
     };
     if !matches!(end, End::Exited(_)) {
         tree.terminate();
         // Whether it went by itself or not, the rest of the process tree is killed next.
         let _in_time = tokio::time::timeout(request.watchdog.kill_grace, child.wait()).await;
     }
+    if child.id().is_none() {
+        tree.leader_ended();
+    }
     tree.kill().await;
     let _reaped = child.wait().await;
+    drop(guard);
     let reader = if let Ok(reader) = tokio::time::timeout(DRAIN, &mut reader).await {
         reader
     } else {
@@ -111,7 +123,7 @@ pub(super) async fn run(
         reader.await
     };
     match reader {
-        Ok(reader) => conclude(end, reader).await,
+        Ok(reader) => conclude(end, reader, sandboxed).await,
         Err(panicked) => {
             let detail = format!("the engine's output could not be read: {panicked}");
             let failure = EngineFailure::passing(FailReason::Infrastructure, detail);
@@ -122,7 +134,7 @@ pub(super) async fn run(
     }
 }
 
-async fn conclude(end: End, mut reader: OutputReader) -> Run {
+async fn conclude(end: End, mut reader: OutputReader, sandboxed: bool) -> Run {
     let stderr_tail = reader.stderr_tail();
     let mut session_is_unknown = false;
     let outcome = match end {
@@ -133,7 +145,8 @@ async fn conclude(end: End, mut reader: OutputReader) -> Run {
             format!("the engine could not be waited for: {error}"),
         )),
         End::Exited(Ok(status)) => {
-            let exit = Exit { code: status.code(), text: exit_words(status.code(), status.signal()) };
+            let (code, signal) = exit_of(status, sandboxed);
+            let exit = Exit { code, text: exit_words(code, signal) };
             session_is_unknown = reader.tally.session_is_unknown(&stderr_tail);
             match reader.tally.verdict(&exit, &stderr_tail) {
                 Ok(()) => {
@@ -209,7 +222,59 @@ async fn watchdogs(request: &EngineRequest, quiet_since: watch::Receiver<Instant
     }
 }
 
-fn spawn(mut launch: Launch) -> Result<(Child, ProcessTree), EngineFailure> {
+/// The code, or the signal that ended it. The keeper of a sandbox says the second as a shell does; only signals that end a
+/// program against its will are read so.
+fn exit_of(status: ExitStatus, sandboxed: bool) -> (Option<i32>, Option<i32>) {
+    const BY_SIGNAL: i32 = 128;
+    const FATAL: [Signal; 11] = [
+        Signal::ILL,
+        Signal::TRAP,
+        Signal::ABORT,
+        Signal::BUS,
+        Signal::FPE,
+        Signal::KILL,
+        Signal::SEGV,
+        Signal::TERM,
+        Signal::XCPU,
+        Signal::XFSZ,
+        Signal::SYS,
+    ];
+    let signal = status.code().and_then(|code| code.checked_sub(BY_SIGNAL)).filter(|_| sandboxed);
+    match signal.filter(|number| FATAL.iter().any(|fatal| fatal.as_raw() == *number)) {
+        Some(signal) => (None, Some(signal)),
+        None => (status.code(), status.signal()),
+    }
+}
+
+/// Ends when the run uses more than it may.
+async fn breach(guard: Option<&Guard>, leader: Option<u32>) -> EngineFailure {
+    match (guard, leader) {
+        (Some(guard), Some(leader)) => {
+            EngineFailure::lasting(FailReason::Crash, guard.watch.breach(leader).await)
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+/// Hosts that were refused are in the log of the job. Ends with the proxy.
+fn tell_refused(guard: Option<&mut Guard>, mut sink: EventSink) {
+    let refused = guard.and_then(|guard| guard.proxy.as_mut()).and_then(|proxy| proxy.refused.take());
+    if let Some(mut refused) = refused {
+        tokio::spawn(async move {
+            while let Some(host) = refused.recv().await {
+                sink.note(&format!("network: {host} was refused; it is not on this factory's list")).await;
+            }
+        });
+    }
+}
+
+struct Started {
+    child: Child,
+    tree: ProcessTree,
+    guard: Option<Guard>,
+}
+
+fn spawn(mut launch: Launch, sandbox: &Sandbox) -> Result<Started, EngineFailure> {
     let marker = match launch.env.get(OsString::from(RUN_MARKER).as_os_str()).and_then(|value| value.to_str())
     {
         Some(marker) => marker.to_owned(),
@@ -217,20 +282,20 @@ fn spawn(mut launch: Launch) -> Result<(Child, ProcessTree), EngineFailure> {
     };
     launch.env.insert(RUN_MARKER.into(), marker.clone().into());
     launch.env.insert("PWD".into(), launch.dir.clone().into());
-    let mut command = Command::new(&launch.program);
+    let (program, dir) = (launch.program.clone(), launch.dir.clone());
+    let Launch { args, env, stdin, view, .. } = launch;
+    let inside = Enclosed { program: launch.program, args, env, dir: launch.dir, view };
+    let (mut command, guard) =
+        sandbox.command(inside).map_err(|error| not_spawned(&program, &dir, &error))?;
     command
-        .args(&launch.args)
-        .env_clear()
-        .envs(&launch.env)
-        .current_dir(&launch.dir)
-        .stdin(launch.stdin.map_or_else(Stdio::null, Stdio::from))
+        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true);
-    let child = command.spawn().map_err(|error| not_spawned(&launch.program, &launch.dir, &error))?;
-    let tree = ProcessTree::new(child.id(), marker);
-    Ok((child, tree))
+    let child = command.spawn().map_err(|error| not_spawned(&program, &dir, &error))?;
+    let tree = ProcessTree::new(child.id(), marker, guard.is_some());
+    Ok(Started { child, tree, guard })
 }
 
 fn not_spawned(program: &std::path::Path, dir: &std::path::Path, error: &std::io::Error) -> EngineFailure {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::{EngineFailure, Launch, spawn};
+use super::{EngineFailure, Launch, Started, spawn};
+use crate::sandbox::Sandbox;
 
 const ANSWER_BYTES: u64 = 64 * 1024;
 
@@ -21,9 +22,10 @@ pub(in crate::engines) struct Probe {
 /// `Ok(None)` when it took too long.
 pub(in crate::engines) async fn probe(
     launch: Launch,
+    sandbox: &Sandbox,
     patience: Duration,
 ) -> Result<Option<Probe>, EngineFailure> {
-    let (mut child, mut tree) = spawn(launch)?;
+    let Started { mut child, mut tree, guard: _guard } = spawn(launch, sandbox)?;
     let stdout = child.stdout.take().expect("standard output was piped by spawn");
     let stderr = child.stderr.take().expect("standard error was piped by spawn");
     let answer = async {
@@ -37,6 +39,9 @@ pub(in crate::engines) async fn probe(
         }
     };
     let answer = tokio::time::timeout(patience, answer).await.ok();
+    if child.id().is_none() {
+        tree.leader_ended();
+    }
     tree.kill().await;
     let _reaped = child.wait().await;
     Ok(answer)

@@ -1,12 +1,15 @@
 //! Everything that an engine started, so that it can be ended together.
 //!
-//! Two nets: the process group, and a marker variable that children inherit, for those that left the group. Only a
-//! process that both leaves the group and wipes its environment slips through. Never signals a process that it
-//! cannot tell to be of the run.
+//! In a sandbox nobody gets away: when its first process dies, the kernel kills the others. Without one there are two
+//! nets: the process group, and a marker variable that children inherit, for those that left the group. Only a process
+//! that both leaves the group and wipes its environment slips through. Never signals a process that it cannot tell to be
+//! of the run.
 
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::sandbox::processes;
 
 /// The variable that names a run in the environment of everything that it starts.
 pub const RUN_MARKER: &str = "GIGA_RUN_ID";
@@ -21,25 +24,61 @@ pub(super) struct ProcessTree {
     /// Gone once the leader was waited for and the group killed: the number may then mean something else.
     group: Option<Pid>,
     marker: String,
+    /// The leader keeps a sandbox, and is no part of what is in it.
+    sandboxed: bool,
 }
 
 impl ProcessTree {
-    pub(super) fn new(leader: Option<u32>, marker: String) -> Self {
+    pub(super) fn new(leader: Option<u32>, marker: String, sandboxed: bool) -> Self {
         let group = leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Self { group, marker }
+        Self { group, marker, sandboxed }
+    }
+
+    pub(super) fn leader(&self) -> Option<u32> {
+        self.group.map(|group| group.as_raw_nonzero().get().cast_unsigned())
+    }
+
+    /// Of a sandbox: everything in it has ended before its keeper did, and the number may mean something else now.
+    pub(super) const fn leader_ended(&mut self) {
+        if self.sandboxed {
+            self.group = None;
+        }
     }
 
     /// Asks everyone to end.
     pub(super) fn terminate(&self) {
-        self.signal(Signal::TERM);
+        match self.leader() {
+            Some(leader) if self.sandboxed => processes::terminate_inside(leader),
+            _ => self.signal(Signal::TERM),
+        }
     }
 
     /// Ends everyone, and looks again until nobody is left: whoever was forking while it was killed has a child.
     pub(super) async fn kill(&mut self) {
+        if self.sandboxed && (self.group.is_none() || self.end_inside().await) {
+            self.group = None;
+            return;
+        }
         self.signal(Signal::KILL);
         self.group = None;
         let until = tokio::time::Instant::now() + LAST_LOOK;
         while signal_marked(&self.marker, None, Signal::KILL) > 0 && tokio::time::Instant::now() < until {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Whether all is over: the keeper of a sandbox ends after everything in it.
+    async fn end_inside(&self) -> bool {
+        let Some(leader) = self.leader() else { return false };
+        let until = tokio::time::Instant::now() + LAST_LOOK;
+        loop {
+            processes::kill_inside(leader);
+            if !processes::is_running(leader) {
+                return true;
+            }
+            if tokio::time::Instant::now() >= until {
+                return false;
+            }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }

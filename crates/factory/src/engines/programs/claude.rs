@@ -15,6 +15,7 @@ use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
+use crate::sandbox::HomeFile;
 
 pub(super) struct Claude;
 
@@ -29,8 +30,28 @@ impl Cli for Claude {
         ]
     }
 
+    fn home_files(&self) -> &'static [HomeFile] {
+        &[
+            HomeFile {
+                folder: ".claude",
+                variable: Some(("CLAUDE_CONFIG_DIR", "")),
+                copied: &[".credentials.json", "settings.json"],
+                kept: &["projects"],
+            },
+            HomeFile { folder: "", variable: None, copied: &[".claude.json"], kept: &[] },
+        ]
+    }
+
     fn reads(&self) -> Reads {
         Reads::PersonaApart
+    }
+
+    fn hosts(&self) -> &[&'static str] {
+        &["api.anthropic.com", "console.anthropic.com", "platform.claude.com", "claude.ai"]
+    }
+
+    fn address_variables(&self) -> &[&'static str] {
+        &["ANTHROPIC_BASE_URL"]
     }
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {

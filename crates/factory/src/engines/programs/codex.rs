@@ -13,12 +13,30 @@ use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
+use crate::sandbox::HomeFile;
 
 pub(super) struct Codex;
 
 impl Cli for Codex {
     fn variables(&self) -> &[&'static str] {
         &["OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"]
+    }
+
+    fn home_files(&self) -> &'static [HomeFile] {
+        &[HomeFile {
+            folder: ".codex",
+            variable: Some(("CODEX_HOME", "")),
+            copied: &["auth.json", "config.toml"],
+            kept: &["sessions"],
+        }]
+    }
+
+    fn hosts(&self) -> &[&'static str] {
+        &["api.openai.com", "auth.openai.com", "chatgpt.com"]
+    }
+
+    fn address_variables(&self) -> &[&'static str] {
+        &["OPENAI_BASE_URL"]
     }
 
     fn args(&self, call: &Call<'_>, config: &ProgramConfig) -> Result<Vec<OsString>, EngineFailure> {

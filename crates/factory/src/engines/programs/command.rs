@@ -12,6 +12,7 @@ use super::{Call, Recipe};
 use crate::engines::config::{CommandConfig, EventFormat};
 use crate::engines::engine::EngineFailure;
 use crate::engines::process::Probe;
+use crate::sandbox::HostRule;
 
 #[derive(Debug)]
 pub(in crate::engines) struct Template {
@@ -34,6 +35,10 @@ impl Recipe for Template {
 
     fn variables(&self) -> Vec<&str> {
         self.config.pass_env.iter().map(String::as_str).collect()
+    }
+
+    fn hosts(&self) -> Vec<HostRule> {
+        self.config.hosts.clone()
     }
 
     fn args(&self, call: &Call<'_>) -> Result<Vec<OsString>, EngineFailure> {

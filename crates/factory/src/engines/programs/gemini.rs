@@ -15,6 +15,7 @@ use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
 use crate::engines::process::HostEnvironment;
+use crate::sandbox::HomeFile;
 
 const KEYS: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
 
@@ -29,6 +30,28 @@ impl Cli for Gemini {
             "GOOGLE_CLOUD_PROJECT",
             "GOOGLE_CLOUD_LOCATION",
             "GOOGLE_GENAI_USE_VERTEXAI",
+        ]
+    }
+
+    fn home_files(&self) -> &'static [HomeFile] {
+        &[HomeFile {
+            folder: ".gemini",
+            variable: None,
+            copied: &["oauth_creds.json", "google_accounts.json", "installation_id", "settings.json"],
+            kept: &["tmp"],
+        }]
+    }
+
+    fn file_variables(&self) -> &[&'static str] {
+        &[KEYS[2]]
+    }
+
+    fn hosts(&self) -> &[&'static str] {
+        &[
+            "generativelanguage.googleapis.com",
+            "cloudcode-pa.googleapis.com",
+            "oauth2.googleapis.com",
+            "aiplatform.googleapis.com",
         ]
     }
 

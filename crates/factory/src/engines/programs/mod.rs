@@ -39,6 +39,7 @@ use super::events::{LineEvent, Tally};
 use super::prices::PriceTable;
 use super::process::{self, HostEnvironment, Launch, Run};
 use super::sink::EventSink;
+use crate::sandbox::{HomeFile, HostRule, Sandbox, View, host_of};
 
 pub(super) use command::Template;
 use preflight::SignIn;
@@ -89,6 +90,22 @@ pub(super) trait Cli: Sync {
     /// Variables of the factory that it may see besides the base and those that the settings name.
     fn variables(&self) -> &[&'static str];
 
+    /// What it needs of the operator's home: its settings, its account, its sessions.
+    fn home_files(&self) -> &'static [HomeFile];
+
+    /// Those of its variables that name a file which it reads.
+    fn file_variables(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Hosts that it does not work without.
+    fn hosts(&self) -> &[&'static str];
+
+    /// Those of its variables that hold the address of another server to use.
+    fn address_variables(&self) -> &[&'static str] {
+        &[]
+    }
+
     fn reads(&self) -> Reads {
         Reads::OneText
     }
@@ -137,6 +154,22 @@ impl Recipe for Configured {
         self.program.cli().variables().iter().copied().chain(NETWORK_VARIABLES).chain(named).collect()
     }
 
+    fn home_files(&self) -> &'static [HomeFile] {
+        self.program.cli().home_files()
+    }
+
+    fn file_variables(&self) -> &[&'static str] {
+        self.program.cli().file_variables()
+    }
+
+    fn hosts(&self) -> Vec<HostRule> {
+        self.program.cli().hosts().iter().filter_map(|host| host.parse().ok()).collect()
+    }
+
+    fn address_variables(&self) -> &[&'static str] {
+        self.program.cli().address_variables()
+    }
+
     fn reads(&self) -> Reads {
         self.program.cli().reads()
     }
@@ -167,6 +200,26 @@ pub(super) trait Recipe: fmt::Debug + Send + Sync {
 
     /// Variables of the factory that the program may see besides the base.
     fn variables(&self) -> Vec<&str>;
+
+    /// What it needs of the operator's home.
+    fn home_files(&self) -> &'static [HomeFile] {
+        &[]
+    }
+
+    /// Those of its variables that name a file which it reads.
+    fn file_variables(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Hosts that it does not work without.
+    fn hosts(&self) -> Vec<HostRule> {
+        Vec::new()
+    }
+
+    /// Those of its variables that hold the address of another server to use.
+    fn address_variables(&self) -> &[&'static str] {
+        &[]
+    }
 
     fn reads(&self) -> Reads {
         Reads::OneText
@@ -223,6 +276,7 @@ pub(super) struct ProgramEngine {
     pub(super) host: Arc<HostEnvironment>,
     pub(super) prices: PriceTable,
     pub(super) scratch: Option<PathBuf>,
+    pub(super) sandbox: Sandbox,
 }
 
 #[async_trait]
@@ -232,7 +286,7 @@ impl Engine for ProgramEngine {
     }
 
     async fn preflight(&self) -> Preflight {
-        preflight::preflight(self.recipe.as_ref(), &self.host).await
+        preflight::preflight(self.recipe.as_ref(), &self.host, &self.sandbox).await
     }
 
     async fn run(
@@ -280,7 +334,7 @@ impl ProgramEngine {
         };
         let model = self.recipe.model().map(str::to_owned);
         let tally = Tally::new(self.recipe.format(), self.prices.clone(), before, model);
-        let mut run = process::run(launch, request, tally, sink, stop).await;
+        let mut run = process::run(launch, &self.sandbox, request, tally, sink, stop).await;
         run.report.metered |= !self.recipe.has_account();
         run
     }
@@ -311,7 +365,14 @@ impl ProgramEngine {
             write_private(&file, review).map_err(|error| no_scratch(&error))?;
             env.insert("GIGA_REVIEW_COMMENTS".into(), file.into());
         }
-        Ok(Launch { program, args, env, dir: request.dir.clone(), stdin })
+        let mut view = view(self.recipe.as_ref(), &self.host, scratch);
+        view.read.push(scratch.to_owned());
+        view.read.extend(request.shown.iter().cloned());
+        view.kept.clone_from(&request.sessions);
+        if let Some(home) = &request.home {
+            view.home.clone_from(home);
+        }
+        Ok(Launch { program, args, env, dir: request.dir.clone(), stdin, view })
     }
 
     /// The persona, where it goes apart, and the text of the prompt.
@@ -345,6 +406,26 @@ impl ProgramEngine {
             .map(|(_, value)| Secret::new(value))
             .collect()
     }
+}
+
+/// What a program is shown whenever it runs, with a home in this folder.
+fn view(recipe: &dyn Recipe, host: &HostEnvironment, folder: &Path) -> View {
+    let files = recipe.file_variables().iter().filter_map(|name| host.get(name)).map(PathBuf::from);
+    View {
+        home_files: recipe.home_files(),
+        read: files.filter(|file| file.is_absolute() && file.exists()).collect(),
+        hosts: hosts(recipe, host),
+        ..View::in_folder(folder)
+    }
+}
+
+fn hosts(recipe: &dyn Recipe, host: &HostEnvironment) -> Vec<HostRule> {
+    let addresses = recipe.address_variables().iter().filter_map(|name| host.get(name)?.to_str());
+    let addressed = addresses.filter_map(|url| {
+        let (name, port) = host_of(url)?;
+        format!("{name}:{port}").parse().ok()
+    });
+    recipe.hosts().into_iter().chain(addressed).collect()
 }
 
 fn failed(failure: EngineFailure) -> Run {
@@ -392,6 +473,17 @@ fn arguments<const N: usize>(fixed: [&str; N]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_engine_names_hosts() {
+        for program in Program::ALL {
+            let hosts = program.cli().hosts();
+            assert!(
+                !hosts.is_empty() && hosts.iter().all(|host| host.parse::<HostRule>().is_ok()),
+                "{hosts:?}"
+            );
+        }
+    }
 
     #[test]
     fn session_names() {

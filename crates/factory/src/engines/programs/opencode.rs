@@ -13,6 +13,7 @@ use crate::engines::config::ProgramConfig;
 use crate::engines::engine::EngineFailure;
 use crate::engines::events::LineEvent;
 use crate::engines::process::Probe;
+use crate::sandbox::HomeFile;
 
 pub(super) struct Opencode;
 
@@ -26,6 +27,38 @@ impl Cli for Opencode {
             "OPENAI_API_KEY",
             "OPENROUTER_API_KEY",
             "GEMINI_API_KEY",
+        ]
+    }
+
+    fn home_files(&self) -> &'static [HomeFile] {
+        &[
+            HomeFile {
+                folder: ".local/share/opencode",
+                variable: Some(("XDG_DATA_HOME", "opencode")),
+                copied: &["auth.json"],
+                kept: &["storage"],
+            },
+            HomeFile {
+                folder: ".config/opencode",
+                variable: Some(("XDG_CONFIG_HOME", "opencode")),
+                copied: &["opencode.json", "opencode.jsonc"],
+                kept: &[],
+            },
+        ]
+    }
+
+    fn file_variables(&self) -> &[&'static str] {
+        &["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"]
+    }
+
+    fn hosts(&self) -> &[&'static str] {
+        &[
+            "opencode.ai",
+            "models.dev",
+            "api.anthropic.com",
+            "api.openai.com",
+            "openrouter.ai",
+            "generativelanguage.googleapis.com",
         ]
     }
 

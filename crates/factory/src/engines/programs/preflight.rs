@@ -7,9 +7,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use super::Recipe;
+use super::{Recipe, view};
 use crate::engines::engine::Preflight;
 use crate::engines::process::{HostEnvironment, Launch, Probe, probe};
+use crate::sandbox::Sandbox;
 
 /// For one question; node programs take seconds to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,12 +22,12 @@ pub(in crate::engines) enum SignIn {
     Look { is_signed_in: fn(&HostEnvironment) -> bool, remedy: String },
 }
 
-pub(super) async fn preflight(recipe: &dyn Recipe, host: &HostEnvironment) -> Preflight {
+/// In the sandbox that a run would get: what is there for the operator may not be there for a job.
+pub(super) async fn preflight(recipe: &dyn Recipe, host: &HostEnvironment, sandbox: &Sandbox) -> Preflight {
     let Some(program) = host.find_program(recipe.program()) else {
         return Preflight::NotInstalled { remedy: recipe.how_to_install() };
     };
-    let variables = recipe.variables();
-    let ask = async |args: Vec<OsString>| ask(&program, args, host, &variables).await;
+    let ask = async |args: Vec<OsString>| ask(&program, args, recipe, host, sandbox).await;
     let version = match recipe.version_args() {
         None => None,
         Some(args) => match ask(args).await {
@@ -55,20 +56,24 @@ pub(super) async fn preflight(recipe: &dyn Recipe, host: &HostEnvironment) -> Pr
 async fn ask(
     program: &Path,
     args: Vec<OsString>,
+    recipe: &dyn Recipe,
     host: &HostEnvironment,
-    variables: &[&str],
+    sandbox: &Sandbox,
 ) -> Result<Probe, String> {
     // An empty folder, so that no project's settings or hooks have a say.
-    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let dir = folder.path().join("tree");
+    std::fs::create_dir(&dir).map_err(|error| error.to_string())?;
     let question = args.first().map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default();
     let launch = Launch {
         program: program.to_owned(),
         args,
-        env: host.for_engine(variables.iter().copied(), &[]),
-        dir: dir.path().to_owned(),
+        env: host.for_engine(recipe.variables(), &[]),
+        dir,
         stdin: None,
+        view: view(recipe, host, folder.path()),
     };
-    match probe(launch, PATIENCE).await {
+    match probe(launch, sandbox, PATIENCE).await {
         Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(format!("`{question}` was not answered within {PATIENCE:?}")),
         Err(failure) => Err(failure.detail),

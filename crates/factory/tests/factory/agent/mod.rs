@@ -3,7 +3,7 @@
 mod child;
 mod forge;
 mod proxy;
-mod world;
+pub(crate) mod world;
 
 mod cleanup;
 mod crash;
@@ -19,6 +19,6 @@ mod requests;
 mod reviewed;
 mod several;
 mod shipping;
-mod spend;
+pub(crate) mod spend;
 mod streams;
 mod unmetered;

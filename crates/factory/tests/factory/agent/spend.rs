@@ -16,13 +16,19 @@ pub(super) fn metered(world: &World, factory: &str, script: &str) -> AgentConfig
     speaking(world, factory, EventFormat::Program(Program::Claude), script)
 }
 
-pub(super) fn speaking(world: &World, factory: &str, events: EventFormat, script: &str) -> AgentConfig {
+pub(crate) fn speaking(world: &World, factory: &str, events: EventFormat, script: &str) -> AgentConfig {
     let path: PathBuf = world.path().join("metered.sh");
     std::fs::write(&path, script).unwrap();
     let argv = vec!["sh".to_owned(), "-eu".to_owned(), path.display().to_string()];
     let resume = argv.iter().cloned().chain(["{session}".to_owned()]).collect();
-    let command =
-        CommandConfig { argv, resume_argv: Some(resume), check_argv: None, pass_env: Vec::new(), events };
+    let command = CommandConfig {
+        argv,
+        resume_argv: Some(resume),
+        check_argv: None,
+        pass_env: Vec::new(),
+        events,
+        hosts: Vec::new(),
+    };
     let mut config = world.config(factory);
     config.engines.commands.insert("metered".to_owned(), command);
     config

@@ -15,6 +15,7 @@ use giga_coordinator::{Coordinator, Options, Ports};
 use giga_domain::{Actor, Delivery, Timestamp};
 use giga_factory::agent::{self, AgentConfig, AgentError, CoordinatorStages};
 use giga_factory::engines::{EnginesConfig, Program, Watchdog};
+use giga_factory::sandbox::{InitProgram, SandboxConfig};
 use giga_factory::workspace::{GitPolicy, Workspace};
 use giga_ports::store::{EvictJobs, NewEviction};
 use giga_ports::{Broker, Clock, Effects, Store};
@@ -195,6 +196,9 @@ impl World {
             enroll_with: Some(admin.to_owned()),
             seats: 1,
             engines: EnginesConfig { disabled: others(), ..EnginesConfig::default() },
+            // Scripts of these tests wait at pipes of the test's own.
+            sandbox: SandboxConfig { write: vec![world.to_owned()], ..sandbox() },
+            commands: true,
             git: GitPolicy { repos: Some(world.join("repos")), ..GitPolicy::default() },
             watchdog: Watchdog { kill_grace: Duration::from_millis(500), ..Watchdog::default() },
             checkpoint_every: Duration::from_millis(200),
@@ -372,6 +376,12 @@ impl Drop for World {
         let coordinator = self.coordinator.clone();
         tokio::spawn(async move { coordinator.stop().await });
     }
+}
+
+/// As a factory has it by default.
+pub(crate) fn sandbox() -> SandboxConfig {
+    let program = env!("CARGO_BIN_EXE_giga-sandbox-init").into();
+    SandboxConfig::new(InitProgram { program, args: Vec::new() })
 }
 
 /// Engines that a developer's machine may have; a test must not use an account.

@@ -11,6 +11,7 @@ use giga_factory::engines::{
     EnginesConfig, EventFormat, HostEnvironment, Program, ProgramConfig, RUN_MARKER, Usage, Watchdog,
     engines_in,
 };
+use giga_factory::sandbox::Sandbox;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -63,6 +64,7 @@ impl Bench {
             check_argv: None,
             pass_env: Vec::new(),
             events: EventFormat::Text,
+            hosts: Vec::new(),
         };
         let config = EnginesConfig {
             programs: Program::ALL.iter().map(|name| (*name, program.clone())).collect(),
@@ -86,7 +88,7 @@ impl Bench {
 
     pub(crate) fn engine(&self) -> Arc<dyn Engine> {
         let host: HostEnvironment = self.host.iter().cloned().collect();
-        let all = engines_in(&self.config, host);
+        let all = engines_in(&self.config, host, &Sandbox::off());
         all.into_iter().find(|engine| engine.name() == self.engine).expect("the bench names an engine")
     }
 

@@ -9,6 +9,7 @@ use giga_factory::engines::{
     CommandConfig, Engine, EngineEvent, EngineReport, EngineRequest, EnginesConfig, EventFormat,
     HostEnvironment, Preflight, Program, capabilities, detect, engines, engines_in,
 };
+use giga_factory::sandbox::Sandbox;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +78,8 @@ async fn not_installed_and_broken() {
     let bench = Bench::new("claude", &[]);
     let nowhere = EnginesConfig::default();
     let host: HostEnvironment = [("PATH", bench.dir.path())].into_iter().collect();
-    for engine in engines_in(&nowhere, host).iter().filter(|engine| engine.name() != "devin") {
+    for engine in engines_in(&nowhere, host, &Sandbox::off()).iter().filter(|engine| engine.name() != "devin")
+    {
         let found = engine.preflight().await;
         assert!(matches!(found, Preflight::NotInstalled { .. }), "{}: {found:?}", engine.name());
     }
@@ -87,7 +89,7 @@ async fn not_installed_and_broken() {
 
 #[tokio::test]
 async fn the_shell_is_always_there() {
-    let all = engines(&EnginesConfig::default());
+    let all = engines(&EnginesConfig::default(), &Sandbox::off());
     let names: Vec<&str> = all.iter().map(|engine| engine.name()).collect();
     let programs = Program::ALL.iter().map(|program| program.as_str());
     assert_eq!(names, ["shell"].into_iter().chain(programs).chain(["devin"]).collect::<Vec<_>>());
@@ -125,6 +127,7 @@ async fn detection_offers_what_answers() {
         check_argv: Some(["fake-engine", "--fake", check].map(str::to_owned).into()),
         pass_env: Vec::new(),
         events: EventFormat::Text,
+        hosts: Vec::new(),
     };
     let config = EnginesConfig {
         disabled: Program::ALL.iter().map(ToString::to_string).chain(["devin".to_owned()]).collect(),
@@ -136,7 +139,7 @@ async fn detection_offers_what_answers() {
         .into(),
         ..EnginesConfig::default()
     };
-    let found = detect(&engines(&config), PATIENCE).await;
+    let found = detect(&engines(&config, &Sandbox::off()), PATIENCE).await;
     let offered = capabilities(&found);
     assert_eq!(offered.iter().map(Capability::as_str).collect::<Vec<_>>(), ["engine:mine", "engine:shell"]);
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use super::stage::PLAYING;
 use crate::exit::CliError;
 
 const START: Duration = Duration::from_secs(30);
@@ -35,6 +36,8 @@ impl FactoryProcess {
             .arg(folder.join("repos"))
             .arg("--data")
             .arg(folder.join("coordinator"))
+            .arg("--sandbox-read")
+            .arg(folder.join(PLAYING))
             .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -146,7 +146,7 @@ impl DemoStage {
     }
 }
 
-const PLAYING: &str = "playing";
+pub(super) const PLAYING: &str = "playing";
 
 fn commit_of(job: &Job) -> Option<String> {
     job.merge.as_ref().filter(|merge| merge.state == MergeState::Merged)?.commit.clone()

@@ -1,0 +1,134 @@
+//! The private home of a run: empty, but for what its engine needs of its owner's.
+//!
+//! Made anew for every process, so that nothing in it was put there by a job and what is copied goes where it should.
+//! Copies, because an engine writes to its own settings, and a job must not write to the operator's.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::engines::HostEnvironment;
+
+/// A folder of the operator's home that belongs to an engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HomeFile {
+    /// Below the home; empty for the home itself.
+    pub(crate) folder: &'static str,
+    /// A variable that says where the folder is instead, and what to add to its value.
+    pub(crate) variable: Option<(&'static str, &'static str)>,
+    /// Files in it that are copied: its settings and its account.
+    pub(crate) copied: &'static [&'static str],
+    /// Folders in it that a later run of the same job finds again: its sessions.
+    pub(crate) kept: &'static [&'static str],
+}
+
+/// Where things of the operator's are, as the variables have it; inside, they would lead nowhere.
+const PLACES: [&str; 6] = [
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+];
+
+pub(super) fn is_place(variable: &std::ffi::OsStr) -> bool {
+    PLACES.iter().any(|place| variable == *place)
+}
+
+/// The next free name: what an earlier process of the job left behind is not gone back to.
+pub(super) fn create(wanted: &Path) -> io::Result<PathBuf> {
+    let mut path = wanted.to_owned();
+    for number in 2.. {
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| path),
+        }
+        let mut next = OsString::from(wanted);
+        next.push(format!("-{number}"));
+        path = next.into();
+    }
+    unreachable!("numbers do not end")
+}
+
+/// Copies what the engine needs, and answers where the folders it keeps belong: (kept in, seen at).
+pub(super) fn fill(
+    home: &Path,
+    files: &[HomeFile],
+    kept: Option<&Path>,
+    host: &HostEnvironment,
+) -> io::Result<Vec<(PathBuf, PathBuf)>> {
+    let mut bound = Vec::new();
+    for file in files {
+        let to = home.join(file.folder);
+        let private = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        if let Some(from) = source(file, host) {
+            for name in file.copied {
+                let source = from.join(name);
+                if source.is_file() {
+                    private(&to)?;
+                    std::fs::copy(&source, to.join(name))?;
+                    std::fs::set_permissions(to.join(name), std::fs::Permissions::from_mode(0o600))?;
+                }
+            }
+        }
+        for name in file.kept {
+            if let Some(kept) = kept {
+                let (store, seen) = (kept.join(file.folder).join(name), to.join(name));
+                private(&store)?;
+                private(&seen)?;
+                bound.push((store, seen));
+            }
+        }
+    }
+    Ok(bound)
+}
+
+fn source(file: &HomeFile, host: &HostEnvironment) -> Option<PathBuf> {
+    let named = file.variable.and_then(|(name, below)| Some(Path::new(host.get(name)?).join(below)));
+    named.or_else(|| Some(Path::new(host.get("HOME")?).join(file.folder)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: [HomeFile; 1] = [HomeFile {
+        folder: ".tool",
+        variable: Some(("TOOL_HOME", "")),
+        copied: &["account.json", "missing.json"],
+        kept: &["sessions"],
+    }];
+
+    #[test]
+    fn only_what_is_named_comes_along() {
+        let owner = tempfile::tempdir().unwrap();
+        std::fs::create_dir(owner.path().join(".tool")).unwrap();
+        for name in ["account.json", "history.json"] {
+            std::fs::write(owner.path().join(".tool").join(name), name).unwrap();
+        }
+        let run = tempfile::tempdir().unwrap();
+        let host: HostEnvironment = [("HOME", owner.path())].into_iter().collect();
+        let home = create(&run.path().join("home")).unwrap();
+        let bound = fill(&home, &FILES, Some(&run.path().join("kept")), &host).unwrap();
+        assert_eq!(std::fs::read_to_string(home.join(".tool/account.json")).unwrap(), "account.json");
+        assert!(!home.join(".tool/history.json").exists());
+        assert_eq!(bound, [(run.path().join("kept/.tool/sessions"), home.join(".tool/sessions"))]);
+        let second = create(&run.path().join("home")).unwrap();
+        assert_eq!(second, run.path().join("home-2"), "a home that was used is not used again");
+    }
+
+    #[test]
+    fn a_variable_says_where_it_is_instead() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::fs::write(elsewhere.path().join("account.json"), "x").unwrap();
+        let host: HostEnvironment =
+            [("HOME", Path::new("/nowhere")), ("TOOL_HOME", elsewhere.path())].into_iter().collect();
+        let home = tempfile::tempdir().unwrap();
+        fill(home.path(), &FILES, None, &host).unwrap();
+        assert!(home.path().join(".tool/account.json").is_file());
+        assert!(is_place("CODEX_HOME".as_ref()) && !is_place("PATH".as_ref()));
+    }
+}
