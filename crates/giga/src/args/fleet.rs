@@ -124,7 +124,8 @@ pub(crate) struct SandboxArgs {
     /// Run jobs in a sandbox: auto (where it works), require or off [env: GIGA_SANDBOX] [default: auto]
     #[arg(long, value_name = "MODE")]
     pub(crate) sandbox: Option<String>,
-    /// Files and folders that jobs may read in the sandbox, such as ~/.cargo/bin [env: GIGA_SANDBOX_READ]
+    /// Files and folders that jobs may read in the sandbox [env: GIGA_SANDBOX_READ] [default: toolchains in
+    /// your home, such as ~/.cargo/bin and ~/.rustup]
     #[arg(long, value_delimiter = ',', value_name = "PATH")]
     pub(crate) sandbox_read: Vec<String>,
     /// Files and folders that jobs may change in the sandbox, such as a cache [env: GIGA_SANDBOX_WRITE]

@@ -9,6 +9,23 @@ use giga_factory::sandbox::{HostRule, Limits, NetworkMode, SandboxMode, parse_by
 use super::{Key, Origin, Setting, Settings};
 use crate::exit::CliError;
 
+/// Where people have the tools that their builds run, and no secrets: granted where nothing else is said.
+const TOOLCHAINS: [&str; 13] = [
+    ".asdf",
+    ".bun/bin",
+    ".cargo/bin",
+    ".deno/bin",
+    ".local/bin",
+    ".local/share/mise",
+    ".nvm/versions",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman/candidates",
+    ".volta",
+    "go/bin",
+];
+
 /// For "no bound".
 const OFF: &str = "off";
 
@@ -25,6 +42,11 @@ impl Settings {
     pub(crate) fn sandbox_paths(&self, key: Key) -> Result<Setting<Vec<PathBuf>>, CliError> {
         let Setting { value, origin } = self.owners(key, "")?;
         let home = self.surroundings.variable("HOME").unwrap_or_default();
+        if key == Key::SandboxRead && matches!(origin, Origin::Default) && !home.is_empty() {
+            let found =
+                TOOLCHAINS.iter().filter_map(|below| Path::new(&home).join(below).canonicalize().ok());
+            return Ok(Setting { value: found.collect(), origin });
+        }
         let folder = match &origin {
             Origin::File { path, .. } => path.with_file_name(""),
             _ => self.surroundings.working_folder.clone(),

@@ -121,6 +121,15 @@ fn a_project_has_no_say_in_the_sandbox() {
 }
 
 #[test]
+fn toolchains_of_the_home_are_granted_unless_something_else_is_said() {
+    let world = || World::new().file(".cargo/bin/cargo", "").file(".ssh/id", "");
+    let read = |world: World| world.load(&[]).unwrap().sandbox_paths(Key::SandboxRead).unwrap().value;
+    let granted = read(world());
+    assert!(granted.len() == 1 && granted[0].ends_with(".cargo/bin"), "{granted:?}");
+    assert!(read(world().file(".config/gigafactory/giga.toml", "sandbox-read = []")).is_empty());
+}
+
+#[test]
 fn what_a_sandbox_is_granted() {
     let world = World::new().file(
         ".config/gigafactory/giga.toml",
