@@ -73,6 +73,13 @@ pub(crate) struct Globals {
     /// File to read the token from [env: GIGA_TOKEN_FILE; GIGA_TOKEN holds the token itself]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Send the token over plain HTTP to another machine, where everyone on the way can read it
+    /// [env: GIGA_ALLOW_PLAIN_HTTP]
+    #[arg(long, global = true)]
+    pub(crate) allow_plain_http: bool,
+    /// Trust only these CA certificates, a PEM file, and not the system's [env: GIGA_CA_CERT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
     /// Product to work in [env: GIGA_PRODUCT]
     #[arg(long, global = true, value_name = "PRODUCT")]
     pub(crate) product: Option<String>,
@@ -250,6 +257,8 @@ pub(crate) struct UpArgs {
     /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     /// Number of local factories; 0 starts only a coordinator [env: GIGA_FACTORIES] [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub(crate) factories: Option<String>,
@@ -261,6 +270,24 @@ pub(crate) struct UpArgs {
     pub(crate) work: WorkArgs,
     #[command(flatten)]
     pub(crate) outside: OutsideArgs,
+}
+
+/// How the coordinator proves itself, and keeps what is said secret.
+#[derive(Debug, Args)]
+pub(crate) struct TlsArgs {
+    /// Serve HTTPS with this certificate chain, a PEM file; read again when it changes [env: GIGA_TLS_CERT]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, a PEM file [env: GIGA_TLS_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Serve HTTPS with a certificate for this domain, got and renewed by ACME; the CA must reach this listener at port 443
+    /// of the domain [env: GIGA_TLS_ACME]
+    #[arg(long, value_name = "DOMAIN")]
+    pub(crate) tls_acme: Option<String>,
+    /// Directory of the ACME server [env: GIGA_TLS_ACME_DIRECTORY] [default: Let's Encrypt]
+    #[arg(long, value_name = "URL")]
+    pub(crate) tls_acme_directory: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -296,6 +323,8 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; port 0 picks a free port [env: GIGA_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) outside: OutsideArgs,
 }

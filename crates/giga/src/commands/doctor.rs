@@ -140,18 +140,7 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
 }
 
 async fn engine_findings(context: &Context) -> Vec<Finding> {
-    let config = match context.settings.engines() {
-        Ok(config) => config.value,
-        Err(error) => {
-            return vec![Finding {
-                kind: "engine",
-                name: "engines".to_owned(),
-                state: State::Broken,
-                detail: error.to_string(),
-                remedy: Some("fix giga.toml".to_owned()),
-            }];
-        }
-    };
+    let config = context.settings.engines().value;
     let all = engines::engines(&config);
     engines::detect(&all, PATIENCE).await.into_iter().map(engine).collect()
 }

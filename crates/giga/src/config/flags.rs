@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Key;
-use crate::args::{Cli, Command, FactoryCommand, OutsideArgs, WorkArgs};
+use crate::args::{Cli, Command, FactoryCommand, OutsideArgs, TlsArgs, WorkArgs};
 
 type Given = Vec<(Key, Option<String>)>;
 
@@ -12,6 +12,8 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
     let mut given = vec![
         (Key::Url, globals.url.clone()),
         (Key::TokenFile, path(globals.token_file.as_ref())),
+        (Key::AllowPlainHttp, globals.allow_plain_http.then(|| "true".to_owned())),
+        (Key::CaCert, path(globals.ca_cert.as_ref())),
         (Key::Product, globals.product.clone()),
         (Key::Output, globals.output.clone()),
         (Key::Data, path(globals.data.as_ref())),
@@ -21,6 +23,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
     match &cli.command {
         Command::Up(args) => {
             given.push((Key::Listen, args.listen.clone()));
+            given.extend(tls(&args.tls));
             given.push((Key::Factories, args.factories.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
             given.extend(work(&args.work));
@@ -29,6 +32,7 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
         Command::Serve(args) => {
             given.extend(outside(&args.outside));
             given.push((Key::Listen, args.listen.clone()));
+            given.extend(tls(&args.tls));
             given.push((Key::Store, args.store.clone()));
             given.push((Key::Artifacts, args.artifacts.clone()));
             given.push((Key::Broker, args.broker.clone()));
@@ -42,6 +46,15 @@ pub(crate) fn flags(cli: &Cli) -> Vec<(Key, String)> {
         _ => {}
     }
     given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+fn tls(args: &TlsArgs) -> Given {
+    vec![
+        (Key::TlsCert, path(args.tls_cert.as_ref())),
+        (Key::TlsKey, path(args.tls_key.as_ref())),
+        (Key::TlsAcme, args.tls_acme.clone()),
+        (Key::TlsAcmeDirectory, args.tls_acme_directory.clone()),
+    ]
 }
 
 fn work(args: &WorkArgs) -> Given {

@@ -81,10 +81,21 @@ impl Plan {
         command.args(["factory", "run", "--until-stdin-ends", "--take-over", "--id", name, "--url", url]);
         command.arg("--base").arg(data.join("factory").join(name));
         command.arg("--data").arg(data).arg("--token-file").arg(data.join("admin.token"));
+        if url.starts_with("http://")
+            && !giga_api::client::is_loopback(url)
+            && !self.handed_on.contains(&plain_http())
+        {
+            // An address of this machine, whatever else it is.
+            command.arg(plain_http());
+        }
         command.args(&self.handed_on).stdin(Stdio::piped()).stdout(Stdio::null());
         command.process_group(0).kill_on_drop(true);
         command
     }
+}
+
+fn plain_http() -> OsString {
+    OsString::from(Key::AllowPlainHttp.flag())
 }
 
 #[derive(Clone)]

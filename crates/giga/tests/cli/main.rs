@@ -26,6 +26,8 @@ mod python;
 mod shipping;
 mod start_stop;
 mod streams;
+mod tls;
+mod tokens_travel;
 mod top;
 mod topics;
 mod web;
