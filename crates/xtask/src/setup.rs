@@ -19,6 +19,7 @@ pub(crate) fn run() -> Result<()> {
     postgres()?;
     node()?;
     git_lfs()?;
+    pebble()?;
     nats()
 }
 
@@ -31,6 +32,16 @@ fn git_lfs() -> Result<()> {
         install("git-lfs")?;
     }
     if is_there() { Ok(()) } else { bail!("the tests need `git-lfs` on the PATH") }
+}
+
+/// An ACME server and its name server.
+fn pebble() -> Result<()> {
+    let is_there =
+        || ["pebble", "pebble-challtestsrv"].iter().all(|program| on_path(program).any(|path| path.exists()));
+    if !is_there() {
+        install("pebble")?;
+    }
+    if is_there() { Ok(()) } else { bail!("the tests need `pebble` and `pebble-challtestsrv` on the PATH") }
 }
 
 /// For the page, and for what else comes from npm.

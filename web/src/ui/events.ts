@@ -51,6 +51,7 @@ const TONE: Record<EventType, Tone> = {
   'factory.resumed': 'quiet',
   'factory.deregistered': 'quiet',
   'token.issued': 'quiet',
+  'token.renewed': 'quiet',
   'token.revoked': 'quiet',
   'topic.paused': 'quiet',
   'topic.resumed': 'quiet',

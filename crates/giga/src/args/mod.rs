@@ -19,7 +19,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use effects::{EffectsCommand, ListEffectsArgs, OutsideArgs, TrackerCommand, WebhookCommand};
-pub(crate) use fleet::{FactoryArg, FactoryCommand, FlagsCommand, RunArgs, TokenCommand, WorkArgs};
+pub(crate) use fleet::{
+    FactoryArg, FactoryCommand, FlagsCommand, KeyCommand, RunArgs, TokenCommand, WorkArgs,
+};
 pub(crate) use job::{
     ActArgs, EventsArgs, InitArgs, JobArg, JobCommand, ListArgs, LogsArgs, ShipArgs, SubmitArgs, WaitArgs,
 };
@@ -197,9 +199,12 @@ A review is signed with the label of your token; admins can review for somebody 
     /// Create jobs from tracker items, and report their status back
     #[command(subcommand)]
     Tracker(TrackerCommand),
-    /// Create, list and revoke tokens for people and programs
+    /// Create, list, renew and revoke tokens for people and programs
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Rotate the keys that links to artifacts and tokens of jobs are signed with
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// List and change the settings of a running coordinator
     #[command(subcommand)]
     Flags(FlagsCommand),

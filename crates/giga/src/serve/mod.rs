@@ -95,7 +95,10 @@ async fn run(settings: &Settings, store: &str, broker: &str, plan: Option<Plan>)
     }
     announce(&format!("ready {url}"))?;
 
-    let served = serve_until(shutdown, &factories, coordinator.clone(), listener, options).await;
+    let served = tokio::select! {
+        served = serve_until(shutdown, &factories, coordinator.clone(), listener, options) => served,
+        () = folder.renew_admin_token(&coordinator) => Ok(()),
+    };
     coordinator.stop().await;
     folder.remove_url();
     served.map_err(|error| CliError::failed(format!("the server stopped: {error}")))
