@@ -71,7 +71,7 @@ pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Calle
                 "the token expired at {at}; an admin can renew it with `giga token renew {id}`, or create another with \
                  `giga token create`"
             ))),
-            None => Err(Problem::unauthenticated("the token is unknown or revoked")),
+            None => Err(Problem::unauthenticated("the token is unknown, revoked or expired")),
         },
     }
 }

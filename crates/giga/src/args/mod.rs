@@ -386,7 +386,8 @@ pub(crate) enum ConfigCommand {
     /// List every setting with its value and origin
     #[command(after_help = "\
 Flags override the environment, which overrides giga.toml, which overrides the defaults. giga.toml is
-looked up in the working folder and its parents, in ~/.config/gigafactory, and in the data folder.
+looked up in the working folder and its parents, in ~/.config/gigafactory, and in the data folder. The
+first of these may be somebody else's, so it can set only product, output and log-format.
 
 Without settings, `giga` talks to the coordinator on this machine: its data folder, by default
 ~/.local/share/gigafactory, holds its address and a token.")]

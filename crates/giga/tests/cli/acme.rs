@@ -149,7 +149,8 @@ async fn a_certificate_is_got_kept_and_renewed() {
     drop(server);
 
     // One whose end has come is replaced.
-    let old = Authority::new().issue_expired("old", &[DOMAIN]);
+    let other = Authority::new();
+    let old = other.issue_expired("old", &[DOMAIN]);
     let pem = [std::fs::read(old.key).unwrap(), std::fs::read(old.cert).unwrap()].concat();
     std::fs::write(kept(&home), pem).unwrap();
     let _server = pebble.serve(&home);
