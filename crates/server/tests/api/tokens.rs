@@ -56,7 +56,7 @@ async fn an_expired_token_says_so_to_its_bearer_and_is_renewed() {
     let world = World::start().await;
     let issue = |body| world.post("/api/fleet/tokens").token(&world.admin).json(body);
     issue(json!({"role": "viewer", "expires": "soon"}))
-        .refused(422, "invalid", "expires: `soon` is not a lifetime")
+        .refused(400, "invalid_request", "expires: `soon` is not a lifetime")
         .await;
     let issued = issue(json!({"role": "viewer", "expires": "1h"})).gives(201).await.json();
     let (id, token) = (issued["id"].as_str().unwrap(), issued["token"].as_str().unwrap());
@@ -66,7 +66,7 @@ async fn an_expired_token_says_so_to_its_bearer_and_is_renewed() {
     let words = format!("the token expired at {end}; an admin can renew it with `giga token renew {id}`");
     world.get("/api/fleet/jobs").token(token).refused(401, "unauthenticated", &words).await;
     let renew = |body| world.post(&format!("/api/fleet/tokens/{id}/renew")).token(&world.admin).json(body);
-    renew(json!({"expires": "0d"})).refused(422, "invalid", "expires: ").await;
+    renew(json!({"expires": "0d"})).refused(400, "invalid_request", "expires: ").await;
     world.get("/api/fleet/jobs").token(token).refused(401, "unauthenticated", "expired").await;
     renew(json!({"expires": "2h"})).gives(200).await;
     world.get("/api/fleet/jobs").token(token).gives(200).await;
