@@ -55,7 +55,8 @@ impl Connector {
         }
         config.keepalives_idle(SILENCE);
         // There is nobody on the way to a socket in the file system, so there is no TLS either.
-        let is_local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        let hosts = config.get_hosts();
+        let is_local = !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)));
         let mode = if is_local { Mode::Disable } else { ssl.mode() };
         config.ssl_mode(match mode {
             Mode::Disable => SslMode::Disable,
@@ -116,7 +117,9 @@ fn is_tls(error: &tokio_postgres::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
         let wrapped = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if inner.is::<rustls::Error>() || wrapped.is_some_and(|wrapped| wrapped.is::<rustls::Error>()) {
+        if inner.is::<rustls::Error>()
+            || wrapped.is_some_and(|error| error.downcast_ref::<rustls::Error>().is_some())
+        {
             return true;
         }
         source = inner.source();

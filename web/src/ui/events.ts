@@ -68,6 +68,7 @@ const TONE: Record<EventType, Tone> = {
   'effect.given_up': 'bad',
   'effect.revived': 'quiet',
   'flag.changed': 'quiet',
+  'key.rotated': 'quiet',
 };
 
 export function eventSentence({ type, data, cause }: FeedEvent): string {

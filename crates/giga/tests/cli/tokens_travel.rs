@@ -109,10 +109,10 @@ fn a_project_opens_nothing() {
     ] {
         let name = setting.split(' ').next().unwrap();
         home.write("giga.toml", setting);
-        for words in [&["up", "--listen", "127.0.0.1:0"][..], &["serve"], &["job", "list"]] {
-            if words[0] == "up" && name == "listen" {
-                continue;
-            }
+        // What would not start anyway, so that a hole shows and does not hang.
+        let up = ["up", "--factories", "none"];
+        let serve = ["serve", "--tls-cert", "alone.pem"];
+        for words in [&up[..], &serve, &["job", "list"]] {
             let refused = home.giga(words).fails(2);
             assert!(refused.contains(&format!("may not set `{name}`")), "{refused}");
         }
